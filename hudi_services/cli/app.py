@@ -1,0 +1,55 @@
+"""The program: its commands, and what the shell gets back."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from . import render
+from .execute import execute
+from .schedule import schedule
+
+PROGRAM = "hudi-services"
+_USAGE = 2
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("schedule")(schedule)
+app.command("execute")(execute)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"{PROGRAM} {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Table services for Apache Hudi tables, in Python on Spark."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and give its exit code."""
+    try:
+        code = app(arguments, prog_name=PROGRAM, standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except Exception as error:
+        # Typer carries its own copy of click's usage errors: they are told by what they can do.
+        if not hasattr(error, "format_message"):
+            raise
+        render.fail(" ".join(error.format_message().split()), f"see {PROGRAM} --help")
+        return _USAGE
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,148 @@
+"""The flags of clustering: those of HoodieClusteringJob, long and short, and ours."""
+
+import enum
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+
+class Format(str, enum.Enum):
+    TABLE = "table"
+    JSON = "json"
+
+
+BasePath: TypeAlias = Annotated[
+    str, typer.Option("--base-path", "-sp", metavar="PATH", help="The table's folder: a local path or a URL.")
+]
+TableName: TypeAlias = Annotated[
+    str | None, typer.Option("--table-name", "-tn", metavar="NAME", help="When given, the table must have this name.")
+]
+InstantTime: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--instant-time",
+        "-it",
+        metavar="INSTANT",
+        help="The plan to execute; the earliest pending one when not given. Not used by scheduleAndExecute.",
+    ),
+]
+Parallelism: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--parallelism",
+        "-pl",
+        min=1,
+        metavar="N",
+        help="Groups rewritten at once (hoodie.clustering.max.parallelism); all of them when not given.",
+    ),
+]
+SparkMaster: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--spark-master",
+        "-ms",
+        metavar="URL",
+        help="Spark's master; that of spark-submit, or local[*], when not given.",
+    ),
+]
+SparkMemory: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--spark-memory", "-sm", metavar="SIZE", help="Memory of the driver and of each executor, as 4g."),
+]
+Retry: TypeAlias = Annotated[
+    int,
+    typer.Option("--retry", "-rt", min=0, metavar="N", help="Further tries when the store, the lock or Spark fails."),
+]
+ModeText: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--mode",
+        "-m",
+        metavar="MODE",
+        help="schedule, execute or scheduleAndExecute; it wins over the name of the command.",
+    ),
+]
+ScheduleOnly: TypeAlias = Annotated[
+    bool, typer.Option("--schedule", "-sc", help="The same as --mode schedule, which wins over this.")
+]
+RetryLastFailed: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--retry-last-failed-clustering-job",
+        "-rc",
+        help="scheduleAndExecute: first look for a plan that was begun and not finished, and execute that.",
+    ),
+]
+MaxProcessingTime: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--job-max-processing-time-ms",
+        "-jt",
+        min=0,
+        metavar="MS",
+        help="With -rc: a plan begun less long ago than this may still be at work.",
+    ),
+]
+Props: TypeAlias = Annotated[
+    str | None, typer.Option("--props", metavar="FILE", help="Properties file, a local path or a URL.")
+]
+HoodieConf: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--hoodie-conf", metavar="KEY=VALUE", help="One property; may be repeated.")
+]
+ConfFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--conf-file",
+        metavar="FILE",
+        help="Properties file below all other flags; /etc/hudi/conf/hudi-defaults.conf and "
+        "$HUDI_CONF_DIR/hudi-defaults.conf, where they exist, when not given.",
+    ),
+]
+OutputFormat: TypeAlias = Annotated[Format, typer.Option("--format", help="Form of the report on stdout.")]
+ReportFile: TypeAlias = Annotated[
+    str | None, typer.Option("--report", metavar="FILE", help="Also write the JSON report to this file.")
+]
+FailIfIdle: TypeAlias = Annotated[bool, typer.Option("--fail-if-idle", help="Exit 3 when there is nothing to do.")]
+Verbose: TypeAlias = Annotated[
+    bool, typer.Option("--verbose", help="Log each step, show all options in force, and tracebacks of errors.")
+]
+
+
+@dataclass(frozen=True)
+class ClusteringFlags:
+    """The values of one command line. The fields are what the help lists, in this order."""
+
+    base_path: BasePath
+    table_name: TableName = None
+    instant_time: InstantTime = None
+    parallelism: Parallelism = None
+    spark_master: SparkMaster = None
+    spark_memory: SparkMemory = None
+    retry: Retry = 0
+    mode: ModeText = None
+    schedule_only: ScheduleOnly = False
+    retry_last_failed: RetryLastFailed = False
+    max_processing_time: MaxProcessingTime = 0
+    props: Props = None
+    hoodie_conf: HoodieConf = None
+    conf_file: ConfFile = None
+    output_format: OutputFormat = Format.TABLE
+    report_file: ReportFile = None
+    fail_if_idle: FailIfIdle = False
+    verbose: Verbose = False
+
+
+def clustering_command(body: Callable[[ClusteringFlags], int]) -> Callable[..., int]:
+    """`body` as a function that Typer can read: one parameter for each flag."""
+
+    def command(**values: Any) -> int:
+        return body(ClusteringFlags(**values))
+
+    parameters = inspect.signature(ClusteringFlags).parameters.values()
+    command.__doc__ = body.__doc__
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
+    return command

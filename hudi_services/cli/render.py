@@ -1,0 +1,118 @@
+"""A report as JSON or as tables on stdout; warnings and errors as single lines on stderr."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..jobs.report import InOut, Report, State
+from ..options import DEFAULT_SOURCE
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_ENDINGS = {
+    State.REQUESTED: "a plan was written",
+    State.COMPLETED: "done",
+    State.IDLE: "nothing to do",
+    State.PARTLY_DONE: "partly done",
+    State.FAILED: "failed",
+}
+
+
+def warn(message: str) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def fail(message: str, hint: str) -> None:
+    print(f"error: {message}", file=sys.stderr)
+    if hint:
+        print(f"hint: {hint}", file=sys.stderr)
+
+
+def as_json(report: Report) -> str:
+    return json.dumps(report.document(), indent=2, ensure_ascii=False) + "\n"
+
+
+def print_table(report: Report, all_options: bool) -> None:
+    """The form for people; defaults are left out of the options unless `all_options`."""
+    from rich.console import Console
+
+    console = Console()
+    ending = _ENDINGS[report.state]
+    console.print(f"[bold]{report.service} {report.action}[/bold]: {ending}", highlight=False)
+    if report.reason:
+        console.print(report.reason, markup=False, highlight=False)
+    console.print(_facts(report))
+    for table in (_left_out(report), _checks(report), _options(report, all_options)):
+        if table.row_count:
+            console.print(table)
+
+
+def size_text(count: int | None) -> str:
+    """A number of bytes with three significant digits and its unit."""
+    if count is None:
+        return "?"
+    value, unit = float(count), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{count} {_UNITS[0]}" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
+
+
+def _facts(report: Report) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    facts = report.table
+    kind = f"{facts.name} ({facts.type}, version {facts.table_version})" if facts.name else ""
+    rows = {
+        "table": kind,
+        "base path": facts.base_path,
+        "instant": report.instant or "",
+        "groups": "" if report.groups is None else str(report.groups),
+        "files": _change(report.files),
+        "bytes": _change(report.bytes, sizes=True),
+        "rows": _change(report.rows),
+        "seconds": ", ".join(f"{name} {seconds:.2f}" for name, seconds in report.seconds.items()),
+    }
+    for name, value in rows.items():
+        if value:
+            grid.add_row(Text(name, style="dim"), Text(value))
+    return grid
+
+
+def _change(quantity: InOut, sizes: bool = False) -> str:
+    if quantity.before is None and quantity.after is None:
+        return ""
+    values = (quantity.before, quantity.after)
+    before, after = (size_text(v) if sizes else "?" if v is None else f"{v:,}" for v in values)
+    return before if quantity.after is None else f"{before} -> {after}"
+
+
+def _left_out(report: Report) -> "Table":
+    return _table({"left out": "right", "reason": "left"}, [(str(n), why) for why, n in report.left_out.items()])
+
+
+def _checks(report: Report) -> "Table":
+    rows = [(check.name, check.result.value, check.detail) for check in report.checks]
+    return _table({"check": "left", "result": "left", "detail": "left"}, rows)
+
+
+def _options(report: Report, every: bool) -> "Table":
+    rows = [(s.key, s.value, s.source) for s in report.settings if every or s.source != DEFAULT_SOURCE]
+    return _table({"option": "left", "value": "left", "from": "left"}, rows)
+
+
+def _table(columns: dict[str, str], rows: Sequence[tuple[str, ...]]) -> "Table":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, side in columns.items():
+        table.add_column(name, justify="right" if side == "right" else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table

@@ -1,0 +1,85 @@
+"""Time, and instants as text.
+
+An instant is `yyyyMMddHHmmssSSS` (17 digits, milliseconds) in the table's zone: UTC, or LOCAL, which is the default
+zone of the process that writes. Instants are ordered as strings. Very old ones have 14 digits (the last millisecond
+of their second is meant), those of the metadata table may carry suffix digits.
+Source: HoodieInstantTimeGenerator of Apache Hudi.
+"""
+
+import re
+import time
+from datetime import datetime, timedelta, timezone
+from typing import Protocol
+
+from .errors import UnsupportedTable
+
+_INSTANT = re.compile(r"[0-9]{14,}")
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class Clock(Protocol):
+    """What the time is, and waiting for it; tests pass their own."""
+
+    def now(self) -> datetime:
+        """The present, with a time zone."""
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    def now(self) -> datetime:
+        return datetime.now(timezone.utc)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+def format_instant(moment: datetime, zone: str) -> str:
+    """The instant of an aware `moment`, cut to the millisecond; `zone` is "UTC" or "LOCAL"."""
+    local = local_time(moment, zone)
+    return f"{local.year:04d}" + local.strftime("%m%d%H%M%S") + f"{local.microsecond // 1000:03d}"
+
+
+def local_time(moment: datetime, zone: str) -> datetime:
+    """An aware `moment` as clocks in the table's zone show it."""
+    return moment.astimezone(_zone(zone))
+
+
+def instant_of_millis(epoch_millis: int, zone: str) -> str:
+    """The instant of a file's modification time."""
+    seconds, millis = divmod(epoch_millis, 1000)
+    return format_instant(datetime.fromtimestamp(seconds, timezone.utc) + timedelta(milliseconds=millis), zone)
+
+
+def parse_instant(text: str, zone: str) -> datetime | None:
+    """The moment of an instant, or None for reserved ones (`00000000000000…`) and anything that is no time."""
+    if not text.isascii() or not _INSTANT.fullmatch(text):
+        return None
+    try:
+        moment = datetime.strptime(text[:14], "%Y%m%d%H%M%S")
+        if zone == "UTC":
+            moment = moment.replace(tzinfo=timezone.utc)
+        millis = int(text[14:17].ljust(3, "0")) if len(text) > 14 else 999
+        return moment.astimezone() + timedelta(milliseconds=millis)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def next_instant(moment: datetime, zone: str, latest: str) -> str:
+    """The instant of `moment`, or the first one after `latest` when the clock is not past that yet.
+
+    Raises UnsupportedTable when `latest` is not a time that can be followed.
+    """
+    now = format_instant(moment, zone)
+    if now > latest:
+        return now
+    # Compare by text: a suffixed metadata instant is greater than its own first 17 digits.
+    after = parse_instant(latest, "UTC")
+    if after is None:
+        raise UnsupportedTable(f"the instant {latest} of the timeline lies after every time and is none itself")
+    bumped = format_instant(after + _MILLISECOND, "UTC")
+    return bumped if bumped > latest else format_instant(after + 2 * _MILLISECOND, "UTC")
+
+
+def _zone(zone: str) -> timezone | None:
+    return timezone.utc if zone == "UTC" else None

@@ -1,0 +1,153 @@
+"""From a table and rules to a clustering plan, and from a plan to the files to rewrite."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from ..clock import local_time
+from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
+from ..errors import ConfigError, CorruptFile, UnsupportedTable
+from ..files.names import parse_base_file
+from ..handle import Table, pending_clusterings, pending_compactions
+from ..model import BaseFile
+from ..storage import Storage
+from ..table.support import check_slices
+from .sort_order import SortColumn, to_strategy_params
+from .strategies import PartitionRules, PlannedGroup, Reason, Selection, SizeRules, by_size, select_partitions
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRules:
+    """All that decides what a plan takes, but the table itself."""
+
+    partitions: PartitionRules
+    sizes: SizeRules
+    sort: tuple[SortColumn, ...]
+    execution_strategy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, or None and why there is none; `files` and `bytes` count its input."""
+
+    plan: ClusteringPlan | None
+    selection: Selection
+    partitions_considered: int
+    why_empty: str = ""
+
+    @property
+    def files(self) -> int:
+        return sum(len(group.slices) for group in self.selection.groups)
+
+    @property
+    def bytes(self) -> int:
+        return sum(group.size for group in self.selection.groups)
+
+    @property
+    def outputs(self) -> int:
+        return sum(group.outputs for group in self.selection.groups)
+
+
+def build(table: Table, rules: PlanRules) -> Planned:
+    """Plan a clustering of `table` as it is now. Nothing is written."""
+    everything = table.view.partitions()
+    now = local_time(table.clock.now(), table.timeline.zone)
+    chosen = select_partitions(everything, rules.partitions, now)
+    slices = {partition: table.view.latest_slices(partition) for partition in chosen}
+    for found in slices.values():
+        check_slices(found, table.storage)
+    selection = by_size(slices, rules.sizes, pending_compactions(table).keys(), pending_clusterings(table).keys())
+    if not selection.groups:
+        return Planned(None, selection, len(chosen), _why_empty(everything, chosen, selection.reasons))
+    left_out = sorted({*everything} - {*chosen} | {*selection.left_out})
+    plan = ClusteringPlan(
+        groups=tuple(_group(table.storage, group) for group in selection.groups),
+        strategy_class=rules.execution_strategy,
+        strategy_params=to_strategy_params(rules.sort),
+        missing_partitions=tuple(left_out) or None,
+    )
+    return Planned(plan, selection, len(chosen))
+
+
+def _group(storage: Storage, group: PlannedGroup) -> ClusteringGroup:
+    read = float(group.size // _MIB)
+    return ClusteringGroup(
+        slices=tuple(
+            SliceInfo(one.partition, one.file_id, storage.full_path(one.base_file.path) if one.base_file else "")
+            for one in group.slices
+        ),
+        output_groups=group.outputs,
+        metrics={
+            "TOTAL_IO_READ_MB": read,
+            "TOTAL_IO_WRITE_MB": read,
+            "TOTAL_IO_MB": 2 * read,
+            "TOTAL_LOG_FILES": 0.0,
+            "TOTAL_LOG_FILES_SIZE": 0.0,
+        },
+    )
+
+
+def _why_empty(everything: Collection[str], chosen: Collection[str], reasons: Mapping[Reason, int]) -> str:
+    if not everything:
+        return "the table has no partition"
+    if not chosen:
+        return f"the partition filter leaves none of {len(everything)} partitions"
+    if not reasons:
+        return f"there is no file in {len(chosen)} partitions"
+    counts = ", ".join(f"{count} {reason.value}" for reason, count in reasons.items())
+    return f"no file slice to cluster in {len(chosen)} partitions: {counts}"
+
+
+def input_files(storage: Storage, plan: ClusteringPlan, source: str) -> list[tuple[BaseFile, ...]]:
+    """The base files of each group of a plan, ours or Hudi's; sizes are not known.
+
+    Raises UnsupportedTable for slices with log files or bootstrap files, CorruptFile for paths that are none of the
+    table's base files (`source` names the plan).
+    """
+    return [tuple(_input(storage, one, source) for one in group.slices) for group in plan.groups]
+
+
+def _input(storage: Storage, one: SliceInfo, source: str) -> BaseFile:
+    if one.log_files or one.bootstrap_file or not one.data_file:
+        raise UnsupportedTable(
+            f"{source}: the slice of {one.file_id} in {one.partition} has log files or no base file",
+            hint="let Apache Hudi execute this plan",
+        )
+    relative = storage.relative_path(one.data_file)
+    partition, _, name = (relative or "").rpartition("/")
+    file = parse_base_file(partition, name, 0)
+    if file is None or partition != one.partition or file.file_id != one.file_id:
+        raise CorruptFile(
+            f"{source} names {one.data_file}, which is not a base file of {one.file_id} in {storage.root}",
+            hint="a plan cannot follow a table that was moved: drop it with Apache Hudi and schedule a new one",
+        )
+    return file
+
+
+def check_sort_columns(columns: Collection[SortColumn], schema: Mapping[str, object] | None) -> None:
+    """Raise ConfigError for a sort column that the table's Avro `schema` lacks, or that has no order."""
+    if schema is None:
+        return
+    fields = {str(f["name"]): f["type"] for f in _fields(schema)}
+    for column in columns:
+        if column.name.startswith("_hoodie_"):
+            continue
+        if column.name not in fields:
+            known = ", ".join(list(fields)[:20])
+            raise ConfigError(f"the sort column {column.name} is not in the table", hint=f"its columns are {known}")
+        if _kind(fields[column.name]) in ("map", "array", "record"):
+            raise ConfigError(f"the sort column {column.name} is a {_kind(fields[column.name])}, which has no order")
+
+
+def _fields(schema: Mapping[str, object]) -> list[dict[str, object]]:
+    fields = schema.get("fields")
+    return fields if isinstance(fields, list) else []
+
+
+def _kind(avro_type: object) -> str:
+    if isinstance(avro_type, list):
+        return next((_kind(one) for one in avro_type if one != "null"), "null")
+    if isinstance(avro_type, dict):
+        return str(avro_type.get("type"))
+    return str(avro_type)

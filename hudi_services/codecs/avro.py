@@ -1,0 +1,235 @@
+"""Avro binary and the container files of the timeline.
+
+Container file, as Hudi writes each plan and metadata record:
+
+    "Obj" 0x01
+    file metadata   map<bytes>: avro.schema = the writer's schema as JSON; avro.codec = "null", or absent
+    sync            16 bytes
+    block           long record count (1) | long byte length | the record | sync
+
+Longs are zigzag varints; a map is blocks of (long count | key value …) ended by count 0, a negative count being
+followed by the byte length of its block.
+
+Values are plain: dict, list, str, bytes, int, float, bool, None. Logical types are left as their base type (a decimal
+is bytes, a date an int): the metadata table holds values beyond Python's dates. A record inside a union of several
+record types is a pair (full type name, dict), in both directions.
+Sources: the Avro 1.11 specification; TimelineMetadataUtils of Apache Hudi.
+"""
+
+import functools
+import hashlib
+import io
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+import fastavro
+
+from ..errors import CorruptFile
+
+MAGIC = b"Obj\x01"
+_SYNC_LENGTH = 16
+_MAX_VARINT_BYTES = 10
+# Schemas are stored under the first release that has them in this form.
+_SINCE = ("1.1", "1.0", "0.15")
+
+
+@dataclass(frozen=True, slots=True)
+class AvroSchema:
+    """A parsed schema and its JSON text, which is what gets embedded in files."""
+
+    text: str
+    parsed: Any = field(repr=False, compare=False)
+
+
+@functools.lru_cache(maxsize=64)
+def load_schema(record: str, release: str) -> AvroSchema:
+    """The schema of a Hudi record, for example `HoodieCommitMetadata`, as the Hudi release (`1.2.0`) writes it."""
+    wanted = tuple(map(int, release.split(".")[:2]))
+    folder = resources.files(__package__.rpartition(".")[0]) / "schemas"
+    for since in _SINCE:
+        source = folder / since / f"{record}.avsc"
+        if tuple(map(int, since.split("."))) <= wanted and source.is_file():
+            text = json.dumps(json.loads(source.read_text("utf-8")), separators=(",", ":"), ensure_ascii=False)
+            return parse_schema(text, source.name)
+    raise LookupError(f"no schema of {record} for Hudi {release}")
+
+
+@functools.lru_cache(maxsize=256)
+def parse_schema(text: str, path: str) -> AvroSchema:
+    """The schema of a JSON text that was found in `path`; raises CorruptFile when it is none that Hudi could write."""
+    try:
+        tree = json.loads(text)
+        _check(tree, frozenset())
+        return AvroSchema(text, fastavro.parse_schema(_without_logical_types(tree), _write_hint=False))
+    except Exception as e:
+        raise CorruptFile(f"{path} has no valid Avro schema: {_first_line(e)}") from e
+
+
+def write_container(schema: AvroSchema, record: Mapping[str, Any]) -> bytes:
+    """The container file of one record; the same record gives the same bytes."""
+    datum = write_datum(schema, record)
+    text = schema.text.encode()
+    sync = hashlib.md5(text + datum, usedforsecurity=False).digest()
+    header = _long(1) + _bytes(b"avro.schema") + _bytes(text) + _long(0)
+    return MAGIC + header + sync + _long(1) + _bytes(datum) + sync
+
+
+def read_container(data: bytes, path: str) -> dict[str, Any]:
+    """The one record of a container file, by its embedded schema.
+
+    Raises CorruptFile, naming `path` and the offset, for anything else: an empty file, a truncated one, other codecs
+    than null and deflate, a schema that is no record, more or less than one record.
+    """
+    cursor = _Cursor(data, path)
+    if cursor.take(len(MAGIC)) != MAGIC:
+        raise CorruptFile(f"{path} is no Avro container file: no magic at 0")
+    meta = _read_header_map(cursor)
+    sync = cursor.take(_SYNC_LENGTH)
+    schema = _embedded_schema(meta, path)
+    count = cursor.long()
+    start = cursor.at
+    block = cursor.take(cursor.long())
+    if cursor.take(_SYNC_LENGTH) != sync or cursor.at != len(data) or count != 1:
+        raise CorruptFile(f"{path} does not hold exactly one Avro record (block at {start})")
+    return read_datum(schema, _decompressed(block, meta, path, start), path, offset=start)
+
+
+def write_datum(schema: AvroSchema, record: Mapping[str, Any]) -> bytes:
+    """The bare binary of one record."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, schema.parsed, record)
+    return out.getvalue()
+
+
+def read_datum(schema: AvroSchema, data: bytes, path: str, *, offset: int = 0) -> dict[str, Any]:
+    """The record whose bare binary is exactly `data`, which lies at `offset` of `path`; raises CorruptFile."""
+    source = io.BytesIO(data)
+    try:
+        record = fastavro.schemaless_reader(
+            source, schema.parsed, None, return_record_name=True, return_record_name_override=True
+        )
+    except Exception as e:
+        # fastavro has no error type of its own for bad bytes.
+        raise CorruptFile(f"{path} has a broken Avro record at {offset}: {_first_line(e)}") from e
+    if source.tell() != len(data):
+        raise CorruptFile(f"{path} has {len(data) - source.tell()} bytes after the Avro record at {offset}")
+    if not isinstance(record, dict):
+        raise CorruptFile(f"{path} has no Avro record at {offset} but another type")
+    return record
+
+
+class _Cursor:
+    """Bounded reads that fail as CorruptFile."""
+
+    def __init__(self, data: bytes, path: str) -> None:
+        self.data, self.path, self.at = data, path, 0
+
+    def take(self, length: int) -> bytes:
+        if length < 0 or length > len(self.data) - self.at:
+            raise CorruptFile(f"{self.path} ends too early: {length} bytes expected at {self.at}")
+        self.at += length
+        return self.data[self.at - length : self.at]
+
+    def long(self) -> int:
+        value = 0
+        for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+        raise CorruptFile(f"{self.path} has a varint longer than {_MAX_VARINT_BYTES} bytes at {self.at}")
+
+
+def _read_header_map(cursor: _Cursor) -> dict[bytes, bytes]:
+    meta = {}
+    while (count := cursor.long()) != 0:
+        if count < 0:
+            cursor.long()
+        for _ in range(abs(count)):
+            key = cursor.take(cursor.long())
+            meta[key] = cursor.take(cursor.long())
+    return meta
+
+
+def _embedded_schema(meta: Mapping[bytes, bytes], path: str) -> AvroSchema:
+    try:
+        return parse_schema(meta[b"avro.schema"].decode(), path)
+    except (KeyError, UnicodeDecodeError) as e:
+        raise CorruptFile(f"{path} has no Avro schema in its header") from e
+
+
+def _decompressed(block: bytes, meta: Mapping[bytes, bytes], path: str, offset: int) -> bytes:
+    codec = meta.get(b"avro.codec", b"null")
+    if codec == b"null":
+        return block
+    if codec != b"deflate":
+        raise CorruptFile(f"{path} is compressed with {codec[:20]!r}, which Hudi does not write there")
+    try:
+        return zlib.decompress(block, wbits=-15)
+    except zlib.error as e:
+        raise CorruptFile(f"{path} has a broken deflate block at {offset}") from e
+
+
+def _check(tree: Any, inside: frozenset[str]) -> None:
+    """Refuse schemas that make a reader loop or recurse without using up bytes; Hudi has none such."""
+    if isinstance(tree, str):
+        if _simple_name(tree) in inside:
+            raise ValueError(f"{tree} contains itself")
+    elif isinstance(tree, list):
+        for branch in tree:
+            _check(branch, inside)
+    elif tree["type"] in ("record", "error"):
+        if all(_has_no_bytes(member["type"]) for member in tree["fields"]):
+            raise ValueError("a record without bytes")
+        for member in tree["fields"]:
+            _check(member["type"], inside | {_simple_name(tree["name"])})
+    elif tree["type"] == "array":
+        if _has_no_bytes(tree["items"]):
+            raise ValueError("an array of values without bytes")
+        _check(tree["items"], inside)
+    elif tree["type"] == "map":
+        _check(tree["values"], inside)
+    elif not isinstance(tree["type"], str):
+        _check(tree["type"], inside)
+
+
+def _has_no_bytes(tree: Any) -> bool:
+    if isinstance(tree, dict):
+        return tree["type"] == "null" or (tree["type"] == "fixed" and int(tree["size"]) <= 0)
+    return bool(tree == "null")
+
+
+def _simple_name(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _without_logical_types(tree: Any) -> Any:
+    if isinstance(tree, list):
+        return [_without_logical_types(branch) for branch in tree]
+    if isinstance(tree, dict):
+        # A field's default may be any JSON, and none of Hudi's holds this key.
+        return {key: _without_logical_types(value) for key, value in tree.items() if key != "logicalType"}
+    return tree
+
+
+def _long(value: int) -> bytes:
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def _bytes(value: bytes) -> bytes:
+    return _long(len(value)) + value
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error)
+    return text.splitlines()[0][:200] if text else type(error).__name__

@@ -1,0 +1,84 @@
+"""HoodieCleanerPlan (requested) and HoodieCleanMetadata (completed), read only.
+
+Plan: {earliestInstantToRetain {timestamp, action, state}, lastCompletedCommitTimestamp, policy,
+filePathsToBeDeletedPerPartition {partition: [{filePath, isBootstrapBaseFile}]}, partitionsToBeDeleted, extraMetadata,
+version = 2}; version 1 plans name the files in filesToBeDeletedPerPartition {partition: [name]}.
+Metadata: {startCleanTime, timeTakenInMillis, totalFilesDeleted, earliestCommitToRetain, lastCompletedCommitTimestamp,
+partitionMetadata {partition: {partitionPath, policy, deletePathPatterns, successDeleteFiles, failedDeleteFiles,
+isPartitionDeleted}}, version = 2, bootstrapPartitionMetadata, extraMetadata}.
+Avro container files in every table version. Source: CleanerUtils of Apache Hudi.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import CorruptFile
+from . import avro
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerPlan:
+    """`files` holds paths as Hudi listed them (full, perhaps with a scheme), keyed by partition.
+
+    `earliest_to_retain` is "" when the policy has none.
+    """
+
+    policy: str
+    earliest_to_retain: str
+    last_completed: str
+    files: Mapping[str, tuple[str, ...]]
+    partitions_to_delete: tuple[str, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanMetadata:
+    """A completed clean: bare names of the deleted files, keyed by partition."""
+
+    ts: str
+    earliest_to_retain: str
+    last_completed: str
+    deleted: Mapping[str, tuple[str, ...]]
+    deleted_partitions: tuple[str, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def decode_cleaner_plan(data: bytes, path: str) -> CleanerPlan:
+    """Raises CorruptFile, also for an empty file."""
+    tree = avro.read_container(data, path)
+    try:
+        return CleanerPlan(
+            policy=tree["policy"],
+            earliest_to_retain=(tree.get("earliestInstantToRetain") or {}).get("timestamp") or "",
+            last_completed=tree.get("lastCompletedCommitTimestamp") or "",
+            files=_files(tree),
+            partitions_to_delete=tuple(tree.get("partitionsToBeDeleted") or ()),
+            extra=tree.get("extraMetadata") or {},
+        )
+    except (AttributeError, KeyError, TypeError) as e:
+        raise CorruptFile(f"{path} holds no cleaner plan: {e}") from e
+
+
+def decode_clean_metadata(data: bytes, path: str) -> CleanMetadata:
+    """Raises CorruptFile, also for an empty file."""
+    tree = avro.read_container(data, path)
+    try:
+        partitions = tree["partitionMetadata"]
+        return CleanMetadata(
+            ts=tree["startCleanTime"],
+            earliest_to_retain=tree["earliestCommitToRetain"],
+            last_completed=tree.get("lastCompletedCommitTimestamp") or "",
+            deleted={name: tuple(done["successDeleteFiles"]) for name, done in partitions.items()},
+            deleted_partitions=tuple(name for name, done in partitions.items() if done.get("isPartitionDeleted")),
+            extra=tree.get("extraMetadata") or {},
+        )
+    except (AttributeError, KeyError, TypeError) as e:
+        raise CorruptFile(f"{path} holds no clean metadata: {e}") from e
+
+
+def _files(tree: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    if (tree.get("version") or 1) < 2:
+        return {name: tuple(files) for name, files in (tree.get("filesToBeDeletedPerPartition") or {}).items()}
+    found = tree.get("filePathsToBeDeletedPerPartition") or {}
+    return {name: tuple(info["filePath"] or "" for info in files) for name, files in found.items()}

@@ -1,0 +1,40 @@
+"""The table's Avro schema: with and without Hudi's meta columns."""
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from ..errors import CorruptFile
+
+META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+    "_hoodie_operation",
+)
+"""In the order of base files; the last one only where the table keeps operations (HoodieRecord)."""
+
+
+def parse_table_schema(text: str, source: str) -> dict[str, Any]:
+    """The record that `text` (Avro JSON) describes; raises CorruptFile, naming `source`, when it is none."""
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError) as e:
+        raise CorruptFile(f"{source}: the table schema is no JSON: {e}") from e
+    if not isinstance(schema, dict) or schema.get("type") != "record" or not isinstance(schema.get("fields"), list):
+        raise CorruptFile(f"{source}: the table schema is no Avro record")
+    return schema
+
+
+def for_files(schema: dict[str, Any], columns: Collection[str], dropped: Collection[str] = ()) -> dict[str, Any]:
+    """The schema of base files: the meta columns among `columns` first, without the `dropped` ones that files lack."""
+    present = {field["name"] for field in schema["fields"]}
+    meta = [
+        {"name": name, "type": ["null", "string"], "doc": "", "default": None}
+        for name in META_COLUMNS
+        if name in columns and name not in present
+    ]
+    kept = [field for field in schema["fields"] if field["name"] not in dropped or field["name"] in columns]
+    return {**schema, "fields": meta + kept}

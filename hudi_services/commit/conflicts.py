@@ -1,0 +1,91 @@
+"""Other writers: who is visibly at work, and whether somebody changed what we are about to replace."""
+
+import time
+from collections.abc import Iterable, Mapping
+
+from ..errors import ConflictError, CorruptFile, NotFound
+from ..files.names import TABLE_FOLDER
+from ..handle import Table
+from ..model import BaseFile, FileSlice
+from ..table.view import FileGroupId
+from ..timeline.instant import Action, Instant, State
+
+_WRITES = {Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT}
+
+
+class StaleInput(ConflictError):
+    """A file group of a plan was rewritten or replaced by a completed instant: the plan can never be executed."""
+
+
+def heartbeat_path(instant: str) -> str:
+    return f"{TABLE_FOLDER}/.heartbeat/{instant}"
+
+
+def has_fresh_heartbeat(table: Table, instant: str, expires_millis: int) -> bool:
+    """Whether the writer of `instant` touched its heartbeat file within `expires_millis`."""
+    beat = table.storage.head(heartbeat_path(instant))
+    return beat is not None and time.time() * 1000 - beat.mtime_millis < expires_millis
+
+
+def pending_writes(table: Table) -> list[Instant]:
+    """Ingestion writes that are under way, or were when their writer died; clusterings are not among them."""
+    clusterings = {instant.ts for instant in table.timeline.pending_clusterings()}
+    return [instant for instant in table.timeline.pending(_WRITES) if instant.ts not in clusterings]
+
+
+def refuse_beside_writers(table: Table) -> None:
+    """Raise ConflictError when a write is visibly in progress: without a shared lock neither is safe."""
+    for instant in pending_writes(table):
+        raise ConflictError(
+            f"{table.storage.root}: the {instant.action.value} {instant.ts} of another writer is in progress "
+            f"({instant.file_name}), and no lock provider is configured",
+            hint="wait for it, let its writer roll it back, or set hoodie.write.lock.provider for both",
+        )
+
+
+def check_inputs(table: Table, inputs: Iterable[BaseFile]) -> None:
+    """Raise StaleInput unless each input is still the whole newest slice of a live file group.
+
+    Holds for any table version and whatever the other writer did: updated the group, logged to it, replaced it, or
+    rolled back what the plan was made from.
+    """
+    wanted: dict[str, list[BaseFile]] = {}
+    for one in inputs:
+        wanted.setdefault(one.partition, []).append(one)
+    for partition, files in wanted.items():
+        slices = {one.file_id: one for one in table.view.latest_slices(partition)}
+        for file in files:
+            problem = _change(slices.get(file.file_id), file)
+            if problem:
+                raise StaleInput(
+                    f"{table.storage.full_path(file.path)} {problem} since the plan was made",
+                    hint="nothing was committed; schedule a new plan",
+                )
+
+
+def _change(current: FileSlice | None, planned: BaseFile) -> str:
+    if current is None or current.base_file is None:
+        return "was replaced or removed"
+    if current.base_file.name != planned.name:
+        return f"was superseded by {current.base_file.name}"
+    return "got log files" if current.log_files else ""
+
+
+def check_pending_writes(table: Table, groups: Mapping[FileGroupId, str]) -> None:
+    """Raise ConflictError when an inflight write has announced that it updates one of `groups`."""
+    for instant in pending_writes(table):
+        if instant.state is not State.INFLIGHT:
+            continue
+        try:
+            forecast = table.timeline.read_commit(instant)
+        except (NotFound, CorruptFile):
+            # Completed or rolled back since we looked: then check_inputs decides.
+            continue
+        for partition, stats in forecast.stats.items():
+            for stat in stats:
+                if stat.file_id and (partition, stat.file_id) in groups:
+                    raise ConflictError(
+                        f"{table.storage.root}: the write {instant.ts} in progress updates {stat.file_id} "
+                        f"in {partition or 'the table'}, which this clustering rewrites",
+                        hint="nothing was committed; execute again when that write has ended",
+                    )

@@ -1,0 +1,181 @@
+"""A lease between processes of this tool, for tables whose Hudi lock provider is not configured or not ours to hold.
+
+    .hoodie/.locks/hudi_services/<name>.<n>.json    {"owner", "action", "host", "pid", "since", "validUntil"}
+
+The file with the largest n tells who holds `name`: nobody when `validUntil` has passed, or when the process is gone
+(same machine, same process namespace). Taking the lease is creating n + 1, which the store lets one process do. The
+owner alone rewrites its own file: to renew it every few seconds, and to give the lease back (validUntil 0). The newest
+file stays, so that numbers never start again while somebody still looks at an old list.
+"""
+
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from types import TracebackType
+from typing import Any
+
+from ..errors import AlreadyExists, ConflictError, LockBusy, NotFound, StorageError
+from ..files.names import TABLE_FOLDER
+from ..storage import Storage
+
+_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"
+_LEASE_MILLIS = 60_000
+_RENEW_SECONDS = 10.0
+_POLL_SECONDS = 0.2
+
+_live: set[str] = set()
+"""Owners inside this process: a lease of ours with another owner was left by something that died in here."""
+
+
+class Guard:
+    """A context manager that holds the lease `name`.
+
+    Waits up to `wait_seconds` for another action, and not at all for one of the same kind: two schedules at once are
+    a mistake of the caller's cron, not a queue. Raises LockBusy, saying who holds it.
+    """
+
+    def __init__(self, storage: Storage, name: str, action: str, wait_seconds: float = 0.0) -> None:
+        self._storage = storage
+        self._name = name
+        self._action = action
+        self._wait = wait_seconds
+        self._owner = str(uuid.uuid4())
+        self._number = 0
+        self._since = 0
+        self._forget = False
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> "Guard":
+        deadline = time.monotonic() + self._wait
+        while not self._try():
+            holder = self._holder(self._latest())
+            if holder is None:
+                continue
+            if holder.get("action") == self._action or time.monotonic() >= deadline:
+                raise LockBusy(
+                    f"{self._storage.root}: {holder.get('action')} is at work since {holder.get('since')} "
+                    f"(process {holder.get('pid')} on {str(holder.get('host')).split('/')[0]})",
+                    hint="try again when it has ended; a lease of a dead process ends by itself within a minute",
+                )
+            time.sleep(_POLL_SECONDS)
+        self._thread = threading.Thread(target=self._renew, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        _live.discard(self._owner)
+        if self._thread:
+            self._thread.join()
+        try:
+            if self._forget:
+                for number in self._numbers():
+                    self._storage.delete(self._path(number))
+                return
+            self._write(valid_until=0)
+            for number in self._numbers():
+                if number < self._number:
+                    self._storage.delete(self._path(number))
+        except StorageError:
+            # The lease ends by itself; what went wrong before is what the operator must read.
+            if error is None:
+                raise
+
+    @property
+    def is_first(self) -> bool:
+        """Whether nobody held this lease before."""
+        return self._number == 1
+
+    def forget(self) -> None:
+        """Leave no file behind: nobody will ask for this name again."""
+        self._forget = True
+
+    def check(self) -> None:
+        """Raise ConflictError when the lease was lost (this process was stopped for longer than it lasts)."""
+        if self._latest() != self._number:
+            raise ConflictError(f"{self._storage.root}: another process took over the lease {self._name}")
+
+    def _try(self) -> bool:
+        latest = self._latest()
+        if latest and self._holder(latest):
+            return False
+        self._number, self._since = latest + 1, _now()
+        _live.add(self._owner)
+        try:
+            self._storage.create(self._path(self._number), self._content(_now() + _LEASE_MILLIS))
+        except AlreadyExists:
+            _live.discard(self._owner)
+            return False
+        return True
+
+    def _holder(self, number: int) -> dict[str, Any] | None:
+        if not number:
+            return None
+        try:
+            holder = json.loads(self._storage.read(self._path(number)))
+        except (NotFound, ValueError):
+            return None
+        alive = holder.get("validUntil", 0) > _now() and not _is_dead(holder)
+        return holder if alive else None
+
+    def _numbers(self) -> list[int]:
+        files, _ = self._storage.list_dir(_FOLDER)
+        parts = (file.name.rsplit(".", 2) for file in files)
+        return sorted(int(p[1]) for p in parts if len(p) == 3 and p[0] == self._name and p[1].isdecimal())
+
+    def _latest(self) -> int:
+        return (self._numbers() or [0])[-1]
+
+    def _path(self, number: int) -> str:
+        return f"{_FOLDER}/{self._name}.{number}.json"
+
+    def _content(self, valid_until: int) -> bytes:
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._since / 1000))
+        content = {"owner": self._owner, "action": self._action, "host": _machine(), "pid": os.getpid()}
+        return json.dumps({**content, "since": since, "validUntil": valid_until}).encode()
+
+    def _write(self, valid_until: int) -> None:
+        self._storage.put(self._path(self._number), self._content(valid_until))
+
+    def _renew(self) -> None:
+        while not self._stop.wait(_RENEW_SECONDS):
+            try:
+                self._write(_now() + _LEASE_MILLIS)
+            except StorageError:
+                # The next round tries again; check() notices when it was too late.
+                continue
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
+
+
+def _machine() -> str:
+    """This machine and process namespace, as far as a process id means the same process there."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            boot = file.read().strip()
+        return f"{socket.gethostname()}/{boot}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return f"{socket.gethostname()}/{uuid.getnode()}/?"
+
+
+def _is_dead(holder: dict[str, Any]) -> bool:
+    machine = _machine()
+    if machine.endswith("?") or holder.get("host") != machine:
+        return False
+    if holder.get("pid") == os.getpid():
+        return holder.get("owner") not in _live
+    try:
+        os.kill(int(holder["pid"]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, KeyError, ValueError):
+        return False
+    return False

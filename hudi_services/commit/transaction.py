@@ -1,0 +1,290 @@
+"""The one way to change a table: every service plans, begins, and finishes an action through here.
+
+request    .requested with the plan
+begin      roll an earlier attempt back, heartbeat, .inflight
+(work)     a marker, then the file, for every new file
+finish     lock, conflicts, files of dead task attempts, metadata table, completed file (the atomic step), unlock
+clean-up   markers, heartbeat
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ..errors import ConflictError, Idle, LockBusy, StorageError
+from ..files.column_stats import ColumnStats
+from ..handle import Table, current_schema, reopen
+from ..metadata.stats import NewFile
+from ..metadata.sync import Change, sync_commit
+from ..model import BaseFile, CommitMetadata, WriteStat
+from ..storage import Storage
+from ..timeline.instant import Instant, State
+from .conflicts import (
+    StaleInput,
+    check_inputs,
+    check_pending_writes,
+    has_fresh_heartbeat,
+    heartbeat_path,
+    refuse_beside_writers,
+)
+from .guard import Guard
+from .lock import LockSettings, table_lock
+from .markers import delete_markers, read_markers
+from .rollback import drop_requested, roll_back
+from .times import Times
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSettings:
+    """Locks and times; milliseconds."""
+
+    lock: LockSettings = LockSettings()
+    lock_storage: Storage | None = None
+    """Where the lock file lies when its folder is not the table's `.hoodie`."""
+    skew_millis: int = 200
+    heartbeat_millis: int = 60_000
+    heartbeat_misses: int = 2
+
+    @property
+    def heartbeat_expires_millis(self) -> int:
+        return self.heartbeat_millis * self.heartbeat_misses
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBaseFile:
+    """A new base file with the statistics of its columns."""
+
+    stat: WriteStat
+    columns: tuple[ColumnStats, ...]
+
+
+@contextmanager
+def critical_section(table: Table, action: str, settings: TransactionSettings) -> Iterator[Table]:
+    """Hold our guard and Hudi's lock, and give the table as it is now.
+
+    Raises LockBusy; ConflictError when no lock is configured and another writer is visibly at work.
+    """
+    wait = settings.lock.wait_millis / 1000
+    with Guard(table.storage, "table", action, wait), table_lock(table.storage, settings.lock_storage, settings.lock):
+        current = reopen(table)
+        if not settings.lock.file_system:
+            refuse_beside_writers(current)
+        yield current
+
+
+def request(table: Table, plan: Callable[[Table], bytes], settings: TransactionSettings, ts: str | None = None) -> str:
+    """Publish a clustering plan and give its instant; `plan` is called with the table as it is under the lock.
+
+    `ts` asks for a certain instant, which must be later than all others.
+    """
+    with critical_section(table, "schedule", settings) as current:
+        data = plan(current)
+        instant = ts or Times(current, settings.skew_millis).next()
+        if ts is not None and ts <= current.timeline.latest_time():
+            raise ConflictError(
+                f"--instant-time {ts} is not later than {current.timeline.latest_time()}, the last time of the timeline",
+                hint="leave --instant-time out",
+            )
+        current.timeline.publish(instant, current.timeline.layout.clustering_action, State.REQUESTED, data)
+        return instant
+
+
+class Attempt:
+    """One execution of a requested action, between `begin` and `finish`; a context manager that cleans up.
+
+    Leaving it by an error rolls the attempt back, so that the table is as before; a plan whose inputs are stale is
+    dropped with it, because nobody could ever execute it.
+    """
+
+    def __init__(
+        self, table: Table, instant: Instant, inputs: Sequence[BaseFile], settings: TransactionSettings
+    ) -> None:
+        self.table = table
+        self.instant = instant
+        self._inputs = tuple(inputs)
+        self._settings = settings
+        self._guard = Guard(table.storage, f"clustering-{instant.ts}", f"execute {instant.ts}")
+        self._heartbeat = _Heartbeat(table.storage, instant.ts, settings.heartbeat_millis / 1000)
+        self._begun = False
+        self.rolled_back: list[str] = []
+        """Rollback instants that this attempt made."""
+
+    def __enter__(self) -> "Attempt":
+        self._guard.__enter__()
+        try:
+            self._begin()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        with self._guard_held(error):
+            try:
+                if error is not None and self._begun:
+                    self._undo(error)
+            finally:
+                self._heartbeat.stop()
+
+    @contextmanager
+    def _guard_held(self, error: BaseException | None) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self._guard.__exit__(type(error) if error else None, error, None)
+
+    def finish(
+        self,
+        files: Sequence[WrittenBaseFile],
+        replaced: Mapping[str, Sequence[str]],
+        operation: str,
+    ) -> None:
+        """Make the new files visible and the replaced file groups invisible, in one atomic step."""
+        groups = {(one.partition, one.file_id): one.instant for one in self._inputs}
+        with critical_section(self.table, f"commit {self.instant.ts}", self._settings) as current:
+            self._guard.check()
+            self._require_pending(current)
+            check_inputs(current, self._inputs)
+            check_pending_writes(current, groups)
+            _remove_strays(current, self.instant.ts, {one.stat.path for one in files})
+            times = Times(current, self._settings.skew_millis)
+            if current.metadata is not None:
+                sync_commit(current.metadata, _change(current, self.instant.ts, files, replaced), times.next)
+            stats: dict[str, tuple[WriteStat, ...]] = {}
+            for one in files:
+                stats[one.stat.partition] = (*stats.get(one.stat.partition, ()), one.stat)
+            schema = current_schema(current)
+            metadata = CommitMetadata(
+                operation,
+                stats,
+                {"schema": schema} if schema else {},
+                {partition: tuple(ids) for partition, ids in replaced.items()},
+            )
+            data = current.timeline.layout.encode_commit(metadata, current.config.version.release)
+            current.timeline.publish(self.instant.ts, self.instant.action, State.COMPLETED, data, times.next())
+            self._begun = False
+        self._guard.forget()
+
+    def clean_up(self) -> None:
+        """Remove what the attempt needed; readers do not see it, so that a failure here harms nothing."""
+        self._heartbeat.stop()
+        delete_markers(self.table.storage, self.instant.ts)
+
+    def _begin(self) -> None:
+        with critical_section(self.table, f"begin {self.instant.ts}", self._settings) as current:
+            found = self._require_pending(current)
+            if found.state is State.INFLIGHT:
+                self._refuse_live(current)
+                self.rolled_back.append(
+                    roll_back(current, found, Times(current, self._settings.skew_millis), keep_plan=True)
+                )
+                current = reopen(current)
+            try:
+                check_inputs(current, self._inputs)
+            except StaleInput as stale:
+                drop_requested(current, self.instant)
+                raise _dropped(stale, self.instant.ts) from stale
+            delete_markers(current.storage, self.instant.ts)
+            self._heartbeat.start()
+            current.timeline.publish(self.instant.ts, self.instant.action, State.INFLIGHT)
+            self._begun = True
+            self.table = current
+
+    def _refuse_live(self, current: Table) -> None:
+        """An attempt of Hudi's with a beating heart is not ours to roll back; ours are told by the guard."""
+        if self._guard.is_first and has_fresh_heartbeat(
+            current, self.instant.ts, self._settings.heartbeat_expires_millis
+        ):
+            raise LockBusy(
+                f"{current.storage.root}: the clustering {self.instant.ts} is being executed by another process "
+                f"(heartbeat {current.storage.full_path(heartbeat_path(self.instant.ts))})",
+                hint="wait for it; a heartbeat that stops counts as dead after two intervals",
+            )
+
+    def _require_pending(self, current: Table) -> Instant:
+        found = current.timeline.find(self.instant.ts, self.instant.action)
+        if found is None:
+            raise ConflictError(
+                f"{current.storage.root}: the clustering {self.instant.ts} was rolled back by another process"
+            )
+        if found.is_completed:
+            raise Idle(f"the clustering {self.instant.ts} is completed already")
+        return found
+
+    def _undo(self, error: BaseException) -> None:
+        stale = isinstance(error, StaleInput)
+        try:
+            with critical_section(self.table, f"undo {self.instant.ts}", self._settings) as current:
+                found = current.timeline.find(self.instant.ts, self.instant.action)
+                if found is not None and found.state is State.INFLIGHT:
+                    times = Times(current, self._settings.skew_millis)
+                    self.rolled_back.append(roll_back(current, found, times, keep_plan=not stale))
+        except (StorageError, ConflictError):
+            # The first error is what the operator must read; the next execute rolls this attempt back.
+            return
+        if stale:
+            raise _dropped(error, self.instant.ts) from error
+
+
+def _dropped(stale: BaseException, ts: str) -> StaleInput:
+    return StaleInput(
+        f"{stale}: the plan {ts} cannot be executed any more and was dropped",
+        hint="no row was touched; schedule a new plan",
+    )
+
+
+def _remove_strays(table: Table, ts: str, committed: set[str]) -> None:
+    """Delete files of task attempts that Spark repeated: their markers name files that are not in the commit."""
+    for marker in read_markers(table.storage, ts):
+        if marker.path not in committed:
+            table.storage.delete(marker.path)
+
+
+def _change(table: Table, ts: str, files: Sequence[WrittenBaseFile], replaced: Mapping[str, Sequence[str]]) -> Change:
+    """What the metadata table must learn; live files are those that stay beside the new ones."""
+    live: dict[str, list[str]] = {}
+    for partition in {one.stat.partition for one in files}:
+        gone = set(replaced.get(partition, ()))
+        live[partition] = [
+            file.name
+            for one in table.view.latest_slices(partition)
+            if one.file_id not in gone
+            for file in (*((one.base_file,) if one.base_file else ()), *one.log_files)
+        ]
+    new = tuple(
+        NewFile(one.stat.partition, one.stat.path.rpartition("/")[2], one.stat.file_size, one.columns) for one in files
+    )
+    return Change(ts, new, live)
+
+
+class _Heartbeat:
+    """Hudi's sign of life of a running instant: `.hoodie/.heartbeat/<ts>`, written anew at each interval."""
+
+    def __init__(self, storage: Storage, ts: str, interval_seconds: float) -> None:
+        self._storage = storage
+        self._path = heartbeat_path(ts)
+        self._interval = interval_seconds
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._storage.put(self._path, b"")
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        if self._thread is None:
+            return
+        self._stop.set()
+        self._thread.join()
+        self._thread = None
+        self._storage.delete(self._path)
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self._interval):
+            try:
+                self._storage.put(self._path, b"")
+            except StorageError:
+                # A missed beat is tolerated; the next one may succeed.
+                continue

@@ -1,0 +1,41 @@
+"""How a service runs independent pieces of work: on Spark, or in this process."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+class Engine(Protocol):
+    """Runs one function over many tasks; tasks, results and errors are plain picklable values."""
+
+    def map(
+        self,
+        function: Callable[[Task, str], Result],
+        tasks: Sequence[Task],
+        description: str,
+        progress: Callable[[int, int], None],
+    ) -> list[Result]:
+        """Results in the order of `tasks`; `function` also gets a write token, unique to the attempt.
+        `progress(done, total)` is called from time to time.
+
+        The first error of a task is raised as it is, when no other task is running any more.
+        """
+
+
+class LocalEngine:
+    """One task after the other, here."""
+
+    def map(
+        self,
+        function: Callable[[Task, str], Result],
+        tasks: Sequence[Task],
+        description: str,
+        progress: Callable[[int, int], None],
+    ) -> list[Result]:
+        results: list[Result] = []
+        for task in tasks:
+            results.append(function(task, f"{len(results)}-0-{len(results)}"))
+            progress(len(results), len(tasks))
+        return results

@@ -1,0 +1,95 @@
+"""The family of errors, each with its exit code.
+
+HudiServicesError              1  failed
+├── ConfigError                2  a flag, a key or a value is wrong; nothing was touched
+│   ├── TableNotFound          2  nothing there, or not a Hudi table
+│   └── UnsupportedTable       2  a version or feature that we do not handle, refused before any write
+├── CorruptFile                1  bytes that do not follow their format (names the file and the offset)
+├── StorageError               1  the store refused or failed
+│   ├── NotFound               1
+│   ├── AlreadyExists          1  create-if-absent lost the race
+│   └── PermissionDenied       1
+├── Idle                       0  nothing to do (3 with --fail-if-idle)
+├── ConflictError              4  another writer changed what we were about to replace
+│   └── LockBusy               4
+├── CheckFailed                5  a proof failed, nothing was committed
+├── NeedsRecovery              6  the table must be recovered first
+└── PartlyDone                 7  the action is complete, but something after it is not
+
+Every message is one sentence that names the file or the key; `hint` is the way out.
+"""
+
+
+class HudiServicesError(Exception):
+    """Base of the family. `hint` says what the operator can do about it."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Spark workers pickle what they raise; the default reduction would lose the hint.
+        return (_rebuild, (type(self), self.message, self.hint))
+
+
+def _rebuild(cls: type[HudiServicesError], message: str, hint: str) -> HudiServicesError:
+    return cls(message, hint=hint)
+
+
+class ConfigError(HudiServicesError):
+    exit_code = 2
+
+
+class TableNotFound(ConfigError):
+    pass
+
+
+class UnsupportedTable(ConfigError):
+    pass
+
+
+class CorruptFile(HudiServicesError):
+    pass
+
+
+class StorageError(HudiServicesError):
+    pass
+
+
+class NotFound(StorageError):
+    pass
+
+
+class AlreadyExists(StorageError):
+    pass
+
+
+class PermissionDenied(StorageError):
+    pass
+
+
+class Idle(HudiServicesError):
+    exit_code = 0
+
+
+class ConflictError(HudiServicesError):
+    exit_code = 4
+
+
+class LockBusy(ConflictError):
+    pass
+
+
+class CheckFailed(HudiServicesError):
+    exit_code = 5
+
+
+class NeedsRecovery(HudiServicesError):
+    exit_code = 6
+
+
+class PartlyDone(HudiServicesError):
+    exit_code = 7

@@ -1,0 +1,104 @@
+"""The columns of an Avro record schema as logical types.
+
+Source: Avro 1.11 specification (names, logical types); Hudi writes nullable fields as unions with null.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..errors import UnsupportedTable
+from .column_type import ColumnType, Kind
+
+_MAX_DEPTH = 64
+
+
+def avro_columns(schema: Mapping[str, Any]) -> tuple[tuple[str, ColumnType], ...]:
+    """The columns of an Avro record (parsed JSON). Raises UnsupportedTable for recursive types and wide unions."""
+    return _AvroReader().type(schema, str(schema.get("namespace", "")), 0).fields
+
+
+_PRIMITIVE = {
+    "boolean": Kind.BOOLEAN,
+    "int": Kind.INT,
+    "long": Kind.LONG,
+    "float": Kind.FLOAT,
+    "double": Kind.DOUBLE,
+    "string": Kind.STRING,
+    "bytes": Kind.BYTES,
+}
+
+
+class _AvroReader:
+    """Reads one schema; named types stand in `names`, under their full name."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, ColumnType] = {}
+
+    def type(self, schema: Any, namespace: str, depth: int) -> ColumnType:
+        if depth > _MAX_DEPTH:
+            raise UnsupportedTable("the table's Avro schema is nested too deeply")
+        if isinstance(schema, list):
+            return self.union(schema, namespace, depth)
+        if isinstance(schema, str):
+            return self.named(schema, namespace)
+        if not isinstance(schema, Mapping):
+            raise UnsupportedTable(f"the table's Avro schema holds {schema!r}, which is no type")
+        kind = schema.get("type")
+        if kind == "array":
+            return ColumnType(Kind.LIST, element=self.type(schema["items"], namespace, depth + 1))
+        if kind == "map":
+            key = ColumnType(Kind.STRING)
+            return ColumnType(Kind.MAP, key=key, value=self.type(schema["values"], namespace, depth + 1))
+        if kind in ("record", "error", "enum", "fixed"):
+            return self.definition(schema, namespace, depth)
+        if isinstance(kind, (list, Mapping)):
+            return self.type(kind, namespace, depth + 1)
+        return _logical(schema, self.named(str(kind), namespace))
+
+    def union(self, branches: list[Any], namespace: str, depth: int) -> ColumnType:
+        others = [b for b in branches if b != "null"]
+        if len(others) != 1:
+            raise UnsupportedTable(
+                f"the table's Avro schema has a union of {len(others)} types, which is not supported"
+            )
+        found = self.type(others[0], namespace, depth + 1)
+        return replace(found, nullable=len(others) < len(branches))
+
+    def named(self, name: str, namespace: str) -> ColumnType:
+        if name in _PRIMITIVE:
+            return ColumnType(_PRIMITIVE[name])
+        found = self.names.get(name) or self.names.get(f"{namespace}.{name}")
+        if found is None:
+            raise UnsupportedTable(f"the table's Avro schema uses {name}, which is unknown or contains itself")
+        return found
+
+    def definition(self, schema: Mapping[str, Any], namespace: str, depth: int) -> ColumnType:
+        name = str(schema.get("name", ""))
+        namespace = name.rpartition(".")[0] or str(schema.get("namespace", namespace))
+        if schema["type"] == "enum":
+            found = ColumnType(Kind.ENUM)
+        elif schema["type"] == "fixed":
+            found = _logical(schema, ColumnType(Kind.FIXED, size=int(schema["size"])))
+        else:
+            fields = tuple((str(f["name"]), self.type(f["type"], namespace, depth + 1)) for f in schema["fields"])
+            found = ColumnType(Kind.STRUCT, fields=fields)
+        self.names[name if "." in name or not namespace else f"{namespace}.{name}"] = found
+        return found
+
+
+def _logical(schema: Mapping[str, Any], bare: ColumnType) -> ColumnType:
+    """`bare` with the schema's logical type, which Avro ignores where it does not fit."""
+    logical = str(schema.get("logicalType", ""))
+    if logical == "decimal" and bare.kind in (Kind.BYTES, Kind.FIXED):
+        return ColumnType(Kind.DECIMAL, precision=int(schema["precision"]), scale=int(schema.get("scale", 0)))
+    if logical == "date" and bare.kind is Kind.INT:
+        return ColumnType(Kind.DATE)
+    if logical == "uuid" and bare.kind is Kind.STRING:
+        return bare
+    prefix, _, unit = logical.rpartition("-")
+    if prefix == "time":
+        return ColumnType(Kind.TIME, unit=unit)
+    if prefix in ("timestamp", "local-timestamp") and bare.kind is Kind.LONG:
+        return ColumnType(Kind.TIMESTAMP, unit=unit, utc=prefix == "timestamp")
+    return bare

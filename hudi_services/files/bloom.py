@@ -1,0 +1,239 @@
+"""Hudi's bloom filter over record keys, as it stands in the footer of a base file.
+
+    filter        base64 of: inner filter (SIMPLE), or header | int32 keys per row | int32 keys in the current row |
+                  int32 rows | inner filter per row (DYNAMIC_V0)
+    header        int32 -1 (version) | int32 hashes k | int8 hash type (1 = murmur) | int32 bits m
+    inner filter  header | ceil(m / 8) bytes, bit i at byte i/8, mask 1 << (i % 8)
+
+All integers are big-endian. A key sets the bits |iv rem m| of k rounds iv = murmur(key, iv) from iv = 0.
+A dynamic filter starts a row when the current one is full, until the rows hold `max_entries`; then the keys go round.
+
+Sources: BloomFilterFactory, BloomFilterUtils, InternalBloomFilter, InternalDynamicBloomFilter, MurmurHash.
+"""
+
+import base64
+import binascii
+import math
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..errors import ConfigError, CorruptFile
+
+SIMPLE, DYNAMIC = "SIMPLE", "DYNAMIC_V0"
+
+_VERSION = -1
+_MURMUR = 1
+_HEADER = struct.Struct(">iibi")
+_ROWS = struct.Struct(">iii")
+_M = np.uint32(0x5BD1E995)
+# Keys hashed together: their words stay in the processor's cache through all k rounds.
+_BATCH = 8192
+# Above this rate of false positives a row only costs time: it is filled with ones, which says "maybe" to every key.
+_USELESS = 0.97
+
+_Words = npt.NDArray[np.uint32]
+_Bits = npt.NDArray[np.uint8]
+
+
+class BloomFilter:
+    """A filter of one kind: `type_code` DYNAMIC_V0 or SIMPLE. Keys are UTF-8 strings; there are no false negatives."""
+
+    def __init__(self, bits: int, hashes: int, row_keys: int = 0, max_keys: int = 0) -> None:
+        self._bits = bits
+        self._hashes = hashes
+        self._row_keys = row_keys
+        self._max_keys = max_keys
+        self._useless = False
+        self._rows: list[_Bits] = []
+        self._in_row = 0
+        self._next_row: int | None = None
+        """Where the round through full rows goes on; None before it starts."""
+
+    @classmethod
+    def for_config(
+        cls, num_entries: int, fpp: float, max_entries: int, filter_type: str, *, expected_keys: int = 0
+    ) -> "BloomFilter":
+        """An empty filter as Hudi sizes it (`hoodie.index.bloom.num_entries`, `.fpp`, `.filter.dynamic.max.entries`).
+
+        `expected_keys` lets a filter that would be over 97 % full of false positives be all ones without hashing.
+        Raises ConfigError for an unknown type or numbers that make no filter.
+        """
+        if filter_type not in (SIMPLE, DYNAMIC):
+            raise ConfigError(f"the bloom filter type {filter_type} is unknown", hint=f"use {DYNAMIC} or {SIMPLE}")
+        if num_entries <= 0 or not 0 < fpp < 1:
+            raise ConfigError(f"a bloom filter of {num_entries} keys with false-positive rate {fpp} cannot be made")
+        bits = math.ceil(num_entries * (-math.log(fpp) / (math.log(2) * math.log(2))))
+        hashes = math.ceil(math.log(2) * bits / num_entries)
+        dynamic = filter_type == DYNAMIC
+        made = cls(bits, hashes, num_entries if dynamic else 0, max_entries if dynamic else 0)
+        made._useless = made._false_positives(expected_keys) > _USELESS
+        made._rows = [made._new_row()]
+        return made
+
+    @property
+    def type_code(self) -> str:
+        return DYNAMIC if self._row_keys else SIMPLE
+
+    def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
+        """Add string keys (also dictionary encoded); nulls and empty strings are no keys."""
+        for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
+            starts, lengths, data = _byte_ranges(chunk)
+            self._spread(starts, lengths, data)
+
+    def might_contain(self, key: str) -> bool:
+        encoded = key.encode()
+        length = np.array([len(encoded)])
+        indices = _bit_indices(
+            np.zeros(1, np.int64), length, np.frombuffer(encoded, np.uint8), self._hashes, self._bits
+        )
+        return any(all(row[i].all() for i in indices) for row in self._rows)
+
+    def serialize(self) -> str:
+        """The text of the footer entry `org.apache.hudi.bloomfilter`."""
+        header = _HEADER.pack(_VERSION, self._hashes, _MURMUR, self._bits)
+        parts = [header + np.packbits(row, bitorder="little").tobytes() for row in self._rows]
+        if self._row_keys:
+            parts.insert(0, header + _ROWS.pack(self._row_keys, self._in_row, len(self._rows)))
+        return base64.b64encode(b"".join(parts)).decode("ascii")
+
+    def _false_positives(self, keys: int) -> float:
+        """The rate that one row of this filter has after `keys` keys."""
+        rows = 1
+        if self._row_keys:
+            most = max(1, math.ceil(self._max_keys / self._row_keys))
+            rows = min(most, max(1, math.ceil(keys / self._row_keys)))
+        fill = -math.expm1(-self._hashes * keys / rows / self._bits)
+        return float(fill**self._hashes)
+
+    def _new_row(self) -> _Bits:
+        return np.ones(self._bits, np.uint8) if self._useless else np.zeros(self._bits, np.uint8)
+
+    def _spread(self, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], data: _Bits) -> None:
+        """Give each key to the row whose turn it is."""
+        at, count = 0, len(starts)
+        while at < count:
+            if self._next_row is not None:
+                for turn in range(min(len(self._rows), count - at)):
+                    row = self._rows[(self._next_row + turn) % len(self._rows)]
+                    self._set(row, starts[at + turn :: len(self._rows)], lengths[at + turn :: len(self._rows)], data)
+                self._next_row = (self._next_row + count - at) % len(self._rows)
+                self._in_row += count - at
+                return
+            taken = count - at
+            if self._row_keys:
+                taken = min(taken, self._room())
+            row = self._rows[0] if self._next_row is not None else self._rows[-1]
+            self._set(row, starts[at : at + taken], lengths[at : at + taken], data)
+            self._in_row += taken
+            at += taken
+
+    def _room(self) -> int:
+        """How many keys go into the row whose turn it is, after opening a row or the round through the rows."""
+        if self._in_row < self._row_keys:
+            return self._row_keys - self._in_row
+        if len(self._rows) * self._row_keys < self._max_keys:
+            self._rows.append(self._new_row())
+            self._in_row = 0
+            return self._row_keys
+        # As in Java, the key that finds the last row full goes to the first row, and so does the next one.
+        self._next_row = 0
+        return 1
+
+    def _set(self, row: _Bits, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], data: _Bits) -> None:
+        if self._useless:
+            return
+        for indices in _bit_indices(starts, lengths, data, self._hashes, self._bits):
+            row[indices] = 1
+
+
+def parse(text: str, source: str) -> BloomFilter:
+    """The filter in a footer entry of the file `source`. Raises CorruptFile."""
+    try:
+        data = base64.b64decode(text, validate=True)
+        version, hashes, hash_type, bits = _HEADER.unpack_from(data)
+        if version != _VERSION or hash_type != _MURMUR or hashes <= 0 or bits <= 0:
+            raise CorruptFile(f"{source}: the bloom filter has an unknown form (version {version}, hash {hash_type})")
+        row_size = _HEADER.size + (bits + 7) // 8
+        if len(data) == row_size:
+            found, rows, at = BloomFilter(bits, hashes), 1, 0
+        else:
+            row_keys, in_row, rows = _ROWS.unpack_from(data, _HEADER.size)
+            found, at = BloomFilter(bits, hashes, row_keys), _HEADER.size + _ROWS.size
+            found._in_row = in_row
+    except (binascii.Error, struct.error, ValueError) as e:
+        raise CorruptFile(f"{source}: the bloom filter cannot be decoded") from e
+    if rows < 1 or len(data) != at + rows * row_size or (at and row_keys < 1):
+        raise CorruptFile(f"{source}: the bloom filter has {len(data)} bytes, which does not fit {rows} rows")
+    for start in range(at, len(data), row_size):
+        packed = np.frombuffer(data, np.uint8, row_size - _HEADER.size, start + _HEADER.size)
+        found._rows.append(np.unpackbits(packed, count=bits, bitorder="little"))
+    return found
+
+
+def _byte_ranges(keys: pa.Array) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], _Bits]":
+    """Where each key stands in the array's bytes; nulls and empty keys are left out."""
+    if pa.types.is_dictionary(keys.type):
+        keys = keys.cast(keys.type.value_type)
+    _, offsets_buffer, data = keys.buffers()
+    width: Any = np.int64 if pa.types.is_large_string(keys.type) else np.int32
+    offsets = np.frombuffer(offsets_buffer, width, len(keys) + 1, keys.offset * np.dtype(width).itemsize).astype(
+        np.int64
+    )
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    real = lengths > 0
+    if keys.null_count:
+        real &= keys.is_valid().to_numpy(zero_copy_only=False)
+    return starts[real], lengths[real], np.frombuffer(data or b"", np.uint8)
+
+
+def _bit_indices(
+    starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], data: _Bits, hashes: int, bits: int
+) -> "Iterator[_Words]":
+    """The bits of all keys, an array per round and batch of keys of equal length."""
+    order = np.argsort(lengths, kind="stable")
+    changes = np.flatnonzero(np.diff(lengths[order])) + 1
+    for of_length in np.split(order, changes) if len(order) else []:
+        columns = np.arange(lengths[of_length[0]])
+        for at in range(0, len(of_length), _BATCH):
+            batch = starts[of_length[at : at + _BATCH]]
+            yield from _murmur_rounds(data[batch[:, None] + columns], hashes, bits)
+
+
+def _murmur_rounds(keys: _Bits, hashes: int, bits: int) -> "Iterator[_Words]":
+    """Bits of `keys` (a row of bytes each) per round. Words are mixed once: that does not depend on the seed."""
+    count, length = keys.shape
+    words = np.ascontiguousarray(keys[:, : length // 4 * 4]).view("<u4").T.copy()
+    words *= _M
+    words ^= words >> np.uint32(24)
+    words *= _M
+    tail = _tail(keys[:, length // 4 * 4 :])
+    seed = np.zeros(count, np.uint32)
+    for _ in range(hashes):
+        seed ^= np.uint32(length)
+        for word in words:
+            seed *= _M
+            seed ^= word
+        if tail is not None:
+            seed ^= tail
+            seed *= _M
+        seed ^= seed >> np.uint32(13)
+        seed *= _M
+        seed ^= seed >> np.uint32(15)
+        yield np.abs(seed.view(np.int32)).view(np.uint32) % np.uint32(bits)
+
+
+def _tail(rest: _Bits) -> _Words | None:
+    """The 1 to 3 bytes after the words as murmur takes them: big-endian and each sign-extended, as Java's bytes are."""
+    left = rest.shape[1]
+    if not left:
+        return None
+    tail = np.zeros(len(rest), np.uint32)
+    for place in range(left):
+        signed = rest[:, place].astype(np.int8).astype(np.int32).view(np.uint32)
+        tail ^= signed << np.uint32(8 * (left - 1 - place))
+    return tail

@@ -1,0 +1,269 @@
+"""Reads HFiles: all entries, one entry, entries by prefix; the layout stands in `hfile_format`.
+
+Source: org.apache.hudi.io.hfile.HFileReaderImpl. Unlike it, a data block is read to its uncompressed size: the Java
+reader stops short by the size of the checksums and so loses the last records of some blocks.
+"""
+
+import struct
+import zlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Protocol
+
+from ..errors import CorruptFile
+from ..storage import Storage
+from .cursor import Cursor
+from .hfile_format import (
+    BLOCK_HEADER_SIZE,
+    CODEC_GZ,
+    DATA_MAGIC,
+    FILE_INFO_MAGIC,
+    INFO_MAGIC,
+    INTERMEDIATE_INDEX_MAGIC,
+    LEAF_INDEX_MAGIC,
+    ROOT_INDEX_MAGIC,
+    TRAILER_SIZE,
+    IndexEntry,
+    decode_trailer,
+    proto_fields,
+)
+
+_MAX_INDEX_LEVELS = 8
+_ENTRY_LENGTHS = struct.Struct(">iih")
+_GZIP = 31
+_Entries = dict[bytes, bytes]
+
+
+class RangeReader(Protocol):
+    """A file that is read in pieces. `read` returns exactly `length` bytes or raises."""
+
+    @property
+    def size(self) -> int: ...
+
+    def read(self, start: int, length: int) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRanges:
+    """`RangeReader` of the file `path` of a storage."""
+
+    storage: Storage
+    path: str
+    size: int
+
+    def read(self, start: int, length: int) -> bytes:
+        return self.storage.read_range(self.path, start, length)
+
+
+@dataclass(frozen=True, slots=True)
+class _BytesRanges:
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def read(self, start: int, length: int) -> bytes:
+        return self.data[start : start + length]
+
+
+class HFileReader:
+    """One HFile. Opening it reads the trailer and what follows the data; data blocks are read when asked for.
+
+    `path` is for messages. Every method raises CorruptFile for bytes that do not follow the format, besides what
+    the RangeReader raises.
+    """
+
+    def __init__(self, data: bytes | RangeReader, path: str) -> None:
+        self._file: RangeReader = _BytesRanges(data) if isinstance(data, bytes) else data
+        self._path = path
+        self._data_end = self._file.size - TRAILER_SIZE
+        if self._data_end < 0:
+            raise CorruptFile(f"{path} is corrupt at offset 0: {self._file.size} bytes are too few for an HFile")
+        self._trailer = decode_trailer(self._cursor(self._data_end, TRAILER_SIZE))
+        self._tail_start = self._trailer.load_on_open_offset
+        if not 0 <= self._tail_start <= self._data_end:
+            self._cursor(self._data_end, 0).fail(f"load-on-open offset {self._tail_start} is outside the file")
+        self._tail = self._file.read(self._tail_start, self._data_end - self._tail_start)
+        self._last_block: tuple[int, _Entries] = (-1, {})
+
+    @property
+    def entry_count(self) -> int:
+        return self._trailer.entry_count
+
+    @cached_property
+    def file_info(self) -> dict[bytes, bytes]:
+        """What the writer says about the file, `schema` among it."""
+        at = self._trailer.file_info_offset - self._tail_start
+        if at < 0:
+            self._cursor(self._data_end, 0).fail("the file info stands before the load-on-open part")
+        cursor = self._payload(Cursor(self._tail, self._path, base=self._tail_start, pos=at), FILE_INFO_MAGIC)
+        if cursor.take(len(INFO_MAGIC), "file info magic") != INFO_MAGIC:
+            cursor.fail("the file info is not a protobuf message")
+        message = cursor.nested(cursor.varint("file info length"), "file info")
+        return dict(_info_entry(entry, message) for _, entry in proto_fields(message))
+
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        """All (row key, value) pairs in the order of the file; checked against the entry count at the end."""
+        found = 0
+        for block in self._index:
+            entries = self._read_entries(block)
+            found += len(entries)
+            yield from entries.items()
+        if found != self.entry_count:
+            self._cursor(self._data_end, 0).fail(f"{found} entries, and the trailer says {self.entry_count}")
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of `key`, or None. Ascending calls read each data block once."""
+        at = bisect_right(self._index_rows, key) - 1
+        if at < 0:
+            return None
+        return self._read_entries(self._index[at]).get(key)
+
+    def scan_prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """All (row key, value) pairs whose row key begins with `prefix`, in order."""
+        for block in self._index[max(bisect_right(self._index_rows, prefix) - 1, 0) :]:
+            # An index row is at or before the first row of its block, so this block and all later ones are beyond.
+            if block.row > prefix and not block.row.startswith(prefix):
+                return
+            yield from (pair for pair in self._read_entries(block).items() if pair[0].startswith(prefix))
+
+    @cached_property
+    def _index_rows(self) -> list[bytes]:
+        return [entry.row for entry in self._index]
+
+    @cached_property
+    def _index(self) -> list[IndexEntry]:
+        """The data blocks, in order."""
+        count, levels = self._trailer.data_index_count, self._trailer.index_levels
+        root = self._payload(Cursor(self._tail, self._path, base=self._tail_start), ROOT_INDEX_MAGIC)
+        if levels > _MAX_INDEX_LEVELS:
+            root.fail(f"{levels} index levels")
+        entries = self._checked(_root_entries(root, count), root)
+        for _ in range(levels - 1):
+            entries = self._checked([e for block in entries for e in self._leaf_entries(block)], root)
+        return entries
+
+    def _checked(self, entries: list[IndexEntry], cursor: Cursor) -> list[IndexEntry]:
+        """Blocks of a level must follow one another: also what bounds the work on a damaged file."""
+        end = 0
+        for entry in entries:
+            if entry.offset < end or entry.size < BLOCK_HEADER_SIZE:
+                cursor.fail(f"the index points to {entry.size} bytes at offset {entry.offset}, before offset {end}")
+            end = entry.offset + entry.size
+        if end > self._data_end:
+            cursor.fail(f"the index points to a block that ends at {end}, and data ends at {self._data_end}")
+        return entries
+
+    def _leaf_entries(self, block: IndexEntry) -> list[IndexEntry]:
+        cursor = self._payload(self._block_cursor(block), LEAF_INDEX_MAGIC, INTERMEDIATE_INDEX_MAGIC)
+        count = cursor.int32("index entry count")
+        if not 0 <= count <= cursor.remaining // 4:
+            cursor.fail(f"{count} index entries")
+        offsets = [cursor.int32("index entry offset") for _ in range(count + 1)]
+        entries = []
+        for start, end in pairwise(offsets):
+            offset, size = cursor.int64("block offset"), cursor.int32("block size")
+            entries.append(IndexEntry(_row(cursor, end - start - 12), offset, size))
+        return entries
+
+    def _read_entries(self, block: IndexEntry) -> _Entries:
+        if self._last_block[0] != block.offset:
+            cursor = self._payload(self._block_cursor(block), DATA_MAGIC)
+            self._last_block = (block.offset, _data_entries(cursor))
+        return self._last_block[1]
+
+    def _block_cursor(self, block: IndexEntry) -> Cursor:
+        return self._cursor(block.offset, block.size)
+
+    def _cursor(self, start: int, length: int) -> Cursor:
+        return Cursor(self._file.read(start, length), self._path, base=start)
+
+    def _payload(self, cursor: Cursor, *magics: bytes) -> Cursor:
+        """The uncompressed payload of the block at the cursor."""
+        where = f"the block at offset {cursor.base + cursor.pos} of {self._path}"
+        magic = cursor.take(8, "block magic")
+        if magic not in magics:
+            cursor.fail(f"block magic {magic!r}, expected {magics[0]!r}")
+        cursor.int32("on-disk size")
+        uncompressed = cursor.int32("uncompressed size")
+        cursor.take(13, "block header")
+        payload = cursor.take(cursor.int32("data size") - BLOCK_HEADER_SIZE, "block payload")
+        if self._trailer.codec == CODEC_GZ:
+            payload = _gunzip(payload, uncompressed, cursor)
+        if len(payload) != uncompressed:
+            cursor.fail(f"the block holds {len(payload)} bytes, and its header says {uncompressed}")
+        return Cursor(payload, where)
+
+
+def _gunzip(payload: bytes, size: int, cursor: Cursor) -> bytes:
+    """At most one byte more than `size`, so that a lying stream cannot fill the memory."""
+    if size < 0:
+        cursor.fail(f"uncompressed size {size}")
+    stream = zlib.decompressobj(_GZIP)
+    try:
+        data = stream.decompress(payload, size + 1)
+    except zlib.error as e:
+        cursor.fail(f"the block is not gzip data ({e})")
+    if len(data) == size and not stream.eof:
+        cursor.fail("the block's gzip data does not end")
+    return data
+
+
+def _data_entries(cursor: Cursor) -> _Entries:
+    # Inline arithmetic instead of the cursor's methods: this loop runs once per record of the metadata table.
+    data, pos, end = cursor.data, 0, len(cursor.data)
+    entries = {}
+    while pos < end:
+        cursor.pos = pos
+        if end - pos < _ENTRY_LENGTHS.size:
+            cursor.fail("a torn entry")
+        key_length, value_length, row_length = _ENTRY_LENGTHS.unpack_from(data, pos)
+        row_start, value_start = pos + 10, pos + 8 + key_length
+        row_end, pos = row_start + row_length, value_start + value_length
+        if row_length < 0 or value_length < 0 or row_end > value_start or pos >= end:
+            cursor.fail(f"an entry with lengths {key_length}, {value_length} and {row_length}")
+        if data[pos]:
+            cursor.fail("entries with versions (mvcc) are not supported")
+        entries[data[row_start:row_end]] = data[value_start:pos]
+        pos += 1
+    return entries
+
+
+def _root_entries(cursor: Cursor, count: int) -> list[IndexEntry]:
+    start = cursor.pos
+    try:
+        return [_root_entry(cursor, cursor.hadoop_vint) for _ in range(count)]
+    except CorruptFile:
+        # Hudi 1.1 wrote the lengths of long keys as protobuf varints; read as VInts they contradict the row lengths.
+        cursor.pos = start
+    return [_root_entry(cursor, cursor.varint) for _ in range(count)]
+
+
+def _root_entry(cursor: Cursor, read_length: Callable[[str], int]) -> IndexEntry:
+    offset, size = cursor.int64("block offset"), cursor.int32("block size")
+    return IndexEntry(_row(cursor, read_length("key length")), offset, size)
+
+
+def _row(cursor: Cursor, key_length: int) -> bytes:
+    """The row of a key, with or without the suffix."""
+    row_length = cursor.int16("row length")
+    suffix = key_length - 2 - row_length
+    if suffix not in (0, 10):
+        cursor.fail(f"a key of {key_length} bytes with a row of {row_length} bytes")
+    row = cursor.take(row_length, "row")
+    cursor.take(suffix, "key suffix")
+    return row
+
+
+def _info_entry(entry: int | bytes, message: Cursor) -> tuple[bytes, bytes]:
+    if isinstance(entry, int):
+        message.fail("a file info entry is a number")
+    pair = dict(proto_fields(Cursor(entry, message.path, base=message.base)))
+    key, value = pair.get(1, b""), pair.get(2, b"")
+    if isinstance(key, int) or isinstance(value, int):
+        message.fail("a file info key or value is a number")
+    return key, value

@@ -1,0 +1,55 @@
+"""Names of base files, log files, file groups and partition folders: built and parsed here only.
+
+    base file   <fileId>_<writeToken>_<instant><ext>             fileId without "_" and "."
+    log file    .<fileId>_<instant>.log.<version>[_<writeToken>[<suffix>]]
+    write token <taskPartitionId>-<stageId>-<taskAttemptId>
+    file id     <uuid>-<n>
+
+Sources: FSUtils, HoodieBaseFile, HoodieLogFile, HoodiePartitionMetadata.
+"""
+
+import re
+import uuid
+
+from ..model import BaseFile, LogFile
+
+PARTITION_METAFILE = ".hoodie_partition_metadata"
+TABLE_FOLDER = ".hoodie"
+
+_BASE_FILE = re.compile(r"([a-zA-Z0-9-]+)_([a-zA-Z0-9-]+)_([0-9]+)(\.[a-zA-Z0-9]+)", re.ASCII)
+_LOG_FILE = re.compile(r"\.([^._]+)_([^.]*)\.(log|archive)\.(\d+)(?:_(\d+-\d+-\d+)(\.cdc)?)?", re.ASCII)
+
+
+def base_file_name(file_id: str, write_token: str, instant: str, extension: str = ".parquet") -> str:
+    return f"{file_id}_{write_token}_{instant}{extension}"
+
+
+def parse_base_file(partition: str, name: str, size: int) -> BaseFile | None:
+    """The base file called `name`, or None when the name is not one (temporary and foreign files)."""
+    match = _BASE_FILE.fullmatch(name)
+    if match is None:
+        return None
+    file_id, token, instant, _ = match.groups()
+    return BaseFile(partition, name, file_id, token, instant, size)
+
+
+def log_file_name(file_id: str, instant: str, version: int, write_token: str) -> str:
+    return f".{file_id}_{instant}.log.{version}_{write_token}"
+
+
+def parse_log_file(partition: str, name: str, size: int) -> LogFile | None:
+    """The log file called `name`, or None when the name is not one."""
+    match = _LOG_FILE.fullmatch(name)
+    if match is None:
+        return None
+    file_id, instant, _, version, token, suffix = match.groups()
+    return LogFile(partition, name, file_id, instant, int(version), token or "", suffix or "", size)
+
+
+def new_file_id(random: uuid.UUID | None = None) -> str:
+    return f"{random or uuid.uuid4()}-0"
+
+
+def is_partition_metafile(name: str) -> bool:
+    """Plain, or with the extension of the base files (`hoodie.partition.metafile.use.base.format`)."""
+    return name == PARTITION_METAFILE or name.startswith(f"{PARTITION_METAFILE}.")

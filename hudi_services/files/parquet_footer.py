@@ -1,0 +1,300 @@
+"""The footer of a parquet file as a tree of facts, readable through ranges and changeable in place.
+
+    file      "PAR1" | column chunks | page indexes | FileMetaData (Thrift compact) | int32 LE its length | "PAR1"
+
+    FileMetaData    1 version, 2 list<SchemaElement>, 3 num_rows, 4 list<RowGroup>, 5 list<KeyValue>, 6 created_by
+    SchemaElement   1 type, 2 type_length, 3 repetition, 4 name, 5 num_children, 6 converted_type, 7 scale, 8 precision,
+                    9 field_id, 10 logicalType
+    RowGroup        1 list<ColumnChunk>, 2 total_byte_size, 3 num_rows, 4 sorting, 5 file_offset, 7 ordinal
+    ColumnChunk     2 file_offset, 3 ColumnMetaData, 4/5 offset index, 6/7 column index (offset, length)
+    ColumnMetaData  1 type, 2 encodings, 3 path_in_schema, 4 codec, 5 num_values, 6 uncompressed, 7 compressed,
+                    9 data page offset, 11 dictionary page offset, 12 Statistics, 13 encoding stats
+    Statistics      1 max, 2 min (old order), 3 null_count, 4 distinct_count, 5 max_value, 6 min_value
+
+Source: apache/parquet-format, src/main/thrift/parquet.thrift.
+"""
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+from ..codecs import thrift
+from ..codecs.thrift import ListValue, Struct
+from ..errors import CorruptFile
+from ..storage import Storage
+
+MAGIC = b"PAR1"
+_TAIL = 8
+# One range usually brings the whole footer: Hudi's bloom filter alone is 430 KB.
+_FIRST_READ = 640 * 1024
+
+_PLAIN_DICTIONARY, _RLE_DICTIONARY = 2, 8
+_PLAIN = 0
+_DATA_PAGES = (0, 3)
+
+
+class Physical(IntEnum):
+    BOOLEAN = 0
+    INT32 = 1
+    INT64 = 2
+    INT96 = 3
+    FLOAT = 4
+    DOUBLE = 5
+    BYTE_ARRAY = 6
+    FIXED_LEN_BYTE_ARRAY = 7
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChunk:
+    """One column of one row group. `min` and `max` are the raw bytes of the statistics, None when absent."""
+
+    path: tuple[str, ...]
+    physical: Physical
+    codec: int
+    num_values: int
+    compressed_bytes: int
+    uncompressed_bytes: int
+    start: int
+    dictionary_bytes: int
+    only_dictionary: bool
+    """Every data page is dictionary encoded."""
+    min: bytes | None
+    max: bytes | None
+    null_count: int | None
+
+    @property
+    def end(self) -> int:
+        return self.start + self.compressed_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    num_rows: int
+    columns: tuple[ColumnChunk, ...]
+
+    @property
+    def uncompressed_bytes(self) -> int:
+        return sum(c.uncompressed_bytes for c in self.columns)
+
+    @property
+    def compressed_bytes(self) -> int:
+        return sum(c.compressed_bytes for c in self.columns)
+
+
+class Footer:
+    """FileMetaData of the file `path`. `tree` holds every field; the properties are typed views of it."""
+
+    def __init__(self, tree: Struct, path: str) -> None:
+        self.tree = tree
+        self.path = path
+
+    @property
+    def num_rows(self) -> int:
+        return _integer(self.tree, 3, self.path)
+
+    @property
+    def created_by(self) -> str:
+        return _text(self.tree.get(6, b""), self.path)
+
+    @property
+    def elements(self) -> list[Struct]:
+        """The SchemaElements in depth-first order, the root first."""
+        return _structs(self.tree, 2, self.path)
+
+    @cached_property
+    def key_values(self) -> dict[str, str]:
+        pairs = _structs(self.tree, 5, self.path) if 5 in self.tree.fields else []
+        return {_text(p.get(1, b""), self.path): _text(p.get(2, b""), self.path) for p in pairs}
+
+    @cached_property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        return tuple(
+            RowGroup(
+                _integer(group, 3, self.path),
+                tuple(_column_chunk(c, self.path) for c in _structs(group, 1, self.path)),
+            )
+            for group in _structs(self.tree, 4, self.path)
+        )
+
+    def encode(self) -> bytes:
+        return thrift.encode_struct(self.tree)
+
+    def as_file(self) -> bytes:
+        """A parquet file that is nothing but this footer, for readers that want the metadata apart from the data."""
+        encoded = self.encode()
+        return b"".join((MAGIC, encoded, struct.pack("<I", len(encoded)), MAGIC))
+
+    def set_key_values(self, values: Mapping[str, str]) -> None:
+        """Replace the key/value metadata."""
+        pairs = [
+            Struct({1: (thrift.BINARY, key.encode()), 2: (thrift.BINARY, value.encode())})
+            for key, value in values.items()
+        ]
+        self.tree.set(5, thrift.LIST, ListValue(thrift.STRUCT, pairs))
+        self.__dict__.pop("key_values", None)
+
+    def set_schema(self, elements: Sequence[Struct]) -> None:
+        """Replace the SchemaElements; the leaves must stand for the same pages (same levels and physical bytes)."""
+        self.tree.set(2, thrift.LIST, ListValue(thrift.STRUCT, list(elements)))
+
+    def set_leaf(self, index: int, path: Sequence[str], physical: Physical, *, keep_statistics: bool) -> None:
+        """Rename and retype the chunks of leaf `index` in every row group.
+
+        Statistics go when `keep_statistics` is False, because their order is the order of the old type; so does the
+        column index, which repeats them per page.
+        """
+        for group in _structs(self.tree, 4, self.path):
+            chunk = _structs(group, 1, self.path)[index]
+            meta = _struct(chunk, 3, self.path)
+            meta.set(1, thrift.I32, int(physical))
+            meta.set(3, thrift.LIST, ListValue(thrift.BINARY, [name.encode() for name in path]))
+            if not keep_statistics:
+                chunk.drop(6, 7)
+                meta.drop(12)
+        self.__dict__.pop("row_groups", None)
+
+    def set_statistics(self, group: int, index: int, low: bytes, high: bytes) -> None:
+        """Write min and max of leaf `index` in row group `group`; the null count stays."""
+        chunk = _structs(_structs(self.tree, 4, self.path)[group], 1, self.path)[index]
+        meta = _struct(chunk, 3, self.path)
+        stats = meta.get(12) or Struct()
+        stats.set(5, thrift.BINARY, high)
+        stats.set(6, thrift.BINARY, low)
+        meta.set(12, thrift.STRUCT, stats)
+        self.__dict__.pop("row_groups", None)
+
+
+def read_footer(storage: Storage, path: str, size: int | None = None) -> tuple[Footer, int]:
+    """The footer of the file at `path`, and the file's size in bytes. Raises CorruptFile, NotFound."""
+    if size is None:
+        info = storage.head(path)
+        size = info.size if info is not None else len(storage.read(path))
+    name = storage.full_path(path)
+    tail = storage.read_range(path, max(0, size - _FIRST_READ), min(size, _FIRST_READ))
+    needed = footer_length(tail, size, name) + _TAIL
+    if needed > len(tail):
+        tail = storage.read_range(path, size - needed, needed)
+    return parse_footer(tail, name), size
+
+
+def footer_length(tail: bytes, size: int, path: str) -> int:
+    """The length of the Thrift bytes before the last 8 of `tail`, checked against the file's `size`."""
+    if size < len(MAGIC) + _TAIL or len(tail) < _TAIL:
+        raise CorruptFile(f"{path} is too short for a parquet file ({size} bytes)")
+    if tail[-4:] == b"PARE":
+        raise CorruptFile(f"{path} has an encrypted footer at byte {size - _TAIL}, which is not supported")
+    if tail[-4:] != MAGIC:
+        raise CorruptFile(f"{path} does not end like a parquet file at byte {size - 4}")
+    length: int = struct.unpack("<I", tail[-8:-4])[0]
+    if length > size - len(MAGIC) - _TAIL:
+        raise CorruptFile(f"{path} says its footer has {length} bytes at byte {size - _TAIL}, more than the file")
+    return length
+
+
+def parse_footer(tail: bytes, path: str) -> Footer:
+    """The footer in `tail`, which ends where the file ends. Raises CorruptFile."""
+    length = footer_length(tail, max(len(tail), len(MAGIC) + _TAIL), path) if len(tail) >= _TAIL else 0
+    tree, _ = thrift.decode_struct(tail[len(tail) - _TAIL - length : len(tail) - _TAIL], path)
+    footer = Footer(tree, path)
+    _check(footer)
+    return footer
+
+
+def _check(footer: Footer) -> None:
+    """What every later step takes for granted, so that a damaged footer is refused here and by name."""
+    leaves = sum(1 for e in footer.elements if 5 not in e.fields)
+    if footer.num_rows != sum(g.num_rows for g in footer.row_groups):
+        raise CorruptFile(f"{footer.path}: the row groups in its footer do not add up to {footer.num_rows} rows")
+    for number, group in enumerate(footer.row_groups):
+        if len(group.columns) != leaves and not (leaves == 0 and not group.columns):
+            raise CorruptFile(f"{footer.path}: row group {number} has {len(group.columns)} of {leaves} columns")
+
+
+def _column_chunk(chunk: Struct, path: str) -> ColumnChunk:
+    meta = _struct(chunk, 3, path)
+    data_page = _integer(meta, 9, path)
+    dictionary_page = meta.get(11)
+    # Some writers store 0 where there is no dictionary page.
+    has_dictionary = isinstance(dictionary_page, int) and 0 < dictionary_page < data_page
+    low, high, nulls = _statistics(meta, path)
+    return ColumnChunk(
+        path=tuple(_text(name, path) for name in _list(meta, 3, path)),
+        physical=_physical(meta.get(1), path),
+        codec=_integer(meta, 4, path),
+        num_values=_integer(meta, 5, path),
+        uncompressed_bytes=_integer(meta, 6, path),
+        compressed_bytes=_integer(meta, 7, path),
+        start=dictionary_page if has_dictionary else data_page,
+        dictionary_bytes=data_page - dictionary_page if has_dictionary else 0,
+        only_dictionary=has_dictionary and _only_dictionary(meta, path),
+        min=low,
+        max=high,
+        null_count=nulls,
+    )
+
+
+def _only_dictionary(meta: Struct, path: str) -> bool:
+    if 13 in meta.fields:
+        pages = [(s.get(1), s.get(2)) for s in _structs(meta, 13, path)]
+        return all(e in (_PLAIN_DICTIONARY, _RLE_DICTIONARY) for kind, e in pages if kind in _DATA_PAGES)
+    encodings = _list(meta, 2, path)
+    # Without page counts: only old parquet-mr leaves PLAIN out when no page fell back to it.
+    return _PLAIN_DICTIONARY in encodings and _PLAIN not in encodings
+
+
+def _statistics(meta: Struct, path: str) -> tuple[bytes | None, bytes | None, int | None]:
+    if 12 not in meta.fields:
+        return None, None, None
+    stats = _struct(meta, 12, path)
+    low, high, nulls = stats.get(6), stats.get(5), stats.get(3)
+    for value in (low, high):
+        if value is not None and not isinstance(value, bytes):
+            raise CorruptFile(f"{path}: statistics in its footer are not bytes")
+    if nulls is not None and not isinstance(nulls, int):
+        raise CorruptFile(f"{path}: a null count in its footer is not a number")
+    return low, high, nulls
+
+
+def _physical(value: Any, path: str) -> Physical:
+    try:
+        return Physical(value)
+    except ValueError:
+        raise CorruptFile(f"{path}: unknown physical type {value!r} in its footer") from None
+
+
+def _integer(parent: Struct, field_id: int, path: str) -> int:
+    value = parent.get(field_id)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise CorruptFile(f"{path}: field {field_id} of its footer is not a count")
+    return value
+
+
+def _text(value: Any, path: str) -> str:
+    try:
+        return str(value, "utf-8")
+    except (TypeError, UnicodeDecodeError):
+        raise CorruptFile(f"{path}: a name in its footer is not UTF-8") from None
+
+
+def _struct(parent: Struct, field_id: int, path: str) -> Struct:
+    value = parent.get(field_id)
+    if not isinstance(value, Struct):
+        raise CorruptFile(f"{path}: field {field_id} of its footer is not a struct")
+    return value
+
+
+def _list(parent: Struct, field_id: int, path: str) -> list[Any]:
+    value = parent.get(field_id)
+    if not isinstance(value, ListValue):
+        raise CorruptFile(f"{path}: field {field_id} of its footer is not a list")
+    return value.items
+
+
+def _structs(parent: Struct, field_id: int, path: str) -> list[Struct]:
+    items = _list(parent, field_id, path)
+    if items and not isinstance(items[0], Struct):
+        raise CorruptFile(f"{path}: field {field_id} of its footer is not a list of structs")
+    return items

@@ -1,0 +1,217 @@
+"""Reading base files row group by row group, in the raw form that is written back unchanged.
+
+pyarrow reads the pages, through a footer in the raw form (parquet_schema) and through ranges: one request brings the
+wanted columns of a row group, so memory holds one row group's bytes and its Arrow form.
+"""
+
+import functools
+import io
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import CorruptFile, HudiServicesError
+from ..storage import Storage
+from .column_stats import ColumnStats, column_stats
+from .column_type import Kind, parquet_type
+from .parquet_convert import convert_column
+from .parquet_footer import Footer, RowGroup, read_footer
+from .parquet_schema import FileSchema
+
+# Below this gap one request for two ranges costs less than two requests.
+_GAP = 1 << 20
+# A dictionary that is most of its column does not pay when it is merged with those of other files.
+_SMALL_DICTIONARY = 64 << 10
+
+
+def open_base_file(storage: Storage, path: str, size: int | None = None) -> "BaseFileReader":
+    """Read the footer of the parquet file at `path` (`size` in bytes saves a request).
+
+    Raises CorruptFile, NotFound and the other StorageErrors; UnsupportedTable for types that pyarrow does not know.
+    """
+    footer, size = read_footer(storage, path, size)
+    return BaseFileReader(storage, path, size, footer)
+
+
+class BaseFileReader:
+    """One open base file. `row_groups` are the facts of its footer; data is read on demand."""
+
+    def __init__(self, storage: Storage, path: str, size: int, footer: Footer) -> None:
+        self.path = path
+        self.size = size
+        self.num_rows = footer.num_rows
+        self.schema = FileSchema.of(footer)
+        self.key_values: Mapping[str, str] = footer.key_values
+        self.row_groups: tuple[RowGroup, ...] = footer.row_groups
+        self._full_path = footer.path
+        self._check()
+        self._metadata = self._raw_metadata(footer)
+        self._source = _RangeSource(storage, path, size)
+        self._open_as = functools.lru_cache(maxsize=2)(self._open)
+
+    def _check(self) -> None:
+        paths = [leaf.path for leaf in self.schema.leaves]
+        for number, group in enumerate(self.row_groups):
+            if [c.path for c in group.columns] != paths:
+                raise CorruptFile(f"{self._full_path}: the columns of row group {number} do not follow the schema")
+            if any(c.end > self.size for c in group.columns):
+                raise CorruptFile(f"{self._full_path}: row group {number} ends after the file, at byte {self.size}")
+
+    def _raw_metadata(self, footer: Footer) -> pq.FileMetaData:
+        """`footer` in the raw form; it is changed in place, so every fact has been taken from it before."""
+        raw = self.schema.raw
+        footer.set_schema(raw.elements)
+        for index, (leaf, true) in enumerate(zip(raw.leaves, self.schema.leaves, strict=True)):
+            if leaf.physical is not true.physical:
+                footer.set_leaf(index, leaf.path, leaf.physical, keep_statistics=False)
+        # Also drops ARROW:schema, which would bring back types other than the footer's.
+        footer.set_key_values({})
+        with self._pyarrow_errors():
+            return pq.read_metadata(io.BytesIO(footer.as_file()))
+
+    @property
+    def dictionary_columns(self) -> frozenset[str]:
+        """Top-level string columns that are best read as dictionaries: all their pages are, and they repeat values."""
+        return frozenset(
+            leaf.path[0]
+            for i, leaf in enumerate(self.schema.leaves)
+            if len(leaf.path) == 1
+            and leaf.max_rep == 0
+            and parquet_type(leaf.node).kind is Kind.STRING
+            # JSON is a string too, but its raw form is bytes.
+            and pa.types.is_string(self.schema.arrow.field(leaf.path[0]).type)
+            and all(_repeats(g, i) for g in self.row_groups)
+        )
+
+    @property
+    def plain_leaves(self) -> frozenset[str]:
+        """Dotted paths of leaves with pages that are not dictionary encoded: the writer gave up on them."""
+        return frozenset(
+            leaf.dotted
+            for i, leaf in enumerate(self.schema.leaves)
+            if any(not g.columns[i].only_dictionary for g in self.row_groups)
+        )
+
+    def column_stats(self) -> tuple[ColumnStats, ...]:
+        return column_stats(self.schema, self.row_groups)
+
+    def read_row_group(
+        self,
+        index: int,
+        columns: Sequence[str] | None = None,
+        target: FileSchema | None = None,
+        dictionary: Collection[str] = (),
+    ) -> pa.Table:
+        """Row group `index` in the raw form of `target` (default: the file's own schema), columns in its order.
+
+        `columns`: only these, in this order. `dictionary`: string columns to return as dictionary arrays where they
+        are not converted. Columns that the file lacks are nulls. Raises CorruptFile for unreadable pages.
+        """
+        target = self.schema if target is None else target
+        names = list(target.columns if columns is None else columns)
+        own = [name for name in names if self.schema.column(name) is not None]
+        with self._pyarrow_errors():
+            read = self._read(index, own, frozenset(dictionary).intersection(own))
+            arrays = [self._column(read, name, target, self.row_groups[index].num_rows) for name in names]
+        fields = [target.arrow.field(n).with_type(a.type) for n, a in zip(names, arrays, strict=True)]
+        return pa.table(arrays, schema=pa.schema(fields))
+
+    def _read(self, index: int, columns: Sequence[str], dictionary: frozenset[str]) -> pa.Table:
+        group = self.row_groups[index]
+        if not columns:
+            return pa.table({})
+        wanted = set(columns)
+        self._source.load(sorted((c.start, c.end) for c in group.columns if c.path[0] in wanted))
+        try:
+            return self._open_as(dictionary).read_row_group(index, columns=list(columns), use_threads=False)
+        finally:
+            self._source.forget()
+
+    def _open(self, dictionary: frozenset[str]) -> pq.ParquetFile:
+        names = sorted(dictionary)
+        return pq.ParquetFile(self._source, metadata=self._metadata, read_dictionary=names or None)
+
+    def _column(self, read: pa.Table, name: str, target: FileSchema, rows: int) -> pa.ChunkedArray:
+        wanted, own = target.column(name), self.schema.column(name)
+        target_type = target.arrow.field(name).type
+        if own is None or wanted is None:
+            return pa.chunked_array([pa.nulls(rows, target_type)])
+        return convert_column(read.column(name), own, wanted, target_type)
+
+    @contextmanager
+    def _pyarrow_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except HudiServicesError:
+            raise
+        except (pa.ArrowException, OSError, MemoryError, ValueError, OverflowError) as e:
+            text = str(e)
+            reason = text.splitlines()[0] if text else type(e).__name__
+            raise CorruptFile(f"{self._full_path} cannot be read: {reason}") from e
+
+
+def shared_dictionary_columns(readers: Sequence[BaseFileReader]) -> frozenset[str]:
+    """String columns to read as dictionaries from all of `readers`, whose rows go into one file."""
+    return frozenset.intersection(*(r.dictionary_columns for r in readers)) if readers else frozenset()
+
+
+def shared_plain_leaves(readers: Sequence[BaseFileReader]) -> frozenset[str]:
+    """Leaves for which a dictionary did not pay in any one of `readers`, so it will not pay in their union."""
+    return frozenset.union(*(r.plain_leaves for r in readers)) if readers else frozenset()
+
+
+def _repeats(group: RowGroup, index: int) -> bool:
+    chunk = group.columns[index]
+    return chunk.only_dictionary and chunk.dictionary_bytes <= max(_SMALL_DICTIONARY, chunk.compressed_bytes // 2)
+
+
+class _RangeSource(io.RawIOBase):
+    """A file for pyarrow that serves loaded ranges from memory and any other byte by a request of its own."""
+
+    def __init__(self, storage: Storage, path: str, size: int) -> None:
+        super().__init__()
+        self._storage = storage
+        self._path = path
+        self._size = size
+        self._position = 0
+        self._blocks: list[tuple[int, memoryview]] = []
+
+    def load(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Fetch sorted (start, end) ranges, near ones together."""
+        merged: list[list[int]] = []
+        for start, end in ranges:
+            if merged and start - merged[-1][1] <= _GAP:
+                merged[-1][1] = max(end, merged[-1][1])
+            else:
+                merged.append([start, end])
+        read = self._storage.read_range
+        self._blocks = [(start, memoryview(read(self._path, start, end - start))) for start, end in merged]
+
+    def forget(self) -> None:
+        self._blocks = []
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def read(self, size: int = -1) -> bytes | memoryview:
+        left = max(0, self._size - self._position)
+        length = left if size is None or size < 0 else min(size, left)
+        start = self._position
+        self._position += length
+        for block_start, block in self._blocks:
+            if block_start <= start and start + length <= block_start + len(block):
+                return block[start - block_start : start - block_start + length]
+        return self._storage.read_range(self._path, start, length)

@@ -1,0 +1,300 @@
+"""Writing a base file whose footer carries a given schema, element for element.
+
+pyarrow writes the raw form (parquet_schema) and this module holds back the end of the file: when the last row group is
+out, the footer is parsed, every leaf is checked against the target (levels and physical type, so that the pages mean
+the same), and the target's elements take the place of pyarrow's. Storage then publishes the file.
+"""
+
+import io
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ..errors import CheckFailed, ConfigError, UnsupportedTable
+from ..storage import Storage
+from .column_stats import ColumnStats, column_stats
+from .column_type import Kind, parquet_type
+from .parquet_convert import natural
+from .parquet_footer import Footer, Physical, footer_length, parse_footer
+from .parquet_schema import FileSchema, Leaf, keeps_order
+
+FILE_NAME_COLUMN = "_hoodie_file_name"
+
+_MIB = 1 << 20
+# Hudi's and parquet's names for codecs; LZO has no writer here, LZ4 is the framed form that only Hadoop reads.
+_CODECS = {
+    "uncompressed": "none",
+    "none": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "brotli": "brotli",
+    "zstd": "zstd",
+}
+_CODECS |= {"lz4_raw": "lz4"}
+_LEVELS = {"zstd": 1, "gzip": 6}
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A published base file: path relative to the table, size in bytes, rows, and statistics per leaf column."""
+
+    path: str
+    size: int
+    rows: int
+    columns: tuple[ColumnStats, ...]
+
+
+class BaseFileWriter:
+    """Writes one base file; use as a context manager, which aborts on an exception.
+
+    `target`: the schema that the footer gets. `file_name`: the value of `_hoodie_file_name` in every row; tables need
+    not bring that column. `plain_leaves`: dotted target paths to write without dictionary. `row_group_bytes`: size of a
+    row group in memory. Raises UnsupportedTable, before anything is written, when pyarrow cannot write such pages.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        target: FileSchema,
+        *,
+        file_name: str | None = None,
+        codec: str = "zstd",
+        codec_level: int | None = None,
+        row_group_bytes: int = 120 * _MIB,
+        plain_leaves: Collection[str] = (),
+    ) -> None:
+        self._storage = storage
+        self._path = path
+        self._target = target
+        self._file_name = file_name if target.column(FILE_NAME_COLUMN) is not None else None
+        self._options = _options(_written_schema(target, storage.full_path(path)), target, plain_leaves)
+        self._options |= _codec_options(codec, codec_level)
+        self._row_group_bytes = row_group_bytes
+        self._pending: list[pa.Table] = []
+        self._pending_bytes = 0
+        self._rows = 0
+        self._bounds: list[dict[int, tuple[bytes, bytes]]] = []
+        self._own_bounds = [
+            (i, leaf) for i, leaf in enumerate(target.leaves) if len(leaf.path) == 1 and _needs_own_bounds(leaf)
+        ]
+        self._sink: _TailSink | None = None
+        self._writer: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> "BaseFileWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abort()
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows in the raw form of the target; top-level strings may be dictionary encoded."""
+        if not table.num_rows:
+            return
+        table = self._arrange(table)
+        self._rows += table.num_rows
+        step = max(1, table.num_rows * self._row_group_bytes // max(1, table.nbytes))
+        for start in range(0, table.num_rows, step):
+            part = table.slice(start, step)
+            self._pending.append(part)
+            self._pending_bytes += part.nbytes
+            if self._pending_bytes >= self._row_group_bytes:
+                self._flush()
+
+    def close(self, key_values: Mapping[str, str]) -> WrittenFile:
+        """Write the footer with `key_values` and publish the file.
+
+        Raises CheckFailed, with nothing published, when what was written is not what the target says.
+        """
+        try:
+            if self._pending or self._writer is None:
+                self._flush()
+            assert self._writer is not None and self._sink is not None
+            self._sink.hold()
+            self._writer.close()
+            before, footer = self._sink.take(self._storage.full_path(self._path))
+            self._finish(footer, key_values)
+            self._sink.write(before + footer.as_file()[4:])
+            size = self._sink.tell()
+            self._sink.out.close()
+        except BaseException:
+            self.abort()
+            raise
+        return WrittenFile(self._path, size, self._rows, column_stats(self._target, footer.row_groups))
+
+    def abort(self) -> None:
+        """Drop what was written; nothing is published."""
+        self._pending = []
+        if self._sink is not None:
+            # pyarrow's writer closes itself when it goes: its last bytes must not pass. An output that is dropped
+            # without being closed removes its temporary file.
+            self._sink.hold()
+        self._sink = self._writer = None
+
+    def _arrange(self, table: pa.Table) -> pa.Table:
+        """`table` with the target's columns in its order, each of the type that the first table settled."""
+        arrays = []
+        for field in self._target.arrow:
+            if field.name == FILE_NAME_COLUMN and self._file_name is not None:
+                arrays.append(_constant(self._file_name, table.num_rows))
+            else:
+                arrays.append(self._column(table.column(field.name), field))
+        return pa.table(arrays, schema=self._schema(arrays))
+
+    def _column(self, values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+        settled = self._writer.schema.field(field.name).type if self._writer is not None else None
+        if settled is None and self._pending:
+            settled = self._pending[0].schema.field(field.name).type
+        given = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+        if given != field.type:
+            raise CheckFailed(f"column {field.name} of {self._path} should be {field.type} and is {given}")
+        if settled is None or values.type == settled:
+            return values
+        return values.dictionary_encode() if pa.types.is_dictionary(settled) else values.cast(settled)
+
+    def _schema(self, arrays: list[pa.ChunkedArray]) -> pa.Schema:
+        return pa.schema([f.with_type(a.type) for f, a in zip(self._target.arrow, arrays, strict=True)])
+
+    def _flush(self) -> None:
+        """Write what is pending as one row group."""
+        schema = self._pending[0].schema if self._pending else self._target.arrow
+        if self._writer is None:
+            self._sink = _TailSink(self._storage.open_output(self._path))
+            self._writer = pq.ParquetWriter(self._sink, schema, **self._options)
+        if not self._pending:
+            return
+        table = pa.concat_tables(self._pending).unify_dictionaries()
+        self._pending, self._pending_bytes = [], 0
+        self._bounds.append({i: bounds for i, leaf in self._own_bounds if (bounds := _bounds(table, leaf)) is not None})
+        try:
+            self._writer.write_table(table, row_group_size=table.num_rows)
+        except pa.ArrowInvalid as e:
+            raise CheckFailed(f"{self._storage.full_path(self._path)}: {str(e).splitlines()[0]}") from e
+
+    def _finish(self, footer: Footer, key_values: Mapping[str, str]) -> None:
+        """Put the target's elements above the written pages, which were proved to fit them."""
+        _check_pages(FileSchema.of(footer), self._target, footer.path)
+        if footer.num_rows != self._rows:
+            raise CheckFailed(f"{footer.path} has {footer.num_rows} rows in its footer and got {self._rows}")
+        footer.set_schema(self._target.elements)
+        for index, leaf in enumerate(self._target.leaves):
+            footer.set_leaf(index, leaf.path, leaf.physical, keep_statistics=keeps_order(leaf.node))
+        for group, bounds in enumerate(self._bounds):
+            for index, (low, high) in bounds.items():
+                footer.set_statistics(group, index, low, high)
+        footer.set_key_values(key_values)
+
+
+def _constant(value: str, rows: int) -> pa.ChunkedArray:
+    indices = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, pa.array([value]))])
+
+
+def _written_schema(target: FileSchema, path: str) -> FileSchema:
+    """The schema that pyarrow gives the raw form of `target`. Raises UnsupportedTable when its pages would differ."""
+    sink = io.BytesIO()
+    try:
+        pq.ParquetWriter(sink, target.arrow, store_schema=False, version="2.6").close()
+    except pa.ArrowException as e:
+        raise UnsupportedTable(f"{path} cannot be written: {str(e).splitlines()[0]}") from e
+    written = FileSchema.of(parse_footer(sink.getvalue(), path))
+    try:
+        _check_pages(written, target, path)
+    except CheckFailed as e:
+        raise UnsupportedTable(e.message) from e
+    return written
+
+
+def _check_pages(written: FileSchema, target: FileSchema, path: str) -> None:
+    """Every leaf was written with the levels and the physical values that the target's element announces."""
+    if len(written.leaves) != len(target.leaves):
+        raise CheckFailed(f"{path} would have {len(written.leaves)} columns instead of {len(target.leaves)}")
+    for got, raw, true in zip(written.leaves, target.raw.leaves, target.leaves, strict=True):
+        same_values = (got.physical, got.type_length) == (raw.physical, raw.type_length)
+        if not same_values or got.levels != true.levels:
+            raise CheckFailed(f"column {true.dotted} of {path} cannot be written in its own parquet type")
+
+
+def _options(written: FileSchema, target: FileSchema, plain_leaves: Collection[str]) -> dict[str, Any]:
+    plain = set(plain_leaves)
+    pairs = zip(written.leaves, target.leaves, strict=True)
+    dictionary = [w.dotted for w, t in pairs if t.dotted not in plain]
+    return {
+        "version": "2.6",
+        "data_page_version": "1.0",
+        "store_schema": False,
+        "use_dictionary": dictionary or False,
+        "write_statistics": True,
+        "write_page_index": True,
+    }
+
+
+def _codec_options(codec: str, level: int | None) -> dict[str, Any]:
+    name = _CODECS.get(codec.lower())
+    if name is None:
+        known = ", ".join(sorted(_CODECS))
+        raise ConfigError(f"the parquet codec {codec} cannot be written", hint=f"use one of {known}")
+    level = _LEVELS.get(name) if level is None else level
+    return {"compression": name, "compression_level": level}
+
+
+def _needs_own_bounds(leaf: Leaf) -> bool:
+    """Decimals kept as bytes: pyarrow's statistics order them as unsigned bytes."""
+    return not keeps_order(leaf.node) and parquet_type(leaf.node).kind is Kind.DECIMAL
+
+
+def _bounds(table: pa.Table, leaf: Leaf) -> tuple[bytes, bytes] | None:
+    chunks = [natural(chunk, leaf.node) for chunk in table.column(leaf.path[0]).chunks]
+    extremes = pc.min_max(pa.chunked_array(chunks))
+    low, high = extremes["min"].as_py(), extremes["max"].as_py()
+    return None if low is None else (_decimal_bytes(low, leaf), _decimal_bytes(high, leaf))
+
+
+def _decimal_bytes(value: Any, leaf: Leaf) -> bytes:
+    _, scale = leaf.node.precision_and_scale
+    unscaled = int(value.scaleb(scale))
+    fixed = leaf.physical is Physical.FIXED_LEN_BYTE_ARRAY
+    return unscaled.to_bytes(leaf.type_length if fixed else unscaled.bit_length() // 8 + 1, "big", signed=True)
+
+
+class _TailSink(io.RawIOBase):
+    """Passes bytes on to `out`, until `hold`: from then on they are kept for `take`."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        super().__init__()
+        self.out = out
+        self._position = 0
+        self._tail: list[bytes] | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def write(self, data: Any) -> int:
+        self._position += len(data)
+        if self._tail is not None:
+            self._tail.append(bytes(data))
+        else:
+            self.out.write(data)
+        return len(data)
+
+    def hold(self) -> None:
+        self._tail = []
+
+    def take(self, path: str) -> tuple[bytes, Footer]:
+        """The held bytes before the footer (page indexes), and the footer; writing passes on again."""
+        tail = b"".join(self._tail or [])
+        self._tail = None
+        self._position -= len(tail)
+        length = footer_length(tail, self._position + len(tail), path)
+        return tail[: len(tail) - 8 - length], parse_footer(tail, path)

@@ -1,0 +1,81 @@
+"""Opening a table: its configuration, timeline and file-system view, as one value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .clock import Clock
+from .codecs.compaction_plan import CompactionOperation
+from .errors import TableNotFound
+from .metadata.table import MetadataLister, MetadataTable
+from .storage import Storage
+from .table.facts import TimelineFacts, replaced_file_groups
+from .table.partitions import Lister, StorageLister
+from .table.view import FileGroupId, FileSystemView, SlicingRules
+from .table_config import TableConfig
+from .timeline.active import Timeline
+from .timeline.instant import Action
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table at one moment. `metadata` is None when the table has no metadata table."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    metadata: MetadataTable | None
+    view: FileSystemView
+    clock: Clock
+
+
+def open_table(storage: Storage, clock: Clock) -> Table:
+    """Open the table at the root of `storage`.
+
+    Raises TableNotFound, UnsupportedTable (table version), CorruptFile and StorageError.
+    """
+    files, folders = storage.list_dir("")
+    if not files and not folders:
+        raise TableNotFound(f"there is nothing at {storage.root}", hint="check --base-path")
+    return _at_present(storage, TableConfig.load(storage, clock=clock), clock)
+
+
+def reopen(table: Table) -> Table:
+    """The same table now."""
+    return _at_present(table.storage, TableConfig.load(table.storage, clock=table.clock), table.clock)
+
+
+def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Table:
+    timeline = Timeline.open(storage, config)
+    metadata = MetadataTable.open(storage, config, timeline)
+    lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
+    rules = SlicingRules(config.version.log_files_carry_delta_instant)
+    view = FileSystemView(lister, TimelineFacts(timeline), replaced_file_groups(timeline), rules)
+    return Table(storage, config, timeline, metadata, view, clock)
+
+
+def pending_compactions(table: Table) -> dict[FileGroupId, str]:
+    """File groups in a pending compaction or log compaction, with its instant."""
+    held: dict[FileGroupId, str] = {}
+    for instant in table.timeline.pending({Action.COMPACTION, Action.LOG_COMPACTION}):
+        operations: tuple[CompactionOperation, ...] = table.timeline.read_compaction_plan(instant)
+        held |= {(operation.partition, operation.file_id): instant.ts for operation in operations}
+    return held
+
+
+def pending_clusterings(table: Table) -> Mapping[FileGroupId, str]:
+    """File groups in a pending clustering, with its instant."""
+    return {
+        (one.partition, one.file_id): instant.ts
+        for instant in table.timeline.pending_clusterings()
+        for group in table.timeline.read_plan(instant).groups
+        for one in group.slices
+    }
+
+
+def current_schema(table: Table) -> str | None:
+    """The table's Avro schema as JSON, without meta columns: of the newest commit that has one (TableSchemaResolver)."""
+    for instant in reversed(table.timeline.completed_writes()):
+        schema = table.timeline.read_commit(instant).extra.get("schema")
+        if schema:
+            return schema
+    return table.config.create_schema

@@ -1,0 +1,49 @@
+"""Trying again, where another try can help."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..errors import HudiServicesError, LockBusy, NotFound, PermissionDenied, StorageError
+from .report import Report, State, sentence
+from .request import ClusteringRequest
+
+_log = logging.getLogger(__name__)
+
+_PAUSE_SECONDS = 1.0
+_HOPELESS = (NotFound, PermissionDenied)
+
+
+def run_with_retries(
+    job: Callable[[ClusteringRequest], Report],
+    request: ClusteringRequest,
+    retries: int,
+    sleep: Callable[[float], None],
+) -> Report:
+    """The report of the first try that another one could not better, after at most `retries` more.
+
+    Errors become failed reports. Every further try takes up the plan that the one before may have left.
+    """
+    report = _attempt(job, request)
+    for number in range(1, retries + 1):
+        if report.error is None or report.state is not State.FAILED or not _may_pass(report.error):
+            break
+        _log.warning("%s; trying again (%d of %d)", sentence(report.error), number, retries)
+        sleep(_PAUSE_SECONDS * number)
+        report = _attempt(job, replace(request, retry_last_failed=True, max_processing_millis=0))
+    return report
+
+
+def _attempt(job: Callable[[ClusteringRequest], Report], request: ClusteringRequest) -> Report:
+    started: list[Report] = []
+    try:
+        return job(replace(request, on_report=started.append))
+    except Exception as error:
+        return (started or [Report.start(request)])[-1].failed(error)
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether time may mend it: a store that hiccups, a busy lock, a Spark that died."""
+    if isinstance(error, StorageError):
+        return not isinstance(error, _HOPELESS)
+    return isinstance(error, LockBusy) or not isinstance(error, HudiServicesError)

@@ -1,0 +1,266 @@
+"""The clustering job: schedule a plan, execute a plan, or both. Mirrors HoodieClusteringJob of Apache Hudi."""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..clock import SystemClock, parse_instant
+from ..clustering.plan import PlanRules, Planned, build, check_sort_columns, input_files
+from ..clustering.rewrite import RewriteResult, RewriteTask, rewrite_group
+from ..clustering.sort_order import from_strategy_params
+from ..clustering.strategies import Reason
+from ..codecs.clustering_plan import CLUSTER, ClusteringPlan, encode_clustering_plan
+from ..codecs.table_schema import parse_table_schema
+from ..commit.conflicts import refuse_beside_writers
+from ..commit.transaction import Attempt, WrittenBaseFile, request
+from ..engine import Engine
+from ..errors import ConfigError, HudiServicesError, Idle
+from ..files.names import new_file_id
+from ..handle import Table, current_schema, open_table
+from ..model import BaseFile, WriteStat
+from ..options import keys
+from ..storage import ObjectStorage, Storage
+from ..table.support import check_config, check_timeline
+from ..timeline.instant import Action, Instant, State
+from .report import Check, CheckResult, InOut, Report, TableFacts
+from .request import ClusteringRequest
+from .settings import file_settings, plan_rules, transaction_settings
+
+_log = logging.getLogger(__name__)
+
+
+def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Report:
+    """Plan a clustering and publish it; starts no JVM. `storage` stands in for the one of `wanted.base_path`."""
+    report = Report.start(wanted)
+    return _schedule(wanted, _open(wanted, storage, report), report)
+
+
+def execute(wanted: ClusteringRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
+    """Execute the given or the earliest pending plan: as one Spark job, unless another `engine` is given."""
+    report = Report.start(wanted)
+    table = _open(wanted, storage, report)
+    instant = _choose(table, wanted.instant)
+    return _execute(wanted, table, instant, report, engine)
+
+
+def schedule_and_execute(
+    wanted: ClusteringRequest, storage: Storage | None = None, engine: Engine | None = None
+) -> Report:
+    """Plan and execute at once; or, with `retry_last_failed`, execute the last plan that was left unfinished."""
+    report = Report.start(wanted)
+    table = _open(wanted, storage, report)
+    instant = _last_failed(wanted, table) if wanted.retry_last_failed else None
+    if instant is None:
+        _schedule(wanted, table, report)
+        table = _open(wanted, storage, report)
+        instant = _choose(table, report.instant)
+    return _execute(wanted, table, instant, report, engine)
+
+
+def _open(wanted: ClusteringRequest, storage: Storage | None, report: Report) -> Table:
+    with report.phase("open"):
+        table = open_table(storage or ObjectStorage(wanted.base_path), SystemClock())
+        report.table = TableFacts(table.storage.root, table.config.name, table.config.type, table.config.version.number)
+        report.options = wanted.options.over_table(table.config.raw)
+        if wanted.table_name and wanted.table_name != table.config.name:
+            raise ConfigError(
+                f"--table-name {wanted.table_name} is not the name of the table at {table.storage.root}, "
+                f"which is {table.config.name}",
+                hint="leave --table-name out, or correct it",
+            )
+        check_config(table.config, table.storage)
+        check_timeline(table.timeline, table.storage)
+        return table
+
+
+def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report:
+    options = wanted.options.over_table(table.config.raw)
+    settings = transaction_settings(options)
+    rules = plan_rules(options)
+    with report.phase("plan"):
+        schema = current_schema(table)
+        check_sort_columns(rules.sort, parse_table_schema(schema, table.storage.root) if schema else None)
+        # First without the lock: an idle or wrong call leaves no trace, and locks are held for no longer than needed.
+        planned = build(table, rules)
+        _describe(planned, report)
+        if planned.plan is None:
+            raise Idle(planned.why_empty)
+        if not settings.lock.file_system:
+            refuse_beside_writers(table)
+    with report.phase("publish"):
+        ts = request(table, lambda current: _encode(current, rules, report), settings, wanted.instant)
+    _log.info("scheduled the clustering %s", ts)
+    return report.requested(ts)
+
+
+def _encode(current: Table, rules: PlanRules, report: Report) -> bytes:
+    planned = build(current, rules)
+    _describe(planned, report)
+    if planned.plan is None:
+        raise Idle(planned.why_empty)
+    return encode_clustering_plan(planned.plan, current.config.version.release)
+
+
+def _describe(planned: Planned, report: Report) -> None:
+    selection = planned.selection
+    report.groups = len(selection.groups)
+    report.files = InOut(planned.files, planned.outputs)
+    report.bytes = InOut(planned.bytes, None)
+    report.left_out = {r.value: n for r, n in selection.reasons.items() if r is not Reason.PICKED}
+    capped = selection.reasons.get(Reason.GROUP_CAP)
+    if capped:
+        text = f"{capped} file slices are left for the next plan: the largest number of groups is reached"
+        if text not in report.warnings:
+            report.warnings.append(text)
+
+
+def _choose(table: Table, ts: str | None) -> Instant:
+    """The pending clustering `ts`, or the earliest one. Raises Idle, or ConfigError for an instant that is none."""
+    pending = table.timeline.pending_clusterings()
+    if ts is None:
+        if not pending:
+            raise Idle("there is no pending clustering plan")
+        return pending[0]
+    found = next((instant for instant in pending if instant.ts == ts), None)
+    if found is not None:
+        return found
+    done = table.timeline.find(ts, Action.REPLACE_COMMIT)
+    if done is not None and done.is_completed:
+        raise Idle(f"the clustering {ts} is completed already")
+    known = ", ".join(instant.ts for instant in pending) or "none"
+    raise ConfigError(
+        f"there is no pending clustering with the instant {ts} in {table.storage.root}", hint=f"pending are: {known}"
+    )
+
+
+def _last_failed(wanted: ClusteringRequest, table: Table) -> Instant | None:
+    pending = [instant for instant in table.timeline.pending_clusterings() if instant.state is State.INFLIGHT]
+    if not pending:
+        return None
+    started = parse_instant(pending[-1].ts, table.timeline.zone)
+    age = (table.clock.now() - started).total_seconds() * 1000 if started else float("inf")
+    return pending[-1] if age >= wanted.max_processing_millis else None
+
+
+def _execute(
+    wanted: ClusteringRequest, table: Table, instant: Instant, report: Report, engine: Engine | None
+) -> Report:
+    options = wanted.options.over_table(table.config.raw)
+    settings = transaction_settings(options)
+    report.instant = instant.ts
+    with report.phase("open"):
+        plan = table.timeline.read_plan(instant)
+        source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))
+        groups = input_files(table.storage, plan, source)
+        tasks = _tasks(wanted, table, instant, plan, groups)
+    inputs = [file for group in groups for file in group]
+    report.groups = len(groups)
+    report.files = InOut(len(inputs), None)
+    with Attempt(table, instant, inputs, settings) as attempt:
+        with report.phase("rewrite"):
+            results = _rewrite(wanted, tasks, report, engine)
+        written = [file for result in results for file in _stats(result)]
+        _account(report, results, written)
+        with report.phase("commit"):
+            attempt.finish(written, _replaced(inputs), CLUSTER)
+    report.completed(instant.ts)
+    if attempt.rolled_back:
+        report.warnings.append(f"an earlier attempt was rolled back ({', '.join(attempt.rolled_back)})")
+    with report.phase("clean up"):
+        try:
+            attempt.clean_up()
+        except HudiServicesError as error:
+            return report.partly_done(f"the clustering is complete, but its markers are left: {error}")
+    return report
+
+
+def _tasks(
+    wanted: ClusteringRequest,
+    table: Table,
+    instant: Instant,
+    plan: ClusteringPlan,
+    groups: Sequence[Sequence[BaseFile]],
+) -> list[RewriteTask]:
+    schema = current_schema(table)
+    sort = from_strategy_params(plan.strategy_params)
+    check_sort_columns(sort, parse_table_schema(schema, table.storage.root) if schema else None)
+    dropped = table.config.partition_fields if table.config.drop_partition_columns else ()
+    files = file_settings(wanted.options.over_table(table.config.raw), table.config)
+    return [
+        RewriteTask(
+            storage=table.storage,
+            instant=instant.ts,
+            partition=group[0].partition,
+            inputs=tuple(file.path for file in sorted(group, key=lambda file: file.instant, reverse=True)),
+            file_ids=tuple(new_file_id() for _ in range(max(1, planned.output_groups))),
+            sort=sort,
+            table_schema=schema,
+            dropped_columns=dropped,
+            meta_fields=table.config.populate_meta_fields,
+            settings=files,
+        )
+        for planned, group in zip(plan.groups, groups, strict=True)
+        if group
+    ]
+
+
+def _rewrite(
+    wanted: ClusteringRequest, tasks: list[RewriteTask], report: Report, engine: Engine | None
+) -> list[RewriteResult]:
+    if engine is not None:
+        return _run(engine, tasks, wanted)
+    # Only here: a command that rewrites nothing must not load Spark.
+    from ..spark.engine import SparkEngine
+    from ..spark.session import spark_session
+
+    start = time.perf_counter()
+    name = f"hudi_services clustering {tasks[0].instant}"
+    with spark_session(name, wanted.spark_master, wanted.spark_memory) as session:
+        report.seconds["start spark"] = time.perf_counter() - start
+        return _run(SparkEngine(session.sparkContext, wanted.options[keys.MAX_PARALLELISM]), tasks, wanted)
+
+
+def _run(engine: Engine, tasks: list[RewriteTask], wanted: ClusteringRequest) -> list[RewriteResult]:
+    return engine.map(
+        rewrite_group, tasks, "rewrite clustering groups", lambda done, total: wanted.progress("rewrite", done, total)
+    )
+
+
+def _stats(result: RewriteResult) -> list[WrittenBaseFile]:
+    return [
+        WrittenBaseFile(
+            WriteStat(
+                partition=result.partition,
+                file_id=new.file_id,
+                path=new.file.path,
+                num_writes=new.file.rows,
+                num_inserts=new.file.rows,
+                total_write_bytes=new.file.size,
+                file_size=new.file.size,
+                create_millis=new.millis,
+            ),
+            new.file.columns,
+        )
+        for new in result.files
+    ]
+
+
+def _account(report: Report, results: Sequence[RewriteResult], written: Sequence[WrittenBaseFile]) -> None:
+    report.files = replace(report.files, after=len(written))
+    report.bytes = InOut(sum(r.bytes_in for r in results), sum(one.stat.file_size for one in written))
+    report.rows = InOut(sum(r.rows_in for r in results), sum(one.stat.num_writes for one in written))
+    before = sum((result.before for result in results), start=type(results[0].before)())
+    after = sum((result.after for result in results), start=type(results[0].after)())
+    detail = f"{before} read from the old files, {after} read back from the new ones"
+    report.checks.append(Check("row conservation", CheckResult.PASSED, detail))
+    for phase in sorted({phase for result in results for phase in result.seconds}):
+        # Summed over tasks that run side by side, so these may exceed the wall clock of the rewrite.
+        report.seconds[f"tasks: {phase}"] = sum(result.seconds.get(phase, 0.0) for result in results)
+
+
+def _replaced(inputs: Sequence[BaseFile]) -> dict[str, list[str]]:
+    replaced: dict[str, list[str]] = {}
+    for file in inputs:
+        replaced.setdefault(file.partition, []).append(file.file_id)
+    return replaced

@@ -1,0 +1,201 @@
+"""What a run did: the one document that every service gives, in a stable form (docs/report.md).
+
+The job fills it as it goes, and ends it with one of `requested`, `completed`, `idle`, `partly_done` and `failed`.
+"""
+
+import enum
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import __version__
+from ..errors import HudiServicesError, Idle, PartlyDone
+from ..options import Options, Setting
+from ..options.option import Phase
+from .request import ClusteringRequest, Mode
+
+DOCUMENT_VERSION = 1
+
+_PHASES = {Mode.SCHEDULE: Phase.PLAN, Mode.EXECUTE: Phase.WRITE, Mode.SCHEDULE_AND_EXECUTE: Phase.BOTH}
+
+
+class State(enum.Enum):
+    """How a run ended."""
+
+    REQUESTED = "requested"
+    COMPLETED = "completed"
+    IDLE = "idle"
+    PARTLY_DONE = "partly_done"
+    FAILED = "failed"
+
+
+class CheckResult(enum.Enum):
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """The table, as far as it could be read."""
+
+    base_path: str
+    name: str | None = None
+    type: str | None = None
+    table_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InOut:
+    """A quantity before and after; None where it is not known (a plan does not know its rows)."""
+
+    before: int | None = None
+    after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    result: CheckResult
+    detail: str = ""
+
+
+@dataclass
+class Report:
+    """One run of one service. Sizes in bytes, times in seconds."""
+
+    action: str
+    table: TableFacts
+    service: str = "clustering"
+    instant: str | None = None
+    state: State = State.FAILED
+    exit_code: int = HudiServicesError.exit_code
+    groups: int | None = None
+    files: InOut = InOut()
+    bytes: InOut = InOut()
+    rows: InOut = InOut()
+    left_out: dict[str, int] = field(default_factory=dict)
+    """File slices that are not in the plan, by reason."""
+    checks: list[Check] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    options: Options | None = None
+    warnings: list[str] = field(default_factory=list)
+    reason: str | None = None
+    """Why there was nothing to do, or what is left to do."""
+    hint: str = ""
+    error: BaseException | None = None
+    phase_of_options: Phase = Phase.BOTH
+
+    @classmethod
+    def start(cls, request: ClusteringRequest) -> "Report":
+        """An unfinished report; it counts as failed until it is ended."""
+        report = cls(
+            request.mode.value,
+            TableFacts(request.base_path),
+            instant=request.instant,
+            options=request.options,
+            phase_of_options=_PHASES[request.mode],
+        )
+        request.on_report(report)
+        return report
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the time inside towards `seconds[name]`."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+    def requested(self, instant: str) -> "Report":
+        """A plan was written."""
+        return self._end(State.REQUESTED, 0, instant)
+
+    def completed(self, instant: str) -> "Report":
+        """A plan was executed."""
+        return self._end(State.COMPLETED, 0, instant)
+
+    def idle(self, reason: str) -> "Report":
+        """There was nothing to do."""
+        self.reason = reason
+        return self._end(State.IDLE, Idle.exit_code, self.instant)
+
+    def partly_done(self, reason: str, hint: str = "") -> "Report":
+        """The action stands, but something after it does not."""
+        self.reason, self.hint = reason, hint
+        return self._end(State.PARTLY_DONE, PartlyDone.exit_code, self.instant)
+
+    def failed(self, error: BaseException) -> "Report":
+        """Ended by `error`; Idle and PartlyDone end it in their own ways."""
+        if isinstance(error, Idle):
+            return self.idle(error.message)
+        self.error = error
+        if isinstance(error, PartlyDone):
+            return self.partly_done(error.message, error.hint)
+        code = HudiServicesError.exit_code
+        if isinstance(error, HudiServicesError):
+            code, self.hint = error.exit_code, error.hint
+        return self._end(State.FAILED, code, self.instant)
+
+    def _end(self, state: State, exit_code: int, instant: str | None) -> "Report":
+        self.state, self.exit_code, self.instant = state, exit_code, instant
+        return self
+
+    @property
+    def all_warnings(self) -> list[str]:
+        """Those about the options first."""
+        return [*(self.options.warnings if self.options else ()), *self.warnings]
+
+    @property
+    def settings(self) -> list[Setting]:
+        """The options in force for this action."""
+        return self.options.in_force(self.phase_of_options) if self.options else []
+
+    def document(self) -> dict[str, Any]:
+        """The report as JSON values, in the form that docs/report.md promises."""
+        return {
+            "version": DOCUMENT_VERSION,
+            "tool": {"name": "hudi-services", "version": __version__},
+            "service": self.service,
+            "action": self.action,
+            "table": {
+                "base_path": self.table.base_path,
+                "name": self.table.name,
+                "type": self.table.type,
+                "table_version": self.table.table_version,
+            },
+            "instant": self.instant,
+            "state": self.state.value,
+            "exit_code": self.exit_code,
+            "reason": self.reason,
+            "error": self._error(),
+            "groups": self.groups,
+            "files": _in_out(self.files),
+            "bytes": _in_out(self.bytes),
+            "rows": _in_out(self.rows),
+            "left_out": dict(self.left_out),
+            "checks": [{"name": c.name, "result": c.result.value, "detail": c.detail} for c in self.checks],
+            "seconds": {name: round(seconds, 3) for name, seconds in self.seconds.items()},
+            "options": [{"key": s.key, "value": s.value, "source": s.source} for s in self.settings],
+            "warnings": self.all_warnings,
+        }
+
+    def _error(self) -> dict[str, str] | None:
+        if self.error is None:
+            return None
+        return {"type": type(self.error).__name__, "message": sentence(self.error), "hint": self.hint}
+
+
+def sentence(error: BaseException) -> str:
+    """One line about `error`; errors outside the family also tell their type."""
+    if isinstance(error, HudiServicesError):
+        return " ".join(error.message.split())
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _in_out(quantity: InOut) -> dict[str, int | None]:
+    return {"in": quantity.before, "out": quantity.after}

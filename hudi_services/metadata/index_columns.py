@@ -1,0 +1,76 @@
+"""Which columns the statistics of a table cover, and in which form they are stored.
+
+`.hoodie/.index_defs/index.json` (table versions 8 and 9) names them:
+
+    {"indexDefinitions": {"column_stats": {"sourceFields": [column, ...], "version": "V1" | "V2", ...}}}
+
+Without it the existing records tell; in an empty index Hudi's default applies. Source: HoodieIndexDefinition,
+HoodieIndexVersion, HoodieTableMetadataUtil.getColumnsToIndex of Apache Hudi.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..codecs.hashing import xxh64_key
+from ..errors import CorruptFile, NotFound
+from ..files.column_stats import ColumnStats
+from .keys import COLUMN_STATS
+from .stats import is_indexable
+from .table import MetadataTable
+
+_DEFAULT_COLUMNS = 32
+"""hoodie.metadata.index.column.stats.max.columns.to.index"""
+
+_ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
+_META_PREFIX = "_hoodie_"
+_V2 = "V2"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexColumns:
+    """Columns with statistics; `typed` records carry a value type (index version V2)."""
+
+    columns: frozenset[str]
+    typed: bool
+
+
+def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) -> IndexColumns:
+    """What to record of files that have the columns `candidates`, in the order of their schema. Raises CorruptFile."""
+    definition = _definition(metadata)
+    version = definition.get("version")
+    typed = metadata.config.version.typed_column_stats if version is None else version == _V2
+    fields = definition.get("sourceFields")
+    if fields:
+        return IndexColumns(frozenset(map(str, fields)), typed)
+    supported = [stats.column for stats in candidates if is_indexable(stats, typed=typed)]
+    return IndexColumns(_recorded(metadata, supported) or _default(metadata, supported), typed)
+
+
+def _definition(metadata: MetadataTable) -> dict[str, Any]:
+    """The definition of column_stats, or {}."""
+    path = metadata.table_config.index_defs_path
+    try:
+        tree = json.loads(metadata.storage.read(path))
+        definition = (tree.get("indexDefinitions") or {}).get(COLUMN_STATS) or {}
+        return dict(definition)
+    except NotFound:
+        return {}
+    except (ValueError, TypeError, AttributeError, RecursionError) as e:
+        raise CorruptFile(f"{metadata.storage.full_path(path)} holds no index definitions: {e}") from e
+
+
+def _recorded(metadata: MetadataTable, columns: Sequence[str]) -> frozenset[str]:
+    """The columns that some file has a record of."""
+    prefixes = {xxh64_key(column): column for column in columns}
+    found = metadata.scan_prefixes(COLUMN_STATS, prefixes)
+    return frozenset(prefixes[prefix] for prefix, records in found if records)
+
+
+def _default(metadata: MetadataTable, columns: Sequence[str]) -> frozenset[str]:
+    top_level = [column for column in columns if "." not in column]
+    if metadata.logs_by_name:
+        return frozenset(top_level)
+    own = [column for column in top_level if not column.startswith(_META_PREFIX)]
+    return frozenset([*own[:_DEFAULT_COLUMNS], *(c for c in _ALWAYS if c in top_level)])

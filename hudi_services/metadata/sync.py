@@ -1,0 +1,149 @@
+"""Keeping the metadata table in step with the table: its side of a commit and of a rollback.
+
+Both run under the table's lock, before the action is completed on the table's own timeline: until then nobody reads
+what they wrote. Both first clean up after killed writers, and both may be called again after a kill.
+Source: HoodieBackedTableMetadataWriter (update, commitInternal), HoodieTableMetadataUtil.convertMetadataToRecords.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..errors import UnsupportedTable
+from ..table.support import SUPPORTED_METADATA_PARTITIONS
+from ..timeline.instant import Action
+from .delta_commit import write_delta_commit
+from .index_columns import IndexColumns, index_columns
+from .keys import (
+    ALL_PARTITIONS_KEY,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    column_stats_key,
+    column_stats_prefix,
+    partition_id,
+)
+from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord
+from .stats import NewFile, column_records, partition_record
+from .table import MetadataTable
+from .undo import resume_rollbacks, undo, undo_pending
+
+_ROLLBACK_SUFFIX = "006"
+"""What a rollback of version 6 appends to its instant on the metadata table's timeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What the commit `instant` did: base files that it added, and what stays beside them.
+
+    `live_files` holds, for each data partition with new files, the names of all base and log files of the newest slices
+    of the file groups that were neither written nor replaced; only the ranges of whole partitions need them.
+    """
+
+    instant: str
+    new_files: tuple[NewFile, ...]
+    live_files: Mapping[str, Collection[str]]
+
+
+def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str]) -> None:
+    """Write the metadata table's delta commit for a commit, before the commit is completed.
+
+    `metadata` was opened under the lock; `times` gives instants that are greater than all on both timelines, a new one
+    at each call. A delta commit of the same instant, complete or not, is rolled back first. Raises UnsupportedTable,
+    before it writes, for a table with metadata partitions that we cannot keep in step.
+    """
+    _require_supported(metadata)
+    metadata = resume_rollbacks(metadata, times)
+    if metadata.logs_by_name:
+        metadata = undo_pending(metadata, times)
+    repeated = metadata.timeline.find(change.instant, Action.DELTA_COMMIT)
+    if repeated is not None:
+        metadata = undo(metadata, repeated, times(), times)
+    candidates = change.new_files[0].columns if change.new_files else ()
+    indexed = index_columns(metadata, candidates) if COLUMN_STATS in metadata.partitions else _NOTHING
+    records: dict[str, Sequence[Record]] = {FILES: _files_records(change.new_files)}
+    if COLUMN_STATS in metadata.partitions:
+        records[COLUMN_STATS] = [
+            record for f in change.new_files for record in column_records(f, indexed.columns, typed=indexed.typed)
+        ]
+    if PARTITION_STATS in metadata.partitions:
+        records[PARTITION_STATS] = list(_partition_records(metadata, change, indexed))
+    write_delta_commit(metadata, change.instant, records, times, typed=indexed.typed)
+
+
+def sync_rollback(
+    metadata: MetadataTable,
+    target: str,
+    rollback: str,
+    times: Callable[[], str],
+    appended: Mapping[str, Mapping[str, int]] | None = None,
+) -> None:
+    """The metadata table's side of the rollback at `rollback` of the table's instant `target`.
+
+    To be called when the target's files are deleted, and its inflight and requested files are not yet. `appended` are
+    log files with their sizes, by data partition, that the rollback wrote or cancelled (merge-on-read, version 6).
+    """
+    metadata = resume_rollbacks(metadata, times)
+    if metadata.logs_by_name:
+        metadata = undo_pending(metadata, times)
+        if metadata.timeline.find(rollback, Action.DELTA_COMMIT) is None:
+            listing = [_listing(partition, files) for partition, files in (appended or {}).items()]
+            write_delta_commit(metadata, rollback, {FILES: listing}, times, typed=False)
+            metadata = metadata.reload()
+    failed = metadata.timeline.find(target, Action.DELTA_COMMIT)
+    if failed is not None:
+        ts = rollback + _ROLLBACK_SUFFIX if metadata.logs_by_name else rollback
+        undo(metadata, failed, ts, times)
+
+
+_NOTHING = IndexColumns(frozenset(), typed=False)
+
+
+def _require_supported(metadata: MetadataTable) -> None:
+    unknown = sorted({*metadata.partitions} - SUPPORTED_METADATA_PARTITIONS)
+    if unknown:
+        raise UnsupportedTable(
+            f"{metadata.storage.root} has the metadata partition {unknown[0]}, which this version cannot keep in step",
+            hint="write to it with Apache Hudi and the index switched on, or drop the index first",
+        )
+
+
+def _files_records(files: Iterable[NewFile]) -> list[Record]:
+    listings: dict[str, dict[str, int]] = {}
+    for file in files:
+        listings.setdefault(file.partition, {})[file.name] = file.size
+    known = {partition_id(partition): FileEntry(0) for partition in listings}
+    everything = FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, known)
+    return [everything, *(_listing(partition, sizes) for partition, sizes in listings.items())]
+
+
+def _listing(partition: str, sizes: Mapping[str, int]) -> FilesRecord:
+    entries = {name: FileEntry(size) for name, size in sizes.items()}
+    return FilesRecord(partition_id(partition), RecordType.FILES, entries)
+
+
+def _partition_records(metadata: MetadataTable, change: Change, indexed: IndexColumns) -> Iterator[StatsRecord]:
+    for partition in dict.fromkeys(file.partition for file in change.new_files):
+        new_files = [file for file in change.new_files if file.partition == partition]
+        live = change.live_files.get(partition, ())
+        yield from _ranges(metadata, partition, new_files, live, indexed)
+
+
+def _ranges(
+    metadata: MetadataTable, partition: str, new_files: Sequence[NewFile], live: Collection[str], indexed: IndexColumns
+) -> list[StatsRecord]:
+    """The ranges of a partition's columns over its new and live files."""
+    columns: dict[str, list[StatsRecord]] = {}
+    for file in new_files:
+        for record in column_records(file, indexed.columns, typed=indexed.typed):
+            columns.setdefault(record.column, []).append(record)
+    described: set[str] = set()
+    prefixes = {column_stats_prefix(column, partition): column for column in columns}
+    wanted = {column_stats_key(column, partition, name) for column in columns for name in live}
+    for prefix, records in metadata.scan_prefixes(COLUMN_STATS, prefixes, wanted.__contains__):
+        known = [r for r in records if isinstance(r, StatsRecord) and not r.deleted]
+        columns[prefixes[prefix]] += known
+        described |= {record.file_name for record in known}
+    # A live file without any statistics was written by somebody else: then the older range must stay in. One that lacks
+    # a single column has no values there (the column is younger), as Hudi takes it, too.
+    tight = described.issuperset(live)
+    return [partition_record(partition, column, files, tight=tight) for column, files in columns.items()]

@@ -1,0 +1,180 @@
+"""The metadata table: listings and column statistics of a table, kept in `.hoodie/metadata`.
+
+It is a merge-on-read table of its own, with HFiles for base files and HFile blocks in its log files. Which partitions
+exist is said by the table's `hoodie.table.metadata.partitions`; how many file groups a partition has is stored nowhere:
+the latest file slices are counted. Source: HoodieBackedTableMetadata, HoodieTableMetadataUtil of Apache Hudi.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..errors import NeedsRecovery, TableNotFound
+from ..model import FileSlice
+from ..storage import Storage
+from ..table.facts import TimelineFacts
+from ..table.partitions import Files
+from ..table.view import SlicingRules, slices_of
+from ..table_config import METADATA_TABLE_FOLDER, TableConfig
+from ..timeline.active import Timeline
+from ..timeline.archived import ArchivedTimes
+from .blocks import INITIALISATION, BlockFilter
+from .file_group import FileGroupReader
+from .keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
+from .records import FilesRecord, Record
+
+_HINT = "let Apache Hudi rebuild it: set hoodie.table.metadata.partitions to nothing and delete .hoodie/metadata"
+
+
+@dataclass(frozen=True)
+class MetadataTable:
+    """One look at the metadata table: its timeline is fixed, its files are read when asked for."""
+
+    storage: Storage
+    table_config: TableConfig
+    """Of the table that this is about."""
+    config: TableConfig
+    """Of the metadata table itself."""
+    data_timeline: Timeline
+    timeline: Timeline
+
+    @classmethod
+    def open(cls, storage: Storage, config: TableConfig, data_timeline: Timeline) -> "MetadataTable | None":
+        """None when the table does without one (`files` is not among its metadata partitions).
+
+        Writers open it anew under the lock, with a timeline that was loaded there. Raises NeedsRecovery when the table
+        names metadata partitions but has no metadata table.
+        """
+        if FILES not in config.metadata_partitions:
+            return None
+        try:
+            own = TableConfig.load(storage, METADATA_TABLE_FOLDER)
+        except TableNotFound as e:
+            raise NeedsRecovery(f"{storage.full_path(METADATA_TABLE_FOLDER)} is missing", hint=_HINT) from e
+        timeline = Timeline.open(storage, own)
+        if not timeline.completed():
+            raise NeedsRecovery(f"{storage.full_path(own.timeline_path)} has no completed instant", hint=_HINT)
+        return cls(storage, config, own, data_timeline, timeline)
+
+    def reload(self) -> "MetadataTable":
+        """A new look at the metadata table, beside the same look at the table."""
+        return MetadataTable(self.storage, self.table_config, self.config, self.data_timeline, self.timeline.reload())
+
+    @cached_property
+    def partitions(self) -> tuple[str, ...]:
+        """Partitions that a commit must update: the ready ones and those being built."""
+        names = {*self.table_config.metadata_partitions, *self.table_config.metadata_partitions_inflight}
+        return tuple(sorted(names))
+
+    @property
+    def logs_by_name(self) -> bool:
+        """Whether log files are named after their slice's base instant (table version 6)."""
+        return not self.config.version.log_files_carry_delta_instant
+
+    def path(self, partition: str, name: str) -> str:
+        """Of a file of the metadata table, relative to the storage."""
+        return f"{METADATA_TABLE_FOLDER}/{partition}/{name}"
+
+    def stored_files(self, partition: str) -> Files:
+        """What lies in a partition's folder, committed or not."""
+        files, _ = self.storage.list_dir(f"{METADATA_TABLE_FOLDER}/{partition}")
+        return {file.name: file.size for file in files}
+
+    def file_groups(self, partition: str) -> list[FileSlice]:
+        """The newest slice of every file group, by file id; keys are spread over them by their hash.
+
+        `base_instant` is what a version 6 log file is named after; where a compaction of the slice is pending, the
+        slice's files are those of the slice before, too. Raises NeedsRecovery when there is no file group.
+        """
+        rules = SlicingRules(logs_by_completion_time=not self.logs_by_name)
+        groups = slices_of(partition, self.stored_files(partition), self._facts, rules)
+        if not groups:
+            folder = self.storage.full_path(f"{METADATA_TABLE_FOLDER}/{partition}")
+            raise NeedsRecovery(f"{folder} holds no file group of the metadata table", hint=_HINT)
+        return [_merged(slices) for slices in groups.values()]
+
+    def scan(self, partition: str) -> Iterator[Record]:
+        """Every record of a partition."""
+        for group in self._open_groups(partition):
+            yield from group.scan().values()
+
+    def scan_prefixes(
+        self, partition: str, prefixes: Iterable[str], keep: Callable[[str], bool] | None = None
+    ) -> Iterator[tuple[str, list[Record]]]:
+        """For each prefix the records whose key begins with it (and that `keep` wants), over all file groups."""
+        groups = self._open_groups(partition)
+        # In order, so that each block of an HFile is unpacked once.
+        for prefix in sorted(prefixes):
+            yield prefix, [record for group in groups for record in group.scan_prefix(prefix, keep).values()]
+
+    def files_partition(self) -> dict[str, dict[str, int]]:
+        """The whole listing: data partition -> file name -> size in bytes."""
+        records = {record.key: record for record in self.scan(FILES)}
+        return {partition_of(name): _live(records.get(name)) for name in _live(records.get(ALL_PARTITIONS_KEY))}
+
+    def list_partition(self, partition: str) -> dict[str, int]:
+        """The files of one data partition with their sizes; empty for an unknown one."""
+        key = partition_id(partition)
+        found = dict(self.scan_prefixes(FILES, [key], lambda found: found == key))[key]
+        return _live(found[0]) if found else {}
+
+    def _open_groups(self, partition: str) -> list[FileGroupReader]:
+        return [
+            FileGroupReader(self.storage, METADATA_TABLE_FOLDER, group, self._blocks)
+            for group in self.file_groups(partition)
+        ]
+
+    @cached_property
+    def _facts(self) -> "_Facts":
+        return _Facts(self.timeline, ArchivedTimes(self.storage, self.config.history_path))
+
+    @cached_property
+    def _blocks(self) -> BlockFilter:
+        return BlockFilter(self.data_timeline, self.timeline, logs_by_name=self.logs_by_name)
+
+
+class MetadataLister:
+    """`table.partitions.Lister` from the metadata table; the listing is read once."""
+
+    def __init__(self, metadata: MetadataTable) -> None:
+        self._metadata = metadata
+
+    def partitions(self) -> list[str]:
+        return sorted(self._listing)
+
+    def files(self, partition: str) -> Files:
+        return self._listing.get(partition, {})
+
+    @cached_property
+    def _listing(self) -> dict[str, dict[str, int]]:
+        return self._metadata.files_partition()
+
+
+class _Facts(TimelineFacts):
+    """As of any table, but log files of archived instants still need their completion time to find their slice."""
+
+    def __init__(self, timeline: Timeline, archived: ArchivedTimes) -> None:
+        super().__init__(timeline)
+        self._archived = archived
+
+    def completion_time(self, instant: str) -> str | None:
+        known = super().completion_time(instant)
+        if known is not None or not self.is_committed(instant):
+            return known
+        return self._archived.completion_time(instant) or (instant if instant.startswith(INITIALISATION) else None)
+
+
+def _merged(slices: list[FileSlice]) -> FileSlice:
+    newest = slices[-1]
+    if newest.base_file is not None or len(slices) == 1:
+        return newest
+    # Named after a compaction that is not completed: what it would have merged is still to be read.
+    before = slices[-2]
+    logs = (*before.log_files, *newest.log_files)
+    return FileSlice(newest.partition, newest.file_id, newest.base_instant, before.base_file, logs)
+
+
+def _live(record: Record | None) -> dict[str, int]:
+    if not isinstance(record, FilesRecord):
+        return {}
+    return {name: entry.size for name, entry in record.entries.items() if not entry.deleted}

@@ -1,0 +1,83 @@
+"""Plain values that every room shares: base files, log files, file slices, write stats."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """One base file. `partition` is the path relative to the table, "" when the table has no partitions."""
+
+    partition: str
+    name: str
+    file_id: str
+    write_token: str
+    instant: str
+    size: int
+
+    @property
+    def path(self) -> str:
+        return f"{self.partition}/{self.name}" if self.partition else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One log file; `instant` is the time in its name (slice base instant in version 6, delta commit in 8 and 9)."""
+
+    partition: str
+    name: str
+    file_id: str
+    instant: str
+    version: int
+    write_token: str
+    suffix: str
+    size: int
+
+    @property
+    def path(self) -> str:
+        return f"{self.partition}/{self.name}" if self.partition else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """A base file and the log files on top of it, oldest first. `base_instant` names the slice."""
+
+    partition: str
+    file_id: str
+    base_instant: str
+    base_file: BaseFile | None
+    log_files: tuple[LogFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStat:
+    """HoodieWriteStat: what a write did to one file. `path` is relative to the table; sizes in bytes."""
+
+    partition: str
+    file_id: str
+    path: str
+    prev_commit: str = "null"
+    num_writes: int = 0
+    num_deletes: int = 0
+    num_update_writes: int = 0
+    num_inserts: int = 0
+    total_write_bytes: int = 0
+    file_size: int = 0
+    create_millis: int = 0
+    log_version: int | None = None
+    base_file: str | None = None
+    log_files: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """HoodieCommitMetadata, and HoodieReplaceCommitMetadata when `replaced` is not None.
+
+    `stats` and `replaced` (file ids) are keyed by partition path.
+    """
+
+    operation: str
+    stats: Mapping[str, tuple[WriteStat, ...]]
+    extra: Mapping[str, str] = field(default_factory=dict)
+    replaced: Mapping[str, tuple[str, ...]] | None = None
+    compacted: bool = False

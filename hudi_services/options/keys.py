@@ -1,0 +1,322 @@
+"""Every option that clustering honours, with Hudi's key and default.
+
+Sources: HoodieClusteringConfig, HoodieLayoutConfig, HoodieStorageConfig, HoodieIndexConfig, HoodieLockConfig,
+HoodieWriteConfig, HoodieTimeGeneratorConfig and HoodieMetadataConfig of Apache Hudi 0.15.0 to 1.2.0.
+"""
+
+from typing import Any
+
+from .option import Option, Phase, boolean, choice, fraction, integer, names, one_of, pattern, size, text
+
+_PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy"
+SIZE_BASED_PLAN = f"{_PLAN_PACKAGE}.SparkSizeBasedClusteringPlanStrategy"
+SORT_AND_SIZE_EXECUTION = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
+FILE_SYSTEM_LOCK = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+
+DEPRECATED_PLAN_FILTERS = {
+    f"{_PLAN_PACKAGE}.SparkRecentDaysClusteringPlanStrategy": "RECENT_DAYS",
+    f"{_PLAN_PACKAGE}.SparkSelectedPartitionsClusteringPlanStrategy": "SELECTED_PARTITIONS",
+}
+"""Old plan strategies that are the size-based one with this partition filter mode, whatever mode is set
+(ClusteringPlanStrategy.checkAndGetClusteringPlanStrategy)."""
+
+_PARQUET_CODECS = {
+    "": "none",
+    "uncompressed": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "zstd": "zstd",
+}
+
+
+def _codec(value: str) -> str:
+    if value.lower() not in _PARQUET_CODECS:
+        known = ", ".join(sorted(filter(None, _PARQUET_CODECS)))
+        raise ValueError(f"is no codec that every Hudi reader has: the choice is {known}")
+    return _PARQUET_CODECS[value.lower()]
+
+
+# Which file groups: the plan.
+
+PLAN_STRATEGY_CLASS = Option(
+    "hoodie.clustering.plan.strategy.class",
+    one_of(
+        dict.fromkeys((SIZE_BASED_PLAN, *DEPRECATED_PLAN_FILTERS), SIZE_BASED_PLAN),
+        f"is a plan strategy that is not supported: use {SIZE_BASED_PLAN}",
+    ),
+    SIZE_BASED_PLAN,
+    Phase.PLAN,
+    "Who selects file groups.",
+)
+EXECUTION_STRATEGY_CLASS = Option(
+    "hoodie.clustering.execution.strategy.class",
+    one_of(
+        {SORT_AND_SIZE_EXECUTION: SORT_AND_SIZE_EXECUTION},
+        f"is an execution strategy that is not supported: use {SORT_AND_SIZE_EXECUTION}",
+    ),
+    SORT_AND_SIZE_EXECUTION,
+    Phase.BOTH,
+    "Who rewrites; the name goes into the plan.",
+)
+PARTITION_FILTER_MODE = Option(
+    "hoodie.clustering.plan.partition.filter.mode",
+    choice("NONE", "RECENT_DAYS", "SELECTED_PARTITIONS", "DAY_ROLLING"),
+    "NONE",
+    Phase.PLAN,
+    "Which partitions: all, the newest ones, a range, or one in 24 by the hour of the day.",
+)
+PARTITIONS_SELECTED: Option[tuple[str, ...]] = Option(
+    "hoodie.clustering.plan.strategy.partition.selected",
+    names,
+    (),
+    Phase.PLAN,
+    "These partitions (comma list) instead of all; the filter mode still applies.",
+)
+PARTITION_REGEX = Option(
+    "hoodie.clustering.plan.strategy.partition.regex.pattern",
+    pattern,
+    "",
+    Phase.PLAN,
+    "The whole partition path must match.",
+)
+BEGIN_PARTITION = Option(
+    "hoodie.clustering.plan.strategy.cluster.begin.partition",
+    text,
+    "",
+    Phase.PLAN,
+    "SELECTED_PARTITIONS: the first partition, by string order.",
+)
+END_PARTITION = Option(
+    "hoodie.clustering.plan.strategy.cluster.end.partition",
+    text,
+    "",
+    Phase.PLAN,
+    "SELECTED_PARTITIONS: the last partition, by string order.",
+)
+LOOKBACK_PARTITIONS = Option(
+    "hoodie.clustering.plan.strategy.daybased.lookback.partitions",
+    integer(0),
+    2,
+    Phase.PLAN,
+    "RECENT_DAYS: how many partitions.",
+)
+SKIP_FROM_LATEST = Option(
+    "hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions",
+    integer(0),
+    0,
+    Phase.PLAN,
+    "RECENT_DAYS: how many of the newest partitions to pass over first.",
+)
+SMALL_FILE_LIMIT = Option(
+    "hoodie.clustering.plan.strategy.small.file.limit",
+    integer(0),
+    300 << 20,
+    Phase.PLAN,
+    "Files below this many bytes are eligible.",
+)
+TARGET_FILE_BYTES = Option(
+    "hoodie.clustering.plan.strategy.target.file.max.bytes",
+    size,
+    1 << 30,
+    Phase.PLAN,
+    "Bytes of input for each new file.",
+)
+MAX_BYTES_PER_GROUP = Option(
+    "hoodie.clustering.plan.strategy.max.bytes.per.group",
+    size,
+    2 << 30,
+    Phase.PLAN,
+    "Bytes of input for each clustering group; a group takes at least one file.",
+)
+MAX_NUM_GROUPS = Option(
+    "hoodie.clustering.plan.strategy.max.num.groups",
+    integer(1),
+    30,
+    Phase.PLAN,
+    "Groups in one plan.",
+)
+SINGLE_GROUP = Option(
+    "hoodie.clustering.plan.strategy.single.group.clustering.enabled",
+    boolean,
+    True,
+    Phase.PLAN,
+    "Whether a group of one file with one output is worth rewriting.",
+)
+FILE_SLICES_SORT_BY = Option(
+    "hoodie.clustering.plan.strategy.file.slices.sort.by",
+    choice("SIZE"),
+    "SIZE",
+    Phase.PLAN,
+    "The order of packing: largest first is the one that is supported.",
+)
+
+# The order of rows.
+
+SORT_COLUMNS = Option(
+    "hoodie.clustering.plan.strategy.sort.columns",
+    text,
+    "",
+    Phase.PLAN,
+    "Comma list of columns, each with an optional asc or desc and nulls first or nulls last.",
+)
+LAYOUT_STRATEGY = Option(
+    "hoodie.layout.optimize.strategy",
+    choice("LINEAR"),
+    "LINEAR",
+    Phase.BOTH,
+    "How sort columns order rows: a plain sort is the one that is supported.",
+)
+
+# New base files.
+
+MAX_PARALLELISM: Option[int | None] = Option(
+    "hoodie.clustering.max.parallelism",
+    integer(1),
+    None,
+    Phase.WRITE,
+    "Groups rewritten at once; all of them when not set.",
+)
+PARQUET_CODEC = Option(
+    "hoodie.parquet.compression.codec",
+    _codec,
+    "zstd",
+    Phase.WRITE,
+    "Codec of new files: uncompressed, snappy, gzip or zstd.",
+)
+PARQUET_BLOCK_BYTES = Option(
+    "hoodie.parquet.block.size",
+    size,
+    120 << 20,
+    Phase.WRITE,
+    "Bytes of a row group.",
+)
+PARQUET_PAGE_BYTES = Option(
+    "hoodie.parquet.page.size",
+    size,
+    1 << 20,
+    Phase.WRITE,
+    "Bytes of a page.",
+)
+PARQUET_BLOOM_ENABLED = Option(
+    "hoodie.parquet.bloom.filter.enabled",
+    boolean,
+    True,
+    Phase.WRITE,
+    "Whether footers carry Hudi's bloom filter.",
+)
+BLOOM_ENTRIES = Option(
+    "hoodie.index.bloom.num_entries",
+    integer(1, (1 << 31) - 1),
+    60_000,
+    Phase.WRITE,
+    "Keys that the bloom filter is made for.",
+)
+BLOOM_FPP = Option(
+    "hoodie.index.bloom.fpp",
+    fraction,
+    1e-9,
+    Phase.WRITE,
+    "False-positive rate of the bloom filter.",
+)
+BLOOM_MAX_ENTRIES = Option(
+    "hoodie.bloom.index.filter.dynamic.max.entries",
+    integer(1, (1 << 31) - 1),
+    100_000,
+    Phase.WRITE,
+    "Keys up to which a dynamic bloom filter grows.",
+)
+BLOOM_TYPE = Option(
+    "hoodie.bloom.index.filter.type",
+    choice("SIMPLE", "DYNAMIC_V0"),
+    "DYNAMIC_V0",
+    Phase.WRITE,
+    "Kind of bloom filter.",
+)
+
+# Living with other writers.
+
+CONCURRENCY_MODE = Option(
+    "hoodie.write.concurrency.mode",
+    choice("SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
+    "SINGLE_WRITER",
+    Phase.BOTH,
+    "Whether other writers may be at work on the table.",
+)
+LOCK_PROVIDER = Option(
+    "hoodie.write.lock.provider",
+    one_of(
+        {"": "", FILE_SYSTEM_LOCK: FILE_SYSTEM_LOCK},
+        f"is a lock that this tool cannot hold together with other writers: use {FILE_SYSTEM_LOCK}",
+    ),
+    "",
+    Phase.BOTH,
+    "The table's lock; none when empty.",
+)
+LOCK_FOLDER = Option(
+    "hoodie.write.lock.filesystem.path",
+    text,
+    "",
+    Phase.BOTH,
+    "Folder of the lock file; .hoodie of the table when empty.",
+)
+LOCK_EXPIRE_MINUTES = Option(
+    "hoodie.write.lock.filesystem.expire",
+    integer(0),
+    0,
+    Phase.BOTH,
+    "Minutes after which a lock file may be taken over; 0 is never.",
+)
+LOCK_WAIT_MILLIS = Option(
+    "hoodie.write.lock.wait_time_ms",
+    integer(0),
+    60_000,
+    Phase.BOTH,
+    "How long to wait for the lock.",
+)
+LOCK_RETRY_WAIT_MILLIS = Option(
+    "hoodie.write.lock.wait_time_ms_between_retry",
+    integer(1),
+    1_000,
+    Phase.BOTH,
+    "Pause between two tries to take the lock.",
+)
+HEARTBEAT_INTERVAL_MILLIS = Option(
+    "hoodie.client.heartbeat.interval_in_ms",
+    integer(1),
+    60_000,
+    Phase.BOTH,
+    "How often other writers refresh their heartbeat.",
+)
+HEARTBEAT_TOLERABLE_MISSES = Option(
+    "hoodie.client.heartbeat.tolerable.misses",
+    integer(0),
+    2,
+    Phase.BOTH,
+    "Heartbeats a writer may miss before it counts as dead.",
+)
+CLOCK_SKEW_MILLIS = Option(
+    "hoodie.time.generator.max_expected_clock_skew_ms",
+    integer(0),
+    200,
+    Phase.BOTH,
+    "How far the clocks of two writers may lie apart.",
+)
+
+# The metadata table.
+
+METADATA_ENABLE = Option(
+    "hoodie.metadata.enable",
+    boolean,
+    True,
+    Phase.BOTH,
+    "Whether file slices are read from the metadata table; it is kept in step in any case.",
+)
+COLUMN_STATS_COLUMNS: Option[tuple[str, ...]] = Option(
+    "hoodie.metadata.index.column.stats.column.list",
+    names,
+    (),
+    Phase.WRITE,
+    "Columns with column stats, where the table itself does not say.",
+)
+
+ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

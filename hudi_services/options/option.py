@@ -1,0 +1,123 @@
+"""One option: its key, its type and its default; and the types themselves.
+
+A type is a function from text to a value. It raises ValueError with the rest of the sentence "<key>=<value> …".
+Source of the rules: ConfigProperty and HoodieConfig of Apache Hudi (sizes are plain bytes, enums go by upper case).
+"""
+
+import enum
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_LARGEST = (1 << 63) - 1
+
+
+class Phase(enum.Flag):
+    """Which part of a service reads an option."""
+
+    PLAN = enum.auto()
+    WRITE = enum.auto()
+    BOTH = PLAN | WRITE
+
+
+@dataclass(frozen=True, slots=True)
+class Option(Generic[T]):
+    """A key that this tool honours. `parse` raises ValueError; `default` holds when no layer has the key."""
+
+    key: str
+    parse: Callable[[str], T]
+    default: T
+    phase: Phase
+    description: str
+    aliases: tuple[str, ...] = ()
+    """Older names of the key; within one layer the current name wins."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.key, *self.aliases)
+
+
+def text(value: str) -> str:
+    return value
+
+
+def names(value: str) -> tuple[str, ...]:
+    """A comma list; blanks around and empty items do not count."""
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def boolean(value: str) -> bool:
+    lowered = value.lower()
+    if lowered not in ("true", "false"):
+        raise ValueError("is neither true nor false")
+    return lowered == "true"
+
+
+def integer(minimum: int, maximum: int = _LARGEST) -> Callable[[str], int]:
+    """Whole numbers from `minimum` to `maximum`."""
+
+    def parse(value: str) -> int:
+        if not _INTEGER.fullmatch(value):
+            raise ValueError("is not a whole number")
+        number = int(value)
+        if number < minimum:
+            raise ValueError(f"is less than {minimum}")
+        if number > maximum:
+            raise ValueError(f"is more than {maximum}")
+        return number
+
+    return parse
+
+
+def size(value: str) -> int:
+    """Bytes, at least one."""
+    try:
+        return integer(1)(value)
+    except ValueError as error:
+        raise ValueError(f"{error}: a size is a whole number of bytes, at least 1") from None
+
+
+def fraction(value: str) -> float:
+    """A number between 0 and 1, both excluded."""
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError("is not a number") from None
+    if not 0 < number < 1:
+        raise ValueError("does not lie between 0 and 1")
+    return number
+
+
+def choice(*allowed: str) -> Callable[[str], str]:
+    """One of `allowed` (upper case), in any case."""
+
+    def parse(value: str) -> str:
+        if value.upper() not in allowed:
+            raise ValueError(f"is none of {', '.join(allowed)}")
+        return value.upper()
+
+    return parse
+
+
+def one_of(meanings: Mapping[str, str], refusal: str) -> Callable[[str], str]:
+    """What `meanings` says about the text; `refusal` says what is wrong with anything else."""
+
+    def parse(value: str) -> str:
+        if value not in meanings:
+            raise ValueError(refusal)
+        return meanings[value]
+
+    return parse
+
+
+def pattern(value: str) -> str:
+    """A regular expression, checked to compile."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from None
+    return value

@@ -1,0 +1,143 @@
+"""From layers of texts to typed options that remember who set them."""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, cast
+
+from ..errors import ConfigError
+from . import keys
+from .option import Option, Phase
+
+T = TypeVar("T")
+Layer: TypeAlias = tuple[str, Mapping[str, str]]
+"""Where the values come from, as the operator would say it, and the values by key."""
+
+TABLE_SOURCE = "table"
+DEFAULT_SOURCE = "default"
+_SIMILAR = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One option in force: the text of its value, and the layer that set it."""
+
+    key: str
+    value: str
+    source: str
+
+
+class Options:
+    """The honoured options over some layers, highest first. Immutable; `options[keys.X]` has the type of X."""
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        """Raises ConfigError, naming key and layer, for a value that is not of its option's type."""
+        self._layers = tuple((source, dict(values)) for source, values in layers)
+        self._settings = {option.key: _find(option, self._layers) for option in keys.ALL}
+        self._imply_filter_mode()
+        self._values = {option.key: _value(option, self._settings[option.key]) for option in keys.ALL}
+        self.warnings = (*_unknown_keys(self._layers), *self._doubts())
+
+    def __getitem__(self, option: Option[T]) -> T:
+        return cast(T, self._values[option.key])
+
+    def is_set(self, option: Option[Any]) -> bool:
+        """Whether some layer has it, so that it is not the default."""
+        return self._settings[option.key] is not None
+
+    def source(self, option: Option[Any]) -> str:
+        setting = self._settings[option.key]
+        return setting.source if setting else DEFAULT_SOURCE
+
+    def over_table(self, properties: Mapping[str, str]) -> "Options":
+        """The same with the properties of the table (`hoodie.properties`) below every other layer."""
+        return Options([*self._layers, (TABLE_SOURCE, properties)])
+
+    def in_force(self, phase: Phase = Phase.BOTH) -> list[Setting]:
+        """Every option of `phase` with its value, defaults too, by key."""
+        found = (
+            self._settings[option.key] or Setting(option.key, as_text(option.default), DEFAULT_SOURCE)
+            for option in keys.ALL
+            if option.phase & phase
+        )
+        return sorted(found, key=lambda setting: setting.key)
+
+    def _imply_filter_mode(self) -> None:
+        strategy = self._settings[keys.PLAN_STRATEGY_CLASS.key]
+        mode = keys.DEPRECATED_PLAN_FILTERS.get(strategy.value) if strategy else None
+        if strategy and mode:
+            key = keys.PARTITION_FILTER_MODE.key
+            self._settings[key] = Setting(key, mode, f"{strategy.source}, through {strategy.key}")
+
+    def _doubts(self) -> Iterable[str]:
+        small, target = keys.SMALL_FILE_LIMIT, keys.TARGET_FILE_BYTES
+        if self[small] >= self[target]:
+            yield (
+                f"{small.key}={self[small]} is not below {target.key}={self[target]}: "
+                "new files will be eligible again at once"
+            )
+
+
+def resolve(layers: Sequence[Layer]) -> Options:
+    """The options over `layers`, highest precedence first. Raises ConfigError naming the key and its layer."""
+    return Options(layers)
+
+
+def as_text(value: Any) -> str:
+    """A value as it would be written in a properties file."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _find(option: Option[Any], layers: Iterable[Layer]) -> Setting | None:
+    for source, values in layers:
+        for name in option.names:
+            if name in values:
+                return Setting(option.key, values[name].strip(), source)
+    return None
+
+
+def _value(option: Option[Any], setting: Setting | None) -> Any:
+    if setting is None:
+        return option.default
+    try:
+        return option.parse(setting.value)
+    except ValueError as error:
+        raise ConfigError(
+            f"{option.key}={setting.value} (from {setting.source}) {error}", hint=f"{option.key}: {option.description}"
+        ) from None
+
+
+def _unknown_keys(layers: Iterable[Layer]) -> list[str]:
+    honoured = {name for option in keys.ALL for name in option.names}
+    warnings = []
+    for source, values in layers:
+        # The table's own properties are Hudi's business, and other keys (spark.…) are somebody else's.
+        if source == TABLE_SOURCE:
+            continue
+        for key in values:
+            if key not in honoured and _looks_like_hudi(key) and not _known_to_hudi(key):
+                warnings.append(_unknown(key, source, honoured))
+    return warnings
+
+
+def _looks_like_hudi(key: str) -> bool:
+    first = key.lstrip("_").split(".", 1)[0].lower()
+    return first == "hoodie" or difflib.SequenceMatcher(None, first, "hoodie").ratio() > _SIMILAR
+
+
+def _known_to_hudi(key: str) -> bool:
+    # Some 700 keys that most runs never ask for.
+    from . import known_keys
+
+    return key in known_keys.KEYS or key.startswith(known_keys.PREFIXES)
+
+
+def _unknown(key: str, source: str, honoured: set[str]) -> str:
+    from . import known_keys
+
+    nearest = difflib.get_close_matches(key, sorted(honoured | known_keys.KEYS), n=1, cutoff=0.0)
+    return f"{key} (from {source}) is not a key that Hudi knows, the nearest one is {nearest[0]}"

@@ -1,0 +1,97 @@
+"""The Spark side of `engine.Engine`: one job, one task per piece of work."""
+
+import pickle
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext, TaskContext
+
+from ..errors import HudiServicesError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_POLL_SECONDS = 0.5
+_PYTHON_ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception)\b.*:")
+
+
+class SparkEngine:
+    """Runs tasks as one Spark job: a Spark task for each, or `parallelism` of them that take turns."""
+
+    def __init__(self, context: SparkContext, parallelism: int | None = None) -> None:
+        self._context = context
+        self._parallelism = parallelism
+
+    def map(
+        self,
+        function: Callable[[Task, str], Result],
+        tasks: Sequence[Task],
+        description: str,
+        progress: Callable[[int, int], None],
+    ) -> list[Result]:
+        if not tasks:
+            return []
+        group = f"hudi_services-{id(tasks)}"
+        self._context.setJobGroup(group, description, interruptOnCancel=True)
+        slices = min(len(tasks), self._parallelism or len(tasks))
+        payloads = [pickle.dumps(task) for task in tasks]
+        stop = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(group, slices, len(tasks), progress, stop), daemon=True)
+        watcher.start()
+        try:
+            outcomes: list[Any] = self._context.parallelize(payloads, slices).mapPartitions(_run(function)).collect()
+        except Py4JJavaError as error:
+            raise HudiServicesError(
+                f"the Spark job '{description}' failed: {_cause(error)}",
+                hint="see the log of the executors, or --verbose",
+            ) from error
+        except KeyboardInterrupt:
+            self._context.cancelJobGroup(group)
+            raise
+        finally:
+            stop.set()
+            watcher.join()
+        progress(len(tasks), len(tasks))
+        for outcome in outcomes:
+            if isinstance(outcome, HudiServicesError):
+                raise outcome
+        return outcomes
+
+    def _watch(
+        self, group: str, slices: int, total: int, progress: Callable[[int, int], None], stop: threading.Event
+    ) -> None:
+        tracker = self._context.statusTracker()
+        while not stop.wait(_POLL_SECONDS):
+            done = 0
+            for job in tracker.getJobIdsForGroup(group):
+                info = tracker.getJobInfo(job)
+                for stage in info.stageIds if info else ():
+                    state = tracker.getStageInfo(stage)
+                    done += state.numCompletedTasks if state else 0
+            progress(min(done, slices) * total // slices, total)
+
+
+def _cause(error: Py4JJavaError) -> str:
+    """The line that says what went wrong: the last of a Python traceback, else the first of Java's."""
+    lines = [line.strip() for line in str(error.java_exception.getMessage()).splitlines() if line.strip()]
+    python = [line for line in lines if _PYTHON_ERROR.match(line)]
+    return (python or lines or ["unknown"])[-1 if python else 0]
+
+
+def _run(function: Callable[[Task, str], Result]) -> Callable[[Iterable[bytes]], Iterator[Result | HudiServicesError]]:
+    """Errors of our family come back as values: retrying a task cannot mend them, and their text stays whole."""
+
+    def run(payloads: Iterable[bytes]) -> Iterator[Result | HudiServicesError]:
+        context = TaskContext.get()
+        assert context is not None
+        token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
+        for payload in payloads:
+            try:
+                yield function(pickle.loads(payload), token)
+            except HudiServicesError as error:
+                yield error
+
+    return run

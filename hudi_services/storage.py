@@ -1,0 +1,247 @@
+"""A table's storage, reached by URL, on the driver and on executors.
+
+Paths are relative to the root URL, with "/" between names and no leading slash; "" is the root itself.
+Atomic create-if-absent is what commits rest on, so only stores that have it are accepted (obstore: local,
+S3, GCS, Azure).
+"""
+
+import functools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any, Protocol, cast
+from urllib.parse import unquote, urlsplit
+
+import obstore
+from obstore import exceptions as obx
+from obstore.store import LocalStore, from_url
+
+from .errors import AlreadyExists, ConfigError, NotFound, PermissionDenied, StorageError
+
+_CHUNK = 8 * 1024 * 1024
+# Hadoop's names for the same stores.
+_SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "azure", "wasbs": "azure", "abfss": "abfs"}
+_SCHEMES = {"s3", "gs", "az", "azure", "abfs", "adl"}
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A stored file: path relative to the root, size in bytes, modification time in epoch milliseconds."""
+
+    path: str
+    size: int
+    mtime_millis: int
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+class Storage(Protocol):
+    """Files below one root URL. Every method raises the StorageError family, naming the full path."""
+
+    @property
+    def root(self) -> str:
+        """The root as Hudi writes it into plans: an absolute local path without scheme, or the URL."""
+
+    def full_path(self, path: str) -> str: ...
+
+    def relative_path(self, full_path: str) -> str | None:
+        """The way back from `full_path`, also in Hadoop's spellings of it; None when it lies outside the root."""
+
+    def read(self, path: str) -> bytes: ...
+
+    def read_range(self, path: str, start: int, length: int) -> bytes: ...
+
+    def head(self, path: str) -> FileInfo | None:
+        """None when the file does not exist."""
+
+    def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
+        """Files and sub-folder paths directly below `path`; both empty when it does not exist."""
+
+    def list_tree(self, path: str) -> list[FileInfo]:
+        """All files below `path`, recursively."""
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a new file, whole or not at all; raises AlreadyExists and leaves the existing file alone."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write or overwrite."""
+
+    def delete(self, path: str) -> None:
+        """Delete; a missing file is success."""
+
+    def open_input(self, path: str) -> IO[bytes]:
+        """A seekable reader."""
+
+    def open_output(self, path: str) -> IO[bytes]:
+        """A sequential writer; the file appears when it is closed."""
+
+    def remove_empty_dirs(self, path: str) -> None:
+        """Drop the folder that held deleted files, where the store has folders at all."""
+
+
+@functools.lru_cache(maxsize=64)
+def _store(url: str) -> Any:
+    return from_url(url)
+
+
+class ObjectStorage:
+    """`Storage` on obstore. Pickles to its URL, so that executors open their own connections.
+
+    Credentials come from where the store's own tools look for them: environment, profile, instance role.
+    """
+
+    def __init__(self, url: str) -> None:
+        scheme = urlsplit(url).scheme if "://" in url or url.startswith("file:") else ""
+        if scheme in ("", "file"):
+            path = unquote(urlsplit(url).path) if scheme else url
+            self._local: str | None = os.path.abspath(path)
+            self._root = self._local
+        else:
+            known = _SCHEME_ALIASES.get(scheme, scheme)
+            if known not in _SCHEMES:
+                raise ConfigError(
+                    f"the scheme of {url} is not supported: a store with atomic create-if-absent is needed",
+                    hint="use a local path, s3://, gs:// or an Azure URL",
+                )
+            self._local = None
+            self._root = url.rstrip("/")
+            self._url = known + self._root[len(scheme) :]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self._root,))
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    def full_path(self, path: str) -> str:
+        return f"{self._root}/{path}" if path else self._root
+
+    def relative_path(self, full_path: str) -> str | None:
+        if self._local is not None:
+            # Hadoop writes file:/x, file:///x and /x for the same file.
+            path = full_path[5:] if full_path.startswith("file:") else full_path
+            path = "/" + path.lstrip("/")
+            return path[len(self._local) + 1 :] if path.startswith(f"{self._local}/") else None
+        here, there = (url.partition("://") for url in (self._root, full_path))
+        same = _SCHEME_ALIASES.get(here[0], here[0]) == _SCHEME_ALIASES.get(there[0], there[0])
+        return there[2][len(here[2]) + 1 :] if same and there[2].startswith(f"{here[2]}/") else None
+
+    @property
+    def _backend(self) -> Any:
+        if self._local is None:
+            return _store(self._url)
+        return _local_store(self._local)
+
+    def read(self, path: str) -> bytes:
+        with self._errors(path):
+            return bytes(obstore.get(self._backend, path).bytes())
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        if length == 0:
+            return b""
+        with self._errors(path):
+            return bytes(obstore.get_range(self._backend, path, start=start, length=length))
+
+    def head(self, path: str) -> FileInfo | None:
+        try:
+            with self._errors(path):
+                return _info(obstore.head(self._backend, path))
+        except NotFound:
+            return None
+
+    def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
+        if self._local is not None and not os.path.isdir(self._os_path(path)):
+            return [], []
+        with self._errors(path):
+            found = obstore.list_with_delimiter(self._backend, path or None)
+        return [_info(m) for m in found["objects"]], list(found["common_prefixes"])
+
+    def list_tree(self, path: str) -> list[FileInfo]:
+        if self._local is not None and not os.path.isdir(self._os_path(path)):
+            return []
+        with self._errors(path):
+            return [_info(m) for page in obstore.list(self._backend, path or None) for m in page]
+
+    def create(self, path: str, data: bytes) -> None:
+        with self._errors(path):
+            obstore.put(self._backend, path, data, mode="create", use_multipart=False)
+
+    def put(self, path: str, data: bytes) -> None:
+        # The twin goes first: Hadoop refuses a file that does not match it, and accepts one without.
+        self._drop_checksum_twin(path)
+        with self._errors(path):
+            obstore.put(self._backend, path, data)
+
+    def delete(self, path: str) -> None:
+        self._drop_checksum_twin(path)
+        try:
+            with self._errors(path):
+                obstore.delete(self._backend, path)
+        except NotFound:
+            pass
+
+    def open_input(self, path: str) -> IO[bytes]:
+        with self._errors(path):
+            return cast(IO[bytes], obstore.open_reader(self._backend, path, buffer_size=_CHUNK))
+
+    def open_output(self, path: str) -> IO[bytes]:
+        with self._errors(path):
+            return cast(IO[bytes], obstore.open_writer(self._backend, path, buffer_size=_CHUNK))
+
+    def remove_empty_dirs(self, path: str) -> None:
+        if self._local is None:
+            return
+        for folder, _, _ in os.walk(self._os_path(path), topdown=False):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                return
+
+    def _os_path(self, path: str) -> str:
+        return os.path.join(cast(str, self._local), *path.split("/")) if path else cast(str, self._local)
+
+    def _drop_checksum_twin(self, path: str) -> None:
+        """Hadoop's local file system keeps `.<name>.crc` beside a file and fails reads that do not match it."""
+        if self._local is None:
+            return
+        folder, _, name = self._os_path(path).rpartition("/")
+        try:
+            os.unlink(f"{folder}/.{name}.crc")
+        except FileNotFoundError:
+            pass
+        except PermissionError as e:
+            raise PermissionDenied(f"no permission to change {self.full_path(path)}") from e
+
+    @contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except (FileNotFoundError, obx.NotFoundError) as e:
+            raise NotFound(f"{self.full_path(path)} does not exist") from e
+        except obx.AlreadyExistsError as e:
+            raise AlreadyExists(f"{self.full_path(path)} exists already") from e
+        except (PermissionError, obx.PermissionDeniedError, obx.UnauthenticatedError) as e:
+            raise PermissionDenied(
+                f"no permission for {self.full_path(path)}", hint="check the rights of this user on the table's folder"
+            ) from e
+        except (OSError, obx.BaseError) as e:
+            text = str(e)
+            if "Permission denied" in text or "PermissionDenied" in text:
+                raise PermissionDenied(
+                    f"no permission for {self.full_path(path)}",
+                    hint="check the rights of this user on the table's folder",
+                ) from e
+            raise StorageError(f"{self.full_path(path)}: {text.splitlines()[0] if text else type(e).__name__}") from e
+
+
+@functools.lru_cache(maxsize=64)
+def _local_store(root: str) -> LocalStore:
+    return LocalStore(root)
+
+
+def _info(meta: Any) -> FileInfo:
+    return FileInfo(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))

@@ -1,0 +1,87 @@
+"""What we may touch: features of a table that a service cannot keep true are refused before anything is written."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ..errors import NeedsRecovery, UnsupportedTable
+from ..model import FileSlice
+from ..storage import Storage
+from ..table_config import TableConfig
+from ..timeline.active import Timeline
+from ..timeline.instant import Action
+
+SUPPORTED_METADATA_PARTITIONS = frozenset({"files", "column_stats", "partition_stats"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A feature, told by the table's configuration, that clustering does not support."""
+
+    applies: Callable[[TableConfig], bool]
+    what: Callable[[TableConfig], str]
+    hint: str
+
+
+_RULES = (
+    _Rule(
+        lambda c: c.type != "COPY_ON_WRITE",
+        lambda c: f"hoodie.table.type={c.type}",
+        "cluster it with Apache Hudi; this tool handles COPY_ON_WRITE tables so far",
+    ),
+    _Rule(
+        lambda c: c.base_file_format != "PARQUET",
+        lambda c: f"hoodie.table.base.file.format={c.base_file_format}",
+        "only parquet base files are supported",
+    ),
+    _Rule(
+        lambda c: c.raw.get("hoodie.table.multiple.base.file.formats.enable", "").lower() == "true",
+        lambda c: "hoodie.table.multiple.base.file.formats.enable=true",
+        "only tables with parquet base files alone are supported",
+    ),
+    _Rule(
+        lambda c: bool(c.raw.get("hoodie.bootstrap.base.path")),
+        lambda c: "hoodie.bootstrap.base.path",
+        "let Apache Hudi rewrite the bootstrapped files first",
+    ),
+    _Rule(
+        lambda c: c.raw.get("hoodie.table.format", "native").lower() != "native",
+        lambda c: f"hoodie.table.format={c.raw['hoodie.table.format']}",
+        "only the native table format is supported",
+    ),
+)
+
+
+def check_config(config: TableConfig, storage: Storage) -> None:
+    """Raise UnsupportedTable, naming the key, for a table that clustering must leave alone."""
+    for rule in _RULES:
+        if rule.applies(config):
+            raise UnsupportedTable(f"{storage.root} has {rule.what(config)}, which is not supported", hint=rule.hint)
+    partitions = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+    unknown = sorted(partitions - SUPPORTED_METADATA_PARTITIONS)
+    if unknown:
+        raise UnsupportedTable(
+            f"{storage.root} has the metadata partition {unknown[0]} "
+            f"(hoodie.table.metadata.partitions), which this version cannot keep in step",
+            hint="cluster it with Apache Hudi and the index switched on, or drop the index first",
+        )
+    files, folders = storage.list_dir(f"{config.meta_path}/.bucket_index")
+    if files or folders:
+        raise UnsupportedTable(f"{storage.root} has a bucket index, whose file groups must not be merged")
+
+
+def check_timeline(timeline: Timeline, storage: Storage) -> None:
+    """Raise NeedsRecovery while a restore is half-done: nobody may write then."""
+    restores = timeline.pending({Action.RESTORE})
+    if restores:
+        raise NeedsRecovery(
+            f"{storage.root}: the restore {restores[0].ts} is not finished", hint="let Apache Hudi finish the restore"
+        )
+
+
+def check_slices(slices: Iterable[FileSlice], storage: Storage) -> None:
+    """Raise UnsupportedTable for bucketed file groups: eight digits, the bucket's number, begin every file id."""
+    ids = [one.file_id[:8] for one in slices]
+    if ids and all(text.isdecimal() and text.startswith("000") for text in ids):
+        raise UnsupportedTable(
+            f"{storage.root} has file groups named after buckets ({ids[0]}…): merging them would break its bucket index"
+        )

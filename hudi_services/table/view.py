@@ -1,0 +1,121 @@
+"""The file-system view: which file slices readers see, from names, sizes and the timeline.
+
+A file counts when its instant is completed, or older than the first instant of the active timeline (then it was
+completed long ago). File groups that a completed replacecommit replaced are hidden. Log files join a slice by the base
+instant in their name (table version 6) or by their completion time (8 and 9).
+Sources: AbstractTableFileSystemView, HoodieFileGroup of Apache Hudi.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..files.names import parse_base_file, parse_log_file
+from ..model import BaseFile, FileSlice, LogFile
+from .partitions import Files, Lister
+
+FileGroupId = tuple[str, str]
+"""(partition, file id)."""
+
+
+class InstantFacts(Protocol):
+    """What a view must know of the timeline."""
+
+    def is_committed(self, instant: str) -> bool:
+        """Completed in the active timeline, or before its start."""
+
+    def completion_time(self, instant: str) -> str | None:
+        """None when the instant is pending or unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlicingRules:
+    """How log files find their slice; see `versions.TableVersion.log_files_carry_delta_instant`."""
+
+    logs_by_completion_time: bool
+
+
+class FileSystemView:
+    """Latest committed file slices, one partition at a time; nothing is cached."""
+
+    def __init__(
+        self,
+        lister: Lister,
+        facts: InstantFacts,
+        replaced: Mapping[FileGroupId, str],
+        rules: SlicingRules,
+    ) -> None:
+        self._lister = lister
+        self._facts = facts
+        self._replaced = replaced
+        self._rules = rules
+
+    def partitions(self) -> list[str]:
+        return self._lister.partitions()
+
+    def latest_slices(self, partition: str) -> list[FileSlice]:
+        """The newest committed slice of each live file group, by file id."""
+        groups = slices_of(partition, self._lister.files(partition), self._facts, self._rules)
+        live = (group[-1] for file_id, group in sorted(groups.items()) if (partition, file_id) not in self._replaced)
+        return list(live)
+
+
+def slices_of(partition: str, files: Files, facts: InstantFacts, rules: SlicingRules) -> dict[str, list[FileSlice]]:
+    """All committed slices of a partition by file id, oldest first. Names that are no data files are passed over."""
+    bases: dict[str, list[BaseFile]] = defaultdict(list)
+    logs: dict[str, list[LogFile]] = defaultdict(list)
+    for name, size in files.items():
+        if base := parse_base_file(partition, name, size):
+            if facts.is_committed(base.instant):
+                bases[base.file_id].append(base)
+        # Change-data-capture files sit beside the slices but are not part of them.
+        elif (log := parse_log_file(partition, name, size)) and log.suffix != ".cdc" and _counts(log, facts, rules):
+            logs[log.file_id].append(log)
+    place = _by_completion_time(facts) if rules.logs_by_completion_time else _by_name
+    return {
+        file_id: _slices(partition, file_id, bases.get(file_id, []), logs.get(file_id, []), place)
+        for file_id in sorted(bases.keys() | logs.keys())
+    }
+
+
+def _counts(log: LogFile, facts: InstantFacts, rules: SlicingRules) -> bool:
+    # A version 6 log file is named after its slice; whether its blocks are committed only their headers tell.
+    return not rules.logs_by_completion_time or facts.is_committed(log.instant)
+
+
+def _slices(
+    partition: str,
+    file_id: str,
+    bases: Iterable[BaseFile],
+    logs: Iterable[LogFile],
+    place: Callable[[LogFile, list[str]], str],
+) -> list[FileSlice]:
+    # Two attempts of one task may both have left a file: the view of Hudi keeps one of them, too.
+    by_instant = {base.instant: base for base in sorted(bases, key=lambda base: base.name)}
+    instants = sorted(by_instant)
+    members: dict[str, list[LogFile]] = {instant: [] for instant in instants}
+    for log in sorted(logs, key=lambda log: (log.instant, log.version, log.write_token, log.suffix)):
+        slice_instant = place(log, sorted(members))
+        members.setdefault(slice_instant, []).append(log)
+    return [
+        FileSlice(partition, file_id, instant, by_instant.get(instant), tuple(members[instant]))
+        for instant in sorted(members)
+    ]
+
+
+def _by_name(log: LogFile, instants: list[str]) -> str:
+    return log.instant
+
+
+def _by_completion_time(facts: InstantFacts) -> Callable[[LogFile, list[str]], str]:
+    def place(log: LogFile, instants: list[str]) -> str:
+        completed = facts.completion_time(log.instant)
+        if completed is None:
+            return instants[-1] if instants else log.instant
+        older = bisect_right(instants, completed)
+        # A group without a base file is one slice, named after its first log file.
+        return instants[older - 1] if older else (instants[0] if instants else log.instant)
+
+    return place

@@ -1,0 +1,287 @@
+"""A table's own configuration: `.hoodie/hoodie.properties`.
+
+Java-properties text. `hoodie.table.checksum` is the decimal CRC32 of `<database>.<table name>`: it never changes, and
+only proves that the file was written whole. `hoodie.properties.backup` holds the old content while the file is being
+replaced, and readers live on it in between:
+
+    1 recover  file missing or invalid, backup valid: the backup becomes the file; an invalid backup is deleted
+    2 backup   create hoodie.properties.backup with the old content
+    3 replace  delete hoodie.properties, create it with the new content
+    4 verify   read it back, then delete the backup
+
+Source: HoodieTableConfig (modify), ConfigUtils.fetchConfigs of Apache Hudi.
+"""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from .clock import Clock, SystemClock
+from .codecs.properties import format_properties, parse_properties
+from .errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, StorageError, TableNotFound, UnsupportedTable
+from .storage import Storage
+from .versions import TableVersion, table_version
+
+META_FOLDER = ".hoodie"
+METADATA_TABLE_FOLDER = ".hoodie/metadata"
+
+_FILE = "hoodie.properties"
+_BACKUP = "hoodie.properties.backup"
+_CHECKSUM = "hoodie.table.checksum"
+_NAME = "hoodie.table.name"
+_VERSION = "hoodie.table.version"
+_LAYOUT = "hoodie.timeline.layout.version"
+_INDEX_DEFINITIONS = ".index_defs/index.json"
+# A writer may replace the file between our look at it and our look at its backup.
+_ATTEMPTS = 3
+_RETRY_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """The properties of one table, typed. `root` is the table's folder relative to the storage ("" mostly)."""
+
+    raw: Mapping[str, str]
+    version: TableVersion
+    root: str = ""
+
+    @classmethod
+    def load(cls, storage: Storage, root: str = "", *, clock: Clock | None = None) -> "TableConfig":
+        """Read and check the properties of the table in folder `root`.
+
+        Raises TableNotFound when there is no table, CorruptFile when neither the file nor its backup is whole,
+        UnsupportedTable for a table version or timeline layout that we do not handle.
+        """
+        clock = clock or SystemClock()
+        folder = _below(root, META_FOLDER)
+        for attempt in range(_ATTEMPTS):
+            try:
+                raw = _read_either(storage, folder)
+                break
+            except StorageError as e:
+                # A local store whose root does not exist fails otherwise than by NotFound.
+                _require_table(storage, root)
+                if not isinstance(e, NotFound):
+                    raise
+                failure: HudiServicesError = e
+            except CorruptFile as e:
+                failure = e
+            if attempt + 1 < _ATTEMPTS:
+                clock.sleep(_RETRY_SECONDS)
+        else:
+            raise _unreadable(storage, folder, failure) from failure
+        return cls(raw, _version(raw, storage.full_path(f"{folder}/{_FILE}")), root)
+
+    def update(
+        self, storage: Storage, changes: Mapping[str, str | None], *, clock: Clock | None = None
+    ) -> "TableConfig":
+        """Change some keys (None removes one) and give the new configuration. The caller holds the table's lock.
+
+        Starts from the file as it is now, not from this snapshot, and keeps keys that it does not know.
+        Raises CheckFailed when the file does not read back as written; the backup then stays.
+        """
+        moment = (clock or SystemClock()).now()
+        folder = _below(self.root, META_FOLDER)
+        old = _recover(storage, folder)
+        kept = {key: value for key, value in old.items() if key not in changes}
+        new = kept | {key: value for key, value in changes.items() if value is not None}
+        new[_CHECKSUM] = str(_checksum(new))
+        version = _version(new, storage.full_path(f"{folder}/{_FILE}"))
+        storage.create(f"{folder}/{_BACKUP}", _content(old, moment))
+        storage.delete(f"{folder}/{_FILE}")
+        storage.create(f"{folder}/{_FILE}", _content(new, moment))
+        if _read(storage, f"{folder}/{_FILE}") != new:
+            storage.delete(f"{folder}/{_FILE}")
+            raise CheckFailed(f"{storage.full_path(folder)}/{_FILE} did not read back as written")
+        storage.delete(f"{folder}/{_BACKUP}")
+        return TableConfig(new, version, self.root)
+
+    @property
+    def name(self) -> str:
+        return self.raw[_NAME]
+
+    @property
+    def type(self) -> str:
+        """COPY_ON_WRITE or MERGE_ON_READ."""
+        return self.raw.get("hoodie.table.type", "COPY_ON_WRITE")
+
+    @property
+    def record_key_fields(self) -> tuple[str, ...]:
+        return self._list("hoodie.table.recordkey.fields")
+
+    @property
+    def partition_fields(self) -> tuple[str, ...]:
+        """Without the `:TYPE` that a custom key generator keeps there."""
+        return tuple(text.partition(":")[0] for text in self._list("hoodie.table.partition.fields"))
+
+    @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        """What decides between two records of one key; called precombine field before version 9."""
+        return self._list("hoodie.table.ordering.fields") or self._list("hoodie.table.precombine.field")
+
+    @property
+    def key_generator(self) -> str:
+        """The type (SIMPLE, COMPLEX …) or the class name, "" when the table does not say."""
+        return self.raw.get("hoodie.table.keygenerator.type") or self.raw.get("hoodie.table.keygenerator.class", "")
+
+    @property
+    def populate_meta_fields(self) -> bool:
+        return self._flag("hoodie.populate.meta.fields", True)
+
+    @property
+    def timeline_zone(self) -> str:
+        """LOCAL (the zone of the writing process) or UTC."""
+        return self.raw.get("hoodie.table.timeline.timezone", "LOCAL").upper()
+
+    @property
+    def meta_path(self) -> str:
+        """The folder `.hoodie`, relative to the storage, as all paths here."""
+        return _below(self.root, META_FOLDER)
+
+    @property
+    def timeline_path(self) -> str:
+        """The folder of the active timeline."""
+        if self.version.timeline_layout == 1:
+            return self.meta_path
+        return _below(self.meta_path, self.raw.get("hoodie.timeline.path", "timeline"))
+
+    @property
+    def history_path(self) -> str:
+        """The folder of the archived timeline."""
+        if self.version.timeline_layout == 1:
+            return _below(self.meta_path, self.raw.get("hoodie.archivelog.folder", "archived"))
+        return _below(self.timeline_path, self.raw.get("hoodie.timeline.history.path", "history"))
+
+    @property
+    def metadata_partitions(self) -> tuple[str, ...]:
+        """Partitions of the metadata table that are ready."""
+        return self._list("hoodie.table.metadata.partitions")
+
+    @property
+    def metadata_partitions_inflight(self) -> tuple[str, ...]:
+        """Partitions of the metadata table that are being built."""
+        return self._list("hoodie.table.metadata.partitions.inflight")
+
+    @property
+    def index_defs_path(self) -> str:
+        """The index definitions file; it need not exist."""
+        configured = self.raw.get("hoodie.table.index.defs.path")
+        return _below(self.root, configured) if configured else f"{self.meta_path}/{_INDEX_DEFINITIONS}"
+
+    @property
+    def hive_style(self) -> bool:
+        return self._flag("hoodie.datasource.write.hive_style_partitioning", False)
+
+    @property
+    def url_encode(self) -> bool:
+        return self._flag("hoodie.datasource.write.partitionpath.urlencode", False)
+
+    @property
+    def drop_partition_columns(self) -> bool:
+        return self._flag("hoodie.datasource.write.drop.partition.columns", False)
+
+    @property
+    def partition_metafile_in_base_format(self) -> bool:
+        """True: `.hoodie_partition_metadata.parquet` instead of the plain file."""
+        return self._flag("hoodie.partition.metafile.use.base.format", False)
+
+    @property
+    def create_schema(self) -> str | None:
+        """Avro JSON given at creation, where there was one."""
+        return self.raw.get("hoodie.table.create.schema") or None
+
+    @property
+    def base_file_format(self) -> str:
+        """PARQUET, ORC or HFILE."""
+        alternative = self.raw.get("hoodie.table.ro.file.format", "PARQUET")
+        return self.raw.get("hoodie.table.base.file.format", alternative).upper()
+
+    def _list(self, key: str) -> tuple[str, ...]:
+        return tuple(text.strip() for text in self.raw.get(key, "").split(",") if text.strip())
+
+    def _flag(self, key: str, default: bool) -> bool:
+        text = self.raw.get(key, "").strip().lower()
+        return text == "true" if text else default
+
+
+def _below(root: str, path: str) -> str:
+    return f"{root}/{path}" if root else path
+
+
+def _read_either(storage: Storage, folder: str) -> dict[str, str]:
+    """The file when it is whole, otherwise the backup; raises what was wrong with the file."""
+    try:
+        return _read(storage, f"{folder}/{_FILE}")
+    except (NotFound, CorruptFile) as first:
+        try:
+            return _read(storage, f"{folder}/{_BACKUP}")
+        except (NotFound, CorruptFile):
+            raise first from None
+
+
+def _read(storage: Storage, path: str) -> dict[str, str]:
+    full = storage.full_path(path)
+    data = storage.read(path)
+    raw = parse_properties(data, full)
+    if not data.endswith((b"\n", b"\r")):
+        raise CorruptFile(f"{full} is cut off at byte {len(data)}", hint="end the file with a newline if it is whole")
+    absent = [key for key in (_NAME, _VERSION, _LAYOUT) if not raw.get(key)]
+    if absent:
+        raise CorruptFile(f"{full} is not whole: {absent[0]} is missing")
+    if raw.get(_CHECKSUM, str(_checksum(raw))) != str(_checksum(raw)):
+        raise CorruptFile(f"{full} does not match its hoodie.table.checksum={raw[_CHECKSUM]}")
+    return raw
+
+
+def _recover(storage: Storage, folder: str) -> dict[str, str]:
+    """Finish or undo an update that stopped half-way; gives the properties and leaves no backup."""
+    raw = _read_either(storage, folder)
+    try:
+        current = _read(storage, f"{folder}/{_FILE}")
+    except (NotFound, CorruptFile):
+        storage.put(f"{folder}/{_FILE}", storage.read(f"{folder}/{_BACKUP}"))
+        current = raw
+    storage.delete(f"{folder}/{_BACKUP}")
+    return current
+
+
+def _checksum(raw: Mapping[str, str]) -> int:
+    return zlib.crc32(f"{raw.get('hoodie.database.name', '')}.{raw[_NAME]}".encode())
+
+
+def _content(raw: Mapping[str, str], moment: datetime) -> bytes:
+    utc = moment.astimezone(timezone.utc)
+    return format_properties(
+        raw, (f"Updated at {utc:%Y-%m-%dT%H:%M:%S.%f}Z", f"{utc:%a %b %d %H:%M:%S} UTC {utc.year}")
+    )
+
+
+def _version(raw: Mapping[str, str], source: str) -> TableVersion:
+    try:
+        number, layout = int(raw[_VERSION]), int(raw[_LAYOUT])
+    except ValueError as e:
+        raise CorruptFile(f"{source} has a version that is no number: {e}") from e
+    version = table_version(number, source)
+    if layout != version.timeline_layout:
+        raise UnsupportedTable(
+            f"{source} says {_LAYOUT}={layout}, and table version {number} has layout {version.timeline_layout}"
+        )
+    return version
+
+
+def _require_table(storage: Storage, root: str) -> None:
+    files, folders = storage.list_dir(_below(root, META_FOLDER))
+    if not files and not folders:
+        raise TableNotFound(
+            f"{storage.full_path(root)} is no Hudi table: it has no folder {META_FOLDER}", hint="check the base path"
+        )
+
+
+def _unreadable(storage: Storage, folder: str, error: HudiServicesError) -> CorruptFile:
+    if isinstance(error, CorruptFile):
+        return CorruptFile(error.message, hint=error.hint or f"restore {_FILE} from a backup")
+    return CorruptFile(
+        f"{storage.full_path(folder)}/{_FILE} is missing, and there is no valid {_BACKUP}",
+        hint=f"restore {_FILE} from a backup",
+    )

@@ -1,0 +1,212 @@
+"""The active timeline: an immutable look at the folder of instants, and publishing new ones.
+
+All files of one instant lie side by side; the highest state counts. Files are created whole or not at all and never
+changed, so a look stays true for what it saw. Sources: ActiveTimelineV1, ActiveTimelineV2, ClusteringUtils of Hudi.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from ..clock import Clock, next_instant
+from ..codecs.clean_plan import CleanerPlan, CleanMetadata, decode_clean_metadata, decode_cleaner_plan
+from ..codecs.clustering_plan import ClusteringPlan, RequestedReplace, decode_requested_replace
+from ..codecs.compaction_plan import CompactionOperation, decode_compaction_plan
+from ..codecs.rollback_plan import RollbackMetadata, RollbackPlan, decode_rollback_metadata, decode_rollback_plan
+from ..errors import ConflictError, CorruptFile
+from ..model import CommitMetadata
+from ..storage import Storage
+from ..table_config import TableConfig
+from .instant import Action, Instant, State
+from .layout import Layout, layout_for
+
+_WITHOUT_REQUESTED = frozenset({Action.SAVEPOINT})
+_CLUSTERING_LIKE = frozenset({Action.CLUSTERING, Action.REPLACE_COMMIT})
+_ENDS_AS = {action.completed_as: action for action in Action if action is not action.completed_as}
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The instants of one folder at one moment, in timeline order, each in its highest state."""
+
+    storage: Storage
+    layout: Layout
+    folder: str
+    zone: str
+    instants: tuple[Instant, ...]
+    sizes: Mapping[str, int]
+    """Bytes of every instant file, lower states included, by file name."""
+
+    @classmethod
+    def open(cls, storage: Storage, config: TableConfig) -> "Timeline":
+        """The timeline of the table (or metadata table) that has this configuration."""
+        return cls.load(storage, layout_for(config.version), config.timeline_path, config.timeline_zone)
+
+    @classmethod
+    def load(cls, storage: Storage, layout: Layout, folder: str, zone: str) -> "Timeline":
+        """List `folder`; files that are no instants are passed over, a missing folder is an empty timeline."""
+        sizes: dict[str, int] = {}
+        highest: dict[tuple[str, Action], Instant] = {}
+        for info in storage.list_dir(folder)[0]:
+            instant = layout.parse(info.name, info.mtime_millis, zone)
+            if instant is None:
+                continue
+            sizes[info.name] = info.size
+            key = (instant.ts, instant.action.completed_as)
+            if key not in highest or _rank(instant) > _rank(highest[key]):
+                highest[key] = instant
+        ordered = tuple(sorted(highest.values(), key=lambda i: i.order))
+        return cls(storage, layout, folder, zone, ordered, sizes)
+
+    def reload(self) -> "Timeline":
+        """A new look at the same folder."""
+        return Timeline.load(self.storage, self.layout, self.folder, self.zone)
+
+    def completed(self, actions: Collection[Action] | None = None) -> tuple[Instant, ...]:
+        """Completed instants, oldest first; `actions` are completed actions (COMMIT, not COMPACTION)."""
+        return tuple(i for i in self.instants if i.is_completed and (actions is None or i.action in actions))
+
+    def completed_writes(self) -> tuple[Instant, ...]:
+        """Completed commits, deltacommits and replacecommits."""
+        return tuple(i for i in self.instants if i.is_completed and i.action.writes_data)
+
+    def pending(self, actions: Collection[Action] | None = None) -> tuple[Instant, ...]:
+        """Requested and inflight instants, oldest first."""
+        return tuple(i for i in self.instants if not i.is_completed and (actions is None or i.action in actions))
+
+    def find(self, ts: str, action: Action | None = None) -> Instant | None:
+        """The instant requested at `ts`; `action` may be its pending or its completed one. Savepoints come last."""
+        found = [
+            i for i in self.instants if i.ts == ts and (action is None or i.action.completed_as is action.completed_as)
+        ]
+        return min(found, key=lambda i: i.action is Action.SAVEPOINT, default=None)
+
+    def pending_clusterings(self) -> tuple[Instant, ...]:
+        """Pending instants whose requested file carries a clustering plan; raises CorruptFile when one is broken."""
+        return tuple(i for i in self.pending(_CLUSTERING_LIKE) if self.read_requested(i).is_clustering)
+
+    def last_clustering(self) -> Instant | None:
+        """The newest clustering, pending or completed."""
+        replacing = (i for i in reversed(self.instants) if i.action in _CLUSTERING_LIKE)
+        return next((i for i in replacing if self.read_requested(i).is_clustering), None)
+
+    def is_clustering(self, instant: Instant) -> bool:
+        """Told by the plan in the requested file, as Hudi tells it."""
+        return instant.action in _CLUSTERING_LIKE and self.read_requested(instant).is_clustering
+
+    def path(self, file_name: str) -> str:
+        """Of a file of this folder, relative to the storage."""
+        return f"{self.folder}/{file_name}"
+
+    def requested_name(self, instant: Instant) -> str:
+        """The requested file of an instant in any state."""
+        planned = _ENDS_AS.get(instant.action)
+        if instant.is_completed and planned is not None:
+            # Completed, a clustering can no longer be told from other replace commits, nor a compaction from a commit.
+            name = self.layout.file_name(instant.ts, planned, State.REQUESTED)
+            if name in self.sizes:
+                return name
+        return self.layout.file_name(instant.ts, instant.action, State.REQUESTED)
+
+    def read_details(self, file_name: str) -> bytes:
+        """The content of one instant file; raises NotFound."""
+        return self.storage.read(self.path(file_name))
+
+    def read_commit(self, instant: Instant) -> CommitMetadata:
+        """What a commit, deltacommit or replacecommit did, or, inflight, what it forecasts."""
+        return self.layout.decode_commit(self.read_details(instant.file_name), self._full(instant.file_name))
+
+    def read_requested(self, instant: Instant) -> RequestedReplace:
+        """The requested file of a replacecommit or clustering in any state; absent or empty, it says nothing."""
+        name = self.requested_name(instant)
+        if not self.sizes.get(name):
+            return RequestedReplace(operation=None, plan=None)
+        return decode_requested_replace(self.read_details(name), self._full(name))
+
+    def read_plan(self, instant: Instant) -> ClusteringPlan:
+        """The plan of a clustering; raises CorruptFile when the requested file has none."""
+        plan = self.read_requested(instant).plan
+        if plan is None:
+            raise CorruptFile(f"{self._full(self.requested_name(instant))} holds no clustering plan")
+        return plan
+
+    def read_compaction_plan(self, instant: Instant) -> tuple[CompactionOperation, ...]:
+        """The file groups of a compaction or log compaction."""
+        name = self.requested_name(instant)
+        return decode_compaction_plan(self.read_details(name), self._full(name))
+
+    def read_rollback_plan(self, instant: Instant) -> RollbackPlan:
+        name = self.requested_name(instant)
+        return decode_rollback_plan(self.read_details(name), self._full(name))
+
+    def read_rollback(self, instant: Instant) -> RollbackMetadata:
+        return decode_rollback_metadata(self.read_details(instant.file_name), self._full(instant.file_name))
+
+    def read_cleaner_plan(self, instant: Instant) -> CleanerPlan:
+        name = self.requested_name(instant)
+        return decode_cleaner_plan(self.read_details(name), self._full(name))
+
+    def read_clean(self, instant: Instant) -> CleanMetadata:
+        return decode_clean_metadata(self.read_details(instant.file_name), self._full(instant.file_name))
+
+    def first_ts(self) -> str | None:
+        """Where the timeline starts for readers: its first completed write that is not held only by a savepoint."""
+        held = {i.ts for i in self.instants if i.action is Action.SAVEPOINT}
+        return next((i.ts for i in self.completed_writes() if i.ts not in held), None)
+
+    def contains_or_before_start(self, ts: str) -> bool:
+        """Whether files of `ts` count as committed: a completed write, or older than the timeline (archived).
+
+        A pending write never does, although it can be older than the first completed one.
+        """
+        if ts in self._write_completions():
+            return True
+        first = self.first_ts()
+        return first is not None and ts < first and all(i.ts != ts for i in self.pending())
+
+    def completion_time(self, ts: str) -> str | None:
+        """When the write of `ts` was completed; None when it is pending or archived."""
+        return self._write_completions().get(ts)
+
+    def latest_time(self) -> str:
+        """The greatest requested or completion time, "" on an empty timeline."""
+        return max((max(i.ts, i.completion_time or "") for i in self.instants), default="")
+
+    def publish(
+        self, ts: str, action: Action, state: State, data: bytes = b"", completion_time: str | None = None
+    ) -> Instant:
+        """Create the file of an instant's next state, and give the instant; this look does not change.
+
+        Raises AlreadyExists when the file is there, ConflictError when the state before is not: another process has
+        then rolled the instant back.
+        """
+        if state is not State.REQUESTED and not (state is State.INFLIGHT and action in _WITHOUT_REQUESTED):
+            before = self.layout.file_name(ts, action, State(state - 1))
+            if self.storage.head(self.path(before)) is None:
+                raise ConflictError(f"{self._full(before)} is gone: another process rolled this instant back")
+        name = self.layout.file_name(ts, action, state, completion_time)
+        self.storage.create(self.path(name), data)
+        done = state is State.COMPLETED
+        return Instant(ts, action.completed_as if done else action, state, completion_time if done else None, name)
+
+    def _write_completions(self) -> dict[str, str]:
+        return {i.ts: i.completion_time or "" for i in self.completed_writes()}
+
+    def _full(self, file_name: str) -> str:
+        return self.storage.full_path(self.path(file_name))
+
+
+def new_instant(timeline: Timeline, clock: Clock, *, after: str = "", skew_millis: int = 0) -> str:
+    """A time greater than every requested and completion time of `timeline` and than `after`.
+
+    The caller holds the table's lock. `skew_millis` is how far the clocks of writers may differ: the time is used only
+    after that long, as Hudi does (hoodie.time.generator.max_expected_clock_skew_ms).
+    """
+    moment = clock.now()
+    if skew_millis > 0:
+        clock.sleep(skew_millis / 1000)
+    return next_instant(moment, timeline.zone, max(timeline.latest_time(), after))
+
+
+def _rank(instant: Instant) -> tuple[State, str]:
+    # More than one completed file of one time happens to cleans: the newest completion counts.
+    return (instant.state, instant.completion_time or "")

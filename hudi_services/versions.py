@@ -1,0 +1,49 @@
+"""Table versions as data: what differs between 6, 8 and 9 stands here and nowhere else.
+
+Source: HoodieTableVersion, TimelineLayoutVersion, HoodieIndexVersion of Apache Hudi 0.15.0, 1.0.2 and 1.2.0.
+"""
+
+from dataclasses import dataclass
+
+from .errors import UnsupportedTable
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """Facts of one table version; behaviour lives behind `timeline.layout`."""
+
+    number: int
+    timeline_layout: int
+    """1: `.hoodie/<ts>.<action>`; 2: `.hoodie/timeline/<ts>_<completion>.<action>`."""
+    release: str
+    """The Hudi release whose Avro schemas a writer of this version uses."""
+    log_files_carry_delta_instant: bool
+    """True: a log file is named after its own delta commit; False: after its slice's base instant."""
+    typed_column_stats: bool
+    """True: column stats carry a valueType (stats index version V2)."""
+    mdt_rollback_is_delta_commit: bool
+    """True: a rollback adds a metadata-table delta commit; False: it deletes the failed one (a rollback action)."""
+
+
+VERSIONS = {
+    6: TableVersion(6, 1, "0.15.0", False, False, True),
+    8: TableVersion(8, 2, "1.0.2", True, False, False),
+    9: TableVersion(9, 2, "1.2.0", True, True, False),
+}
+
+
+def table_version(number: int, source: str) -> TableVersion:
+    """The facts for `number`, which was read from the file `source`.
+
+    Raises UnsupportedTable for any version that we were not written for.
+    """
+    version = VERSIONS.get(number)
+    if version is None:
+        known = ", ".join(map(str, sorted(VERSIONS)))
+        raise UnsupportedTable(
+            f"{source} says hoodie.table.version={number}, and this tool handles versions {known}",
+            hint="let a Hudi writer of 0.14 or newer upgrade the table"
+            if number < min(VERSIONS)
+            else "use a newer hudi_services",
+        )
+    return version

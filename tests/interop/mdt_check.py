@@ -1,0 +1,281 @@
+"""The metadata table as real Hudi reads it, against a recomputation from the files that are there.
+
+`check_metadata` compares the files partition with a listing, column stats with the parquet footers (pyarrow's reading
+of them), and partition stats with the union of the column stats. It returns sentences; none means that all is well.
+"""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .peer import Peer, table_properties
+
+_PARTITION_FILE = ".hoodie_partition_metadata"
+_RECORD = "org.apache.hudi.avro.model."
+# typeOrdinal of a version 9 value -> the wrapper that holds it (metadata table format, column stats values).
+_WRAPPER_OF_ORDINAL = {
+    2: "BooleanWrapper",
+    3: "IntWrapper",
+    4: "LongWrapper",
+    5: "FloatWrapper",
+    6: "DoubleWrapper",
+    7: "StringWrapper",
+    8: "BytesWrapper",
+    9: "BytesWrapper",
+    10: "BytesWrapper",
+    12: "IntWrapper",
+    15: "LongWrapper",
+    16: "LongWrapper",
+    18: "LongWrapper",
+    19: "LongWrapper",
+}
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Stats:
+    """One stats record, or what it should be. `wrapper` and `ordinal` say how the values are typed ("" and 0: unknown).
+
+    `unsure`: the footer has no usable range (INT96, or a NaN among the values), so that a record may say anything wider.
+    """
+
+    low: Any
+    high: Any
+    values: int
+    nulls: int
+    size: int
+    uncompressed: int
+    tight: bool = False
+    wrapper: str = ""
+    ordinal: int = 0
+    unsure: bool = False
+
+    @property
+    def numbers(self) -> tuple[int, int, int, int]:
+        return (self.values, self.nulls, self.size, self.uncompressed)
+
+
+class Footer:
+    """Column statistics of one base file, recomputed from its parquet footer."""
+
+    def __init__(self, path: Path) -> None:
+        self._metadata = pq.read_metadata(path)
+
+    @cached_property
+    def columns(self) -> dict[str, Stats]:
+        """By name, for the columns that are no struct, list or map. A range that the footer lacks is None."""
+        names = self._metadata.schema.to_arrow_schema().names
+        return {name: self._stats(i) for i, name in self._leaves() if name in names}
+
+    def _leaves(self) -> Iterator[tuple[int, str]]:
+        schema = self._metadata.schema
+        return ((i, schema.column(i).path) for i in range(len(schema)))
+
+    def _stats(self, index: int) -> Stats:
+        groups = [self._metadata.row_group(g) for g in range(self._metadata.num_row_groups)]
+        chunks = [g.column(index) for g in groups]
+        known = [c.statistics for c in chunks if c.statistics is not None]
+        ranges = [s for s in known if s.has_min_max]
+        kind = self._metadata.schema.to_arrow_schema().types[self._position(index)]
+        lows, highs = ([_plain(getattr(s, side), kind) for s in ranges] for side in ("min_raw", "max_raw"))
+        rows, nulls = sum(g.num_rows for g in groups), sum(s.null_count or 0 for s in known)
+        bare = any(c.num_values > (c.statistics.null_count or 0 if c.statistics else 0) for c in chunks if not _ranged(c))
+        return Stats(
+            min(lows, default=None),
+            max(highs, default=None),
+            rows,
+            nulls,
+            sum(c.total_compressed_size for c in chunks),
+            sum(c.total_uncompressed_size for c in chunks),
+            unsure=bare or any(_is_nan(v) for v in lows + highs),
+        )
+
+    def _position(self, index: int) -> int:
+        return self._metadata.schema.to_arrow_schema().get_field_index(self._metadata.schema.column(index).path)
+
+
+def _ranged(chunk: Any) -> bool:
+    return chunk.statistics is not None and bool(chunk.statistics.has_min_max)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _plain(raw: Any, kind: pa.DataType) -> Any:
+    """A physical value of parquet as numbers count them: decimals unscaled, dates as days, times in file units."""
+    if pa.types.is_decimal(kind):
+        unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else raw
+        return Decimal(unscaled).scaleb(-kind.scale)
+    if pa.types.is_string(kind):
+        return raw.decode() if isinstance(raw, bytes) else raw
+    return raw
+
+
+def check_metadata(peer: Peer, path: Path) -> list[str]:
+    """What is wrong with the metadata table of the table at `path`, which no one is writing to."""
+    properties = table_properties(path)
+    on = {p for p in properties.get("hoodie.table.metadata.partitions", "").split(",") if p}
+    if "files" not in on:
+        return [f"partitions {sorted(on)} without files"] if on else []
+    indexed = _indexed_columns(path)
+    found = peer.metadata(path, {name: indexed for name in ("column_stats", "partition_stats") if name in on})
+    listing = {partition: dict(_data_files(path / partition)) for partition in _partitions(path)}
+    problems = _compare_files(found["files"], listing)
+    if problems or "column_stats" not in on:
+        return problems
+    footers = {name: Footer(path / p / name) for p, names in listing.items() for name in names}
+    names = set(peer.live_files(path))
+    live = {partition: sorted(names & files.keys()) for partition, files in listing.items()}
+    typed = properties["hoodie.table.version"] == "9"
+    problems = _compare_column_stats(found, footers, indexed, typed=typed)
+    if "partition_stats" in on:
+        problems += _compare_partition_stats(found, footers, live, indexed)
+    return problems
+
+
+def _partitions(path: Path) -> list[str]:
+    folders = (f.parent.relative_to(path) for f in path.rglob(_PARTITION_FILE) if ".hoodie" not in f.relative_to(path).parts)
+    return ["" if str(f) == "." else str(f) for f in folders]
+
+
+def _data_files(folder: Path) -> Iterator[tuple[str, int]]:
+    for file in folder.iterdir():
+        if file.is_file() and file.name != _PARTITION_FILE and not file.name.endswith(".crc"):
+            yield file.name, file.stat().st_size
+
+
+def _compare_files(found: Mapping[str, Mapping[str, int]], listing: Mapping[str, Mapping[str, int]]) -> list[str]:
+    problems = [f"partition {p!r} is {where}" for p, where in _one_sided(found, listing)]
+    for partition in found.keys() & listing.keys():
+        there, real = found[partition], listing[partition]
+        problems += [f"{partition}/{name} is {where}" for name, where in _one_sided(there, real)]
+        problems += [
+            f"{partition}/{name} has {real[name]} bytes, the metadata table says {there[name]}"
+            for name in there.keys() & real.keys()
+            if there[name] != real[name]
+        ]
+    return problems
+
+
+def _one_sided(found: Iterable[str], listing: Iterable[str]) -> Iterator[tuple[str, str]]:
+    left, right = set(found), set(listing)
+    yield from ((name, "in the metadata table only") for name in sorted(left - right))
+    yield from ((name, "on storage only") for name in sorted(right - left))
+
+
+def _indexed_columns(path: Path) -> list[str]:
+    """The columns of the index definition; version 6 has none, there every column of a supported type is indexed."""
+    definitions = path / ".hoodie/.index_defs/index.json"
+    if definitions.exists():
+        known = json.loads(definitions.read_text())["indexDefinitions"]
+        return list(known["column_stats"]["sourceFields"]) if "column_stats" in known else []
+    names: dict[str, None] = {}
+    for file in path.rglob("*.parquet"):
+        names |= dict.fromkeys(Footer(file).columns)
+    return list(names)
+
+
+def _compare_column_stats(
+    found: Mapping[str, Any], footers: Mapping[str, Footer], indexed: list[str], *, typed: bool
+) -> list[str]:
+    scanned, looked_up = (
+        {(_value(r["fileName"]), _value(r["columnName"])): _read(r) for r in found[kind]}
+        for kind in ("column_stats", "looked_up")
+    )
+    wanted = {(name, c): f.columns[c] for name, f in footers.items() for c in indexed if c in f.columns}
+    problems = [f"column stats of {n}:{c} are {where}" for (n, c), where in _one_sided(scanned, wanted)]
+    problems += [f"column stats of {n}:{c} are not found by key" for n, c in scanned.keys() - looked_up.keys()]
+    for key in scanned.keys() & wanted.keys():
+        problems += [f"column stats of {key[0]}:{key[1]}: {p}" for p in _differences(scanned[key], wanted[key], typed)]
+    return problems
+
+
+def _differences(there: Stats, wanted: Stats, typed: bool) -> Iterator[str]:
+    if there.numbers != wanted.numbers:
+        yield f"counts and sizes {there.numbers}, the footer says {wanted.numbers}"
+    for side, value, truth in (("min", there.low, wanted.low), ("max", there.high, wanted.high)):
+        if not wanted.unsure and not _equal(value, truth):
+            yield f"{side} {value!r}, the footer says {truth!r}"
+    if typed and there.wrapper and _WRAPPER_OF_ORDINAL.get(there.ordinal) != there.wrapper:
+        yield f"type {there.ordinal} in a {there.wrapper}"
+    if not typed and there.ordinal:
+        yield f"a value type in a table version that has none: {there.ordinal}"
+
+
+def _equal(there: Any, wanted: Any) -> bool:
+    if isinstance(there, float) and isinstance(wanted, float):
+        return there == wanted
+    return type(there) is type(wanted) and bool(there == wanted)
+
+
+def _compare_partition_stats(
+    found: Mapping[str, Any], footers: Mapping[str, Footer], live: Mapping[str, list[str]], indexed: list[str]
+) -> list[str]:
+    """A partition's range must hold the ranges of its live files: a narrower one makes filtered reads lose rows."""
+    scanned = {(_value(r["fileName"]), _value(r["columnName"])): _read(r) for r in found["partition_stats"]}
+    wanted: dict[tuple[str, str], list[Stats]] = defaultdict(list)
+    for partition, names in live.items():
+        for name in names:
+            for column in indexed:
+                if column in footers[name].columns:
+                    wanted[partition, column].append(footers[name].columns[column])
+    problems = [f"partition stats of {p}:{c} are missing" for p, c in wanted.keys() - scanned.keys()]
+    for key in scanned.keys() & wanted.keys():
+        sure = [s for s in wanted[key] if s.low is not None and not s.unsure]
+        lows, highs = [s.low for s in sure], [s.high for s in sure]
+        there = scanned[key]
+        if lows and (there.low is None or there.low > min(lows) or there.high < max(highs)):
+            problems.append(
+                f"partition stats of {key[0]}:{key[1]} hold {there.low!r} to {there.high!r},"
+                f" its files {min(lows)!r} to {max(highs)!r}"
+            )
+    return problems
+
+
+def _read(record: Mapping[str, Any]) -> Stats:
+    """A record in Avro's JSON form."""
+    kind = record.get("valueType")
+    info = _value(kind) if kind else {"typeOrdinal": 0, "additionalInfo": None}
+    wrappers = {w for side in ("minValue", "maxValue") for w in (record[side] or ())}
+    assert len(wrappers) < 2, f"min and max are of different types: {record}"
+    low, high = (_unwrap(record[side], info) for side in ("minValue", "maxValue"))
+    numbers = [_value(record[n]) for n in ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")]
+    wrapper = next(iter(wrappers), "").removeprefix(_RECORD)
+    return Stats(low, high, *numbers, record.get("isTightBound", False), wrapper, info["typeOrdinal"])
+
+
+def _unwrap(side: Mapping[str, Any] | None, info: Mapping[str, Any]) -> Any:
+    if side is None:
+        return None
+    (wrapper, record), *_ = side.items()
+    name, value = wrapper.removeprefix(_RECORD), record["value"]
+    if name == "DecimalWrapper":
+        return Decimal(_unscaled(value)).scaleb(-15)
+    if name == "BytesWrapper" and info["typeOrdinal"] == 10:
+        _, scale = _value(info["additionalInfo"]).split(",")
+        return Decimal(_unscaled(value)).scaleb(-int(scale))
+    if name == "BytesWrapper":
+        return value.encode("latin-1")
+    if name in ("FloatWrapper", "DoubleWrapper"):
+        return float(value)
+    return value
+
+
+def _unscaled(text: str) -> int:
+    return int.from_bytes(text.encode("latin-1"), "big", signed=True)
+
+
+def _value(union: Mapping[str, Any] | None) -> Any:
+    """The value of a union in Avro's JSON form."""
+    return None if union is None else next(iter(union.values()))

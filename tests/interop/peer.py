@@ -1,0 +1,227 @@
+"""The client of `peer_server`: real Apache Hudi of one release as a Python object."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
+META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+# What a careful person would set on a test machine: two cores, no 200 ms pauses, every insert a new file, and only
+# the services that a test asks for.
+WRITE_DEFAULTS = {
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.insert.shuffle.parallelism": "2",
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.delete.shuffle.parallelism": "2",
+    "hoodie.bulkinsert.shuffle.parallelism": "2",
+    "hoodie.time.generator.max_expected_clock_skew_ms": "1",
+    "hoodie.clean.automatic": "false",
+    "hoodie.index.type": "BLOOM",
+}
+_PROPERTIES_TO_PASS = {
+    "hoodie.table.name": "hoodie.table.name",
+    "hoodie.table.recordkey.fields": "hoodie.datasource.write.recordkey.field",
+    "hoodie.table.partition.fields": "hoodie.datasource.write.partitionpath.field",
+    "hoodie.table.precombine.field": "hoodie.datasource.write.precombine.field",
+    "hoodie.table.ordering.fields": "hoodie.datasource.write.precombine.field",
+    "hoodie.datasource.write.hive_style_partitioning": "hoodie.datasource.write.hive_style_partitioning",
+    "hoodie.datasource.write.partitionpath.urlencode": "hoodie.datasource.write.partitionpath.urlencode",
+    "hoodie.populate.meta.fields": "hoodie.populate.meta.fields",
+}
+
+
+class PeerError(Exception):
+    """Real Hudi refused or failed; the message starts with its own."""
+
+
+class Peer:
+    """Real Apache Hudi of `version`, in its own process. Close it: it holds a JVM."""
+
+    def __init__(self, version: str, log: Path) -> None:
+        self.version = version
+        self._log = log
+        self._work = Path(tempfile.mkdtemp(prefix=f"peer-{version}-"))
+        self._count = 0
+        package = __package__ or "interop"
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", f"{package}.peer_server", version],
+            cwd=Path(__file__).parents[package.count(".") + 1],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log.open("ab"),
+            text=True,
+        )
+        self._reply()
+
+    def close(self) -> None:
+        """End the JVM, by force when it does not go by itself."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._work, ignore_errors=True)
+
+    def make(self, recipe: str, path: Path) -> None:
+        """Write the table of `recipes.RECIPES[recipe]` into the new folder `path`."""
+        self._call("make", recipe=recipe, path=str(path))
+
+    def rows(self, path: Path, options: Mapping[str, str] | None = None, where: str | None = None) -> pa.Table:
+        """A snapshot read. `metadata` is on or off as Hudi's own default says unless `options` says it."""
+        return self._table("rows", path=str(path), options=dict(options or {}), where=where)
+
+    def incremental(self, path: Path, begin: str, end: str | None = None) -> pa.Table:
+        """Rows written after `begin`, up to and with `end`: requested times in version 6, completion times in 8 and 9."""
+        options = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": begin}
+        if end is not None:
+            options["hoodie.datasource.read.end.instanttime"] = end
+        return self.rows(path, options)
+
+    def as_of(self, path: Path, instant: str) -> pa.Table:
+        """The table as it was right after `instant` (a requested time)."""
+        return self.rows(path, {"as.of.instant": instant})
+
+    def metadata(self, path: Path, columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        """The content of the metadata table, see `peer_server.Server.metadata`."""
+        found = self._call("metadata", path=str(path), columns=columns)
+        assert isinstance(found, dict)
+        return found
+
+    def live_files(self, path: Path) -> list[str]:
+        """The names of the base files that a snapshot read opens, without the metadata table."""
+        found = self._call("live_files", path=str(path))
+        assert isinstance(found, list)
+        return found
+
+    def query(self, text: str) -> pa.Table:
+        return self._table("query", text=text)
+
+    def sql(self, text: str) -> list[dict[str, Any]]:
+        found = self._call("sql", text=text)
+        assert isinstance(found, list)
+        return found
+
+    def eval(self, source: str, **variables: Any) -> Any:
+        """Run Python in the server, where `spark` and `jvm` are; the name `result` comes back."""
+        return self._call("eval", source=source, variables=variables)
+
+    def upsert(self, path: Path, rows: pa.Table, **options: str) -> None:
+        self._write(path, rows, "upsert", options)
+
+    def insert(self, path: Path, rows: pa.Table, **options: str) -> None:
+        self._write(path, rows, "insert", options)
+
+    def bulk_insert(self, path: Path, rows: pa.Table, **options: str) -> None:
+        self._write(path, rows, "bulk_insert", options)
+
+    def delete(self, path: Path, rows: pa.Table, **options: str) -> None:
+        self._write(path, rows, "delete", options)
+
+    def cluster(
+        self,
+        path: Path,
+        op: str = "scheduleAndExecute",
+        *,
+        order: str | None = None,
+        instants: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Hudi's `run_clustering` procedure; option values must hold no comma."""
+        # Without these the procedure drops the metadata partitions that are on by default in writes (seen in 1.x).
+        keep = metadata_options(path) | {"hoodie.clean.automatic": "false"} | dict(options or {})
+        text = ",".join(f"{k}={v}" for k, v in keep.items())
+        arguments = [f"path => '{path}'", f"op => '{op}'", f"options => '{text}'"]
+        if order:
+            arguments.append(f"order => '{order}'")
+        if instants:
+            arguments.append(f"instants => '{','.join(instants)}'")
+        return self.sql(f"call run_clustering({', '.join(arguments)})")
+
+    def clean(self, path: Path, *, retain: int = 1) -> list[dict[str, Any]]:
+        """Hudi's `run_clean` procedure with the commits policy."""
+        name = f"cleaned_{self._next()}"
+        self.sql(f"create table {name} using hudi location '{path}'")
+        try:
+            return self.sql(
+                f"call run_clean(table => '{name}', clean_policy => 'KEEP_LATEST_COMMITS', retain_commits => {retain})"
+            )
+        finally:
+            self.sql(f"drop table {name}")
+
+    def _write(self, path: Path, rows: pa.Table, operation: str, options: Mapping[str, str]) -> None:
+        source = self._work / f"{self._next()}.parquet"
+        kept = rows.drop_columns([c for c in META_COLUMNS if c in rows.column_names])
+        pq.write_table(kept, source)
+        known = write_options(path) | {"hoodie.datasource.write.operation": operation} | dict(options)
+        self._call("write", path=str(path), rows=str(source), options=known)
+
+    def _table(self, name: str, **args: Any) -> pa.Table:
+        out = self._work / str(self._next())
+        self._call(name, out=str(out), **args)
+        found = pq.read_table(out)
+        shutil.rmtree(out)
+        return found
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+    def _call(self, name: str, **args: Any) -> Any:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"call": name, "args": args}) + "\n")
+        self._process.stdin.flush()
+        return self._reply()
+
+    def _reply(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise PeerError(f"Hudi {self.version} ended, see {self._log}: {self._log.read_text()[-2000:]}")
+        reply = json.loads(line)
+        if "error" in reply:
+            raise PeerError(f"{reply['error']}\n{reply['trace']}")
+        return reply["ok"]
+
+
+def table_properties(path: Path) -> dict[str, str]:
+    """`hoodie.properties` of a table that Hudi wrote; good enough for the values that tests need."""
+    lines = (path / ".hoodie/hoodie.properties").read_text(encoding="utf-8").splitlines()
+    pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    return {k: v.replace("\\:", ":").replace("\\=", "=") for k, v in pairs}
+
+
+def write_options(path: Path) -> dict[str, str]:
+    """The options of a writer that knows the table at `path`."""
+    properties = table_properties(path)
+    passed = {option: properties[key] for key, option in _PROPERTIES_TO_PASS.items() if key in properties}
+    # Custom key generators store `field:TYPE`; the plain ones are all that the recipes use.
+    field = "hoodie.datasource.write.partitionpath.field"
+    if field in passed:
+        passed[field] = ",".join(part.split(":")[0] for part in passed[field].split(","))
+    return WRITE_DEFAULTS | passed | metadata_options(path)
+
+
+def metadata_options(path: Path) -> dict[str, str]:
+    """The options that keep the metadata table as it is: Hudi drops a partition that a writer does not ask for."""
+    on = table_properties(path).get("hoodie.table.metadata.partitions", "").split(",")
+    return {
+        "hoodie.metadata.enable": str("files" in on).lower(),
+        "hoodie.metadata.index.column.stats.enable": str("column_stats" in on).lower(),
+        "hoodie.metadata.index.partition.stats.enable": str("partition_stats" in on).lower(),
+    }

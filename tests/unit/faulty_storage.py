@@ -1,0 +1,59 @@
+"""A storage that dies: after a number of writes, everything fails, as if the process had been killed."""
+
+from typing import IO, Any
+
+from hudi_services.storage import ObjectStorage
+
+
+class Killed(BaseException):
+    """Not an Exception: no handler of ours may swallow it."""
+
+
+class FaultyStorage(ObjectStorage):
+    """Local storage that lets `writes` changes through; the next one does not happen, and nothing works after it."""
+
+    def __init__(self, url: str, writes: int | None = None) -> None:
+        super().__init__(url)
+        self.left = writes
+        self.log: list[str] = []
+
+    def _write(self, what: str, path: str) -> None:
+        self._alive()
+        if self.left == 0:
+            self.left = -1
+            raise Killed(f"{what} {path}")
+        if self.left is not None:
+            self.left -= 1
+        self.log.append(f"{what} {path}")
+
+    def _alive(self) -> None:
+        if self.left == -1:
+            raise Killed("dead already")
+
+    def create(self, path: str, data: bytes) -> None:
+        self._write("create", path)
+        super().create(path, data)
+
+    def put(self, path: str, data: bytes) -> None:
+        self._write("put", path)
+        super().put(path, data)
+
+    def delete(self, path: str) -> None:
+        self._write("delete", path)
+        super().delete(path)
+
+    def open_output(self, path: str) -> IO[bytes]:
+        self._write("write", path)
+        return super().open_output(path)
+
+    def read(self, path: str) -> bytes:
+        self._alive()
+        return super().read(path)
+
+    def list_dir(self, path: str) -> Any:
+        self._alive()
+        return super().list_dir(path)
+
+    def remove_empty_dirs(self, path: str) -> None:
+        self._alive()
+        super().remove_empty_dirs(path)

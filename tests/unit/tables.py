@@ -1,0 +1,65 @@
+"""Tables that real Apache Hudi wrote, unpacked for a test, and reading them with our own view."""
+
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_services.clock import SystemClock
+from hudi_services.handle import Table, open_table
+from hudi_services.jobs.request import ClusteringRequest, Mode
+from hudi_services.options import resolve
+from hudi_services.storage import ObjectStorage
+from hudi_services.table.facts import TimelineFacts, replaced_file_groups
+from hudi_services.table.partitions import StorageLister
+from hudi_services.table.view import FileSystemView, SlicingRules
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "tables"
+RELEASES = ("0.15.0", "1.0.2", "1.2.0")
+
+
+def unpack(release: str, folder: Path) -> Path:
+    with zipfile.ZipFile(FIXTURES / f"cow_{release}.zip") as archive:
+        archive.extractall(folder)
+    return folder / "table"
+
+
+def open_local(path: Path) -> Table:
+    return open_table(ObjectStorage(str(path)), SystemClock())
+
+
+def listed_view(table: Table) -> FileSystemView:
+    """The view of a reader that does not use the metadata table."""
+    rules = SlicingRules(table.config.version.log_files_carry_delta_instant)
+    return FileSystemView(
+        StorageLister(table.storage), TimelineFacts(table.timeline), replaced_file_groups(table.timeline), rules
+    )
+
+
+def rows(table: Table, view: FileSystemView) -> pa.Table:
+    """All rows that the view shows, by key, without the column that names the file."""
+    files = [one.base_file for partition in view.partitions() for one in view.latest_slices(partition)]
+    tables = [
+        pq.read_table(Path(table.storage.root) / file.path, partitioning=None).drop_columns(["_hoodie_file_name"])
+        for file in files
+        if file is not None
+    ]
+    return pa.concat_tables(tables, promote_options="permissive").combine_chunks().sort_by("_hoodie_record_key")
+
+
+def request(
+    path: Path | str, mode: Mode, options: dict[str, str] | None = None, **changes: object
+) -> ClusteringRequest:
+    fields: dict[str, object] = {
+        "base_path": str(path),
+        "mode": mode,
+        "options": resolve([("test", {"hoodie.time.generator.max_expected_clock_skew_ms": "0", **(options or {})})]),
+        "table_name": None,
+        "instant": None,
+        "spark_master": None,
+        "spark_memory": None,
+        "retry_last_failed": False,
+        "max_processing_millis": 0,
+    }
+    return ClusteringRequest(**{**fields, **changes})  # type: ignore[arg-type]

@@ -1,0 +1,86 @@
+"""Killed at any storage write, the table reads the same rows, and the next execute mends it and finishes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_services.engine import LocalEngine
+from hudi_services.handle import Table
+from hudi_services.jobs import clustering
+from hudi_services.jobs.report import State
+from hudi_services.jobs.request import Mode
+from hudi_services.timeline.instant import Action
+
+from .faulty_storage import FaultyStorage, Killed
+from .tables import listed_view, open_local, request, rows, unpack
+
+SORT = {"hoodie.clustering.plan.strategy.sort.columns": "label,ts desc"}
+
+
+def both_views(path: Path) -> Iterator[pa.Table]:
+    table = open_local(path)
+    assert table.metadata is not None
+    yield rows(table, table.view)
+    yield rows(table, listed_view(table))
+
+
+def orphans(table: Table) -> set[str]:
+    """Base files whose instant the timeline does not know as a completed write."""
+    known = {instant.ts for instant in table.timeline.completed_writes()}
+    files = [file for file in table.storage.list_tree("") if file.name.endswith(".parquet") and file.path[0] != "."]
+    return {file.path for file in files if file.name.rsplit("_", 1)[1].split(".")[0] not in known}
+
+
+def scheduled(release: str, folder: Path) -> tuple[Path, str]:
+    path = unpack(release, folder)
+    report = clustering.schedule(request(path, Mode.SCHEDULE, SORT))
+    assert report.instant
+    return path, report.instant
+
+
+def writes_of_an_execution(release: str, folder: Path) -> list[str]:
+    path, _ = scheduled(release, folder)
+    storage = FaultyStorage(str(path))
+    clustering.execute(request(path, Mode.EXECUTE), storage, LocalEngine())
+    return storage.log
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
+    total = len(writes_of_an_execution(release, tmp_path / "whole"))
+    assert total > 20
+    for survived in range(total):
+        kill_and_mend(release, tmp_path / str(survived), survived)
+
+
+def kill_and_mend(release: str, folder: Path, survived: int) -> None:
+    path, ts = scheduled(release, folder)
+    before = next(both_views(path))
+    storage = FaultyStorage(str(path), survived)
+    with pytest.raises(Killed):
+        clustering.execute(request(path, Mode.EXECUTE), storage, LocalEngine())
+    for seen in both_views(path):
+        assert seen.equals(before), f"after {survived} writes ({storage.log[-1:]})"
+    mend(path, ts, before, survived)
+
+
+def mend(path: Path, ts: str, before: pa.Table, survived: int) -> None:
+    completed = open_local(path).timeline.find(ts, Action.REPLACE_COMMIT)
+    assert completed is not None
+    if not completed.is_completed:
+        report = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+        assert report.state is State.COMPLETED and report.instant == ts
+    table = open_local(path)
+    for seen in both_views(path):
+        assert seen.equals(before), f"mended after {survived} writes"
+    assert orphans(table) == set()
+    assert not table.timeline.pending()
+    assert table.metadata is not None and not table.metadata.timeline.pending()
+    done = table.timeline.find(ts, Action.REPLACE_COMMIT)
+    assert done is not None and done.is_completed
+    instants = {
+        file for one in table.view.partitions() for file in (s.base_instant for s in table.view.latest_slices(one))
+    }
+    assert instants == {ts}

@@ -1,0 +1,114 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from hudi_services.commit.guard import Guard
+from hudi_services.commit.lock import FileSystemLock, LockSettings, NoLock, table_lock
+from hudi_services.commit.markers import Marker, create_marker, delete_markers, read_markers
+from hudi_services.errors import ConflictError, LockBusy
+from hudi_services.storage import ObjectStorage
+
+FOLDER = ".hoodie/.locks/hudi_services"
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> ObjectStorage:
+    return ObjectStorage(str(tmp_path))
+
+
+def test_one_at_a_time(storage: ObjectStorage) -> None:
+    with Guard(storage, "table", "schedule"):
+        with pytest.raises(LockBusy, match="schedule is at work since"), Guard(storage, "table", "schedule", 60):
+            pass
+        with pytest.raises(LockBusy), Guard(storage, "table", "commit", 0.3):
+            pass
+        with Guard(storage, "other", "schedule"):
+            pass
+    with Guard(storage, "table", "schedule") as again:
+        assert not again.is_first
+    assert [file.name for file in storage.list_dir(FOLDER)[0] if file.name.startswith("table")] == ["table.2.json"]
+
+
+def test_a_dead_process_does_not_hold(storage: ObjectStorage) -> None:
+    with Guard(storage, "table", "schedule"):
+        held = json.loads(storage.read(f"{FOLDER}/table.1.json"))
+    for change, free in [
+        ({"pid": 2**22 + 1}, True),
+        ({"validUntil": 1}, True),
+        ({"host": "elsewhere", "pid": 2**22 + 1}, False),
+        ({"pid": os.getppid()}, False),
+        ({"owner": "a guard that died in this process"}, True),
+    ]:
+        storage.put(f"{FOLDER}/table.9.json", json.dumps({**held, "validUntil": 1 << 60, **change}).encode())
+        if free:
+            with Guard(storage, "table", "schedule"):
+                pass
+            storage.delete(f"{FOLDER}/table.10.json")
+        else:
+            with pytest.raises(LockBusy), Guard(storage, "table", "schedule"):
+                pass
+
+
+def test_a_lost_lease_is_noticed(storage: ObjectStorage) -> None:
+    with Guard(storage, "table", "commit") as guard:
+        guard.check()
+        storage.put(f"{FOLDER}/table.2.json", b"{}")
+        with pytest.raises(ConflictError, match="took over"):
+            guard.check()
+
+
+def test_forgotten_guards_leave_nothing(storage: ObjectStorage) -> None:
+    with Guard(storage, "clustering-1", "execute") as guard:
+        assert guard.is_first
+        guard.forget()
+    assert storage.list_dir(FOLDER)[0] == []
+
+
+def test_lock_file_of_hudi(storage: ObjectStorage) -> None:
+    settings = LockSettings(file_system=True, wait_millis=200, retry_wait_millis=20)
+    with table_lock(storage, None, settings):
+        held = storage.head(".hoodie/lock")
+        assert held is not None and held.size == 0
+        with pytest.raises(LockBusy, match="lock is held"), table_lock(storage, None, settings):
+            pass
+    assert storage.head(".hoodie/lock") is None
+
+
+def test_expired_lock_file_is_taken_over(storage: ObjectStorage, tmp_path: Path) -> None:
+    storage.create(".hoodie/lock", b"")
+    os.utime(tmp_path / ".hoodie" / "lock", (0, 0))
+    with pytest.raises(LockBusy), FileSystemLock(storage, ".hoodie/lock", LockSettings(True, 0, 50, 10)):
+        pass
+    with FileSystemLock(storage, ".hoodie/lock", LockSettings(True, 5, 50, 10)):
+        pass
+
+
+def test_single_writer_mode_takes_no_lock(storage: ObjectStorage) -> None:
+    with table_lock(storage, None, LockSettings()) as lock:
+        assert isinstance(lock, NoLock)
+    assert storage.list_tree("") == []
+
+
+def test_direct_markers(storage: ObjectStorage) -> None:
+    create_marker(storage, "7", "day=1/a b/é_0-0-0_7.parquet")
+    create_marker(storage, "7", "x_0-0-0_7.parquet")
+    create_marker(storage, "7", "x_0-0-0_7.parquet")
+    assert read_markers(storage, "7") == [
+        Marker("day=1/a b/é_0-0-0_7.parquet", "CREATE"),
+        Marker("x_0-0-0_7.parquet", "CREATE"),
+    ]
+    delete_markers(storage, "7")
+    assert read_markers(storage, "7") == []
+
+
+def test_markers_of_the_timeline_server(storage: ObjectStorage) -> None:
+    storage.create(".hoodie/.temp/7/MARKERS.type", b"TIMELINE_SERVER_BASED")
+    storage.create(".hoodie/.temp/7/MARKERS0", b"p/a_0-0-0_7.parquet.marker.CREATE\n")
+    storage.create(".hoodie/.temp/7/MARKERS3", b"p/b_0-0-0_7.parquet.marker.MERGE\nq/c_0-0-0_7.parquet.marker.CREATE\n")
+    assert [(m.partition, m.file_name, m.kind) for m in read_markers(storage, "7")] == [
+        ("p", "a_0-0-0_7.parquet", "CREATE"),
+        ("p", "b_0-0-0_7.parquet", "MERGE"),
+        ("q", "c_0-0-0_7.parquet", "CREATE"),
+    ]

@@ -1,0 +1,134 @@
+"""Imports go down only, and what is foreign comes in by one door."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
+
+ROWS = [
+    {"errors"},
+    {"model", "versions", "options", "packing", "clock"},
+    {"storage"},
+    {"codecs"},
+    {"files", "table_config"},
+    {"timeline"},
+    {"table"},
+    {"metadata"},
+    {"handle"},
+    {"commit", "engine"},
+    {"clustering", "cleaning", "indexing", "writing"},
+    {"spark"},
+    {"jobs"},
+    {"cli"},
+    {"__main__"},
+]
+"""Lowest first: a module imports from rows below its own, and from its own package."""
+
+DOORS = {
+    "pyspark": ("spark/", "jobs/"),
+    "py4j": ("spark/",),
+    "typer": ("cli/",),
+    "rich": ("cli/",),
+    "obstore": ("storage.py",),
+    "fastavro": ("codecs/avro.py",),
+}
+VERSION_TEST = re.compile(r"version(\.number)?\s*(==|!=|<=?|>=?|in)\s*[\d({]")
+
+FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+def module_of(file: str) -> str:
+    parts = ["hudi_services", *file.removesuffix(".py").split("/")]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(file) for file in FILES}
+
+
+def room(module: str) -> str:
+    """The first name below the package, "" for the package itself."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def row(module: str) -> int:
+    found = [i for i, names in enumerate(ROWS) if room(module) in names]
+    assert found, f"{module} has no place in the layers"
+    return found[0]
+
+
+def imported(file: str, *, for_types: bool = True) -> Iterator[str]:
+    """Full names of what `file` imports, inside functions too."""
+    tree = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
+    here = module_of(file).split(".")
+    package = here if file.endswith("__init__.py") else here[:-1]
+    skipped = set() if for_types else {id(node) for block in _type_checking(tree) for node in ast.walk(block)}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*base, *(node.module or "").split(".")]).strip(".")
+            for alias in node.names:
+                name = f"{source}.{alias.name}"
+                yield name if name in MODULES else source
+
+
+def _type_checking(tree: ast.AST) -> list[ast.If]:
+    return [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.unparse(n.test)]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_imports_go_down(file: str) -> None:
+    module = module_of(file)
+    if not room(module):
+        return
+    for name in imported(file):
+        if name.split(".")[0] == "hudi_services" and room(name) and room(name) != room(module):
+            assert row(name) < row(module), f"{module} imports {name}, which does not lie below it"
+
+
+def test_no_loops() -> None:
+    graph = {module_of(f): {n for n in imported(f, for_types=False) if n in MODULES} - {module_of(f)} for f in FILES}
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, f"modules import each other: {' > '.join((*path, module))}"
+        if module not in done:
+            for name in sorted(graph[module]):
+                visit(name, (*path, module))
+            done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_doors(file: str) -> None:
+    for name in imported(file):
+        doors = DOORS.get(name.split(".")[0])
+        assert doors is None or file.startswith(doors), f"{file} imports {name}: only {', '.join(doors)} may"
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if f != "versions.py"])
+def test_table_versions_are_told_apart_in_one_place(file: str) -> None:
+    for number, line in enumerate((PACKAGE / file).read_text(encoding="utf-8").splitlines(), 1):
+        assert not VERSION_TEST.search(line), f"{file}:{number} tests a version: put the fact into versions.py"
+
+
+def test_a_plan_needs_no_spark() -> None:
+    """What `schedule` loads must not pull in pyspark when it is imported."""
+    for file in FILES:
+        if file.startswith("spark/"):
+            continue
+        tree = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
+        for node in tree.body:
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            bad = [n for n in names if n.split(".")[0] in ("pyspark", "spark")]
+            assert not bad, f"{file} imports {bad} at its top: do it inside the function that needs a session"

@@ -1,0 +1,151 @@
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudi_services.errors import ConfigError
+from hudi_services.options import DEFAULT_SOURCE, Option, Options, keys, resolve
+from hudi_services.options.known_keys import KEYS
+from hudi_services.options.option import Phase
+from hudi_services.options.resolve import as_text
+
+TARGET = keys.TARGET_FILE_BYTES.key
+
+
+def one(key: str, value: str) -> Options:
+    return resolve([("--hoodie-conf", {key: value})])
+
+
+def test_defaults_are_hudis() -> None:
+    options = resolve([])
+    assert options[keys.TARGET_FILE_BYTES] == 1073741824
+    assert options[keys.SMALL_FILE_LIMIT] == 314572800
+    assert options[keys.MAX_BYTES_PER_GROUP] == 2147483648
+    assert options[keys.MAX_NUM_GROUPS] == 30
+    assert options[keys.SINGLE_GROUP] is True
+    assert options[keys.BLOOM_FPP] == 0.000000001
+    assert options[keys.PARQUET_CODEC] == "zstd"
+    assert options.warnings == ()
+
+
+def test_the_highest_layer_wins_and_is_named() -> None:
+    options = resolve([("--hoodie-conf", {}), ("--props a", {TARGET: "2"}), ("conf file b", {TARGET: "3"})])
+    options = options.over_table({TARGET: "4", keys.MAX_NUM_GROUPS.key: "5"})
+    assert (options[keys.TARGET_FILE_BYTES], options.source(keys.TARGET_FILE_BYTES)) == (2, "--props a")
+    assert (options[keys.MAX_NUM_GROUPS], options.source(keys.MAX_NUM_GROUPS)) == (5, "table")
+    assert options.source(keys.SORT_COLUMNS) == DEFAULT_SOURCE
+    assert options.is_set(keys.TARGET_FILE_BYTES) and not options.is_set(keys.SORT_COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "value"),
+    [
+        (keys.TARGET_FILE_BYTES, " 10 ", 10),
+        (keys.SINGLE_GROUP, "False", False),
+        (keys.PARTITION_FILTER_MODE, "recent_days", "RECENT_DAYS"),
+        (keys.PARTITIONS_SELECTED, "day=1, day=2,", ("day=1", "day=2")),
+        (keys.PARQUET_CODEC, "GZIP", "gzip"),
+        (keys.PARQUET_CODEC, "uncompressed", "none"),
+        (keys.BLOOM_TYPE, "simple", "SIMPLE"),
+        (keys.SORT_COLUMNS, "a desc nulls last, b", "a desc nulls last, b"),
+        (keys.PLAN_STRATEGY_CLASS, keys.SIZE_BASED_PLAN, keys.SIZE_BASED_PLAN),
+        (keys.EXECUTION_STRATEGY_CLASS, keys.SORT_AND_SIZE_EXECUTION, keys.SORT_AND_SIZE_EXECUTION),
+        (keys.LOCK_PROVIDER, keys.FILE_SYSTEM_LOCK, keys.FILE_SYSTEM_LOCK),
+        (keys.LAYOUT_STRATEGY, "linear", "LINEAR"),
+    ],
+)
+def test_values(option: Option[Any], text: str, value: Any) -> None:
+    assert one(option.key, text)[option] == value
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        (keys.TARGET_FILE_BYTES, "0"),
+        (keys.TARGET_FILE_BYTES, "-1"),
+        (keys.TARGET_FILE_BYTES, "1GB"),
+        (keys.TARGET_FILE_BYTES, ""),
+        (keys.TARGET_FILE_BYTES, "9223372036854775808"),
+        (keys.TARGET_FILE_BYTES, "٣"),
+        (keys.MAX_NUM_GROUPS, "0"),
+        (keys.SKIP_FROM_LATEST, "-1"),
+        (keys.SINGLE_GROUP, "yes"),
+        (keys.BLOOM_FPP, "1"),
+        (keys.BLOOM_FPP, "nan"),
+        (keys.PARTITION_FILTER_MODE, "SOME"),
+        (keys.PARTITION_REGEX, "("),
+        (keys.PARQUET_CODEC, "lzo"),
+        (keys.LAYOUT_STRATEGY, "ZORDER"),
+        (keys.FILE_SLICES_SORT_BY, "INSTANT_TIME"),
+        (keys.PLAN_STRATEGY_CLASS, "org.example.MyStrategy"),
+        (keys.EXECUTION_STRATEGY_CLASS, "org.example.MyStrategy"),
+        (keys.LOCK_PROVIDER, "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"),
+    ],
+)
+def test_wrong_values_name_the_key_and_who_set_it(option: Option[Any], text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        one(option.key, text)
+    assert option.key in caught.value.message and "--hoodie-conf" in caught.value.message
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "nearest"),
+    [
+        ("hoodie.clustering.plan.strategy.target.file.max.byte", TARGET),
+        ("hoodie.clustering.plan.strategy.sort.column", keys.SORT_COLUMNS.key),
+        ("hodie.parquet.compression.codec", keys.PARQUET_CODEC.key),
+        ("hoodie.clean.automatik", "hoodie.clean.automatic"),
+    ],
+)
+def test_an_unknown_key_is_a_warning_with_the_nearest_one(wrong: str, nearest: str) -> None:
+    (warning,) = one(wrong, "1").warnings
+    assert wrong in warning and warning.endswith(nearest) and "--hoodie-conf" in warning
+
+
+@pytest.mark.parametrize("key", ["hoodie.clean.automatic", "hoodie.metrics.on", "hoodie.streamer.x.y", "spark.master"])
+def test_keys_of_others_are_no_warning(key: str) -> None:
+    assert one(key, "whatever").warnings == ()
+
+
+def test_the_tables_own_properties_are_no_warning() -> None:
+    assert resolve([]).over_table({"hoodie.table.brand.new": "1"}).warnings == ()
+
+
+def test_a_small_file_limit_that_is_not_below_the_target_is_a_warning() -> None:
+    assert TARGET in one(TARGET, "1000").warnings[0]
+
+
+@pytest.mark.parametrize(("name", "mode"), keys.DEPRECATED_PLAN_FILTERS.items())
+def test_old_plan_strategies_are_filter_modes(name: str, mode: str) -> None:
+    options = resolve([("conf", {keys.PLAN_STRATEGY_CLASS.key: name, keys.PARTITION_FILTER_MODE.key: "NONE"})])
+    assert options[keys.PLAN_STRATEGY_CLASS] == keys.SIZE_BASED_PLAN
+    assert options[keys.PARTITION_FILTER_MODE] == mode
+
+
+def test_in_force_lists_every_option_of_the_phase() -> None:
+    plan = {setting.key for setting in resolve([]).in_force(Phase.PLAN)}
+    write = {setting.key for setting in resolve([]).in_force(Phase.WRITE)}
+    assert TARGET in plan - write and keys.PARQUET_CODEC.key in write - plan and keys.LOCK_PROVIDER.key in plan & write
+    assert plan | write == {option.key for option in keys.ALL}
+    (setting,) = [s for s in one(TARGET, "7").in_force() if s.key == TARGET]
+    assert (setting.value, setting.source) == ("7", "--hoodie-conf")
+
+
+@pytest.mark.parametrize("option", keys.ALL, ids=lambda option: option.key)
+def test_every_option_is_a_key_of_hudi_and_reads_its_default_back(option: Option[Any]) -> None:
+    assert option.key in KEYS
+    assert option.description.endswith(".")
+    if option.default is not None:
+        assert option.parse(as_text(option.default)) == option.default
+
+
+@given(st.sampled_from(keys.ALL), st.text(max_size=30))
+def test_any_text_is_a_value_or_a_config_error(option: Option[Any], text: str) -> None:
+    try:
+        value = one(option.key, text)[option]
+    except ConfigError:
+        return
+    assert not isinstance(value, float) or math.isfinite(value)
