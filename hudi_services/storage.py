@@ -72,9 +72,6 @@ class Storage(Protocol):
     def delete(self, path: str) -> None:
         """Delete; a missing file is success."""
 
-    def open_input(self, path: str) -> IO[bytes]:
-        """A seekable reader."""
-
     def open_output(self, path: str) -> IO[bytes]:
         """A sequential writer; the file appears when it is closed."""
 
@@ -137,18 +134,18 @@ class ObjectStorage:
         return _local_store(self._local)
 
     def read(self, path: str) -> bytes:
-        with self._errors(path):
+        with self.errors(path):
             return bytes(obstore.get(self._backend, path).bytes())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         if length == 0:
             return b""
-        with self._errors(path):
+        with self.errors(path):
             return bytes(obstore.get_range(self._backend, path, start=start, length=length))
 
     def head(self, path: str) -> FileInfo | None:
         try:
-            with self._errors(path):
+            with self.errors(path):
                 return _info(obstore.head(self._backend, path))
         except NotFound:
             return None
@@ -156,41 +153,38 @@ class ObjectStorage:
     def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
         if self._local is not None and not os.path.isdir(self._os_path(path)):
             return [], []
-        with self._errors(path):
+        with self.errors(path):
             found = obstore.list_with_delimiter(self._backend, path or None)
         return [_info(m) for m in found["objects"]], list(found["common_prefixes"])
 
     def list_tree(self, path: str) -> list[FileInfo]:
         if self._local is not None and not os.path.isdir(self._os_path(path)):
             return []
-        with self._errors(path):
+        with self.errors(path):
             return [_info(m) for page in obstore.list(self._backend, path or None) for m in page]
 
     def create(self, path: str, data: bytes) -> None:
-        with self._errors(path):
+        with self.errors(path):
             obstore.put(self._backend, path, data, mode="create", use_multipart=False)
 
     def put(self, path: str, data: bytes) -> None:
         # The twin goes first: Hadoop refuses a file that does not match it, and accepts one without.
         self._drop_checksum_twin(path)
-        with self._errors(path):
+        with self.errors(path):
             obstore.put(self._backend, path, data)
 
     def delete(self, path: str) -> None:
         self._drop_checksum_twin(path)
         try:
-            with self._errors(path):
+            with self.errors(path):
                 obstore.delete(self._backend, path)
         except NotFound:
             pass
 
-    def open_input(self, path: str) -> IO[bytes]:
-        with self._errors(path):
-            return cast(IO[bytes], obstore.open_reader(self._backend, path, buffer_size=_CHUNK))
-
     def open_output(self, path: str) -> IO[bytes]:
-        with self._errors(path):
-            return cast(IO[bytes], obstore.open_writer(self._backend, path, buffer_size=_CHUNK))
+        with self.errors(path):
+            raw = obstore.open_writer(self._backend, path, buffer_size=_CHUNK)
+        return cast(IO[bytes], _Writer(self, path, raw))
 
     def remove_empty_dirs(self, path: str) -> None:
         if self._local is None:
@@ -217,7 +211,8 @@ class ObjectStorage:
             raise PermissionDenied(f"no permission to change {self.full_path(path)}") from e
 
     @contextmanager
-    def _errors(self, path: str) -> Iterator[None]:
+    def errors(self, path: str) -> Iterator[None]:
+        """Tell whatever the store raises inside as one of our family, with the full path."""
         try:
             yield
         except (FileNotFoundError, obx.NotFoundError) as e:
@@ -236,6 +231,23 @@ class ObjectStorage:
                     hint="check the rights of this user on the table's folder",
                 ) from e
             raise StorageError(f"{self.full_path(path)}: {text.splitlines()[0] if text else type(e).__name__}") from e
+
+
+class _Writer:
+    """A writer whose failures (disk full, credentials gone) are told like all others."""
+
+    def __init__(self, storage: ObjectStorage, path: str, raw: Any) -> None:
+        self._storage = storage
+        self._path = path
+        self._raw = raw
+
+    def write(self, data: bytes) -> int:
+        with self._storage.errors(self._path):
+            return int(self._raw.write(data))
+
+    def close(self) -> None:
+        with self._storage.errors(self._path):
+            self._raw.close()
 
 
 @functools.lru_cache(maxsize=64)

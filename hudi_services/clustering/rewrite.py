@@ -23,7 +23,7 @@ from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import BaseFileWriter, WrittenFile
 from ..files.record_keys import RecordKeys
 from ..storage import Storage
-from .proof import Checksum, checksum
+from .proof import FILE_NAME_FIELD, Checksum, checksum
 from .settings import FileSettings
 from .sort_order import SortColumn
 from .sorting import sorted_rows
@@ -93,7 +93,10 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
         readers = [open_base_file(task.storage, path) for path in task.inputs]
         avro_schema = _file_schema(task, readers)
         target = resolve_target([SourceSchema(r.path, r.schema) for r in readers], avro_schema)
-    group = _Group(task, readers, target, write_token, clock, json.dumps(avro_schema) if avro_schema else None)
+    form = _Form(
+        task, write_token, target, shared_plain_leaves(readers), json.dumps(avro_schema) if avro_schema else None
+    )
+    group = _Group(form, readers, clock)
     tables = group.sorted_tables() if task.sort else group.tables()
     files = group.write(tables)
     after = group.read_back(files)
@@ -122,26 +125,29 @@ def _file_schema(task: RewriteTask, readers: list[BaseFileReader]) -> dict[str, 
     return for_files(schema, columns, task.dropped_columns)
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What all new files of a group have in common."""
+
+    task: RewriteTask
+    token: str
+    target: FileSchema
+    plain_leaves: frozenset[str]
+    avro_schema: str | None
+
+
 class _Group:
     """The state of one rewrite."""
 
-    def __init__(
-        self,
-        task: RewriteTask,
-        readers: list[BaseFileReader],
-        target: FileSchema,
-        token: str,
-        clock: _Stopwatch,
-        avro_schema: str | None,
-    ) -> None:
-        self._avro_schema = avro_schema
-        self._task = task
+    def __init__(self, form: _Form, readers: list[BaseFileReader], clock: _Stopwatch) -> None:
+        self._form = form
+        self._task = form.task
+        self._target = form.target
         self._readers = readers
-        self._target = target
-        self._token = token
         self._clock = clock
+        # The one column that is made anew.
+        self._columns = [name for name in form.target.columns if name != FILE_NAME_FIELD]
         self._dictionary = shared_dictionary_columns(readers)
-        self._plain = shared_plain_leaves(readers)
         self.before = Checksum()
 
     def tables(self) -> Iterator[pa.Table]:
@@ -149,7 +155,9 @@ class _Group:
         for reader in self._readers:
             for i in range(len(reader.row_groups)):
                 with self._clock.phase("read"):
-                    table = reader.read_row_group(i, target=self._target, dictionary=self._dictionary)
+                    table = reader.read_row_group(
+                        i, self._columns, target=self._target, dictionary=self._dictionary
+                    )
                 with self._clock.phase("proof"):
                     self.before += checksum(table)
                 yield table
@@ -173,19 +181,20 @@ class _Group:
         rest: pa.Table | None = None
         for i in range(count):
             wanted = total * (i + 1) // count - total * i // count
-            output = _Output(
-                self._task, self._task.file_ids[i], self._token, self._target, self._plain, self._avro_schema
-            )
+            output = _Output(self._form, self._task.file_ids[i], wanted)
             while wanted:
                 if rest is None or rest.num_rows == 0:
-                    rest = next(tables)
+                    rest = next(tables, None)
+                if rest is None:
+                    # Fewer rows than the footers promised: the comparison of the checksums will tell.
+                    break
                 part, rest = rest.slice(0, wanted), rest.slice(wanted)
                 wanted -= part.num_rows
                 with self._clock.phase("write"):
                     output.write(part)
             with self._clock.phase("write"):
                 files.append(output.close())
-        # An input may hold more rows than its footer says: the proof must see them.
+        # More rows than promised: the comparison must see them, too.
         for _ in tables:
             pass
         return files
@@ -200,7 +209,7 @@ class _Group:
                     raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
                 dictionary = self._dictionary & reader.dictionary_columns
                 for i in range(len(reader.row_groups)):
-                    table = reader.read_row_group(i, dictionary=dictionary)
+                    table = reader.read_row_group(i, self._columns, dictionary=dictionary)
                     result += checksum(table)
             return result
 
@@ -208,40 +217,23 @@ class _Group:
 class _Output:
     """One new base file with its marker, key range and bloom filter."""
 
-    def __init__(
-        self,
-        task: RewriteTask,
-        file_id: str,
-        token: str,
-        target: FileSchema,
-        plain_leaves: frozenset[str],
-        avro: str | None,
-    ) -> None:
-        self._task = task
-        self._avro_schema = avro
+    def __init__(self, form: _Form, file_id: str, rows: int) -> None:
+        task = form.task
+        self._form = form
         self._file_id = file_id
         self._start = time.perf_counter()
-        name = base_file_name(file_id, token, task.instant)
+        name = base_file_name(file_id, form.token, task.instant)
         path = f"{task.partition}/{name}" if task.partition else name
         create_marker(task.storage, task.instant, path)
-        bloom = task.settings.bloom
-        self._keys = (
-            RecordKeys(
-                BloomFilter.for_config(bloom.entries, bloom.false_positive_rate, bloom.max_entries, bloom.filter_type)
-                if bloom
-                else None
-            )
-            if task.meta_fields
-            else None
-        )
+        self._keys = RecordKeys(_bloom_filter(task.settings, rows)) if task.meta_fields else None
         self._writer = BaseFileWriter(
             task.storage,
             path,
-            target,
+            form.target,
             file_name=name if task.meta_fields else None,
             codec=task.settings.codec,
             row_group_bytes=task.settings.row_group_bytes,
-            plain_leaves=plain_leaves,
+            plain_leaves=form.plain_leaves,
         )
 
     def write(self, table: pa.Table) -> None:
@@ -254,10 +246,19 @@ class _Output:
             raise
 
     def close(self) -> NewFile:
-        schema = self._avro_schema
+        schema = self._form.avro_schema
         if self._keys is not None:
             footer = self._keys.footer(schema)
         else:
             footer = {"parquet.avro.schema": schema, "writer.model.name": "avro"} if schema else {}
         file = self._writer.close(footer)
         return NewFile(self._file_id, file, round((time.perf_counter() - self._start) * 1000))
+
+
+def _bloom_filter(settings: FileSettings, rows: int) -> BloomFilter | None:
+    bloom = settings.bloom
+    if bloom is None:
+        return None
+    return BloomFilter.for_config(
+        bloom.entries, bloom.false_positive_rate, bloom.max_entries, bloom.filter_type, expected_keys=rows
+    )

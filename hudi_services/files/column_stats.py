@@ -1,7 +1,8 @@
 """Column statistics of a base file, from its footer, as typed values.
 
 Units (metadata-table.md section 8): date in epoch days, times and timestamps as integers in the column's own unit,
-decimal as decimal.Decimal at the column's scale, string as str, bytes and fixed as bytes, NaN never a bound.
+decimal as decimal.Decimal at the column's scale, string as str, bytes and fixed as bytes. A float's bound is never
+NaN; a lower bound of zero is -0.0 and an upper one 0.0 (Statistics.Builder of parquet-mr).
 """
 
 import struct
@@ -78,7 +79,14 @@ def _bounds(leaf: Leaf, kind: ColumnType, chunk: ColumnChunk) -> tuple[Any, Any]
     except (struct.error, UnicodeDecodeError, IndexError):
         return None
     # A NaN in the statistics says nothing about the other values.
-    return None if low != low or high != high else (low, high)
+    if low != low or high != high:
+        return None
+    return _spread_zero(low, high) if kind.kind in (Kind.FLOAT, Kind.DOUBLE) else (low, high)
+
+
+def _spread_zero(low: float, high: float) -> tuple[float, float]:
+    """Zero bounds as parquet-mr hands them out: they cover both zeros, whichever of them the writer compared."""
+    return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
 
 
 def decode_value(raw: bytes, physical: Physical, kind: ColumnType) -> Any:

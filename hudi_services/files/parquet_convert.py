@@ -231,8 +231,8 @@ def _byte_ranges(values: pa.Array) -> "tuple[npt.NDArray[np.int64], npt.NDArray[
 
 
 def _decimal_to_raw(values: pa.Array, leaf: Node, raw_type: pa.DataType) -> pa.Array:
-    words = np.frombuffer(values.buffers()[1] or b"", np.int64, len(values) * values.type.byte_width // 8)
-    words = words.reshape(len(values), -1)
+    shape = (len(values), values.type.byte_width // 8)
+    words = np.frombuffer(values.buffers()[1] or b"", np.int64, shape[0] * shape[1]).reshape(shape)
     if leaf.physical in (Physical.INT32, Physical.INT64):
         return _array(pa.int64(), values, np.ascontiguousarray(words[:, 0])).cast(raw_type)
     big_endian = words.view(np.uint8)[:, ::-1]

@@ -9,7 +9,7 @@
     ColumnChunk     2 file_offset, 3 ColumnMetaData, 4/5 offset index, 6/7 column index (offset, length)
     ColumnMetaData  1 type, 2 encodings, 3 path_in_schema, 4 codec, 5 num_values, 6 uncompressed, 7 compressed,
                     9 data page offset, 11 dictionary page offset, 12 Statistics, 13 encoding stats
-    Statistics      1 max, 2 min (old order), 3 null_count, 4 distinct_count, 5 max_value, 6 min_value
+    Statistics      1 max, 2 min (old order), 3 null_count, 4 distinct_count, 5 max_value, 6 min_value, 7/8 exact
 
 Source: apache/parquet-format, src/main/thrift/parquet.thrift.
 """
@@ -143,8 +143,8 @@ class Footer:
     def set_leaf(self, index: int, path: Sequence[str], physical: Physical, *, keep_statistics: bool) -> None:
         """Rename and retype the chunks of leaf `index` in every row group.
 
-        Statistics go when `keep_statistics` is False, because their order is the order of the old type; so does the
-        column index, which repeats them per page.
+        Bounds go when `keep_statistics` is False, because their order is the order of the old type; so does the column
+        index, which repeats them per page. The null count stays.
         """
         for group in _structs(self.tree, 4, self.path):
             chunk = _structs(group, 1, self.path)[index]
@@ -153,7 +153,8 @@ class Footer:
             meta.set(3, thrift.LIST, ListValue(thrift.BINARY, [name.encode() for name in path]))
             if not keep_statistics:
                 chunk.drop(6, 7)
-                meta.drop(12)
+                if 12 in meta.fields:
+                    _struct(meta, 12, self.path).drop(1, 2, 4, 5, 6, 7, 8)
         self.__dict__.pop("row_groups", None)
 
     def set_statistics(self, group: int, index: int, low: bytes, high: bytes) -> None:
@@ -196,7 +197,8 @@ def footer_length(tail: bytes, size: int, path: str) -> int:
 
 def parse_footer(tail: bytes, path: str) -> Footer:
     """The footer in `tail`, which ends where the file ends. Raises CorruptFile."""
-    length = footer_length(tail, max(len(tail), len(MAGIC) + _TAIL), path) if len(tail) >= _TAIL else 0
+    # The file has at least its leading magic before the tail.
+    length = footer_length(tail, len(MAGIC) + len(tail), path)
     tree, _ = thrift.decode_struct(tail[len(tail) - _TAIL - length : len(tail) - _TAIL], path)
     footer = Footer(tree, path)
     _check(footer)

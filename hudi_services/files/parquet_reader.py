@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import CorruptFile, HudiServicesError
+from ..errors import CorruptFile, HudiServicesError, UnsupportedTable
 from ..storage import Storage
 from .column_stats import ColumnStats, column_stats
 from .column_type import Kind, parquet_type
@@ -58,6 +58,10 @@ class BaseFileReader:
                 raise CorruptFile(f"{self._full_path}: the columns of row group {number} do not follow the schema")
             if any(c.end > self.size for c in group.columns):
                 raise CorruptFile(f"{self._full_path}: row group {number} ends after the file, at byte {self.size}")
+        try:
+            _ = self.schema.arrow
+        except UnsupportedTable as e:
+            raise UnsupportedTable(f"{self._full_path}: {e.message}") from e
 
     def _raw_metadata(self, footer: Footer) -> pq.FileMetaData:
         """`footer` in the raw form; it is changed in place, so every fact has been taken from it before."""
@@ -144,6 +148,8 @@ class BaseFileReader:
     def _pyarrow_errors(self) -> Iterator[None]:
         try:
             yield
+        except CorruptFile as e:
+            raise e if self._full_path in e.message else CorruptFile(f"{self._full_path}: {e.message}") from e
         except HudiServicesError:
             raise
         except (pa.ArrowException, OSError, MemoryError, ValueError, OverflowError) as e:

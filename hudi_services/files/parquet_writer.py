@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -101,13 +102,14 @@ class BaseFileWriter:
             return
         table = self._arrange(table)
         self._rows += table.num_rows
-        step = max(1, table.num_rows * self._row_group_bytes // max(1, table.nbytes))
+        pieces = -(-table.nbytes // self._row_group_bytes)
+        step = -(-table.num_rows // max(1, pieces))
         for start in range(0, table.num_rows, step):
             part = table.slice(start, step)
+            if self._pending and self._pending_bytes + part.nbytes > self._row_group_bytes:
+                self._flush()
             self._pending.append(part)
             self._pending_bytes += part.nbytes
-            if self._pending_bytes >= self._row_group_bytes:
-                self._flush()
 
     def close(self, key_values: Mapping[str, str]) -> WrittenFile:
         """Write the footer with `key_values` and publish the file.
@@ -171,7 +173,7 @@ class BaseFileWriter:
             self._writer = pq.ParquetWriter(self._sink, schema, **self._options)
         if not self._pending:
             return
-        table = pa.concat_tables(self._pending).unify_dictionaries()
+        table = _with_used_values(pa.concat_tables(self._pending).unify_dictionaries())
         self._pending, self._pending_bytes = [], 0
         self._bounds.append({i: bounds for i, leaf in self._own_bounds if (bounds := _bounds(table, leaf)) is not None})
         try:
@@ -181,7 +183,7 @@ class BaseFileWriter:
 
     def _finish(self, footer: Footer, key_values: Mapping[str, str]) -> None:
         """Put the target's elements above the written pages, which were proved to fit them."""
-        _check_pages(FileSchema.of(footer), self._target, footer.path)
+        check_pages(FileSchema.of(footer), self._target, footer.path)
         if footer.num_rows != self._rows:
             raise CheckFailed(f"{footer.path} has {footer.num_rows} rows in its footer and got {self._rows}")
         footer.set_schema(self._target.elements)
@@ -198,6 +200,29 @@ def _constant(value: str, rows: int) -> pa.ChunkedArray:
     return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, pa.array([value]))])
 
 
+def _with_used_values(table: pa.Table) -> pa.Table:
+    """`table` with the dictionaries, one per column, cut down to the values that its rows use.
+
+    pyarrow writes a dictionary whole: after a sort it would tell readers of values that the row group does not have.
+    """
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field, _used_values(table.column(i)))
+    return table
+
+
+def _used_values(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    values = column.chunk(0).dictionary
+    used = pa.chunked_array([chunk.indices for chunk in column.chunks]).unique().drop_null()
+    if len(used) == len(values):
+        return column
+    places = np.zeros(len(values), np.int32)
+    places[used.to_numpy()] = np.arange(len(used), dtype=np.int32)
+    new_index, new_values = pa.array(places), values.take(used)
+    chunks = [pa.DictionaryArray.from_arrays(new_index.take(c.indices), new_values) for c in column.chunks]
+    return pa.chunked_array(chunks)
+
+
 def _written_schema(target: FileSchema, path: str) -> FileSchema:
     """The schema that pyarrow gives the raw form of `target`. Raises UnsupportedTable when its pages would differ."""
     sink = io.BytesIO()
@@ -207,14 +232,14 @@ def _written_schema(target: FileSchema, path: str) -> FileSchema:
         raise UnsupportedTable(f"{path} cannot be written: {str(e).splitlines()[0]}") from e
     written = FileSchema.of(parse_footer(sink.getvalue(), path))
     try:
-        _check_pages(written, target, path)
+        check_pages(written, target, path)
     except CheckFailed as e:
         raise UnsupportedTable(e.message) from e
     return written
 
 
-def _check_pages(written: FileSchema, target: FileSchema, path: str) -> None:
-    """Every leaf was written with the levels and the physical values that the target's element announces."""
+def check_pages(written: FileSchema, target: FileSchema, path: str) -> None:
+    """Raises CheckFailed unless every leaf has the levels and physical values that the target's element announces."""
     if len(written.leaves) != len(target.leaves):
         raise CheckFailed(f"{path} would have {len(written.leaves)} columns instead of {len(target.leaves)}")
     for got, raw, true in zip(written.leaves, target.raw.leaves, target.leaves, strict=True):

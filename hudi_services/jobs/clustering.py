@@ -158,8 +158,7 @@ def _execute(
     report.groups = len(groups)
     report.files = InOut(len(inputs), None)
     with Attempt(table, instant, inputs, settings) as attempt:
-        with report.phase("rewrite"):
-            results = _rewrite(wanted, tasks, report, engine)
+        results = _rewrite(wanted, tasks, report, engine)
         written = [file for result in results for file in _stats(result)]
         _account(report, results, written)
         with report.phase("commit"):
@@ -209,7 +208,7 @@ def _rewrite(
     wanted: ClusteringRequest, tasks: list[RewriteTask], report: Report, engine: Engine | None
 ) -> list[RewriteResult]:
     if engine is not None:
-        return _run(engine, tasks, wanted)
+        return _run(engine, tasks, wanted, report)
     # Only here: a command that rewrites nothing must not load Spark.
     from ..spark.engine import SparkEngine
     from ..spark.session import spark_session
@@ -218,13 +217,17 @@ def _rewrite(
     name = f"hudi_services clustering {tasks[0].instant}"
     with spark_session(name, wanted.spark_master, wanted.spark_memory) as session:
         report.seconds["start spark"] = time.perf_counter() - start
-        return _run(SparkEngine(session.sparkContext, wanted.options[keys.MAX_PARALLELISM]), tasks, wanted)
+        return _run(SparkEngine(session.sparkContext, wanted.options[keys.MAX_PARALLELISM]), tasks, wanted, report)
 
 
-def _run(engine: Engine, tasks: list[RewriteTask], wanted: ClusteringRequest) -> list[RewriteResult]:
-    return engine.map(
-        rewrite_group, tasks, "rewrite clustering groups", lambda done, total: wanted.progress("rewrite", done, total)
-    )
+def _run(engine: Engine, tasks: list[RewriteTask], wanted: ClusteringRequest, report: Report) -> list[RewriteResult]:
+    with report.phase("rewrite"):
+        return engine.map(
+            rewrite_group,
+            tasks,
+            "rewrite clustering groups",
+            lambda done, total: wanted.progress("rewrite", done, total),
+        )
 
 
 def _stats(result: RewriteResult) -> list[WrittenBaseFile]:

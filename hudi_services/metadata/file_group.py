@@ -55,9 +55,6 @@ class FileGroupReader:
         raw = prefix.encode()
         return self._merge(lambda reader: reader.scan_prefix(raw), keep)
 
-    def get(self, key: str) -> Record | None:
-        return self.scan_prefix(key, lambda found: found == key).get(key)
-
     def _merge(
         self, rows: Callable[[HFileReader], _Rows], keep: Callable[[str], bool] | None = None
     ) -> dict[str, Record]:

@@ -187,7 +187,10 @@ def _as_float(value: Any, source: ValueType, target: ValueType) -> float:
 
 
 def _float32(value: float) -> float:
-    return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def _shortest_float32(value: float) -> str:

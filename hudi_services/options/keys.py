@@ -311,12 +311,4 @@ METADATA_ENABLE = Option(
     Phase.BOTH,
     "Whether file slices are read from the metadata table; it is kept in step in any case.",
 )
-COLUMN_STATS_COLUMNS: Option[tuple[str, ...]] = Option(
-    "hoodie.metadata.index.column.stats.column.list",
-    names,
-    (),
-    Phase.WRITE,
-    "Columns with column stats, where the table itself does not say.",
-)
-
 ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

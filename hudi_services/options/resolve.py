@@ -31,11 +31,14 @@ class Options:
     """The honoured options over some layers, highest first. Immutable; `options[keys.X]` has the type of X."""
 
     def __init__(self, layers: Sequence[Layer]) -> None:
-        """Raises ConfigError, naming key and layer, for a value that is not of its option's type."""
+        """Raises ConfigError, naming key and layer, for a value that is not of its option's type, and for a mode
+        of several writers without a lock.
+        """
         self._layers = tuple((source, dict(values)) for source, values in layers)
         self._settings = {option.key: _find(option, self._layers) for option in keys.ALL}
         self._imply_filter_mode()
         self._values = {option.key: _value(option, self._settings[option.key]) for option in keys.ALL}
+        self._require_lock()
         self.warnings = (*_unknown_keys(self._layers), *self._doubts())
 
     def __getitem__(self, option: Option[T]) -> T:
@@ -68,6 +71,14 @@ class Options:
         if strategy and mode:
             key = keys.PARTITION_FILTER_MODE.key
             self._settings[key] = Setting(key, mode, f"{strategy.source}, through {strategy.key}")
+
+    def _require_lock(self) -> None:
+        mode, lock = keys.CONCURRENCY_MODE, keys.LOCK_PROVIDER
+        if self[mode] != mode.default and not self[lock]:
+            raise ConfigError(
+                f"{mode.key}={self[mode]} (from {self.source(mode)}) needs a lock: {lock.key} is not set",
+                hint=f"set {lock.key} as the other writers of the table do",
+            )
 
     def _doubts(self) -> Iterable[str]:
         small, target = keys.SMALL_FILE_LIMIT, keys.TARGET_FILE_BYTES

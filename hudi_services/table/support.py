@@ -70,7 +70,16 @@ def check_config(config: TableConfig, storage: Storage) -> None:
 
 
 def check_timeline(timeline: Timeline, storage: Storage) -> None:
-    """Raise NeedsRecovery while a restore is half-done: nobody may write then."""
+    """Raise NeedsRecovery while a restore is half-done (nobody may write then).
+
+    Raise UnsupportedTable when columns are told by ids of a schema history: a name then does not tell a column.
+    """
+    writes = timeline.completed_writes()
+    if writes and timeline.read_commit(writes[-1]).extra.get("latest_schema"):
+        raise UnsupportedTable(
+            f"{storage.root} keeps a schema history (hoodie.schema.on.read.enable), which is not supported",
+            hint="cluster it with Apache Hudi",
+        )
     restores = timeline.pending({Action.RESTORE})
     if restores:
         raise NeedsRecovery(

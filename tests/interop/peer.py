@@ -87,7 +87,7 @@ class Peer:
         return self._table("rows", path=str(path), options=dict(options or {}), where=where)
 
     def incremental(self, path: Path, begin: str, end: str | None = None) -> pa.Table:
-        """Rows written after `begin`, up to and with `end`: requested times in version 6, completion times in 8 and 9."""
+        """Rows written after `begin`, up to and with `end`: completion times, in version 6 requested times."""
         options = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": begin}
         if end is not None:
             options["hoodie.datasource.read.end.instanttime"] = end
@@ -195,7 +195,7 @@ class Peer:
             raise PeerError(f"Hudi {self.version} ended, see {self._log}: {self._log.read_text()[-2000:]}")
         reply = json.loads(line)
         if "error" in reply:
-            raise PeerError(f"{reply['error']}\n{reply['trace']}")
+            raise PeerError(reply["error"])
         return reply["ok"]
 
 

@@ -1,7 +1,7 @@
 """Real Apache Hudi of one release, in one JVM, behind JSON lines.
 
 Started as `python -m ...peer_server VERSION`. Each line on stdin is `{"call": name, "args": {...}}` for a method of
-`Server`; each line on the original stdout is `{"ok": value}` or `{"error": first line, "trace": text}`. Everything
+`Server`; each line on the original stdout is `{"ok": value}` or `{"error": text}`. Everything
 that Spark and Hudi print goes to stderr. Rows travel as parquet files, whose paths are in the arguments.
 """
 
@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _BUNDLE = "hudi-spark3.5-bundle_2.12"
-# The tests start many short jobs: the client compiler and the serial collector are up soonest and leave a core to others.
+# The tests run many short jobs: the client compiler and the serial collector are soonest up, and spare the other core.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djdk.attach.allowAttachSelf=true"
 
 
@@ -29,7 +30,11 @@ def session(version: str, *, cores: int = 2, memory: str = "2g", java_options: s
     from pyspark.sql import SparkSession
 
     maven = Path.home() / ".m2/repository/org/apache/hudi" / _BUNDLE / version / f"{_BUNDLE}-{version}.jar"
-    jar = ("spark.jars", str(maven)) if maven.exists() else ("spark.jars.packages", f"org.apache.hudi:{_BUNDLE}:{version}")
+    jar = (
+        ("spark.jars", str(maven))
+        if maven.exists()
+        else ("spark.jars.packages", f"org.apache.hudi:{_BUNDLE}:{version}")
+    )
     settings = {
         jar[0]: jar[1],
         "spark.driver.memory": memory,
@@ -43,6 +48,7 @@ def session(version: str, *, cores: int = 2, memory: str = "2g", java_options: s
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.warehouse.dir": tempfile.gettempdir() + "/spark-warehouse",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
@@ -87,8 +93,8 @@ class Server:
     def metadata(self, path: str, columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         """What Hudi finds in the metadata table; `columns` are the indexed columns of each stats partition in it.
 
-        Files by partition and name with their sizes; column stats twice, by exact keys (`looked_up`, which proves
-        keys and file groups) and by a scan of key prefixes (`column_stats`, which also finds stale records).
+        Files by partition and name with their sizes; stats records by a scan of key prefixes, which also finds stale
+        ones; `looked_up`: which column stats are found by exact keys, which proves keys and file groups.
         """
         hudi = self.spark._jvm.org.apache.hudi
         table = self._metadata_table(path)
@@ -99,7 +105,8 @@ class Server:
         found: dict[str, Any] = {"files": files}
         for index, names in columns.items():
             found[index] = self._scan_stats(table, index, names)
-        found["looked_up"] = self._look_up_stats(table, files, columns.get("column_stats", ()))
+        # Each look-up is a Spark job: some columns stand for all.
+        found["looked_up"] = self._look_up_stats(table, files, columns.get("column_stats", ())[::4])
         return found
 
     def live_files(self, path: str) -> list[str]:
@@ -130,7 +137,8 @@ class Server:
 
     def _look_up_stats(
         self, table: Any, files: Mapping[str, Mapping[str, int]], columns: Sequence[str]
-    ) -> list[dict[str, Any]]:
+    ) -> list[tuple[str, str]]:
+        """File and column of every record that is found by its exact key."""
         jvm = self.spark._jvm
         pairs = jvm.java.util.ArrayList()
         for partition, names in files.items():
@@ -138,8 +146,7 @@ class Server:
                 pairs.add(jvm.org.apache.hudi.common.util.collection.Pair.of(partition, name))
         found = []
         for column in columns:
-            for entry in table.getColumnStats(pairs, column).entrySet():
-                found.append(self._json(entry.getValue()) | {"partition": entry.getKey().getLeft()})
+            found += [(pair.getRight(), column) for pair in table.getColumnStats(pairs, column)]
         return found
 
     def _json(self, record: Any) -> dict[str, Any]:
@@ -170,16 +177,16 @@ def _serve(server: Server, requests: IO[str], replies: IO[str]) -> None:
         try:
             reply = {"ok": getattr(server, request["call"])(**request["args"])}
         except Exception as e:
-            reply = {"error": _causes(e), "trace": traceback.format_exc()[-4000:]}
+            reply = {"error": _causes(e)}
         replies.write(json.dumps(reply, default=str) + "\n")
         replies.flush()
 
 
 def _causes(error: Exception) -> str:
-    """The messages of the chain, outermost first, without Java stack traces."""
+    """The messages of a Java chain of causes, outermost first; the traceback of a Python error."""
     java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     if java is None:
-        return f"{type(error).__name__}: {error}"[:4000]
+        return traceback.format_exc()[-4000:]
     found: list[str] = []
     while java is not None and len(found) < 10:
         found.append(str(java.toString()).split("\n")[0][:1000])

@@ -22,7 +22,9 @@ def hudi_rs_rows(path: Path) -> pa.Table:
     from hudi import HudiTableBuilder
 
     try:
-        return pa.Table.from_batches(pa.record_batch(b) for b in HudiTableBuilder.from_base_uri(str(path)).build().read())
+        return pa.Table.from_batches(
+            pa.record_batch(b) for b in HudiTableBuilder.from_base_uri(str(path)).build().read()
+        )
     except BaseException as e:  # a Rust panic is no Exception
         if isinstance(e, KeyboardInterrupt):
             raise

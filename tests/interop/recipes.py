@@ -108,7 +108,8 @@ NESTED: Columns = {
 # Null elements: the Avro path refuses them in its default (two-level) lists.
 HOLES: Columns = {
     "tags": "case id % 5 when 0 then null else array('a', null, cast(id as string)) end",
-    "structs": "case when id % 3 = 0 then null else array(struct(id as x, array(cast(id as int), null) as y), null) end",
+    "structs": "case when id % 3 = 0 then null"
+    " else array(struct(id as x, array(cast(id as int), null) as y), null) end",
 }
 LOCAL: Columns = {"ntz": "cast(timestamp_micros(hash(id, 3) * 100003L) as timestamp_ntz)"}
 
@@ -214,11 +215,11 @@ def _no_mdt(w: Writer) -> None:
 def _many(w: Writer) -> None:
     """Many commits, so that the metadata table was compacted and has logs on top; column stats in every release."""
     options = {
-        "hoodie.metadata.compact.max.delta.commits": "5",
+        "hoodie.metadata.compact.max.delta.commits": "3",
         "hoodie.metadata.index.column.stats.enable": "true",
     }
-    for i in range(13):
-        w.write(TRIP, i * 20, i * 20 + 20, "insert", partition="part", options=options)
+    for i in range(8):
+        w.write(TRIP, i * 30, i * 30 + 30, "insert", partition="part", options=options)
 
 
 RECIPES = {

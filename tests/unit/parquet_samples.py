@@ -32,7 +32,9 @@ def schema_of(*columns: Node) -> FileSchema:
     return FileSchema(node("root", REQUIRED, children=columns))
 
 
-def write_pyarrow(folder: Path, table: pa.Table, name: str = "in.parquet", **options: object) -> tuple[ObjectStorage, str]:
+def write_pyarrow(
+    folder: Path, table: pa.Table, name: str = "in.parquet", **options: object
+) -> tuple[ObjectStorage, str]:
     pq.write_table(table, folder / name, **options)
     return ObjectStorage(str(folder)), name
 

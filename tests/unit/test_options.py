@@ -1,4 +1,6 @@
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,6 +142,26 @@ def test_every_option_is_a_key_of_hudi_and_reads_its_default_back(option: Option
     assert option.description.endswith(".")
     if option.default is not None:
         assert option.parse(as_text(option.default)) == option.default
+
+
+@pytest.mark.parametrize("mode", ["OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"])
+def test_several_writers_need_a_lock(mode: str) -> None:
+    with pytest.raises(ConfigError, match="needs a lock"):
+        one(keys.CONCURRENCY_MODE.key, mode)
+    conf = {keys.CONCURRENCY_MODE.key: mode, keys.LOCK_PROVIDER.key: keys.FILE_SYSTEM_LOCK}
+    assert resolve([("conf", conf)])[keys.CONCURRENCY_MODE] == mode
+
+
+# Options with one value that is supported, or that are checked together with another: resolving them is all.
+CHECKED_ONLY = {keys.PLAN_STRATEGY_CLASS, keys.FILE_SLICES_SORT_BY, keys.LAYOUT_STRATEGY, keys.CONCURRENCY_MODE}
+
+
+def test_every_option_is_read_by_somebody() -> None:
+    package = Path(keys.__file__).parent.parent
+    sources = (file.read_text() for file in package.rglob("*.py") if file.parent.name != "options")
+    read = set(re.findall(r"\bkeys\.([A-Z_]+)", "\n".join(sources)))
+    unread = [name for name, one in vars(keys).items() if isinstance(one, Option) and name not in read]
+    assert [name for name in unread if getattr(keys, name) not in CHECKED_ONLY] == []
 
 
 @given(st.sampled_from(keys.ALL), st.text(max_size=30))

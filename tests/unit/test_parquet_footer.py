@@ -38,7 +38,9 @@ def test_facts_are_those_that_pyarrow_reads(tmp_path, name):
     for number, group in enumerate(footer.row_groups):
         facts = expected.row_group(number)
         assert group.num_rows == facts.num_rows
-        assert group.uncompressed_bytes == sum(facts.column(i).total_uncompressed_size for i in range(facts.num_columns))
+        assert group.uncompressed_bytes == sum(
+            facts.column(i).total_uncompressed_size for i in range(facts.num_columns)
+        )
         for i, chunk in enumerate(group.columns):
             column = facts.column(i)
             assert ".".join(chunk.path) == column.path_in_schema
@@ -60,7 +62,7 @@ def test_dictionary_fallback_is_seen_in_files_of_parquet_cpp(tmp_path):
 
 def test_a_footer_longer_than_the_first_range_is_read(tmp_path):
     table = pa.table({"a": [1]}).replace_schema_metadata({"k": "v" * 900_000})
-    storage, path = write_pyarrow(tmp_path, table, store_schema=False)
+    storage, path = write_pyarrow(tmp_path, table)
     footer, _ = read_footer(storage, path)
     assert len(footer.key_values["k"]) == 900_000
 

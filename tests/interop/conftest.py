@@ -1,0 +1,80 @@
+"""Fixtures: one JVM at a time, each table made once per release, and a copy for each test.
+
+HUDI_INTEROP_TABLES names a folder that keeps the tables between runs.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from .peer import VERSIONS, Peer
+
+# Gives a copy of the table of a recipe, in the release of this test.
+Tables = Callable[[str], Path]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of a release after each other, so that no JVM starts twice."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.interop)
+    items.sort(key=_release)
+
+
+def _release(item: pytest.Item) -> int:
+    callspec = getattr(item, "callspec", None)
+    version = callspec.params.get("version") if callspec else None
+    return VERSIONS.index(version) if version in VERSIONS else -1
+
+
+@pytest.fixture(scope="session", params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    """A release of Apache Hudi."""
+    found: str = request.param
+    return found
+
+
+@pytest.fixture(scope="session")
+def peer(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    """Real Hudi of this release."""
+    started = Peer(version, tmp_path_factory.mktemp(f"peer-{version}") / "log")
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
+def made(peer: Peer, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """The table of a recipe itself, made when it is first asked for: not to be changed."""
+    kept = os.environ.get("HUDI_INTEROP_TABLES")
+    folder = Path(kept) if kept else tmp_path_factory.mktemp(f"made-{peer.version}")
+    code = b"".join((Path(__file__).parent / name).read_bytes() for name in ("recipes.py", "peer.py"))
+    folder = folder / peer.version / hashlib.sha256(code).hexdigest()[:12]
+
+    def table(recipe: str) -> Path:
+        path = folder / recipe
+        if not path.exists():
+            # Under another name until it is whole, or a broken run would leave half a table behind.
+            part = folder / f"{recipe}.part"
+            shutil.rmtree(part, ignore_errors=True)
+            peer.make(recipe, part)
+            part.rename(path)
+        return path
+
+    return table
+
+
+@pytest.fixture
+def table(made: Tables, tmp_path: Path) -> Tables:
+    """A copy of the table of a recipe, for this test alone."""
+
+    def copy(recipe: str) -> Path:
+        path = tmp_path / recipe
+        shutil.copytree(made(recipe), path)
+        return path
+
+    return copy

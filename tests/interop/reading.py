@@ -1,0 +1,41 @@
+"""What every reader sees in one table at one time."""
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from .peer import Peer
+from .readers import Refused, hudi_rs_rows, same_rows
+
+METADATA_ON = {"hoodie.metadata.enable": "true"}
+METADATA_OFF = {"hoodie.metadata.enable": "false"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The rows by reader. A reader that cannot read the table is not in it."""
+
+    rows: dict[str, pa.Table]
+
+    @classmethod
+    def of(cls, peer: Peer, path: Path) -> "Reading":
+        rows = {
+            "Hudi, metadata on": peer.rows(path, METADATA_ON),
+            "Hudi, metadata off": peer.rows(path, METADATA_OFF),
+        }
+        with contextlib.suppress(Refused):
+            rows["hudi-rs"] = hudi_rs_rows(path)
+        return cls(rows)
+
+    @property
+    def hudi(self) -> pa.Table:
+        return self.rows["Hudi, metadata on"]
+
+    def differences(self, after: "Reading") -> list[str]:
+        """What any reader sees differently `after`; a reader that no longer can read the table counts."""
+        found = [f"{reader} cannot read it any more" for reader in self.rows.keys() - after.rows.keys()]
+        for reader in self.rows.keys() & after.rows.keys():
+            found += [f"{reader}: {d}" for d in same_rows(self.rows[reader], after.rows[reader])]
+        return found

@@ -1,0 +1,162 @@
+"""Our two commands on tables of real Hudi: every reader reads the same rows, and Hudi goes on working."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from . import layout, ours
+from .conftest import Tables
+from .mdt_check import check_metadata
+from .peer import Peer
+from .readers import daft_rows, same_rows, same_values
+from .reading import METADATA_OFF, METADATA_ON, Reading
+from .recipes import RECIPES
+
+# Daft lists files and knows no replaced ones: it agrees once these are cleaned away.
+_FOR_DAFT = {"plain", "no_mdt"}
+# hudi-rs panics on local timestamps; only the 1.2.0 tables of all types have such a column.
+_NOT_FOR_HUDI_RS = {("types_avro", "1.2.0"), ("types_row", "1.2.0")}
+# Version 8 differs from 9 in little: these show it.
+_FOR_1_0 = {"plain", "paths", "types_row", "many"}
+# Hudi cannot upsert into these, clustered or not: null list elements on the Avro path, virtual keys with BLOOM.
+_NO_UPSERT = {"types_row", "no_meta"}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_rows_stay_and_hudi_goes_on(recipe: str, peer: Peer, table: Tables) -> None:
+    if peer.version == "1.0.2" and recipe not in _FOR_1_0:
+        pytest.skip("shown on 0.15.0 and 1.2.0")
+    path = table(recipe)
+    before, old_files = Reading.of(peer, path), layout.live_files(peer, path)
+    assert ("hudi-rs" in before.rows) == ((recipe, peer.version) not in _NOT_FOR_HUDI_RS)
+    sort = RECIPES[recipe].sort
+
+    instant = ours.schedule(path, sort=sort)
+    assert before.differences(Reading.of(peer, path)) == [], "with a pending plan"
+    report = ours.execute(path).report
+
+    assert report["instant"] == instant
+    assert report["rows"] == {"in": before.hudi.num_rows, "out": before.hudi.num_rows}
+    assert before.differences(Reading.of(peer, path)) == []
+    assert check_metadata(peer, path) == []
+    assert layout.pending(path) == []
+    _files_are_well_made(peer, path, old_files, sort)
+    if recipe not in _NO_UPSERT:
+        _hudi_updates_and_deletes(peer, path, before.hudi)
+
+
+def _files_are_well_made(peer: Peer, path: Path, old_files: dict[str, list[Path]], sort: tuple[str, ...]) -> None:
+    """One file per partition, in order, with the parquet schema that its inputs agree on."""
+    new_files = layout.live_files(peer, path)
+    assert {p: len(files) for p, files in new_files.items()} == dict.fromkeys(old_files, 1)
+    for partition, (file,) in new_files.items():
+        assert not sort or layout.is_sorted(file, sort), f"{file} is not sorted by {sort}"
+        schemas = [layout.physical_schema(old) for old in old_files[partition]]
+        if all(schema == schemas[0] for schema in schemas):
+            assert layout.physical_schema(file) == schemas[0]
+
+
+def _hudi_updates_and_deletes(peer: Peer, path: Path, before: pa.Table) -> None:
+    """An upsert finds the old keys by the bloom filters and key ranges of our footers; a delete too."""
+    rows = before.sort_by("id")
+    peer.upsert(path, _newer(rows.slice(0, 5)))
+    peer.delete(path, rows.slice(5, 3))
+    after = peer.rows(path, METADATA_ON)
+    assert sorted(after["id"].to_pylist()) == sorted(set(rows["id"].to_pylist()) - set(rows["id"][5:8].to_pylist()))
+    untouched = pc.invert(pc.is_in(rows["id"], rows["id"][:8]))
+    assert same_rows(rows.filter(untouched), _without(after, rows["id"][:5])) == []
+    assert check_metadata(peer, path) == []
+
+
+def _newer(rows: pa.Table) -> pa.Table:
+    """The same rows with a later ordering value."""
+    column = rows.column_names.index("ts")
+    return rows.set_column(column, rows.schema.field("ts"), pc.add(rows["ts"], 1))
+
+
+def _without(rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
+    return rows.filter(pc.invert(pc.is_in(rows["id"], keys.combine_chunks())))
+
+
+def test_a_life_after(peer: Peer, table: Tables) -> None:
+    """Real Hudi inserts, clusters and cleans; incremental and time-travel queries give what they did before."""
+    path = table("plain")
+    past = layout.writes(path)
+    travels = {i: peer.as_of(path, i.requested) for i in past}
+    changes = {i: peer.incremental(path, i.completed) for i in past}
+    before = peer.rows(path)
+
+    ours.schedule(path, sort=("name",))
+    clustering = ours.execute(path).report["instant"]
+
+    for i in past:
+        assert same_rows(travels[i], peer.as_of(path, i.requested)) == [], f"as of {i}"
+        assert same_rows(changes[i], peer.incremental(path, i.completed)) == [], f"since {i}"
+    (done,) = [i for i in layout.writes(path) if i.requested == clustering]
+    assert peer.incremental(path, done.completed).num_rows == 0
+    assert same_rows(before, peer.as_of(path, clustering)) == []
+
+    new = _newer(before.slice(0, 20))
+    ids = pa.array([f"new-{i:03d}" for i in range(20)])
+    peer.insert(path, new.set_column(new.column_names.index("id"), new.schema.field("id"), ids))
+    since = peer.incremental(path, done.completed)
+    assert sorted(since["id"].to_pylist()) == ids.to_pylist()
+    grown = peer.rows(path)
+    assert grown.num_rows == before.num_rows + 20
+
+    peer.cluster(path, order="qty")
+    assert same_rows(grown, peer.rows(path)) == []
+    peer.clean(path)
+    assert same_rows(grown, peer.rows(path, METADATA_ON)) == []
+    assert same_rows(grown, peer.rows(path, METADATA_OFF)) == []
+    assert check_metadata(peer, path) == []
+    if peer.version == "0.15.0":
+        assert same_values(grown, daft_rows(path)) == []
+
+
+def test_filtered_reads_find_their_rows(peer: Peer, table: Tables) -> None:
+    """Data skipping by our column stats, partition stats and footers loses nothing."""
+    path = table("many")
+    conditions = ["at < timestamp_micros(1700000000153456)", "id = 'k-000133'", "qty > 450", "amount is null"]
+    options = {**METADATA_ON, "hoodie.enable.data.skipping": "true"}
+    before = [peer.rows(path, options, where=c) for c in conditions]
+    assert all(rows.num_rows for rows in before)
+    ours.schedule(path, sort=("at",))
+    ours.execute(path)
+    for condition, rows in zip(conditions, before, strict=True):
+        assert same_rows(rows, peer.rows(path, options, where=condition)) == [], condition
+    # Hudi recomputes the stats of a partition from those of its files when it writes there.
+    one = peer.rows(path, where="id = 'k-000133'")
+    peer.upsert(path, _newer(one))
+    for condition, rows in zip(conditions, before, strict=True):
+        found = peer.rows(path, options, where=condition)
+        assert sorted(found["id"].to_pylist()) == sorted(rows["id"].to_pylist()), condition
+
+
+def test_not_a_number_is_found(peer: Peer, table: Tables) -> None:
+    """NaN is the greatest value for Spark: a footer that leaves it out of its range hides rows from filters."""
+    path = table("mixed")
+    conditions = ["wide > 1e300", "real > 1e30", "wide = double('NaN')", "real <= 0", "wide = 0"]
+    before = [peer.rows(path, METADATA_OFF, where=c) for c in conditions]
+    assert all(rows.num_rows for rows in before)
+    ours.schedule(path, sort=("wide",))
+    ours.execute(path)
+    for condition, rows in zip(conditions, before, strict=True):
+        assert same_rows(rows, peer.rows(path, METADATA_OFF, where=condition)) == [], condition
+
+
+def test_daft_reads_the_same_rows_once_hudi_has_cleaned(peer: Peer, table: Tables) -> None:
+    if peer.version != "0.15.0":
+        pytest.skip("Daft reads tables up to version 6")
+    for recipe in sorted(_FOR_DAFT):
+        path = table(recipe)
+        before = daft_rows(path) if recipe == "no_mdt" else peer.rows(path)
+        ours.schedule(path, sort=("ts",))
+        ours.execute(path)
+        # Daft takes the schema from a `.commit`, and only a later commit lets Hudi clean the replaced files.
+        rows = peer.rows(path).sort_by("id")
+        peer.upsert(path, _newer(rows.slice(0, 1)))
+        peer.clean(path)
+        assert same_values(_without(before, rows["id"][:1]), _without(daft_rows(path), rows["id"][:1])) == [], recipe

@@ -1,0 +1,43 @@
+"""Plans cross both ways: real Hudi executes ours, and we execute what real Hudi scheduled."""
+
+import pytest
+
+from . import layout, ours
+from .conftest import Tables
+from .mdt_check import check_metadata
+from .peer import Peer
+from .reading import Reading
+
+
+@pytest.mark.parametrize(("recipe", "sort"), [("plain", ("name", "ts")), ("paths", ())])
+def test_hudi_executes_our_plan(recipe: str, sort: tuple[str, ...], peer: Peer, table: Tables) -> None:
+    path = table(recipe)
+    before, partitions = Reading.of(peer, path), len(layout.live_files(peer, path))
+    instant = ours.schedule(path, sort=sort)
+    (shown,) = peer.sql(f"call show_clustering(path => '{path}')")
+    assert shown["timestamp"] == instant
+    peer.cluster(path, "execute", instants=[instant])
+    assert layout.pending(path) == []
+    assert before.differences(Reading.of(peer, path)) == []
+    files = [f for one in layout.live_files(peer, path).values() for f in one]
+    assert len(files) == partitions
+    assert not sort or all(layout.is_sorted(f, sort) for f in files)
+    assert check_metadata(peer, path) == []
+
+
+@pytest.mark.parametrize(("recipe", "sort"), [("plain", ("name", "ts")), ("bulk", ())])
+def test_we_execute_the_plan_of_hudi(recipe: str, sort: tuple[str, ...], peer: Peer, table: Tables) -> None:
+    path = table(recipe)
+    before, partitions = Reading.of(peer, path), len(layout.live_files(peer, path))
+    # One partition at least as old as Hudi's default of recent days would leave out: it plans all of them here.
+    peer.cluster(path, "schedule", order=",".join(sort) or None)
+    (instant,) = layout.pending(path)
+    assert ours.execute(path).report["instant"] == instant
+    assert layout.pending(path) == []
+    assert before.differences(Reading.of(peer, path)) == []
+    files = [f for one in layout.live_files(peer, path).values() for f in one]
+    assert len(files) == partitions
+    assert not sort or all(layout.is_sorted(f, sort) for f in files)
+    assert check_metadata(peer, path) == []
+    (shown,) = peer.sql(f"call show_clustering(path => '{path}')")
+    assert shown["state"] == "COMPLETED"

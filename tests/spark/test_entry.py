@@ -1,0 +1,54 @@
+"""One program by three names, on tables that real Apache Hudi wrote; executors get the package from the job."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.tables import listed_view, open_local, rows, unpack
+
+ROOT = Path(__file__).resolve().parents[2]
+MAIN = str(ROOT / "hudi_services" / "__main__.py")
+SUBMIT = str(ROOT / "scripts" / "hudi-services-submit")
+SORT = "hoodie.clustering.plan.strategy.sort.columns=_hoodie_record_key desc"
+pytestmark = pytest.mark.spark
+
+
+def run(folder: Path, *line: str) -> dict[str, Any]:
+    """The report of a run from `folder`, with an environment that knows nothing of this repository."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
+    environment["PYSPARK_PYTHON"] = sys.executable
+    done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def schedule(folder: Path, table: Path) -> dict[str, Any]:
+    return run(folder, sys.executable, MAIN, "schedule", "-sp", str(table), "--hoodie-conf", SORT, "--format", "json")
+
+
+@pytest.mark.parametrize(
+    ("release", "program"),
+    [
+        ("1.2.0", [sys.executable, MAIN]),
+        ("0.15.0", [SUBMIT, "--master", "local-cluster[2,1,1024]", "--conf", "spark.ui.enabled=false", "--"]),
+    ],
+    ids=["alone", "submitted"],
+)
+def test_schedule_and_execute(tmp_path: Path, release: str, program: list[str]) -> None:
+    table = unpack(release, tmp_path)
+    before = rows(open_local(table), listed_view(open_local(table)))
+    planned = schedule(tmp_path, table)
+    assert planned["state"] == "requested" and planned["files"]["in"] > planned["files"]["out"]
+    done = run(tmp_path, *program, "execute", "-sp", "table", "--format", "json")
+    assert (done["state"], done["instant"], done["files"]) == ("completed", planned["instant"], planned["files"])
+    assert done["rows"]["in"] == done["rows"]["out"]
+    assert [check["result"] for check in done["checks"]] == ["passed"]
+    opened = open_local(table)
+    assert opened.timeline.last_clustering().ts == planned["instant"]  # type: ignore[union-attr]
+    assert rows(opened, listed_view(opened)).equals(before)

@@ -1,0 +1,145 @@
+import dataclasses
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from hudi_services.errors import CorruptFile
+from hudi_services.files.column_stats import ColumnStats
+from hudi_services.files.column_type import ColumnType, Kind
+from hudi_services.metadata.index_columns import index_columns
+from hudi_services.metadata.records import RecordType, StatsRecord
+from hudi_services.metadata.stats import NewFile, bound_type, column_records, is_indexable, partition_record
+from hudi_services.metadata.values import BoundType, ValueType
+
+from .metadata_tables import open_metadata, stats_of
+from .tables import open_local, unpack
+
+
+def column(name: str, kind: ColumnType, low: object = 1, high: object = 2, **changes: object) -> ColumnStats:
+    stats = ColumnStats(name, kind, low, high, 10, 0, 100, 200, True)
+    return dataclasses.replace(stats, **changes)  # type: ignore[arg-type]
+
+
+INT, LONG = ColumnType(Kind.INT), ColumnType(Kind.LONG)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bound"),
+    [
+        (ColumnType(Kind.BOOLEAN), BoundType(ValueType.BOOLEAN)),
+        (ColumnType(Kind.DECIMAL, precision=10, scale=2), BoundType(ValueType.DECIMAL, 10, 2)),
+        (ColumnType(Kind.TIMESTAMP, unit="micros", utc=True), BoundType(ValueType.TIMESTAMP_MICROS)),
+        (ColumnType(Kind.TIMESTAMP, unit="millis"), BoundType(ValueType.LOCAL_TIMESTAMP_MILLIS)),
+        (ColumnType(Kind.TIME, unit="millis"), BoundType(ValueType.TIME_MILLIS)),
+        (ColumnType(Kind.UNSIGNED, size=32), None),
+        (ColumnType(Kind.ENUM), None),
+        (ColumnType(Kind.UUID), None),
+        (ColumnType(Kind.STRUCT), None),
+    ],
+)
+def test_which_types_are_covered(kind: ColumnType, bound: BoundType | None) -> None:
+    assert bound_type(kind) == bound
+
+
+@pytest.mark.parametrize(
+    ("stats", "typed", "untyped"),
+    [
+        (column("c", INT), True, True),
+        (column("c", INT, has_range=False), False, False),
+        (column("c", INT, null_count=None), False, False),
+        (column("c", ColumnType(Kind.FIXED, size=4)), True, False),
+        (column("c", ColumnType(Kind.DECIMAL, precision=25, scale=4)), True, False),
+        (column("c", ColumnType(Kind.MAP)), False, False),
+    ],
+)
+def test_statistics_that_no_record_can_hold_are_left_out(stats: ColumnStats, typed: bool, untyped: bool) -> None:
+    assert is_indexable(stats, typed=True) is typed
+    assert is_indexable(stats, typed=False) is untyped
+
+
+def test_decimals_become_unscaled_numbers() -> None:
+    kind = ColumnType(Kind.DECIMAL, precision=5, scale=2)
+    file = NewFile("p", "f.parquet", 1, (column("d", kind, Decimal("-1.50"), Decimal("0.00")), column("x", INT)))
+    (record,) = column_records(file, {"d"}, typed=True)
+    assert (record.minimum, record.maximum, record.file_name) == (-150, 0, "f.parquet")
+
+
+def record(low: object, high: object, kind: ValueType = ValueType.LONG) -> StatsRecord:
+    return StatsRecord("k", RecordType.COLUMN_STATS, "f", "c", BoundType(kind), low, high, 10, 1, 100, 200)
+
+
+def test_a_partition_covers_its_files() -> None:
+    files = [record(3, 9), record(None, None, ValueType.NULL), record(1, 4, ValueType.INT)]
+    found = partition_record("p", "c", files, tight=True)
+    assert (found.minimum, found.maximum, found.bound) == (1, 9, BoundType(ValueType.LONG))
+    assert (found.value_count, found.null_count, found.total_size, found.tight) == (30, 3, 300, True)
+    assert (found.file_name, found.type) == ("p", RecordType.PARTITION_STATS)
+
+
+def test_the_widest_type_of_the_files_wins() -> None:
+    found = partition_record("p", "c", [record(3, 9, ValueType.INT), record(1.5, 2.5, ValueType.DOUBLE)], tight=True)
+    assert (found.minimum, found.maximum, found.bound.type) == (1.5, 9.0, ValueType.DOUBLE)
+
+
+def test_a_file_whose_type_does_not_fit_loosens_the_range() -> None:
+    found = partition_record("p", "c", [record(3, 9), record("a", "b", ValueType.STRING)], tight=True)
+    assert not found.tight
+
+
+@pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
+def test_ranges_are_those_that_hudi_computed(release: str, tmp_path: Path) -> None:
+    table = open_local(unpack(release, tmp_path))
+    metadata = table.metadata
+    assert metadata is not None
+    live = {s.base_file.name for p in table.view.partitions() for s in table.view.latest_slices(p) if s.base_file}
+    by_hudi = stats_of(metadata, "partition_stats")
+    files = [one for one in stats_of(metadata, "column_stats") if one.file_name in live]
+    partition_of = {name: p for p, names in metadata.files_partition().items() for name in names}
+    assert by_hudi
+    for expected in by_hudi:
+        here = [f for f in files if partition_of[f.file_name] == expected.file_name and f.column == expected.column]
+        assert partition_record(expected.file_name, expected.column, here, tight=True) == expected
+
+
+CANDIDATES = [column(name, LONG) for name in ("_hoodie_commit_time", "_hoodie_file_name", "id", "nested.x")]
+
+
+@pytest.mark.parametrize(("release", "typed"), [("1.0.2", False), ("1.2.0", True)])
+def test_the_index_definition_names_the_columns(release: str, typed: bool, tmp_path: Path) -> None:
+    metadata = open_metadata(unpack(release, tmp_path))
+    found = index_columns(metadata, CANDIDATES)
+    assert found.typed is typed
+    assert {"_hoodie_commit_time", "_hoodie_record_key"} <= found.columns
+    assert "_hoodie_file_name" not in found.columns
+
+
+def test_a_definition_of_version_1_is_untyped_in_any_table(tmp_path: Path) -> None:
+    metadata = open_metadata(unpack("1.2.0", tmp_path))
+    definition = {"indexDefinitions": {"column_stats": {"sourceFields": ["id"], "version": "V1"}}}
+    metadata.storage.put(metadata.table_config.index_defs_path, json.dumps(definition).encode())
+    found = index_columns(metadata, CANDIDATES)
+    assert (found.columns, found.typed) == (frozenset({"id"}), False)
+
+
+def test_without_a_definition_the_records_tell(tmp_path: Path) -> None:
+    metadata = open_metadata(unpack("1.2.0", tmp_path))
+    metadata.storage.delete(metadata.table_config.index_defs_path)
+    recorded = {one.column for one in stats_of(metadata, "column_stats")}
+    candidates = [column(name, LONG) for name in (*recorded, "unheard_of")]
+    assert index_columns(metadata, candidates).columns == recorded
+
+
+def test_in_an_empty_index_the_defaults_apply(tmp_path: Path) -> None:
+    metadata = open_metadata(unpack("1.2.0", tmp_path))
+    metadata.storage.delete(metadata.table_config.index_defs_path)
+    many = [column("_hoodie_unheard", LONG), *(column(f"unheard_{i}", LONG) for i in range(40)), CANDIDATES[3]]
+    assert index_columns(metadata, many).columns == {f"unheard_{i}" for i in range(32)}
+
+
+def test_broken_index_definitions_are_corrupt(tmp_path: Path) -> None:
+    metadata = open_metadata(unpack("1.2.0", tmp_path))
+    metadata.storage.put(metadata.table_config.index_defs_path, b"{")
+    with pytest.raises(CorruptFile, match=r"index\.json"):
+        index_columns(metadata, CANDIDATES)

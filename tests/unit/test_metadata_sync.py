@@ -1,0 +1,265 @@
+"""Writing to metadata tables: commits, rollbacks, and what a kill at any write leaves behind."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from hudi_services.errors import UnsupportedTable
+from hudi_services.files.column_stats import ColumnStats
+from hudi_services.files.column_type import ColumnType, Kind
+from hudi_services.files.log_blocks import BlockType
+from hudi_services.files.log_reader import read_log_blocks
+from hudi_services.metadata.stats import NewFile
+from hudi_services.metadata.sync import Change, sync_commit, sync_rollback
+from hudi_services.metadata.table import MetadataTable
+from hudi_services.storage import ObjectStorage, Storage
+from hudi_services.timeline.instant import Action, State
+
+from .faulty_storage import FaultyStorage, Killed
+from .metadata_tables import far_future, open_metadata, stats_of, unpack_compacted
+from .tables import RELEASES, open_local, unpack
+
+T = "20980101000000000"
+FILE = f"11111111-1111-1111-1111-111111111111-0_0-1-0_{T}.parquet"
+P = "day=2026-01-01"
+
+
+def stats(name: str, kind: Kind, low: object, high: object) -> ColumnStats:
+    return ColumnStats(name, ColumnType(kind, unit="micros", utc=True), low, high, 10, 0, 100, 200, True)
+
+
+COLUMNS = (stats("_hoodie_record_key", Kind.STRING, "zz-1", "zz-9"), stats("unindexed", Kind.ENUM, "a", "b"))
+
+
+def change(metadata: MetadataTable, path: Path) -> Change:
+    view = open_local(path).view
+    live = {P: [s.base_file.name for s in view.latest_slices(P) if s.base_file]}
+    return Change(T, (NewFile(P, FILE, 4711, COLUMNS),), live)
+
+
+def complete_on_the_table(metadata: MetadataTable) -> None:
+    timeline = metadata.data_timeline
+    timeline.publish(T, Action.COMMIT, State.REQUESTED)
+    timeline.publish(T, Action.COMMIT, State.INFLIGHT)
+    timeline.publish(T, Action.COMMIT, State.COMPLETED, b"", "20990201000000000")
+
+
+def committed(path: Path) -> MetadataTable:
+    metadata = open_metadata(path)
+    sync_commit(metadata, change(metadata, path), far_future())
+    return open_metadata(path)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_commit_is_seen_when_the_table_completes_it(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    before = open_metadata(path).files_partition()
+    timeline = open_metadata(path).data_timeline
+    timeline.publish(T, Action.COMMIT, State.REQUESTED)
+    metadata = committed(path)
+    assert metadata.timeline.find(T, Action.DELTA_COMMIT) is not None
+    assert metadata.files_partition() == before
+    timeline.publish(T, Action.COMMIT, State.INFLIGHT)
+    timeline.publish(T, Action.COMMIT, State.COMPLETED, b"", "20990201000000000")
+    after = open_metadata(path).files_partition()
+    assert after == {**before, P: {**before[P], FILE: 4711}}
+
+
+@pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
+def test_statistics_of_the_new_file_and_its_partition(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    old = {r.column: r for r in stats_of(open_metadata(path), "partition_stats") if r.file_name == P}
+    metadata = committed(path)
+    complete_on_the_table(metadata)
+    metadata = open_metadata(path)
+    (found,) = [r for r in stats_of(metadata, "column_stats") if r.file_name == FILE]
+    assert (found.column, found.minimum, found.maximum, found.tight) == ("_hoodie_record_key", "zz-1", "zz-9", False)
+    new = {r.column: r for r in stats_of(metadata, "partition_stats") if r.file_name == P}
+    key = new.pop("_hoodie_record_key")
+    before = old.pop("_hoodie_record_key")
+    assert new == old
+    assert (key.minimum, key.maximum, key.tight) == (before.minimum, "zz-9", True)
+    assert key.value_count == before.value_count + 10
+
+
+@pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
+def test_replaced_files_leave_the_range(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    metadata = open_metadata(path)
+    sync_commit(metadata, dataclasses.replace(change(metadata, path), live_files={P: []}), far_future())
+    complete_on_the_table(metadata)
+    (key,) = [
+        r
+        for r in stats_of(open_metadata(path), "partition_stats")
+        if (r.file_name, r.column) == (P, "_hoodie_record_key")
+    ]
+    assert (key.minimum, key.maximum, key.value_count, key.tight) == ("zz-1", "zz-9", 10, True)
+
+
+@pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
+def test_a_live_file_without_statistics_keeps_the_older_range(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    metadata = open_metadata(path)
+    foreign = dataclasses.replace(change(metadata, path), live_files={P: ["foreign-0_0-0-0_20970101000000000.parquet"]})
+    old = {r.column: r for r in stats_of(metadata, "partition_stats") if r.file_name == P}["_hoodie_record_key"]
+    sync_commit(metadata, foreign, far_future())
+    complete_on_the_table(metadata)
+    new = {r.column: r for r in stats_of(open_metadata(path), "partition_stats") if r.file_name == P}
+    assert (new["_hoodie_record_key"].minimum, new["_hoodie_record_key"].maximum) == (old.minimum, "zz-9")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_repeated_commit_replaces_the_first_attempt(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    metadata = committed(path)
+    second = Change(T, (NewFile(P, FILE.replace("1111", "2222"), 4712, COLUMNS),), change(metadata, path).live_files)
+    sync_commit(metadata, second, far_future(100))
+    complete_on_the_table(metadata)
+    listing = open_metadata(path).files_partition()[P]
+    assert FILE not in listing
+    assert listing[FILE.replace("1111", "2222")] == 4712
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_rolled_back_commit_is_gone(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    before = open_metadata(path)
+    listing, ranges = before.files_partition(), [list(before.scan(p)) for p in before.partitions]
+    metadata = committed(path)
+    sync_rollback(metadata, T, "20990301000000000", far_future(100))
+    after = open_metadata(path)
+    assert after.timeline.find(T) is None
+    assert after.timeline.pending() == ()
+    # Even if the table had completed it, nothing of it is left.
+    complete_on_the_table(after)
+    after = open_metadata(path)
+    assert after.files_partition() == listing
+    assert [list(after.scan(p)) for p in after.partitions] == ranges
+
+
+def test_version_6_rolls_back_with_command_blocks_under_a_delta_commit(tmp_path: Path) -> None:
+    path = unpack("0.15.0", tmp_path)
+    logs = {p: {".f_1.log.2_1-0-1": 105} for p in (P,)}
+    sync_rollback(committed(path), T, "20990301000000000", far_future(100), logs)
+    metadata = open_metadata(path)
+    done = [(i.ts, i.action) for i in metadata.timeline.completed()][-2:]
+    assert done == [("20990301000000000", Action.DELTA_COMMIT), ("20990301000000000006", Action.ROLLBACK)]
+    (group,) = metadata.file_groups("files")
+    blocks = read_log_blocks((path / ".hoodie/metadata" / group.log_files[-1].path).read_bytes(), "f")
+    assert [(b.type, b.instant, b.rolled_back_instant) for b in blocks] == [
+        (BlockType.COMMAND, "20990301000000000006", T)
+    ]
+    timeline = metadata.data_timeline
+    assert ".f_1.log.2_1-0-1" not in metadata.files_partition()[P]
+    for state in State:
+        timeline.publish("20990301000000000", Action.ROLLBACK, state, b"x", "20990302000000000")
+    assert open_metadata(path).files_partition()[P][".f_1.log.2_1-0-1"] == 105
+
+
+@pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
+def test_later_versions_roll_back_nothing_that_is_not_there(release: str, tmp_path: Path) -> None:
+    metadata = open_metadata(unpack(release, tmp_path))
+    sync_rollback(metadata, T, "20990301000000000", far_future())
+    assert metadata.reload().timeline.instants == metadata.timeline.instants
+
+
+def commit_with(storage: Storage, path: Path, start: int) -> None:
+    metadata = open_metadata(path, storage)
+    sync_commit(metadata, change(metadata, path), far_future(start))
+
+
+def listing_while_pending(path: Path) -> dict[str, dict[str, int]]:
+    """What readers see before the table completes the commit."""
+    timeline = open_metadata(path).data_timeline
+    requested = timeline.publish(T, Action.COMMIT, State.REQUESTED)
+    listing = open_metadata(path).files_partition()
+    timeline.storage.delete(timeline.path(requested.file_name))
+    return listing
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_killed_at_any_write_the_next_commit_mends_it(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path / "whole")
+    before = open_metadata(path).files_partition()
+    storage = FaultyStorage(str(path))
+    commit_with(storage, path, 0)
+    complete_on_the_table(open_metadata(path))
+    expected = everything(path)
+    for survived in range(len(storage.log)):
+        path = unpack(release, tmp_path / str(survived))
+        with pytest.raises(Killed):
+            commit_with(FaultyStorage(str(path), survived), path, 0)
+        assert listing_while_pending(path) == before
+        commit_with(ObjectStorage(str(path)), path, 100)
+        complete_on_the_table(open_metadata(path))
+        assert everything(path) == expected
+        assert open_metadata(path).timeline.pending() == ()
+
+
+def everything(path: Path) -> list[list[str]]:
+    metadata = open_metadata(path)
+    return [sorted(map(repr, metadata.scan(partition))) for partition in metadata.partitions]
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_killed_at_any_write_a_rollback_goes_on(release: str, tmp_path: Path) -> None:
+    def act(storage: Storage, path: Path, start: int) -> None:
+        sync_rollback(open_metadata(path, storage), T, "20990301000000000", far_future(start))
+
+    path = unpack(release, tmp_path / "all")
+    committed(path)
+    before = open_metadata(unpack(release, tmp_path / "untouched")).files_partition()
+    storage = FaultyStorage(str(path))
+    act(storage, path, 100)
+    for survived in range(len(storage.log)):
+        path = unpack(release, tmp_path / str(survived))
+        committed(path)
+        with pytest.raises(Killed):
+            act(FaultyStorage(str(path), survived), path, 100)
+        act(ObjectStorage(str(path)), path, 200)
+        complete_on_the_table(open_metadata(path))
+        metadata = open_metadata(path)
+        assert metadata.files_partition() == before
+        assert metadata.timeline.pending() == ()
+
+
+def test_version_6_undoes_what_other_killed_writers_left(tmp_path: Path) -> None:
+    path = unpack("0.15.0", tmp_path)
+    metadata = open_metadata(path)
+    other = "20985001000000000"
+    storage = FaultyStorage(str(path), 3)
+    with pytest.raises(Killed):
+        sync_commit(
+            open_metadata(path, storage), dataclasses.replace(change(metadata, path), instant=other), far_future()
+        )
+    assert [i.ts for i in open_metadata(path).timeline.pending()] == [other]
+    metadata = committed(path)
+    assert metadata.timeline.find(other) is None
+    assert metadata.timeline.completed({Action.ROLLBACK})
+
+
+def test_partitions_that_we_cannot_keep_in_step_are_refused_before_any_write(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    storage = FaultyStorage(str(path))
+    metadata = open_metadata(path, storage)
+    raw = dict(metadata.table_config.raw) | {"hoodie.table.metadata.partitions.inflight": "record_index"}
+    metadata = dataclasses.replace(metadata, table_config=dataclasses.replace(metadata.table_config, raw=raw))
+    with pytest.raises(UnsupportedTable, match="record_index"):
+        sync_commit(metadata, Change(T, (), {}), far_future())
+    assert storage.log == []
+
+
+def test_version_6_names_log_files_after_a_pending_compaction(tmp_path: Path) -> None:
+    path = unpack_compacted("0.15.0", tmp_path)
+    compaction = "20261121084848603001"
+    (path / ".hoodie/metadata/.hoodie" / f"{compaction}.commit").unlink()
+    for file in (path / ".hoodie/metadata/files").glob(f"*{compaction}*"):
+        file.unlink()
+    metadata = open_metadata(path)
+    assert metadata.timeline.pending({Action.COMPACTION})
+    sync_commit(metadata, Change(T, (NewFile("p0", FILE, 7),), {}), far_future())
+    complete_on_the_table(metadata)
+    (group,) = open_metadata(path).file_groups("files")
+    assert group.log_files[-1].name == f".files-0000-0_{compaction}.log.1_1-0-1"
+    assert open_metadata(path).files_partition()["p0"][FILE] == 7

@@ -1,0 +1,144 @@
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from hudi_services.errors import NeedsRecovery
+from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
+from hudi_services.metadata.blocks import BlockFilter
+from hudi_services.metadata.table import MetadataLister, MetadataTable
+from hudi_services.model import FileSlice, LogFile
+from hudi_services.storage import ObjectStorage
+from hudi_services.table.partitions import StorageLister
+from hudi_services.table_config import TableConfig
+from hudi_services.timeline.active import Timeline
+from hudi_services.timeline.instant import Action, State
+
+from .metadata_tables import open_metadata, stats_of, unpack_compacted
+from .tables import RELEASES, open_local, unpack
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_listing_is_what_lies_in_storage(release: str, tmp_path: Path) -> None:
+    table = open_local(unpack(release, tmp_path))
+    assert table.metadata is not None
+    stored = StorageLister(table.storage)
+    lister = MetadataLister(table.metadata)
+    assert lister.partitions() == stored.partitions()
+    for partition in stored.partitions():
+        data = {name: size for name, size in stored.files(partition).items() if name.endswith(".parquet")}
+        assert lister.files(partition) == data == table.metadata.list_partition(partition)
+    assert lister.files("nowhere") == {} == table.metadata.list_partition("nowhere")
+
+
+@pytest.mark.parametrize(("release", "compaction", "logs"), [("0.15.0", "20261121084848603001", 4), ("1.2.0", "", 6)])
+def test_after_a_compaction_only_newer_log_files_are_merged(
+    release: str, compaction: str, logs: int, tmp_path: Path
+) -> None:
+    metadata = open_metadata(unpack_compacted(release, tmp_path))
+    compaction = compaction or metadata.timeline.completed({Action.COMMIT})[0].ts
+    for partition in metadata.partitions:
+        for group in metadata.file_groups(partition):
+            assert group.base_instant == compaction
+            assert group.base_file is not None
+            assert len(group.log_files) == logs
+    assert {p: len(files) for p, files in metadata.files_partition().items()} == {"p0": 13, "p1": 13, "p2": 13}
+
+
+def test_records_are_merged_once_after_a_compaction(tmp_path: Path) -> None:
+    metadata = open_metadata(unpack_compacted("1.2.0", tmp_path))
+    ids = [r for r in stats_of(metadata, "column_stats") if r.column == "id"]
+    assert len(ids) == 39
+    assert sum(r.value_count for r in ids) == 260
+
+
+def test_prefixes_find_what_a_scan_finds(tmp_path: Path) -> None:
+    metadata = open_metadata(unpack_compacted("1.2.0", tmp_path))
+    everything = {record.key: record for record in metadata.scan("column_stats")}
+    prefixes = {key[:24] for key in everything}
+    found = dict(metadata.scan_prefixes("column_stats", [*prefixes, "zz-no-such-key"]))
+    assert found.pop("zz-no-such-key") == []
+    assert {record.key: record for records in found.values() for record in records} == everything
+    one = next(iter(everything))
+    kept = dict(metadata.scan_prefixes("column_stats", [one[:24]], lambda key: key == one))
+    assert kept == {one[:24]: [everything[one]]}
+
+
+def test_a_table_without_a_metadata_table_has_none(tmp_path: Path) -> None:
+    path = unpack_compacted("1.2.0", tmp_path)
+    storage = ObjectStorage(str(path))
+    config = TableConfig.load(storage)
+    raw = {key: value for key, value in config.raw.items() if key != "hoodie.table.metadata.partitions"}
+    without = dataclasses.replace(config, raw=raw)
+    assert MetadataTable.open(storage, without, Timeline.open(storage, config)) is None
+
+
+def test_a_missing_metadata_table_needs_recovery(tmp_path: Path) -> None:
+    path = unpack_compacted("0.15.0", tmp_path)
+    (path / ".hoodie" / "metadata").rename(path / "elsewhere")
+    with pytest.raises(NeedsRecovery, match=r"metadata is missing"):
+        open_metadata(path)
+
+
+def test_a_partition_without_file_groups_needs_recovery(tmp_path: Path) -> None:
+    path = unpack_compacted("1.2.0", tmp_path)
+    for file in (path / ".hoodie" / "metadata" / "files").iterdir():
+        file.unlink()
+    with pytest.raises(NeedsRecovery, match=r"files holds no file group"):
+        open_metadata(path).files_partition()
+
+
+def test_a_pending_compaction_splits_a_slice_that_is_read_as_one(tmp_path: Path) -> None:
+    metadata = open_metadata(unpack_compacted("0.15.0", tmp_path))
+    (group,) = metadata.file_groups("files")
+    folder = tmp_path / ".hoodie" / "metadata" / "files"
+    newest = group.log_files[-1]
+    # As if a compaction had been planned before the last delta commit.
+    (folder / newest.name).rename(folder / ".files-0000-0_20990101000000000001.log.1_0-1-1")
+    (pending,) = open_metadata(tmp_path).file_groups("files")
+    assert pending.base_instant == "20990101000000000001"
+    assert pending.base_file == group.base_file
+    assert len(pending.log_files) == len(group.log_files)
+    assert open_metadata(tmp_path).files_partition() == metadata.files_partition()
+
+
+def block(instant: str, kind: BlockType = BlockType.DELETE) -> LogBlock:
+    return LogBlock(kind, {HeaderKey.INSTANT_TIME: instant}, b"")
+
+
+def command(target: str) -> LogBlock:
+    header = {HeaderKey.INSTANT_TIME: "9", HeaderKey.TARGET_INSTANT_TIME: target, HeaderKey.COMMAND_BLOCK_TYPE: "0"}
+    return LogBlock(BlockType.COMMAND, header, b"")
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_blocks_of_commits_that_the_table_does_not_know_do_not_count(release: str, tmp_path: Path) -> None:
+    metadata = open_metadata(unpack_compacted(release, tmp_path))
+    known = metadata.data_timeline.completed()[-1].ts
+    blocks = BlockFilter(metadata.data_timeline, metadata.timeline, logs_by_name=metadata.logs_by_name)
+    assert blocks.counts(known)
+    assert blocks.counts("00000000000000010" if metadata.logs_by_name else "00000000000000000")
+    assert not blocks.counts("20990101000000000")
+    pending = dataclasses.replace(
+        metadata.data_timeline,
+        instants=tuple(
+            dataclasses.replace(i, state=State.INFLIGHT) if i.ts == known else i
+            for i in metadata.data_timeline.instants
+        ),
+    )
+    assert not BlockFilter(pending, metadata.timeline, logs_by_name=metadata.logs_by_name).counts(known)
+
+
+def test_a_command_block_cancels_what_stands_before_it(tmp_path: Path) -> None:
+    metadata = open_metadata(unpack_compacted("0.15.0", tmp_path))
+    blocks = BlockFilter(metadata.data_timeline, metadata.timeline, logs_by_name=True)
+    first, second = (i.ts for i in metadata.data_timeline.completed()[-2:])
+    mixed = [block(first), block(second), block("20990101000000000"), command(second), block(second)]
+    assert [b.instant for b in blocks.surviving(mixed)] == [first, second]
+    assert blocks.surviving([LogBlock(BlockType.CORRUPT, {}, b"")]) == []
+
+
+def test_file_slices_keep_their_log_files_in_order(tmp_path: Path) -> None:
+    (group,) = open_metadata(unpack_compacted("0.15.0", tmp_path)).file_groups("files")
+    assert isinstance(group, FileSlice)
+    assert [log.version for log in group.log_files if isinstance(log, LogFile)] == [1, 2, 3, 4]

@@ -1,0 +1,113 @@
+"""A rewrite that loses, doubles or changes something commits nothing: exit 5, no new file, the plan still there."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_services.clustering import rewrite
+from hudi_services.engine import LocalEngine
+from hudi_services.errors import CheckFailed
+from hudi_services.jobs import clustering
+from hudi_services.jobs.request import Mode
+from hudi_services.timeline.instant import Action
+
+from .tables import RELEASES, listed_view, open_local, request, rows, unpack
+
+Fault = Callable[[pa.Table], pa.Table]
+
+
+def replaced(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
+    return table.set_column(table.column_names.index(name), table.schema.field(name), column)
+
+
+def a_lost_row(table: pa.Table) -> pa.Table:
+    return table.slice(1)
+
+
+def a_double_row(table: pa.Table) -> pa.Table:
+    return pa.concat_tables([table.slice(1), table.slice(5, 1)])
+
+
+def a_changed_value(table: pa.Table) -> pa.Table:
+    first = pa.array([i == 0 for i in range(table.num_rows)])
+    return replaced(table, "ts", pc.if_else(first, pc.add(table["ts"], 1), table["ts"]))
+
+
+def a_null_instead_of_a_value(table: pa.Table) -> pa.Table:
+    first = pa.array([i == 0 for i in range(table.num_rows)])
+    return replaced(table, "_hoodie_commit_seqno", pc.if_else(first, None, table["_hoodie_commit_seqno"]))
+
+
+def two_values_swapped_between_rows(table: pa.Table) -> pa.Table:
+    order = pa.array([1, 0, *range(2, table.num_rows)])
+    return replaced(table, "ts", table["ts"].take(order))
+
+
+FAULTS = [a_lost_row, a_double_row, a_changed_value, a_null_instead_of_a_value, two_values_swapped_between_rows]
+
+
+def refused(path: Path) -> None:
+    """Execute fails its check; the table is as if nothing had been tried."""
+    sort = {"hoodie.clustering.plan.strategy.sort.columns": "key"}
+    ts = clustering.schedule(request(path, Mode.SCHEDULE, sort)).instant
+    assert ts
+    before = rows(open_local(path), open_local(path).view)
+    with pytest.raises(CheckFailed) as caught:
+        clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+    assert caught.value.exit_code == 5
+    table = open_local(path)
+    assert not list(path.rglob(f"*{ts}.parquet"))
+    assert not table.storage.list_tree(f".hoodie/.temp/{ts}")
+    assert [instant.ts for instant in table.timeline.pending_clusterings()] == [ts]
+    assert len(table.timeline.completed({Action.ROLLBACK})) == 1
+    for view in (table.view, listed_view(table)):
+        assert rows(table, view).equals(before)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_in_the_rows(release: str, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = rewrite.sorted_rows
+    monkeypatch.setattr(rewrite, "sorted_rows", lambda *arguments: fault(original(*arguments)))
+    path = unpack(release, tmp_path)
+    refused(path)
+    monkeypatch.undo()
+    clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+
+
+def rewritten(path: Path, fault: Fault) -> None:
+    table = fault(pq.read_table(path, partitioning=None))
+    pq.write_table(table, path)
+
+
+def another_type(table: pa.Table) -> pa.Table:
+    return table.set_column(table.column_names.index("ts"), "ts", table["ts"].cast(pa.float64()))
+
+
+def another_nullability(table: pa.Table) -> pa.Table:
+    at = table.column_names.index("ts")
+    return table.set_column(at, table.schema.field(at).with_nullable(not table.schema.field(at).nullable), table["ts"])
+
+
+def another_order(table: pa.Table) -> pa.Table:
+    return table.select(table.column_names[::-1])
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("fault", [another_type, another_nullability, another_order, a_lost_row])
+def test_a_fault_in_the_file(release: str, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the storage holds counts, not what was handed to the writer."""
+    path = unpack(release, tmp_path)
+    close = rewrite._Output.close
+
+    def close_and_spoil(output: rewrite._Output) -> rewrite.NewFile:
+        new = close(output)
+        rewritten(path / new.file.path, fault)
+        return new
+
+    monkeypatch.setattr(rewrite._Output, "close", close_and_spoil)
+    refused(path)
