@@ -155,9 +155,7 @@ class _Group:
         for reader in self._readers:
             for i in range(len(reader.row_groups)):
                 with self._clock.phase("read"):
-                    table = reader.read_row_group(
-                        i, self._columns, target=self._target, dictionary=self._dictionary
-                    )
+                    table = reader.read_row_group(i, self._columns, target=self._target, dictionary=self._dictionary)
                 with self._clock.phase("proof"):
                     self.before += checksum(table)
                 yield table
@@ -233,6 +231,7 @@ class _Output:
             file_name=name if task.meta_fields else None,
             codec=task.settings.codec,
             row_group_bytes=task.settings.row_group_bytes,
+            page_bytes=task.settings.page_bytes,
             plain_leaves=form.plain_leaves,
         )
 

@@ -19,4 +19,5 @@ class FileSettings:
 
     codec: str = "zstd"
     row_group_bytes: int = 120 << 20
+    page_bytes: int = 1 << 20
     bloom: BloomSettings | None = BloomSettings()

@@ -7,6 +7,7 @@
 We write direct markers and read both kinds. Sources: DirectWriteMarkers, TimelineServerBasedWriteMarkers, MarkerUtils.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ..errors import AlreadyExists
@@ -39,10 +40,8 @@ def marker_folder(instant: str) -> str:
 
 def create_marker(storage: Storage, instant: str, data_path: str) -> None:
     """Announce the new base file `data_path`; must be done before the file is opened."""
-    try:
+    with suppress(AlreadyExists):
         storage.create(f"{marker_folder(instant)}/{data_path}{_SEPARATOR}CREATE", b"")
-    except AlreadyExists:
-        pass
 
 
 def read_markers(storage: Storage, instant: str) -> list[Marker]:

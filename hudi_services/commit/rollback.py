@@ -1,7 +1,7 @@
 """Rolling back an attempt that did not complete, as Hudi would: an instant of its own, with plan and result.
 
-    .rollback.requested (which files) -> .rollback.inflight -> delete the files -> [lock] metadata table -> the attempt's
-    inflight (and requested) file -> .rollback -> [unlock] markers
+    .rollback.requested (which files) -> .rollback.inflight -> delete the files -> metadata table
+    -> the attempt's inflight and requested file, when the plan goes too -> .rollback -> inflight file -> markers
 
 Killed anywhere, the next rollback of the same attempt finds the plan and goes on. Sources: MarkerBasedRollbackStrategy,
 BaseRollbackActionExecutor, BaseHoodieTableServiceClient.rollbackInflightClustering.

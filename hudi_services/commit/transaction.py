@@ -10,7 +10,7 @@ clean-up   markers, heartbeat
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..errors import ConflictError, Idle, LockBusy, StorageError
 from ..files.column_stats import ColumnStats
@@ -39,7 +39,7 @@ from .times import Times
 class TransactionSettings:
     """Locks and times; milliseconds."""
 
-    lock: LockSettings = LockSettings()
+    lock: LockSettings = field(default_factory=LockSettings)
     lock_storage: Storage | None = None
     """Where the lock file lies when its folder is not the table's `.hoodie`."""
     skew_millis: int = 200
@@ -81,9 +81,10 @@ def request(table: Table, plan: Callable[[Table], bytes], settings: TransactionS
     with critical_section(table, "schedule", settings) as current:
         data = plan(current)
         instant = ts or Times(current, settings.skew_millis).next()
-        if ts is not None and ts <= current.timeline.latest_time():
+        latest = current.timeline.latest_time()
+        if instant <= latest:
             raise ConflictError(
-                f"--instant-time {ts} is not later than {current.timeline.latest_time()}, the last time of the timeline",
+                f"--instant-time {instant} is not later than {latest}, the last time of the timeline",
                 hint="leave --instant-time out",
             )
         current.timeline.publish(instant, current.timeline.layout.clustering_action, State.REQUESTED, data)

@@ -68,6 +68,7 @@ class BaseFileWriter:
         codec: str = "zstd",
         codec_level: int | None = None,
         row_group_bytes: int = 120 * _MIB,
+        page_bytes: int = _MIB,
         plain_leaves: Collection[str] = (),
     ) -> None:
         self._storage = storage
@@ -75,7 +76,7 @@ class BaseFileWriter:
         self._target = target
         self._file_name = file_name if target.column(FILE_NAME_COLUMN) is not None else None
         self._options = _options(_written_schema(target, storage.full_path(path)), target, plain_leaves)
-        self._options |= _codec_options(codec, codec_level)
+        self._options |= _codec_options(codec, codec_level) | {"data_page_size": page_bytes}
         self._row_group_bytes = row_group_bytes
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0

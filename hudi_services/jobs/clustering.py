@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..clock import SystemClock, parse_instant
-from ..clustering.plan import PlanRules, Planned, build, check_sort_columns, input_files
+from ..clustering.plan import Planned, PlanRules, build, check_sort_columns, input_files
 from ..clustering.rewrite import RewriteResult, RewriteTask, rewrite_group
 from ..clustering.sort_order import from_strategy_params
 from ..clustering.strategies import Reason
@@ -22,7 +22,7 @@ from ..model import BaseFile, WriteStat
 from ..options import keys
 from ..storage import ObjectStorage, Storage
 from ..table.support import check_config, check_timeline
-from ..timeline.instant import Action, Instant, State
+from ..timeline.instant import Action, Instant
 from .report import Check, CheckResult, InOut, Report, TableFacts
 from .request import ClusteringRequest
 from .settings import file_settings, plan_rules, transaction_settings
@@ -135,7 +135,8 @@ def _choose(table: Table, ts: str | None) -> Instant:
 
 
 def _last_failed(wanted: ClusteringRequest, table: Table) -> Instant | None:
-    pending = [instant for instant in table.timeline.pending_clusterings() if instant.state is State.INFLIGHT]
+    # Also a plan that never began: after a failed try, that is what the rollback left.
+    pending = table.timeline.pending_clusterings()
     if not pending:
         return None
     started = parse_instant(pending[-1].ts, table.timeline.zone)

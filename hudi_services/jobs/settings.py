@@ -62,5 +62,6 @@ def file_settings(options: Options, config: TableConfig) -> FileSettings:
     return FileSettings(
         codec=options[keys.PARQUET_CODEC],
         row_group_bytes=options[keys.PARQUET_BLOCK_BYTES],
+        page_bytes=options[keys.PARQUET_PAGE_BYTES],
         bloom=bloom if wanted else None,
     )

@@ -302,13 +302,4 @@ CLOCK_SKEW_MILLIS = Option(
     "How far the clocks of two writers may lie apart.",
 )
 
-# The metadata table.
-
-METADATA_ENABLE = Option(
-    "hoodie.metadata.enable",
-    boolean,
-    True,
-    Phase.BOTH,
-    "Whether file slices are read from the metadata table; it is kept in step in any case.",
-)
 ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

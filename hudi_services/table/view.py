@@ -115,7 +115,7 @@ def _by_completion_time(facts: InstantFacts) -> Callable[[LogFile, list[str]], s
         if completed is None:
             return instants[-1] if instants else log.instant
         older = bisect_right(instants, completed)
-        # A group without a base file is one slice, named after its first log file.
-        return instants[older - 1] if older else (instants[0] if instants else log.instant)
+        # No base at or before it: the log file's own time names the slice (HoodieFileGroup.getBaseInstantTime).
+        return instants[older - 1] if older else log.instant
 
     return place

@@ -106,8 +106,10 @@ def test_merge_on_read(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("key", ["hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight"])
 def test_indexes_that_we_cannot_keep(newest: Path, index: str, key: str, capfd: pytest.CaptureFixture[str]) -> None:
     def listed(text: str) -> str:
-        return text.replace("metadata.partitions=", f"metadata.partitions={index},") if key.endswith("ions") else (
-            f"{text}\n{key}={index}\n"
+        return (
+            text.replace("metadata.partitions=", f"metadata.partitions={index},")
+            if key.endswith("ions")
+            else (f"{text}\n{key}={index}\n")
         )
 
     ts = plan(newest)
@@ -116,7 +118,9 @@ def test_indexes_that_we_cannot_keep(newest: Path, index: str, key: str, capfd: 
     refused(capfd, newest, 2, f"metadata partition {index}", "--instant-time", ts, command="execute")
 
 
-@pytest.mark.parametrize("damage", ["", "hoodie.table.name=x", "\0\0\0", "hoodie.table.version=x\nhoodie.table.name=y\n"])
+@pytest.mark.parametrize(
+    "damage", ["", "hoodie.table.name=x", "\0\0\0", "hoodie.table.version=x\nhoodie.table.name=y\n"]
+)
 def test_corrupt_properties(table: Path, damage: str, capfd: pytest.CaptureFixture[str]) -> None:
     properties(table, lambda text: damage)
     refused(capfd, table, 1, r"hoodie\.properties")
@@ -148,9 +152,10 @@ def test_corrupt_plan(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_corrupt_parquet_footer(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
     ts = plan(table)
-    victim = Path(open_local(table).storage.root) / open_local(table).view.latest_slices(
-        open_local(table).view.partitions()[0]
-    )[0].base_file.path  # type: ignore[union-attr]
+    victim = (
+        Path(open_local(table).storage.root)
+        / open_local(table).view.latest_slices(open_local(table).view.partitions()[0])[0].base_file.path
+    )  # type: ignore[union-attr]
     data = bytearray(victim.read_bytes())
     data[-200:-100] = b"\xff" * 100
     victim.write_bytes(bytes(data))
@@ -158,7 +163,7 @@ def test_corrupt_parquet_footer(table: Path, capfd: pytest.CaptureFixture[str]) 
     errors = capfd.readouterr().err
     assert code == 1 and victim.name in errors and "Traceback" not in errors
     # The attempt was rolled back: no new file, and the plan is still there to be executed or dropped.
-    assert not [file for file in table.rglob(f"*{ts}.parquet")]
+    assert not list(table.rglob(f"*{ts}.parquet"))
     assert [instant.ts for instant in open_local(table).timeline.pending_clusterings()] == [ts]
 
 
