@@ -47,9 +47,6 @@ class Storage(Protocol):
 
     def full_path(self, path: str) -> str: ...
 
-    def relative_path(self, full_path: str) -> str | None:
-        """The way back from `full_path`, also in Hadoop's spellings of it; None when it lies outside the root."""
-
     def read(self, path: str) -> bytes: ...
 
     def read_range(self, path: str, start: int, length: int) -> bytes: ...
@@ -116,16 +113,6 @@ class ObjectStorage:
 
     def full_path(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
-
-    def relative_path(self, full_path: str) -> str | None:
-        if self._local is not None:
-            # Hadoop writes file:/x, file:///x and /x for the same file.
-            path = full_path[5:] if full_path.startswith("file:") else full_path
-            path = "/" + path.lstrip("/")
-            return path[len(self._local) + 1 :] if path.startswith(f"{self._local}/") else None
-        here, there = (url.partition("://") for url in (self._root, full_path))
-        same = _SCHEME_ALIASES.get(here[0], here[0]) == _SCHEME_ALIASES.get(there[0], there[0])
-        return there[2][len(here[2]) + 1 :] if same and there[2].startswith(f"{here[2]}/") else None
 
     @property
     def _backend(self) -> Any:

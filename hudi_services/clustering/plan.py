@@ -99,28 +99,28 @@ def _why_empty(everything: Collection[str], chosen: Collection[str], reasons: Ma
     return f"no file slice to cluster in {len(chosen)} partitions: {counts}"
 
 
-def input_files(storage: Storage, plan: ClusteringPlan, source: str) -> list[tuple[BaseFile, ...]]:
+def input_files(plan: ClusteringPlan, source: str) -> list[tuple[BaseFile, ...]]:
     """The base files of each group of a plan, ours or Hudi's; sizes are not known.
 
     Raises UnsupportedTable for slices with log files or bootstrap files, CorruptFile for paths that are none of the
     table's base files (`source` names the plan).
     """
-    return [tuple(_input(storage, one, source) for one in group.slices) for group in plan.groups]
+    return [tuple(_input(one, source) for one in group.slices) for group in plan.groups]
 
 
-def _input(storage: Storage, one: SliceInfo, source: str) -> BaseFile:
+def _input(one: SliceInfo, source: str) -> BaseFile:
     if one.log_files or one.bootstrap_file or not one.data_file:
         raise UnsupportedTable(
             f"{source}: the slice of {one.file_id} in {one.partition} has log files or no base file",
             hint="let Apache Hudi execute this plan",
         )
-    relative = storage.relative_path(one.data_file)
-    partition, _, name = (relative or "").rpartition("/")
-    file = parse_base_file(partition, name, 0)
-    if file is None or partition != one.partition or file.file_id != one.file_id:
+    # By partition and name: a plan keeps full paths, and the table may be known by another (a link, s3 for s3a).
+    folder, _, name = one.data_file.rpartition("/")
+    file = parse_base_file(one.partition, name, 0)
+    if file is None or not f"/{folder}".endswith(f"/{one.partition}".rstrip("/")) or file.file_id != one.file_id:
         raise CorruptFile(
-            f"{source} names {one.data_file}, which is not a base file of {one.file_id} in {storage.root}",
-            hint="a plan cannot follow a table that was moved: drop it with Apache Hudi and schedule a new one",
+            f"{source} names {one.data_file}, which is not a base file of {one.file_id} in partition {one.partition!r}",
+            hint="drop this plan with Apache Hudi and schedule a new one",
         )
     return file
 

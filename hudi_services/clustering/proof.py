@@ -171,12 +171,24 @@ def _bytes(array: pa.Array, path: str) -> Hashes:
         lengths = np.where(lengths > _LONG_VALUE, 0, lengths)
     words: Any = np.lib.stride_tricks.as_strided(content[:8].view(np.uint64), (len(content) - 7,), (1,))
     longest, shortest = (int(lengths.max()), int(lengths.min())) if len(lengths) else (0, 0)
+    if shortest == longest and first + longest * len(array) == int(offsets[-1]):
+        return _equal_lengths(result, content, longest, path)
     for k in range(-(-longest // 8)):
         rows = slice(None) if shortest > 8 * k else np.flatnonzero(lengths > 8 * k)
         word = words[starts[rows] + 8 * k]
         if shortest < 8 * k + 8:
             word = word & _MASKS[np.minimum(lengths[rows] - 8 * k, 8)]
         result[rows] += word * _constant(path, k)
+    return result
+
+
+def _equal_lengths(result: Hashes, content: npt.NDArray[np.uint8], length: int, path: str) -> Hashes:
+    """As the general way, for values of one length side by side (keys mostly are): strides instead of a gather."""
+    for k in range(-(-length // 8)):
+        word = np.ndarray(len(result), np.uint64, content.data, 8 * k, (length,))
+        if length < 8 * k + 8:
+            word = word & _MASKS[length - 8 * k]
+        result += word * _constant(path, k)
     return result
 
 

@@ -100,17 +100,8 @@ def _delete_files(table: Table, plan: RollbackPlan) -> dict[str, RollbackPartiti
     deleted: dict[str, list[str]] = defaultdict(list)
     for request in plan.requests:
         for full_path in request.files:
-            table.storage.delete(_relative(table, full_path))
+            # By partition and name: the plan keeps full paths, and the table may be known by another.
+            name = full_path.rpartition("/")[2]
+            table.storage.delete(f"{request.partition}/{name}" if request.partition else name)
             deleted[request.partition].append(full_path)
     return {partition: RollbackPartition(tuple(paths)) for partition, paths in deleted.items()}
-
-
-def _relative(table: Table, full_path: str) -> str:
-    """The path within the table; Hudi writes full paths, with or without `file:` and its slashes."""
-    relative = table.storage.relative_path(full_path)
-    if relative is None:
-        raise CorruptFile(
-            f"{full_path} in a rollback plan lies outside {table.storage.root}",
-            hint="the table was moved since; let Apache Hudi roll this instant back",
-        )
-    return relative

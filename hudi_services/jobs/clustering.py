@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..clock import SystemClock, parse_instant
 from ..clustering.plan import Planned, PlanRules, build, check_sort_columns, input_files
+from ..clustering.proof import Checksum
 from ..clustering.rewrite import RewriteResult, RewriteTask, rewrite_group
 from ..clustering.sort_order import from_strategy_params
 from ..clustering.strategies import Reason
@@ -153,7 +154,7 @@ def _execute(
     with report.phase("open"):
         plan = table.timeline.read_plan(instant)
         source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))
-        groups = input_files(table.storage, plan, source)
+        groups = input_files(plan, source)
         tasks = _tasks(wanted, table, instant, plan, groups)
     inputs = [file for group in groups for file in group]
     report.groups = len(groups)
@@ -208,6 +209,8 @@ def _tasks(
 def _rewrite(
     wanted: ClusteringRequest, tasks: list[RewriteTask], report: Report, engine: Engine | None
 ) -> list[RewriteResult]:
+    if not tasks:
+        return []
     if engine is not None:
         return _run(engine, tasks, wanted, report)
     # Only here: a command that rewrites nothing must not load Spark.
@@ -254,13 +257,15 @@ def _account(report: Report, results: Sequence[RewriteResult], written: Sequence
     report.files = replace(report.files, after=len(written))
     report.bytes = InOut(sum(r.bytes_in for r in results), sum(one.stat.file_size for one in written))
     report.rows = InOut(sum(r.rows_in for r in results), sum(one.stat.num_writes for one in written))
-    before = sum((result.before for result in results), start=type(results[0].before)())
-    after = sum((result.after for result in results), start=type(results[0].after)())
-    detail = f"{before} read from the old files, {after} read back from the new ones"
+    # Summed over tasks that run side by side, so these may exceed the wall clock of the rewrite.
+    phases = sorted({phase for result in results for phase in result.seconds})
+    spent = {phase: sum(result.seconds.get(phase, 0.0) for result in results) for phase in phases}
+    report.seconds |= {f"tasks: {phase}": seconds for phase, seconds in spent.items()}
+    before = sum((result.before for result in results), start=Checksum())
+    after = sum((result.after for result in results), start=Checksum())
+    cost = spent.get("proof", 0.0) / (sum(spent.values()) or 1.0)
+    detail = f"{before} read from the old files, {after} read back from the new ones; {cost:.0%} of the tasks' time"
     report.checks.append(Check("row conservation", CheckResult.PASSED, detail))
-    for phase in sorted({phase for result in results for phase in result.seconds}):
-        # Summed over tasks that run side by side, so these may exceed the wall clock of the rewrite.
-        report.seconds[f"tasks: {phase}"] = sum(result.seconds.get(phase, 0.0) for result in results)
 
 
 def _replaced(inputs: Sequence[BaseFile]) -> dict[str, list[str]]:

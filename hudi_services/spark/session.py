@@ -13,6 +13,15 @@ from pyspark.sql import SparkSession
 
 from ..errors import ConfigError
 
+_LOG4J = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+"""
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -24,29 +33,45 @@ def spark_session(app_name: str, master: str | None, memory: str | None) -> Iter
     `memory` is Spark's text (4g) for the driver and the executors.
     """
     _find_java()
-    # Without these Spark takes `python3` from the PATH, which need not have our packages.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(app_name)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if master:
-        builder = builder.master(master)
-    elif not submitted:
-        builder = builder.master("local[*]")
+    builder = SparkSession.builder.appName(app_name)
+    if master or not submitted:
+        builder = builder.master(master or "local[*]")
     if memory:
         builder = builder.config("spark.driver.memory", memory).config("spark.executor.memory", memory)
-    if not submitted:
-        builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
-    session = builder.getOrCreate()
-    if not submitted:
-        session.sparkContext.setLogLevel("ERROR")
-    folder = tempfile.mkdtemp(prefix="hudi_services-")
+    folder = Path(tempfile.mkdtemp(prefix="hudi_services-"))
+    session: SparkSession | None = None
     try:
-        session.sparkContext.addPyFile(str(_zip_package(Path(folder))))
+        if not submitted:
+            _use_this_python(master)
+            builder = _quiet(builder, folder)
+        session = builder.getOrCreate()
+        session.sparkContext.addPyFile(str(_zip_package(folder)))
         yield session
     finally:
-        session.stop()
+        if session is not None:
+            session.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _use_this_python(master: str | None) -> None:
+    """Spark would take `python3` from the PATH, which need not have our packages."""
+    for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        if master is None or master.startswith("local"):
+            os.environ[variable] = sys.executable
+        else:
+            os.environ.setdefault(variable, sys.executable)
+
+
+def _quiet(builder: SparkSession.Builder, folder: Path) -> SparkSession.Builder:
+    """No web server, and only errors on stderr, where our own progress goes."""
+    log = folder / "log4j2.properties"
+    log.write_text(_LOG4J)
+    return (
+        builder.config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log.as_uri()}")
+    )
 
 
 def _zip_package(folder: Path) -> Path:
