@@ -1,0 +1,110 @@
+"""The same commands on an object store: S3 as moto serves it, with conditional puts and listings."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hudi_services.clock import SystemClock
+from hudi_services.engine import LocalEngine
+from hudi_services.errors import AlreadyExists, TableNotFound
+from hudi_services.handle import open_table
+from hudi_services.jobs import clustering
+from hudi_services.jobs.report import State
+from hudi_services.jobs.request import Mode
+from hudi_services.storage import ObjectStorage
+from hudi_services.timeline.instant import Action
+
+from .tables import RELEASES, request, unpack
+
+
+def _put(url: str, data: bytes = b"") -> None:
+    with urllib.request.urlopen(urllib.request.Request(url, data=data, method="PUT")) as answer:
+        assert answer.status == 200
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The endpoint of an S3 server on this machine, with the bucket `lake`."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = (tmp_path_factory.mktemp("moto") / "log").open("wb")
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=log, stderr=log)
+    endpoint = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            try:
+                _put(f"{endpoint}/lake")
+                break
+            except (urllib.error.URLError, ConnectionError):
+                assert server.poll() is None
+                time.sleep(0.1)
+        yield endpoint
+    finally:
+        server.kill()
+        server.wait()
+        log.close()
+
+
+@pytest.fixture(autouse=True)
+def credentials(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "AWS_ENDPOINT": s3,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(os.environ, "NO_PROXY", "127.0.0.1")
+
+
+def _upload(path: Path, url: str) -> None:
+    storage = ObjectStorage(url)
+    for file in path.rglob("*"):
+        if file.is_file():
+            storage.create(str(file.relative_to(path)), file.read_bytes())
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_cluster_a_table_on_s3(release: str, tmp_path: Path) -> None:
+    url = f"s3a://lake/{release}/table"
+    _upload(unpack(release, tmp_path), url)
+    ts = clustering.schedule(request(url, Mode.SCHEDULE)).instant
+    report = clustering.execute(request(url, Mode.EXECUTE), engine=LocalEngine())
+    assert (report.state, report.instant) == (State.COMPLETED, ts)
+    table = open_table(ObjectStorage(url), SystemClock())
+    assert ts is not None
+    done = table.timeline.find(ts, Action.REPLACE_COMMIT)
+    assert done is not None and done.is_completed
+    plan = table.timeline.read_plan(done)
+    assert plan.groups[0].slices[0].data_file.startswith(url)
+    files = [one.base_file for p in table.view.partitions() for one in table.view.latest_slices(p)]
+    assert {file.instant for file in files if file} == {ts}
+    leftovers = [file.path for file in table.storage.list_tree(".hoodie") if "/.temp/" in file.path]
+    assert leftovers == []
+
+
+def test_a_file_is_created_once() -> None:
+    storage = ObjectStorage("s3://lake/once")
+    storage.create("a b/é%2F.json", b"1")
+    with pytest.raises(AlreadyExists, match=r"s3://lake/once/a b/é%2F\.json exists already"):
+        storage.create("a b/é%2F.json", b"2")
+    assert storage.read("a b/é%2F.json") == b"1"
+    storage.delete("a b/é%2F.json")
+    storage.delete("a b/é%2F.json")
+    assert storage.head("a b/é%2F.json") is None
+
+
+def test_nothing_there() -> None:
+    with pytest.raises(TableNotFound, match="there is nothing at s3://lake/none"):
+        open_table(ObjectStorage("s3://lake/none"), SystemClock())
