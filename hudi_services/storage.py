@@ -6,7 +6,9 @@ S3, GCS, Azure).
 """
 
 import functools
+import itertools
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,6 +73,9 @@ class Storage(Protocol):
 
     def open_output(self, path: str) -> IO[bytes]:
         """A sequential writer; the file appears when it is closed."""
+
+    def delete_output(self, path: str) -> None:
+        """As `delete`, and also drop what a killed writer of `open_output` left of the file."""
 
     def remove_empty_dirs(self, path: str) -> None:
         """Drop the folder that held deleted files, where the store has folders at all."""
@@ -138,14 +143,14 @@ class ObjectStorage:
             return None
 
     def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
-        if self._local is not None and not os.path.isdir(self._os_path(path)):
+        if self._is_missing(path):
             return [], []
         with self.errors(path):
             found = obstore.list_with_delimiter(self._backend, path or None)
         return [_info(m) for m in found["objects"]], list(found["common_prefixes"])
 
     def list_tree(self, path: str) -> list[FileInfo]:
-        if self._local is not None and not os.path.isdir(self._os_path(path)):
+        if self._is_missing(path):
             return []
         with self.errors(path):
             return [_info(m) for page in obstore.list(self._backend, path or None) for m in page]
@@ -173,6 +178,18 @@ class ObjectStorage:
             raw = obstore.open_writer(self._backend, path, buffer_size=_CHUNK)
         return cast(IO[bytes], _Writer(self, path, raw))
 
+    def delete_output(self, path: str) -> None:
+        self.delete(path)
+        if self._local is None:
+            return
+        # obstore stages a local file as `<name>#<n>`, n from 1, which its own listings hide.
+        for number in itertools.count(1):
+            with self.errors(path):
+                try:
+                    os.unlink(f"{self._os_path(path)}#{number}")
+                except (FileNotFoundError, NotADirectoryError):
+                    return
+
     def remove_empty_dirs(self, path: str) -> None:
         if self._local is None:
             return
@@ -181,6 +198,16 @@ class ObjectStorage:
                 os.rmdir(folder)
             except OSError:
                 return
+
+    def _is_missing(self, path: str) -> bool:
+        """Whether there is no such local folder; a folder that cannot be looked at is an error, not an empty one."""
+        if self._local is None:
+            return False
+        with self.errors(path):
+            try:
+                return not stat.S_ISDIR(os.stat(self._os_path(path)).st_mode)
+            except (FileNotFoundError, NotADirectoryError):
+                return True
 
     def _os_path(self, path: str) -> str:
         return os.path.join(cast(str, self._local), *path.split("/")) if path else cast(str, self._local)

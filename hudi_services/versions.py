@@ -30,6 +30,7 @@ VERSIONS = {
     8: TableVersion(8, 2, "1.0.2", True, False, False),
     9: TableVersion(9, 2, "1.2.0", True, True, False),
 }
+RELEASES = tuple(version.release for version in VERSIONS.values())
 
 
 def table_version(number: int, source: str) -> TableVersion:

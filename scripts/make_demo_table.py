@@ -1,7 +1,7 @@
 """Make scripts/demo_table.zip with real Apache Hudi 1.2.0, so that `make demo` needs no Hudi: make_demo_table.py
 
-Twenty small commits, as a stream of writes leaves a table: three days, twenty files a day, and the metadata table with
-the partitions that are on by default. Everything else is left at its default too.
+What small writes leave behind: three days with twenty files each, from two commits, and the metadata table with the
+partitions that are on by default. Everything else is left at its default too.
 """
 
 import sys
@@ -16,7 +16,7 @@ from tests.interop.peer_server import session  # noqa: E402
 
 ARCHIVE = ROOT / "scripts/demo_table.zip"
 NAME = "demo_table"
-DAYS, FILES_PER_DAY, ROWS_PER_FILE = 3, 20, 100
+COMMITS, DAYS, FILES_PER_COMMIT, ROWS_PER_FILE = 2, 3, 10, 18
 COLUMNS = (
     "concat('trip-', lpad(conv(cast(pmod(xxhash64(id), 4294967296) as string), 10, 16), 8, '0')) as trip_id",
     "1767225600000 + id * 977 as ts",
@@ -48,12 +48,13 @@ def main() -> None:
 def make(table: Path) -> None:
     spark = session("1.2.0")
     try:
-        # A commit holds a file of each day: twenty commits instead of sixty keep the timeline short.
-        for i in range(FILES_PER_DAY):
-            first = i * DAYS * ROWS_PER_FILE
-            rows = spark.range(first, first + DAYS * ROWS_PER_FILE, 1, 1)
-            day = f"concat('2026-01-0', cast((id - {first}) div {ROWS_PER_FILE} + 1 as string)) as day"
-            frame = rows.selectExpr(*COLUMNS, day)
+        # Each task of a bulk insert writes a file of its own for each day that it has rows of: here one.
+        files = DAYS * FILES_PER_COMMIT
+        per_day = FILES_PER_COMMIT * ROWS_PER_FILE
+        for i in range(COMMITS):
+            first = i * DAYS * per_day
+            day = f"concat('2026-01-0', cast((id - {first}) div {per_day} + 1 as string)) as day"
+            frame = spark.range(first, first + DAYS * per_day, 1, files).selectExpr(*COLUMNS, day)
             frame.write.format("hudi").options(**OPTIONS).mode("append").save(str(table))
     finally:
         spark.stop()

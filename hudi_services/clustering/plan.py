@@ -1,5 +1,6 @@
 """From a table and rules to a clustering plan, and from a plan to the files to rewrite."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -102,10 +103,25 @@ def _why_empty(everything: Collection[str], chosen: Collection[str], reasons: Ma
 def input_files(plan: ClusteringPlan, source: str) -> list[tuple[BaseFile, ...]]:
     """The base files of each group of a plan, ours or Hudi's; sizes are not known.
 
-    Raises UnsupportedTable for slices with log files or bootstrap files, CorruptFile for paths that are none of the
-    table's base files (`source` names the plan).
+    Raises UnsupportedTable for slices with log files or bootstrap files and for groups over several partitions,
+    CorruptFile for paths that are none of the table's base files and for file groups that are named twice (`source`
+    names the plan).
     """
-    return [tuple(_input(one, source) for one in group.slices) for group in plan.groups]
+    groups = [tuple(_input(one, source) for one in group.slices) for group in plan.groups]
+    ids = Counter((file.partition, file.file_id) for files in groups for file in files)
+    if not ids:
+        raise CorruptFile(f"{source} names no file slice")
+    (partition, file_id), count = ids.most_common(1)[0]
+    if count > 1:
+        # Its rows would be written twice, and each rewrite by itself would prove right.
+        raise CorruptFile(f"{source} names the file group {file_id} in partition {partition!r} {count} times")
+    for files in groups:
+        if len({file.partition for file in files}) > 1:
+            raise UnsupportedTable(
+                f"{source} has a group over the partitions {files[0].partition!r} and others, which is not supported",
+                hint="let Apache Hudi execute this plan",
+            )
+    return groups
 
 
 def _input(one: SliceInfo, source: str) -> BaseFile:

@@ -16,12 +16,13 @@ from ..codecs.table_schema import for_files, parse_table_schema
 from ..commit.markers import create_marker
 from ..errors import CheckFailed
 from ..files.bloom import BloomFilter
+from ..files.calendar import FileNotes, calendar_notes
 from ..files.names import base_file_name
 from ..files.parquet_evolution import SourceSchema, resolve_target
 from ..files.parquet_reader import BaseFileReader, open_base_file, shared_dictionary_columns, shared_plain_leaves
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import BaseFileWriter, WrittenFile
-from ..files.record_keys import RecordKeys
+from ..files.record_keys import AVRO_SCHEMA, WRITER_MODEL, RecordKeys
 from ..storage import Storage
 from .proof import FILE_NAME_FIELD, Checksum, checksum
 from .settings import FileSettings
@@ -93,9 +94,10 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
         readers = [open_base_file(task.storage, path) for path in task.inputs]
         avro_schema = _file_schema(task, readers)
         target = resolve_target([SourceSchema(r.path, r.schema) for r in readers], avro_schema)
-    form = _Form(
-        task, write_token, target, shared_plain_leaves(readers), json.dumps(avro_schema) if avro_schema else None
-    )
+        notes = calendar_notes([FileNotes(r.path, r.key_values) for r in readers], target)
+    if avro_schema is not None:
+        notes |= {AVRO_SCHEMA: json.dumps(avro_schema), WRITER_MODEL: "avro"}
+    form = _Form(task, write_token, target, shared_plain_leaves(readers), notes)
     group = _Group(form, readers, clock)
     tables = group.sorted_tables() if task.sort else group.tables()
     files = group.write(tables)
@@ -133,7 +135,8 @@ class _Form:
     token: str
     target: FileSchema
     plain_leaves: frozenset[str]
-    avro_schema: str | None
+    notes: Mapping[str, str]
+    """Key/value metadata that says nothing of single rows."""
 
 
 class _Group:
@@ -145,8 +148,9 @@ class _Group:
         self._target = form.target
         self._readers = readers
         self._clock = clock
-        # The one column that is made anew.
-        self._columns = [name for name in form.target.columns if name != FILE_NAME_FIELD]
+        # The one column that is made anew; without meta fields the row writer leaves it empty, and so it stays.
+        made = {FILE_NAME_FIELD} if form.task.meta_fields else set()
+        self._columns = [name for name in form.target.columns if name not in made]
         self._dictionary = shared_dictionary_columns(readers)
         self.before = Checksum()
 
@@ -245,12 +249,8 @@ class _Output:
             raise
 
     def close(self) -> NewFile:
-        schema = self._form.avro_schema
-        if self._keys is not None:
-            footer = self._keys.footer(schema)
-        else:
-            footer = {"parquet.avro.schema": schema, "writer.model.name": "avro"} if schema else {}
-        file = self._writer.close(footer)
+        keys = self._keys.footer() if self._keys is not None else {}
+        file = self._writer.close({**self._form.notes, **keys})
         return NewFile(self._file_id, file, round((time.perf_counter() - self._start) * 1000))
 
 

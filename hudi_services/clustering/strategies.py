@@ -146,7 +146,7 @@ def by_size(
                 reasons[Reason.SINGLE_FILE] += 1
             elif len(groups) == rules.max_groups:
                 reasons[Reason.GROUP_CAP] += len(members)
-                left_out += [partition] if partition not in left_out else []
+                left_out += [partition] if left_out[-1:] != [partition] else []
             else:
                 reasons[Reason.PICKED] += len(members)
                 groups.append(group)

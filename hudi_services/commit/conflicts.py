@@ -1,7 +1,7 @@
 """Other writers: who is visibly at work, and whether somebody changed what we are about to replace."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ..errors import ConflictError, CorruptFile, NotFound
 from ..files.names import TABLE_FOLDER
@@ -69,6 +69,24 @@ def _change(current: FileSlice | None, planned: BaseFile) -> str:
     if current.base_file.name != planned.name:
         return f"was superseded by {current.base_file.name}"
     return "got log files" if current.log_files else ""
+
+
+def check_pending_rollbacks(table: Table, inputs: Iterable[BaseFile]) -> None:
+    """Raise ConflictError while a commit that wrote one of `inputs` is to be rolled back: its rows must not live on."""
+    written_by = {one.instant for one in inputs}
+    for rollback in table.timeline.pending({Action.ROLLBACK}):
+        target = table.timeline.read_rollback_plan(rollback).ts
+        if target in written_by:
+            raise ConflictError(
+                f"{table.storage.root}: {rollback.file_name} rolls back {target}, which wrote files of this clustering",
+                hint="nothing was committed; let Apache Hudi finish that rollback first",
+            )
+
+
+def rollbacks_of(table: Table, ts: str, known: Collection[str]) -> list[str]:
+    """Rollbacks of `ts`, in any state, that are not among the `known` ones."""
+    rollbacks = (i for i in table.timeline.instants if i.action is Action.ROLLBACK and i.ts not in known)
+    return [one.ts for one in rollbacks if table.timeline.read_rollback_plan(one).ts == ts]
 
 
 def check_pending_writes(table: Table, groups: Mapping[FileGroupId, str]) -> None:

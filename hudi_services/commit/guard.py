@@ -83,9 +83,8 @@ class Guard:
                 if number < self._number:
                     self._storage.delete(self._path(number))
         except StorageError:
-            # The lease ends by itself; what went wrong before is what the operator must read.
-            if error is None:
-                raise
+            # The lease ends by itself, and what was done under it stands.
+            return
 
     @property
     def is_first(self) -> bool:
@@ -112,7 +111,12 @@ class Guard:
         except AlreadyExists:
             _live.discard(self._owner)
             return False
-        return True
+        if self._latest() == self._number:
+            return True
+        # Others took and gave back the lease between our look and our file, which by then had a number of the past.
+        _live.discard(self._owner)
+        self._storage.delete(self._path(self._number))
+        return False
 
     def _holder(self, number: int) -> dict[str, Any] | None:
         if not number:

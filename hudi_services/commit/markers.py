@@ -10,12 +10,13 @@ We write direct markers and read both kinds. Sources: DirectWriteMarkers, Timeli
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ..errors import AlreadyExists
+from ..errors import AlreadyExists, CorruptFile
 from ..files.names import TABLE_FOLDER
 from ..storage import Storage
 
 _TYPE_FILE = "MARKERS.type"
 _SEPARATOR = ".marker."
+_CHECKSUM_TWIN = ".crc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +48,21 @@ def create_marker(storage: Storage, instant: str, data_path: str) -> None:
 def read_markers(storage: Storage, instant: str) -> list[Marker]:
     """All markers of a write, sorted by path; [] when there is no marker folder."""
     folder = marker_folder(instant)
-    names = [file.path[len(folder) + 1 :] for file in storage.list_tree(folder)]
+    stored = [file.path[len(folder) + 1 :] for file in storage.list_tree(folder)]
+    # Hadoop's local file system has a twin for each marker, too: .<data file>.marker.CREATE.crc
+    names = [name for name in stored if not name.endswith(_CHECKSUM_TWIN)]
     if _TYPE_FILE in names:
-        names = [
-            line
-            for name in names
-            if name.startswith("MARKERS") and name != _TYPE_FILE
-            for line in storage.read(f"{folder}/{name}").decode().splitlines()
-        ]
+        files = [name for name in names if name.startswith("MARKERS") and name != _TYPE_FILE]
+        names = [line for name in files for line in _lines(storage, f"{folder}/{name}")]
     found = (name.rpartition(_SEPARATOR) for name in names)
     return sorted((Marker(path, kind) for path, separator, kind in found if separator), key=lambda m: m.path)
+
+
+def _lines(storage: Storage, path: str) -> list[str]:
+    try:
+        return storage.read(path).decode().splitlines()
+    except UnicodeDecodeError as e:
+        raise CorruptFile(f"{storage.full_path(path)} holds no markers: {e}") from e
 
 
 def delete_markers(storage: Storage, instant: str) -> None:

@@ -28,13 +28,13 @@ from .times import Times
 
 
 def roll_back(table: Table, target: Instant, times: Times, *, keep_plan: bool) -> str:
-    """Undo the inflight `target` and give the rollback's instant; the caller holds the lock.
+    """Undo the pending `target` and give the rollback's instant; the caller holds the lock.
 
     `keep_plan` leaves the requested file, so that the action can be executed again.
     """
     started = time.monotonic()
     timeline = table.timeline
-    rollback = _pending_rollback(table, target)
+    rollback = pending_rollback(table, target)
     if rollback is None:
         ts = times.next()
         plan = RollbackPlan(target.ts, target.action.value, _requests(table, target))
@@ -75,7 +75,8 @@ def _drop(table: Table, target: Instant, state: State) -> None:
     table.storage.delete(table.timeline.path(name))
 
 
-def _pending_rollback(table: Table, target: Instant) -> Instant | None:
+def pending_rollback(table: Table, target: Instant) -> Instant | None:
+    """The rollback of `target` that its process did not finish, if there is one."""
     for instant in table.timeline.pending({Action.ROLLBACK}):
         if table.timeline.read_rollback_plan(instant).ts == target.ts:
             return instant
@@ -83,14 +84,14 @@ def _pending_rollback(table: Table, target: Instant) -> Instant | None:
 
 
 def _requests(table: Table, target: Instant) -> tuple[RollbackRequest, ...]:
-    return tuple(_request(table, marker) for marker in read_markers(table.storage, target.ts))
+    return tuple(_request(table, target.ts, marker) for marker in read_markers(table.storage, target.ts))
 
 
-def _request(table: Table, marker: Marker) -> RollbackRequest:
+def _request(table: Table, ts: str, marker: Marker) -> RollbackRequest:
     base = parse_base_file(marker.partition, marker.file_name, 0)
-    if base is None or marker.kind == "APPEND":
+    if base is None or base.instant != ts or marker.kind == "APPEND":
         raise CorruptFile(
-            f"{table.storage.root}: the marker of {marker.path} ({marker.kind}) does not name a base file",
+            f"{table.storage.root}: the marker of {marker.path} ({marker.kind}) does not name a base file of {ts}",
             hint="let Apache Hudi roll this instant back",
         )
     return RollbackRequest(marker.partition, (table.storage.full_path(marker.path),), base.file_id, base.instant)
@@ -102,6 +103,6 @@ def _delete_files(table: Table, plan: RollbackPlan) -> dict[str, RollbackPartiti
         for full_path in request.files:
             # By partition and name: the plan keeps full paths, and the table may be known by another.
             name = full_path.rpartition("/")[2]
-            table.storage.delete(f"{request.partition}/{name}" if request.partition else name)
+            table.storage.delete_output(f"{request.partition}/{name}" if request.partition else name)
             deleted[request.partition].append(full_path)
     return {partition: RollbackPartition(tuple(paths)) for partition, paths in deleted.items()}

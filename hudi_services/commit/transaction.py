@@ -9,29 +9,34 @@ clean-up   markers, heartbeat
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from ..errors import ConflictError, Idle, LockBusy, StorageError
+from ..errors import CheckFailed, ConflictError, HudiServicesError, Idle, LockBusy, PartlyDone, StorageError
 from ..files.column_stats import ColumnStats
+from ..files.names import parse_base_file
 from ..handle import Table, current_schema, reopen
 from ..metadata.stats import NewFile
 from ..metadata.sync import Change, sync_commit
 from ..model import BaseFile, CommitMetadata, WriteStat
 from ..storage import Storage
-from ..timeline.instant import Instant, State
+from ..table.partitions import StorageLister
+from ..table.support import check_timeline
+from ..timeline.instant import Action, Instant, State
 from .conflicts import (
     StaleInput,
     check_inputs,
+    check_pending_rollbacks,
     check_pending_writes,
     has_fresh_heartbeat,
     heartbeat_path,
     refuse_beside_writers,
+    rollbacks_of,
 )
 from .guard import Guard
 from .lock import LockSettings, table_lock
 from .markers import delete_markers, read_markers
-from .rollback import drop_requested, roll_back
+from .rollback import drop_requested, pending_rollback, roll_back
 from .times import Times
 
 
@@ -63,11 +68,13 @@ class WrittenBaseFile:
 def critical_section(table: Table, action: str, settings: TransactionSettings) -> Iterator[Table]:
     """Hold our guard and Hudi's lock, and give the table as it is now.
 
-    Raises LockBusy; ConflictError when no lock is configured and another writer is visibly at work.
+    Raises LockBusy; ConflictError when no lock is configured and another writer is visibly at work; NeedsRecovery when
+    a restore has begun meanwhile.
     """
     wait = settings.lock.wait_millis / 1000
     with Guard(table.storage, "table", action, wait), table_lock(table.storage, settings.lock_storage, settings.lock):
         current = reopen(table)
+        check_timeline(current.timeline, current.storage)
         if not settings.lock.file_system:
             refuse_beside_writers(current)
         yield current
@@ -108,6 +115,10 @@ class Attempt:
         self._guard = Guard(table.storage, f"clustering-{instant.ts}", f"execute {instant.ts}")
         self._heartbeat = _Heartbeat(table.storage, instant.ts, settings.heartbeat_millis / 1000)
         self._begun = False
+        self._rollbacks: frozenset[str] = frozenset()
+        """Those that the timeline had when this attempt began."""
+        self._files: frozenset[str] = frozenset()
+        """Paths of the new files, as soon as they are known."""
         self.rolled_back: list[str] = []
         """Rollback instants that this attempt made."""
 
@@ -127,6 +138,10 @@ class Attempt:
                     self._undo(error)
             finally:
                 self._heartbeat.stop()
+                if error is not None:
+                    # One that is left counts as dead soon; the error is what the operator must read.
+                    with suppress(StorageError):
+                        self._heartbeat.remove()
 
     @contextmanager
     def _guard_held(self, error: BaseException | None) -> Iterator[None]:
@@ -141,41 +156,63 @@ class Attempt:
         replaced: Mapping[str, Sequence[str]],
         operation: str,
     ) -> None:
-        """Make the new files visible and the replaced file groups invisible, in one atomic step."""
-        groups = {(one.partition, one.file_id): one.instant for one in self._inputs}
-        with critical_section(self.table, f"commit {self.instant.ts}", self._settings) as current:
-            self._guard.check()
-            self._require_pending(current)
-            check_inputs(current, self._inputs)
-            check_pending_writes(current, groups)
-            _remove_strays(current, self.instant.ts, {one.stat.path for one in files})
-            times = Times(current, self._settings.skew_millis)
-            if current.metadata is not None:
-                sync_commit(current.metadata, _change(current, self.instant.ts, files, replaced), times.next)
-            stats: dict[str, tuple[WriteStat, ...]] = {}
-            for one in files:
-                stats[one.stat.partition] = (*stats.get(one.stat.partition, ()), one.stat)
-            schema = current_schema(current)
-            metadata = CommitMetadata(
-                operation,
-                stats,
-                {"schema": schema} if schema else {},
-                {partition: tuple(ids) for partition, ids in replaced.items()},
-            )
-            data = current.timeline.layout.encode_commit(metadata, current.config.version.release)
-            current.timeline.publish(self.instant.ts, self.instant.action, State.COMPLETED, data, times.next())
-            self._begun = False
+        """Make the new files visible and the replaced file groups invisible, in one atomic step.
+
+        Raises ConflictError, StaleInput, CheckFailed and StorageError, and PartlyDone for what goes wrong after it.
+        """
+        self._files = frozenset(one.stat.path for one in files)
+        try:
+            with critical_section(self.table, f"commit {self.instant.ts}", self._settings) as current:
+                self._commit(current, files, replaced, operation)
+        except StorageError as error:
+            if self._begun:
+                raise
+            raise PartlyDone(
+                f"the clustering {self.instant.ts} is complete, but the table's lock could not be given back: {error}",
+                hint="delete the lock file when no other writer holds it",
+            ) from error
         self._guard.forget()
+
+    def _commit(
+        self, current: Table, files: Sequence[WrittenBaseFile], replaced: Mapping[str, Sequence[str]], operation: str
+    ) -> None:
+        self._require_ours(current)
+        check_inputs(current, self._inputs)
+        check_pending_writes(current, {(one.partition, one.file_id): one.instant for one in self._inputs})
+        check_pending_rollbacks(current, self._inputs)
+        _remove_strays(current, self.instant.ts, files)
+        _check_stored(current, files)
+        times = Times(current, self._settings.skew_millis)
+        if current.metadata is not None:
+            sync_commit(current.metadata, _change(current, self.instant.ts, files, replaced), times.next)
+        stats: dict[str, tuple[WriteStat, ...]] = {}
+        for one in files:
+            stats[one.stat.partition] = (*stats.get(one.stat.partition, ()), one.stat)
+        schema = current_schema(current)
+        metadata = CommitMetadata(
+            operation,
+            stats,
+            {"schema": schema} if schema else {},
+            {partition: tuple(ids) for partition, ids in replaced.items()},
+        )
+        data = current.timeline.layout.encode_commit(metadata, current.config.version.release)
+        completion = times.next()
+        # Once more: whoever takes the lease from a process that was stopped for long begins by deleting its files.
+        self._guard.check()
+        current.timeline.publish(self.instant.ts, self.instant.action, State.COMPLETED, data, completion)
+        self._begun = False
 
     def clean_up(self) -> None:
         """Remove what the attempt needed; readers do not see it, so that a failure here harms nothing."""
         self._heartbeat.stop()
+        self._heartbeat.remove()
         delete_markers(self.table.storage, self.instant.ts)
 
     def _begin(self) -> None:
         with critical_section(self.table, f"begin {self.instant.ts}", self._settings) as current:
             found = self._require_pending(current)
-            if found.state is State.INFLIGHT:
+            # A rollback left pending would be finished by the next Hudi writer, whatever became of the plan by then.
+            if found.state is State.INFLIGHT or pending_rollback(current, found) is not None:
                 self._refuse_live(current)
                 self.rolled_back.append(
                     roll_back(current, found, Times(current, self._settings.skew_millis), keep_plan=True)
@@ -186,7 +223,10 @@ class Attempt:
             except StaleInput as stale:
                 drop_requested(current, self.instant)
                 raise _dropped(stale, self.instant.ts) from stale
+            # A task that outlived the process of an earlier attempt may have written after its rollback.
+            _remove_strays(current, self.instant.ts, ())
             delete_markers(current.storage, self.instant.ts)
+            self._rollbacks = frozenset(i.ts for i in current.timeline.instants if i.action is Action.ROLLBACK)
             self._heartbeat.start()
             current.timeline.publish(self.instant.ts, self.instant.action, State.INFLIGHT)
             self._begun = True
@@ -213,16 +253,50 @@ class Attempt:
             raise Idle(f"the clustering {self.instant.ts} is completed already")
         return found
 
+    def _require_ours(self, current: Table) -> Instant:
+        """The inflight instant, if it is still the one that this attempt began.
+
+        Otherwise the new files are deleted, which whoever executes the plan now knows nothing of: they bear its time,
+        and readers would take them for its own.
+        """
+        try:
+            self._guard.check()
+            found = self._require_pending(current)
+            taken = rollbacks_of(current, self.instant.ts, self._rollbacks)
+            if taken or found.state is not State.INFLIGHT:
+                raise ConflictError(
+                    f"{current.storage.root}: the clustering {self.instant.ts} was rolled back by another process",
+                    hint="nothing was committed; execute again when that process has ended",
+                )
+            return found
+        except (ConflictError, Idle):
+            if not self._is_published(current):
+                for path in sorted(self._files):
+                    current.storage.delete_output(path)
+            raise
+
+    def _is_published(self, current: Table) -> bool:
+        """Whether the completed instant is that of this attempt."""
+        found = current.timeline.find(self.instant.ts, self.instant.action)
+        if found is None or not found.is_completed or not self._files:
+            return False
+        stats = current.timeline.read_commit(found).stats
+        return self._files == {stat.path for of_partition in stats.values() for stat in of_partition}
+
     def _undo(self, error: BaseException) -> None:
         stale = isinstance(error, StaleInput)
+        published = False
         try:
             with critical_section(self.table, f"undo {self.instant.ts}", self._settings) as current:
-                found = current.timeline.find(self.instant.ts, self.instant.action)
-                if found is not None and found.state is State.INFLIGHT:
-                    times = Times(current, self._settings.skew_millis)
-                    self.rolled_back.append(roll_back(current, found, times, keep_plan=not stale))
-        except (StorageError, ConflictError):
+                published = self._is_published(current)
+                found = self._require_ours(current)
+                times = Times(current, self._settings.skew_millis)
+                self.rolled_back.append(roll_back(current, found, times, keep_plan=not stale))
+        except HudiServicesError:
             # The first error is what the operator must read; the next execute rolls this attempt back.
+            if published:
+                # The store told of a failure after it had taken the file.
+                raise PartlyDone(f"the clustering {self.instant.ts} is complete, in spite of: {error}") from error
             return
         if stale:
             raise _dropped(error, self.instant.ts) from error
@@ -235,11 +309,31 @@ def _dropped(stale: BaseException, ts: str) -> StaleInput:
     )
 
 
-def _remove_strays(table: Table, ts: str, committed: set[str]) -> None:
-    """Delete files of task attempts that Spark repeated: their markers name files that are not in the commit."""
-    for marker in read_markers(table.storage, ts):
-        if marker.path not in committed:
-            table.storage.delete(marker.path)
+def _remove_strays(table: Table, ts: str, files: Sequence[WrittenBaseFile]) -> None:
+    """Delete base files of the instant that are not in the commit: readers that list would see their rows twice.
+
+    Their markers tell of those of repeated tasks. Those of earlier attempts, written after their rollback by tasks that
+    outlived their driver, have none any more: they are found beside the new files.
+    """
+    found = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, ts)}
+    lister = StorageLister(table.storage)
+    for partition in {one.stat.partition for one in files}:
+        found |= {(partition, name) for name in lister.files(partition)}
+    bases = (parse_base_file(partition, name, 0) for partition, name in found)
+    committed = {one.stat.path for one in files}
+    for path in sorted(base.path for base in bases if base and base.instant == ts and base.path not in committed):
+        table.storage.delete_output(path)
+
+
+def _check_stored(table: Table, files: Sequence[WrittenBaseFile]) -> None:
+    """Raise CheckFailed unless every new file is there: nobody may have rolled it back while it was written."""
+    for one in files:
+        stored = table.storage.head(one.stat.path)
+        if stored is None or stored.size != one.stat.file_size:
+            raise CheckFailed(
+                f"{table.storage.full_path(one.stat.path)} is not there as it was written",
+                hint="nothing was committed; execute again",
+            )
 
 
 def _change(table: Table, ts: str, files: Sequence[WrittenBaseFile], replaced: Mapping[str, Sequence[str]]) -> Change:
@@ -268,8 +362,10 @@ class _Heartbeat:
         self._interval = interval_seconds
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._is_ours = False
 
     def start(self) -> None:
+        self._is_ours = True
         self._storage.put(self._path, b"")
         self._thread = threading.Thread(target=self._beat, daemon=True)
         self._thread.start()
@@ -280,7 +376,12 @@ class _Heartbeat:
         self._stop.set()
         self._thread.join()
         self._thread = None
-        self._storage.delete(self._path)
+
+    def remove(self) -> None:
+        """Delete the file, if we wrote it; after `stop`."""
+        if self._is_ours:
+            self._storage.delete(self._path)
+            self._is_ours = False
 
     def _beat(self) -> None:
         while not self._stop.wait(self._interval):

@@ -35,11 +35,9 @@ class RecordKeys:
             self._min = low if self._min is None else min(self._min, low)
             self._max = high if self._max is None else max(self._max, high)
 
-    def footer(self, avro_schema: str | None = None) -> dict[str, str]:
-        """Key/value metadata for the file; `avro_schema`: the writer schema as JSON, with the meta columns."""
+    def footer(self) -> dict[str, str]:
+        """Key/value metadata for the file."""
         entries: dict[str, str] = {}
-        if avro_schema is not None:
-            entries |= {AVRO_SCHEMA: avro_schema, WRITER_MODEL: "avro"}
         if self._bloom is not None:
             entries[BLOOM_FILTER] = self._bloom.serialize()
             if self._bloom.type_code != SIMPLE:

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from ..clock import SystemClock, parse_instant
 from ..clustering.plan import Planned, PlanRules, build, check_sort_columns, input_files
@@ -23,12 +24,17 @@ from ..model import BaseFile, WriteStat
 from ..options import keys
 from ..storage import ObjectStorage, Storage
 from ..table.support import check_config, check_timeline
+from ..table.time_zone import check_zone
 from ..timeline.instant import Action, Instant
 from .report import Check, CheckResult, InOut, Report, TableFacts
 from .request import ClusteringRequest
 from .settings import file_settings, plan_rules, transaction_settings
 
 _log = logging.getLogger(__name__)
+
+_INSTANT_DIGITS = (14, 17)
+_FARTHEST = timedelta(days=1)
+"""How far ahead an instant may lie: the zones of two writers of one table may differ."""
 
 
 def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Report:
@@ -72,6 +78,7 @@ def _open(wanted: ClusteringRequest, storage: Storage | None, report: Report) ->
             )
         check_config(table.config, table.storage)
         check_timeline(table.timeline, table.storage)
+        check_zone(table.timeline, table.storage.root)
         return table
 
 
@@ -79,6 +86,8 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
     options = wanted.options.over_table(table.config.raw)
     settings = transaction_settings(options)
     rules = plan_rules(options)
+    if wanted.instant is not None:
+        _check_new_instant(wanted.instant, table)
     with report.phase("plan"):
         schema = current_schema(table)
         check_sort_columns(rules.sort, parse_table_schema(schema, table.storage.root) if schema else None)
@@ -93,6 +102,18 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
         ts = request(table, lambda current: _encode(current, rules, report), settings, wanted.instant)
     _log.info("scheduled the clustering %s", ts)
     return report.requested(ts)
+
+
+def _check_new_instant(ts: str, table: Table) -> None:
+    """Raise ConfigError for a text that is no instant, and for one so late that it would hide what is written next."""
+    moment = parse_instant(ts, table.timeline.zone)
+    if moment is None or len(ts) not in _INSTANT_DIGITS:
+        raise ConfigError(f"--instant-time {ts} is no instant", hint="write it as yyyyMMddHHmmssSSS, or leave it out")
+    if moment - table.clock.now() > _FARTHEST:
+        raise ConfigError(
+            f"--instant-time {ts} lies in the future: readers would prefer its files to those of all writes until then",
+            hint="leave --instant-time out",
+        )
 
 
 def _encode(current: Table, rules: PlanRules, report: Report) -> bytes:

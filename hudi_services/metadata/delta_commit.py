@@ -20,7 +20,7 @@ from ..files.log_writer import encode_block
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..timeline.instant import Action, State
 from .log_files import LogNames, NewLog
-from .records import Record, encode_record, stored_schema
+from .records import Record, encode_record
 from .table import MetadataTable
 
 _OPERATION = "UPSERT_PREPPED"
@@ -75,7 +75,7 @@ def _group_writes(
 
 
 def _write(metadata: MetadataTable, instant: str, write: _GroupWrite, typed: bool) -> WriteStat:
-    schema = stored_schema(metadata.config.version.release)
+    schema = metadata.writer_schema
     rows = [(record.key.encode(), encode_record(record, schema, typed=typed)) for record in write.records]
     header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema.text}
     data = encode_block(LogBlock(BlockType.HFILE_DATA, header, write_hfile(rows, schema.text)))

@@ -46,6 +46,11 @@ class FileGroupReader:
             found += read_log_blocks(storage.read(path), storage.full_path(path))
         self._layers += [_block_layer(block) for block in blocks.surviving(found)]
 
+    @property
+    def newest_schema(self) -> AvroSchema | None:
+        """Of the records that were written last; None when there are none."""
+        return next((layer.schema for layer in reversed(self._layers) if layer.schema is not None), None)
+
     def scan(self) -> dict[str, Record]:
         """Every record, by key."""
         return self._merge(lambda reader: reader.scan())

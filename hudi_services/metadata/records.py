@@ -19,6 +19,7 @@ from typing import Any
 
 from ..codecs.avro import AvroSchema, load_schema, parse_schema, read_datum, write_datum
 from ..errors import CorruptFile
+from ..versions import RELEASES
 from .values import BoundType, NoPromotion, ValueType, Wrapped, greatest, promote, smallest, unwrap, v1_bound, wrap
 
 _NAMESPACE = "org.apache.hudi.avro.model."
@@ -92,6 +93,15 @@ def stored_schema(release: str) -> AvroSchema:
     meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in _META_COLUMNS]
     record["fields"] = meta + record["fields"]
     return parse_schema(json.dumps(record, separators=(",", ":"), ensure_ascii=False), "HoodieMetadataRecord.avsc")
+
+
+def writer_schema(release: str, newest: AvroSchema | None) -> AvroSchema:
+    """The schema for a new block: `release`'s, or that of a later writer which wrote the `newest` one already.
+
+    Some readers (hudi-rs) take the schema of one block for all of them.
+    """
+    later = (stored_schema(r) for r in RELEASES[RELEASES.index(release) + 1 :])
+    return next((schema for schema in later if newest and schema.text == newest.text), stored_schema(release))
 
 
 def encode_record(record: Record, schema: AvroSchema, *, typed: bool) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..codecs.avro import AvroSchema
 from ..errors import NeedsRecovery, TableNotFound
 from ..model import FileSlice
 from ..storage import Storage
@@ -21,7 +22,7 @@ from ..timeline.archived import ArchivedTimes
 from .blocks import INITIALISATION, BlockFilter
 from .file_group import FileGroupReader
 from .keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
-from .records import FilesRecord, Record
+from .records import FilesRecord, Record, writer_schema
 
 _HINT = "let Apache Hudi rebuild it: set hoodie.table.metadata.partitions to nothing and delete .hoodie/metadata"
 
@@ -115,8 +116,21 @@ class MetadataTable:
     def list_partition(self, partition: str) -> dict[str, int]:
         """The files of one data partition with their sizes; empty for an unknown one."""
         key = partition_id(partition)
-        found = dict(self.scan_prefixes(FILES, [key], lambda found: found == key))[key]
-        return _live(found[0]) if found else {}
+        for group in self._listings:
+            found = group.scan_prefix(key, lambda found: found == key)
+            if found:
+                return _live(found[key])
+        return {}
+
+    @cached_property
+    def writer_schema(self) -> AvroSchema:
+        """For the records of a new block, in any partition."""
+        newest = (group.newest_schema for group in self._listings)
+        return writer_schema(self.config.version.release, next(newest, None))
+
+    @cached_property
+    def _listings(self) -> list[FileGroupReader]:
+        return self._open_groups(FILES)
 
     def _open_groups(self, partition: str) -> list[FileGroupReader]:
         return [
@@ -134,20 +148,20 @@ class MetadataTable:
 
 
 class MetadataLister:
-    """`table.partitions.Lister` from the metadata table; the listing is read once."""
+    """`table.partitions.Lister` from the metadata table: all of it, once, or a few partitions by their keys."""
 
     def __init__(self, metadata: MetadataTable) -> None:
         self._metadata = metadata
+        self._known: dict[str, dict[str, int]] = {}
 
     def partitions(self) -> list[str]:
-        return sorted(self._listing)
+        self._known = self._metadata.files_partition()
+        return sorted(self._known)
 
     def files(self, partition: str) -> Files:
-        return self._listing.get(partition, {})
-
-    @cached_property
-    def _listing(self) -> dict[str, dict[str, int]]:
-        return self._metadata.files_partition()
+        if partition not in self._known:
+            self._known[partition] = self._metadata.list_partition(partition)
+        return self._known[partition]
 
 
 class _Facts(TimelineFacts):

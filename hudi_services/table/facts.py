@@ -1,8 +1,12 @@
 """What the timeline says about files: which instants are committed, which file groups were replaced."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 from ..timeline.active import Timeline
 from ..timeline.instant import Action
 from .view import FileGroupId
+
+_REQUESTS_AT_ONCE = 16
 
 
 class TimelineFacts:
@@ -10,10 +14,14 @@ class TimelineFacts:
 
     def __init__(self, timeline: Timeline) -> None:
         self._completed = {i.ts: i.completion_time for i in timeline.completed_writes()}
+        self._pending = {i.ts for i in timeline.pending()}
         self._first = timeline.first_ts()
 
     def is_committed(self, instant: str) -> bool:
-        return instant in self._completed or (self._first is not None and instant < self._first)
+        if instant in self._completed:
+            return True
+        # A table whose very first write failed has a pending instant that is older than the first completed one.
+        return self._first is not None and instant < self._first and instant not in self._pending
 
     def completion_time(self, instant: str) -> str | None:
         return self._completed.get(instant)
@@ -22,7 +30,9 @@ class TimelineFacts:
 def replaced_file_groups(timeline: Timeline) -> dict[FileGroupId, str]:
     """Every file group that a completed replacecommit of the active timeline replaced, with the commit's time."""
     replaced: dict[FileGroupId, str] = {}
-    for instant in timeline.completed({Action.REPLACE_COMMIT}):
-        for partition, file_ids in (timeline.read_commit(instant).replaced or {}).items():
-            replaced |= {(partition, file_id): instant.ts for file_id in file_ids}
+    instants = timeline.completed({Action.REPLACE_COMMIT})
+    with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+        for instant, commit in zip(instants, pool.map(timeline.read_commit, instants), strict=True):
+            for partition, file_ids in (commit.replaced or {}).items():
+                replaced |= {(partition, file_id): instant.ts for file_id in file_ids}
     return replaced

@@ -5,10 +5,13 @@ tables that changed their partitioning, and both count (HoodieTableMetadata list
 """
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from ..files.names import TABLE_FOLDER, is_partition_metafile
 from ..storage import Storage
+
+_REQUESTS_AT_ONCE = 32
 
 Files = Mapping[str, int]
 """File name -> size in bytes."""
@@ -24,22 +27,28 @@ class Lister(Protocol):
 
 
 class StorageLister:
-    """Lists folders when asked, one request per folder; nothing is cached."""
+    """Lists folders when asked, one request per folder; what `partitions` saw on its way is not asked for again."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self._seen: dict[str, Files] = {}
 
     def partitions(self) -> list[str]:
-        found: list[str] = []
-        pending = [""]
-        while pending:
-            folder = pending.pop()
-            files, folders = self._storage.list_dir(folder)
-            if any(is_partition_metafile(file.name) for file in files):
-                found.append(folder)
-            pending += [f for f in folders if f != TABLE_FOLDER]
-        return sorted(found)
+        self._seen = {}
+        level = [""]
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+            while level:
+                below: list[str] = []
+                for folder, (files, folders) in zip(level, pool.map(self._storage.list_dir, level), strict=True):
+                    if any(is_partition_metafile(file.name) for file in files):
+                        self._seen[folder] = {file.name: file.size for file in files}
+                    below += [f for f in folders if f != TABLE_FOLDER]
+                level = below
+        return sorted(self._seen)
 
     def files(self, partition: str) -> Files:
+        seen = self._seen.get(partition)
+        if seen is not None:
+            return seen
         files, _ = self._storage.list_dir(partition)
         return {file.name: file.size for file in files}

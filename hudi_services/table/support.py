@@ -64,6 +64,10 @@ def check_config(config: TableConfig, storage: Storage) -> None:
             f"(hoodie.table.metadata.partitions), which this version cannot keep in step",
             hint="cluster it with Apache Hudi and the index switched on, or drop the index first",
         )
+    history, _ = storage.list_dir(f"{config.meta_path}/.schema")
+    if any(file.name.endswith(".schemacommit") for file in history):
+        # Commits of table services need not repeat it, so that the newest one alone does not tell.
+        raise _has_schema_history(storage)
     files, folders = storage.list_dir(f"{config.meta_path}/.bucket_index")
     if files or folders:
         raise UnsupportedTable(f"{storage.root} has a bucket index, whose file groups must not be merged")
@@ -76,15 +80,19 @@ def check_timeline(timeline: Timeline, storage: Storage) -> None:
     """
     writes = timeline.completed_writes()
     if writes and timeline.read_commit(writes[-1]).extra.get("latest_schema"):
-        raise UnsupportedTable(
-            f"{storage.root} keeps a schema history (hoodie.schema.on.read.enable), which is not supported",
-            hint="cluster it with Apache Hudi",
-        )
+        raise _has_schema_history(storage)
     restores = timeline.pending({Action.RESTORE})
     if restores:
         raise NeedsRecovery(
             f"{storage.root}: the restore {restores[0].ts} is not finished", hint="let Apache Hudi finish the restore"
         )
+
+
+def _has_schema_history(storage: Storage) -> UnsupportedTable:
+    return UnsupportedTable(
+        f"{storage.root} keeps a schema history (hoodie.schema.on.read.enable), which is not supported",
+        hint="cluster it with Apache Hudi",
+    )
 
 
 def check_slices(slices: Iterable[FileSlice], storage: Storage) -> None:

@@ -6,6 +6,7 @@ changed, so a look stays true for what it saw. Sources: ActiveTimelineV1, Active
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..clock import Clock, next_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, decode_clean_metadata, decode_cleaner_plan
@@ -35,6 +36,8 @@ class Timeline:
     instants: tuple[Instant, ...]
     sizes: Mapping[str, int]
     """Bytes of every instant file, lower states included, by file name."""
+    begun: Mapping[str, int]
+    """When the first file of each instant was written, by requested time: epoch milliseconds, as the store has it."""
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig) -> "Timeline":
@@ -45,17 +48,19 @@ class Timeline:
     def load(cls, storage: Storage, layout: Layout, folder: str, zone: str) -> "Timeline":
         """List `folder`; files that are no instants are passed over, a missing folder is an empty timeline."""
         sizes: dict[str, int] = {}
+        begun: dict[str, int] = {}
         highest: dict[tuple[str, Action], Instant] = {}
         for info in storage.list_dir(folder)[0]:
             instant = layout.parse(info.name, info.mtime_millis, zone)
             if instant is None:
                 continue
             sizes[info.name] = info.size
+            begun[instant.ts] = min(info.mtime_millis, begun.get(instant.ts, info.mtime_millis))
             key = (instant.ts, instant.action.completed_as)
             if key not in highest or _rank(instant) > _rank(highest[key]):
                 highest[key] = instant
         ordered = tuple(sorted(highest.values(), key=lambda i: i.order))
-        return cls(storage, layout, folder, zone, ordered, sizes)
+        return cls(storage, layout, folder, zone, ordered, sizes, begun)
 
     def reload(self) -> "Timeline":
         """A new look at the same folder."""
@@ -158,18 +163,23 @@ class Timeline:
 
         A pending write never does, although it can be older than the first completed one.
         """
-        if ts in self._write_completions():
+        if ts in self._write_completions:
             return True
         first = self.first_ts()
         return first is not None and ts < first and all(i.ts != ts for i in self.pending())
 
     def completion_time(self, ts: str) -> str | None:
         """When the write of `ts` was completed; None when it is pending or archived."""
-        return self._write_completions().get(ts)
+        return self._write_completions.get(ts)
 
     def latest_time(self) -> str:
-        """The greatest requested or completion time, "" on an empty timeline."""
-        return max((max(i.ts, i.completion_time or "") for i in self.instants), default="")
+        """The greatest requested or completion time, "" on an empty timeline.
+
+        Modification times do not count where they stand in for completion times (layout 1): a store whose clock is
+        ahead would push our instants, and with them the newest slices, beyond those of the next writer.
+        """
+        recorded = self.layout.number > 1
+        return max((max(i.ts, (recorded and i.completion_time) or "") for i in self.instants), default="")
 
     def publish(
         self, ts: str, action: Action, state: State, data: bytes = b"", completion_time: str | None = None
@@ -188,6 +198,7 @@ class Timeline:
         done = state is State.COMPLETED
         return Instant(ts, action.completed_as if done else action, state, completion_time if done else None, name)
 
+    @cached_property
     def _write_completions(self) -> dict[str, str]:
         return {i.ts: i.completion_time or "" for i in self.completed_writes()}
 

@@ -1,6 +1,5 @@
-"""What lies on storage: base files by partition, their physical schemas and order, instants, and a fingerprint."""
+"""What lies on storage: base files by partition, their physical schemas and order, and instants."""
 
-import hashlib
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -75,10 +74,3 @@ def _rank(value: Any, nulls: int) -> tuple[int, bool, Any]:
         return (nulls, False, 0)
     not_a_number = value != value
     return (0, not_a_number, 0 if not_a_number else value)
-
-
-def fingerprint(path: Path) -> dict[str, str]:
-    """Every file below `path` with a hash of its bytes: two equal ones mean that nothing was touched."""
-    return {
-        str(f.relative_to(path)): hashlib.sha256(f.read_bytes()).hexdigest() for f in path.rglob("*") if f.is_file()
-    }

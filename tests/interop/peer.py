@@ -49,33 +49,36 @@ class PeerError(Exception):
 
 
 class Peer:
-    """Real Apache Hudi of `version`, in its own process. Close it: it holds a JVM."""
+    """Real Apache Hudi of `version`, in its own process, which logs to `log`. Close it: it holds a JVM."""
 
-    def __init__(self, version: str, log: Path) -> None:
+    def __init__(self, version: str, log: Path, *server_options: str) -> None:
         self.version = version
         self._log = log
         self._work = Path(tempfile.mkdtemp(prefix=f"peer-{version}-"))
         self._count = 0
+        self._log_file = log.open("ab")
         package = __package__ or "interop"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", f"{package}.peer_server", version],
+            [sys.executable, "-m", f"{package}.peer_server", version, *server_options],
             cwd=Path(__file__).parents[package.count(".") + 1],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=log.open("ab"),
+            stderr=self._log_file,
             text=True,
         )
         self._reply()
 
     def close(self) -> None:
         """End the JVM, by force when it does not go by itself."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
         try:
             self._process.wait(timeout=30)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._process.stdout.close()
+        self._log_file.close()
         shutil.rmtree(self._work, ignore_errors=True)
 
     def make(self, recipe: str, path: Path) -> None:

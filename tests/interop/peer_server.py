@@ -1,10 +1,12 @@
 """Real Apache Hudi of one release, in one JVM, behind JSON lines.
 
-Started as `python -m ...peer_server VERSION`. Each line on stdin is `{"call": name, "args": {...}}` for a method of
-`Server`; each line on the original stdout is `{"ok": value}` or `{"error": text}`. Everything
-that Spark and Hudi print goes to stderr. Rows travel as parquet files, whose paths are in the arguments.
+Started as `python -m ...peer_server VERSION [--memory 2g] [--java-options OPTIONS]`. Each line on stdin is
+`{"call": name, "args": {...}}` for a method of `Server`; each line on the original stdout is `{"ok": value}` or
+`{"error": text}`. Everything that Spark and Hudi print goes to stderr. Rows travel as parquet files, whose paths are in
+the arguments.
 """
 
+import argparse
 import json
 import os
 import shutil
@@ -20,10 +22,10 @@ if TYPE_CHECKING:
 
 _BUNDLE = "hudi-spark3.5-bundle_2.12"
 # The tests run many short jobs: the client compiler and the serial collector are soonest up, and spare the other core.
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djdk.attach.allowAttachSelf=true"
+SOON_UP = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djdk.attach.allowAttachSelf=true"
 
 
-def session(version: str, *, cores: int = 2, memory: str = "2g", java_options: str = _JAVA_OPTIONS) -> "SparkSession":
+def session(version: str, *, cores: int = 2, memory: str = "2g", java_options: str = SOON_UP) -> "SparkSession":
     """A Spark session with the Hudi bundle of `version`: from the local Maven repository, else from Maven Central."""
     _find_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -133,7 +135,9 @@ class Server:
         if self.version >= "1.1":
             prefixes = jvm.org.apache.hudi.common.data.HoodieListData.eager(prefixes)
         records = table.getRecordsByKeyPrefixes(prefixes, index, True).collectAsList()
-        return [self._json(record.getData().getColumnStatMetadata().get()) for record in records]
+        # Deleted records come with an empty payload in some releases.
+        payloads = [record.getData().getColumnStatMetadata() for record in records]
+        return [self._json(payload.get()) for payload in payloads if payload.isPresent()]
 
     def _look_up_stats(
         self, table: Any, files: Mapping[str, Mapping[str, int]], columns: Sequence[str]
@@ -198,8 +202,13 @@ def main() -> None:
     # The JVM inherits file descriptor 1: keep the real one for replies and give it stderr instead.
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    version = sys.argv[1]
-    spark = session(version)
+    parser = argparse.ArgumentParser(description="Real Apache Hudi behind JSON lines.")
+    parser.add_argument("version")
+    parser.add_argument("--memory", default="2g")
+    parser.add_argument("--java-options", default=SOON_UP)
+    arguments = parser.parse_args()
+    version = arguments.version
+    spark = session(version, memory=arguments.memory, java_options=arguments.java_options)
     try:
         replies.write(json.dumps({"ok": version}) + "\n")
         replies.flush()

@@ -11,6 +11,8 @@ from .reading import Reading
 
 @pytest.mark.parametrize(("recipe", "sort"), [("plain", ("name", "ts")), ("paths", ())])
 def test_hudi_executes_our_plan(recipe: str, sort: tuple[str, ...], peer: Peer, table: Tables) -> None:
+    if (recipe, peer.version) == ("paths", "1.0.2"):
+        pytest.skip("Hudi 1.0.2 cannot cluster url-encoded partitions: File .../city= does not exist")
     path = table(recipe)
     before, partitions = Reading.of(peer, path), len(layout.live_files(peer, path))
     instant = ours.schedule(path, sort=sort)
@@ -29,7 +31,6 @@ def test_hudi_executes_our_plan(recipe: str, sort: tuple[str, ...], peer: Peer, 
 def test_we_execute_the_plan_of_hudi(recipe: str, sort: tuple[str, ...], peer: Peer, table: Tables) -> None:
     path = table(recipe)
     before, partitions = Reading.of(peer, path), len(layout.live_files(peer, path))
-    # One partition at least as old as Hudi's default of recent days would leave out: it plans all of them here.
     peer.cluster(path, "schedule", order=",".join(sort) or None)
     (instant,) = layout.pending(path)
     assert ours.execute(path).report["instant"] == instant

@@ -230,6 +230,33 @@ def test_an_instant_that_does_not_exist(newest: Path, capfd: pytest.CaptureFixtu
             "--instant-time", "20990101000000000", command="execute")  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("instant", "text"),
+    [
+        ("tomorrow", "is no instant"),
+        ("2026", "is no instant"),
+        ("202601010000000001", "is no instant"),
+        ("20261341000000000", "is no instant"),
+        ("20990101000000000", "lies in the future"),
+        ("20200101000000000", "is not later than"),
+    ],
+)
+def test_a_new_instant_that_cannot_be(newest: Path, instant: str, text: str, capfd: pytest.CaptureFixture[str]) -> None:
+    code = 4 if "later" in text else 2
+    before = {path for path in digest(newest) if "hudi_services" not in path}
+    assert run(["schedule", "--base-path", str(newest), "--instant-time", instant]) == code
+    assert text in capfd.readouterr().err
+    assert {path for path in digest(newest) if "hudi_services" not in path} == before
+
+
+def test_a_schema_history(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Although the newest commit, of a table service, does not speak of it."""
+    (table / ".hoodie" / ".schema").mkdir(exist_ok=True)
+    (table / ".hoodie" / ".schema" / "20260101000000000.schemacommit").write_bytes(b"{}")
+    for command in ("schedule", "execute"):
+        refused(capfd, table, 2, "keeps a schema history", command=command)
+
+
 def test_another_writer_without_a_lock(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder = table / ".hoodie" / "timeline" if (table / ".hoodie" / "timeline").exists() else table / ".hoodie"
     ts = plan(table)

@@ -84,3 +84,19 @@ def mend(path: Path, ts: str, before: pa.Table, survived: int) -> None:
         file for one in table.view.partitions() for file in (s.base_instant for s in table.view.latest_slices(one))
     }
     assert instants == {ts}
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_killed_while_it_mends(release: str, tmp_path: Path) -> None:
+    """The rollback of a killed attempt, and the attempt after it, may be killed, too."""
+    path, ts = scheduled(release, tmp_path)
+    before = next(both_views(path))
+    with pytest.raises(Killed):
+        # In the middle of the metadata table's delta commit.
+        clustering.execute(request(path, Mode.EXECUTE), FaultyStorage(str(path), 14), LocalEngine())
+    for survived in range(2, 20, 2):
+        with pytest.raises(Killed):
+            clustering.execute(request(path, Mode.EXECUTE), FaultyStorage(str(path), survived), LocalEngine())
+        for seen in both_views(path):
+            assert seen.equals(before), f"after {survived} writes"
+    mend(path, ts, before, 20)

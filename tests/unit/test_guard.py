@@ -7,7 +7,7 @@ import pytest
 from hudi_services.commit.guard import Guard
 from hudi_services.commit.lock import FileSystemLock, LockSettings, NoLock, table_lock
 from hudi_services.commit.markers import Marker, create_marker, delete_markers, read_markers
-from hudi_services.errors import ConflictError, LockBusy
+from hudi_services.errors import ConflictError, CorruptFile, LockBusy
 from hudi_services.storage import ObjectStorage
 
 FOLDER = ".hoodie/.locks/hudi_services"
@@ -57,6 +57,24 @@ def test_a_lost_lease_is_noticed(storage: ObjectStorage) -> None:
         storage.put(f"{FOLDER}/table.2.json", b"{}")
         with pytest.raises(ConflictError, match="took over"):
             guard.check()
+
+
+def test_a_number_of_the_past_does_not_count(storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped between its look and its file, while others came and went: their last number is the higher one."""
+    with Guard(storage, "table", "schedule"):
+        held = json.loads(storage.read(f"{FOLDER}/table.1.json"))
+    storage.delete(f"{FOLDER}/table.1.json")
+    create = storage.create
+
+    def late(path: str, data: bytes) -> None:
+        if path.endswith("table.1.json"):
+            storage.put(f"{FOLDER}/table.3.json", json.dumps({**held, "pid": os.getppid()}).encode())
+        create(path, data)
+
+    monkeypatch.setattr(storage, "create", late)
+    with pytest.raises(LockBusy), Guard(storage, "table", "schedule"):
+        pass
+    assert [file.name for file in storage.list_dir(FOLDER)[0]] == ["table.3.json"]
 
 
 def test_forgotten_guards_leave_nothing(storage: ObjectStorage) -> None:
@@ -112,3 +130,16 @@ def test_markers_of_the_timeline_server(storage: ObjectStorage) -> None:
         ("p", "b_0-0-0_7.parquet", "MERGE"),
         ("q", "c_0-0-0_7.parquet", "CREATE"),
     ]
+
+
+def test_checksum_twins_of_hadoop_are_no_markers(storage: ObjectStorage) -> None:
+    storage.create(".hoodie/.temp/7/p/a_0-0-0_7.parquet.marker.CREATE", b"")
+    storage.create(".hoodie/.temp/7/p/.a_0-0-0_7.parquet.marker.CREATE.crc", b"crc")
+    assert read_markers(storage, "7") == [Marker("p/a_0-0-0_7.parquet", "CREATE")]
+
+
+def test_markers_that_are_no_text(storage: ObjectStorage) -> None:
+    storage.create(".hoodie/.temp/7/MARKERS.type", b"TIMELINE_SERVER_BASED")
+    storage.create(".hoodie/.temp/7/MARKERS0", b"\xff\xfe")
+    with pytest.raises(CorruptFile, match="MARKERS0 holds no markers"):
+        read_markers(storage, "7")

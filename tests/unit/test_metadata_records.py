@@ -18,6 +18,7 @@ from hudi_services.metadata.records import (
     encode_record,
     merge_records,
     stored_schema,
+    writer_schema,
 )
 from hudi_services.metadata.values import BoundType, ValueType
 
@@ -134,3 +135,11 @@ def test_record_types_that_we_do_not_read_are_refused() -> None:
     # Five null meta columns, the empty key, then the type.
     with pytest.raises(CorruptFile, match="key 'p'"):
         decode_record("p", value.replace(b"\0\0\0\0\0\0\x04", b"\0\0\0\0\0\0\x0a", 1), stored_schema("1.2.0"), "f")
+
+
+def test_a_later_writers_schema_is_kept() -> None:
+    """Hudi 1.2 writes tables of version 6 and 8 with its own schema, and hudi-rs reads all blocks by one."""
+    early, late = stored_schema("1.0.2"), stored_schema("1.2.0")
+    assert writer_schema("1.0.2", late) == late
+    assert writer_schema("1.0.2", early) == writer_schema("1.0.2", None) == early
+    assert writer_schema("1.2.0", early) == late

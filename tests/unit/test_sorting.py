@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_services.clustering import sorting
 from hudi_services.clustering.sort_order import SortColumn
-from hudi_services.clustering.sorting import sorted_rows
+from hudi_services.clustering.sorting import sorted_rows, take_rows
 from hudi_services.errors import ConfigError
 from hudi_services.files.parquet_reader import open_base_file
 from hudi_services.files.parquet_schema import FileSchema
@@ -76,3 +77,16 @@ def test_dictionary_columns_in_chunks(schema: FileSchema) -> None:
 def test_unknown_column(schema: FileSchema) -> None:
     with pytest.raises(ConfigError, match="nope"):
         sorted_rows(schema, pa.table({"i": [1]}), [SortColumn("nope")])
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.list_(pa.string())])
+def test_columns_that_do_not_fit_into_one_array(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [None if i % 7 == 0 else f"value {i}" for i in range(1000)]
+    values = texts if kind == pa.string() else [[text] for text in texts]
+    column = pa.chunked_array([values[:10], [], values[10:600], values[600:]], type=kind)
+    order = pa.array([(i * 387) % 1000 for i in range(1000)])
+    for piece in (1, 1000, 1 << 30):
+        monkeypatch.setattr(sorting, "_PIECE_BYTES", piece)
+        taken = take_rows(column, order)
+        assert taken.equals(column.take(order)) and (taken.num_chunks > 1) == (piece < 1 << 30)
+    assert take_rows(column, pa.array([], pa.int64())).to_pylist() == []

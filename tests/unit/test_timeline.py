@@ -14,6 +14,7 @@ from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_pla
 from hudi_services.errors import AlreadyExists, ConflictError, CorruptFile, NotFound
 from hudi_services.model import CommitMetadata
 from hudi_services.storage import ObjectStorage
+from hudi_services.table.facts import TimelineFacts
 from hudi_services.timeline.active import Timeline, new_instant
 from hudi_services.timeline.archived import ArchivedTimes
 from hudi_services.timeline.instant import Action, Instant, State
@@ -257,3 +258,16 @@ def test_broken_archives_are_named(tmp_path: Path) -> None:
     storage.put("h/_version_", b"x")
     with pytest.raises(CorruptFile, match="_version_"):
         ArchivedTimes(storage, "h").completion_time("15")
+
+
+def test_modification_times_do_not_push_new_instants(tmp_path: Path) -> None:
+    """A copied table of version 6, or a file server whose clock is ahead."""
+    timeline = load(tmp_path, {"20200101000000000.commit": b""}, version=6)
+    assert (timeline.instants[0].completion_time or "") > "2026"
+    assert timeline.latest_time() == "20200101000000000"
+
+
+def test_a_pending_write_before_the_first_completed_one_is_not_committed(tmp_path: Path) -> None:
+    names = ("2.commit.requested", "2.inflight", "4_5.commit")
+    facts = TimelineFacts(load(tmp_path, dict.fromkeys(names, b"")))
+    assert [facts.is_committed(ts) for ts in ("1", "2", "3", "4", "6")] == [True, False, True, True, False]

@@ -1,0 +1,84 @@
+"""Two writers: real Hudi and we see each other's plans, changes and locks."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from . import layout, ours
+from .conftest import Tables
+from .mdt_check import check_metadata
+from .peer import Peer, PeerError
+from .readers import same_rows
+
+_ALLOW_UPDATES = {
+    "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
+}
+_LOCK = {
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.cleaner.policy.failed.writes": "LAZY",
+    "hoodie.write.lock.wait_time_ms": "1000",
+    "hoodie.write.lock.num_retries": "1",
+    "hoodie.write.lock.client.num_retries": "1",
+}
+
+
+def _newer(rows: pa.Table) -> pa.Table:
+    column = rows.column_names.index("ts")
+    return rows.set_column(column, rows.schema.field("ts"), pc.add(rows["ts"], 1))
+
+
+def test_files_that_changed_since_the_plan_are_a_conflict(peer: Peer, table: Tables) -> None:
+    path = table("plain")
+    row = peer.rows(path).slice(0, 1)
+    instant = ours.schedule(path)
+    with pytest.raises(PeerError, match=r"(?i)clustering"):
+        peer.upsert(path, _newer(row))
+    peer.upsert(path, _newer(row), **_ALLOW_UPDATES)
+    after = peer.rows(path)
+
+    run = ours.run("execute", path)
+
+    assert run.code == 4, run.stderr
+    assert same_rows(after, peer.rows(path)) == []
+    assert check_metadata(peer, path) == []
+    assert instant in layout.pending(path)
+
+
+def test_a_lock_is_shared(peer: Peer, table: Tables) -> None:
+    path = table("no_mdt")
+    before = peer.rows(path)
+    ours.schedule(path, options=_LOCK)
+    lock = path / ".hoodie/lock"
+    assert not lock.exists()
+    lock.touch()
+    run = ours.run("execute", path, options=_LOCK)
+    assert run.code == 4, run.stderr
+    assert "lock" in run.stderr
+    assert same_rows(before, peer.rows(path)) == []
+    lock.unlink()
+
+    ours.execute(path, options=_LOCK)
+
+    assert not lock.exists()
+    assert same_rows(before, peer.rows(path)) == []
+    peer.upsert(path, _newer(before.slice(0, 3)), **_LOCK)
+    assert peer.rows(path).num_rows == before.num_rows
+
+
+def test_hudi_waits_for_a_plan_of_ours(peer: Peer, table: Tables) -> None:
+    """A plan that nobody executed yet: Hudi still inserts beside it, and leaves its files alone when it clusters."""
+    path = table("bulk")
+    before = peer.rows(path)
+    planned = {f.name for files in layout.live_files(peer, path).values() for f in files}
+    ours.schedule(path)
+    new = _newer(before.slice(0, 5))
+    ids = pa.array([f"new-{i}" for i in range(5)])
+    peer.insert(path, new.set_column(new.column_names.index("id"), new.schema.field("id"), ids))
+    live = {Path(f).name for files in layout.live_files(peer, path).values() for f in files}
+    assert planned < live
+    ours.execute(path)
+    assert peer.rows(path).num_rows == before.num_rows + 5
+    assert check_metadata(peer, path) == []

@@ -1,0 +1,30 @@
+"""Rewriting one group: the forms of base files that real Hudi writes and that need care."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_services.clustering.rewrite import RewriteResult, RewriteTask, rewrite_group
+from hudi_services.clustering.settings import FileSettings
+from hudi_services.clustering.sort_order import SortColumn
+from hudi_services.codecs.table_schema import META_COLUMNS
+from hudi_services.storage import ObjectStorage
+
+INSTANT = "20260101000000000"
+
+
+def rewrite(folder: Path, *inputs: str, meta_fields: bool = True, sort: tuple[SortColumn, ...] = ()) -> RewriteResult:
+    """Into one file; the inputs are newest first."""
+    task = RewriteTask(
+        ObjectStorage(str(folder)), INSTANT, "", inputs, ("a-0",), sort, None, (), meta_fields, FileSettings()
+    )
+    return rewrite_group(task, "0-0-0")
+
+
+def test_empty_meta_columns_stay_where_there_are_no_meta_fields(tmp_path: Path) -> None:
+    """Hudi 1.2 writes them so in a bulk insert with hoodie.populate.meta.fields=false."""
+    rows = pa.table({**{name: ["", ""] for name in META_COLUMNS[:5]}, "id": ["b", "a"]})
+    pq.write_table(rows, tmp_path / "in.parquet")
+    (new,) = rewrite(tmp_path, "in.parquet", meta_fields=False).files
+    assert pq.read_table(tmp_path / new.file.path) == rows
