@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
+from ..codecs.table_schema import parse_table_schema
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..files.names import parse_base_file
-from ..handle import Table, pending_clusterings, pending_compactions
+from ..handle import Table, current_schema, pending_clusterings, pending_compactions
 from ..model import BaseFile
 from ..storage import Storage
 from ..table.support import check_slices
+from ..table_config import TableConfig
 from .sort_order import SortColumn, to_strategy_params
 from .strategies import PartitionRules, PlannedGroup, Reason, Selection, SizeRules, by_size, select_partitions
 
@@ -141,10 +143,12 @@ def _input(one: SliceInfo, source: str) -> BaseFile:
     return file
 
 
-def check_sort_columns(columns: Collection[SortColumn], schema: Mapping[str, object] | None) -> None:
-    """Raise ConfigError for a sort column that the table's Avro `schema` lacks, or that has no order."""
-    if schema is None:
+def check_sort_columns(columns: Collection[SortColumn], table: Table) -> None:
+    """Raise ConfigError for a sort column that the table's base files lack, or that has no order."""
+    text = current_schema(table)
+    if text is None:
         return
+    schema = parse_table_schema(text, table.storage.root)
     fields = {str(f["name"]): f["type"] for f in _fields(schema)}
     for column in columns:
         if column.name.startswith("_hoodie_"):
@@ -152,8 +156,18 @@ def check_sort_columns(columns: Collection[SortColumn], schema: Mapping[str, obj
         if column.name not in fields:
             known = ", ".join(list(fields)[:20])
             raise ConfigError(f"the sort column {column.name} is not in the table", hint=f"its columns are {known}")
+        if column.name in dropped_columns(table.config):
+            raise ConfigError(
+                f"the sort column {column.name} is not in the base files: it is a partition column "
+                "(hoodie.datasource.write.drop.partition.columns=true)"
+            )
         if _kind(fields[column.name]) in ("map", "array", "record"):
             raise ConfigError(f"the sort column {column.name} is a {_kind(fields[column.name])}, which has no order")
+
+
+def dropped_columns(config: TableConfig) -> tuple[str, ...]:
+    """Partition columns that the base files need not have."""
+    return config.partition_fields if config.drop_partition_columns else ()
 
 
 def _fields(schema: Mapping[str, object]) -> list[dict[str, object]]:

@@ -1,6 +1,5 @@
 """Other writers: who is visibly at work, and whether somebody changed what we are about to replace."""
 
-import time
 from collections.abc import Collection, Iterable, Mapping
 
 from ..errors import ConflictError, CorruptFile, NotFound
@@ -9,6 +8,7 @@ from ..handle import Table
 from ..model import BaseFile, FileSlice
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
+from .markers import marker_folder
 
 _WRITES = {Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT}
 
@@ -21,10 +21,18 @@ def heartbeat_path(instant: str) -> str:
     return f"{TABLE_FOLDER}/.heartbeat/{instant}"
 
 
-def has_fresh_heartbeat(table: Table, instant: str, expires_millis: int) -> bool:
-    """Whether the writer of `instant` touched its heartbeat file within `expires_millis`."""
-    beat = table.storage.head(heartbeat_path(instant))
-    return beat is not None and time.time() * 1000 - beat.mtime_millis < expires_millis
+def is_alive(table: Table, instant: Instant, expires_millis: int) -> bool:
+    """Whether somebody worked at the inflight `instant` within `expires_millis`: heartbeat, inflight file, or a marker.
+
+    Hudi beats for clusterings from 1.2 on, and only if asked to; before, its markers are all that tells.
+    """
+    files = [
+        table.storage.head(heartbeat_path(instant.ts)),
+        table.storage.head(table.timeline.path(instant.file_name)),
+        *table.storage.list_tree(marker_folder(instant.ts)),
+    ]
+    latest = max((file.mtime_millis for file in files if file is not None), default=0)
+    return table.clock.now().timestamp() * 1000 - latest < expires_millis
 
 
 def pending_writes(table: Table) -> list[Instant]:
@@ -33,9 +41,16 @@ def pending_writes(table: Table) -> list[Instant]:
     return [instant for instant in table.timeline.pending(_WRITES) if instant.ts not in clusterings]
 
 
-def refuse_beside_writers(table: Table) -> None:
-    """Raise ConflictError when a write is visibly in progress: without a shared lock neither is safe."""
-    for instant in pending_writes(table):
+def refuse_beside_writers(table: Table, expires_millis: int) -> None:
+    """Raise ConflictError when another writer is visibly at work: without a shared lock neither is safe.
+
+    A write counts as long as it is pending; a clean or an index build, which Hudi leaves to its next run when it was
+    killed, only until `expires_millis` after it began.
+    """
+    begun_after = table.clock.now().timestamp() * 1000 - expires_millis
+    services = table.timeline.pending({Action.CLEAN, Action.INDEXING})
+    live = [i for i in services if i.state is State.INFLIGHT and table.timeline.begun[i.ts] > begun_after]
+    for instant in [*pending_writes(table), *live]:
         raise ConflictError(
             f"{table.storage.root}: the {instant.action.value} {instant.ts} of another writer is in progress "
             f"({instant.file_name}), and no lock provider is configured",

@@ -28,8 +28,8 @@ from .conflicts import (
     check_inputs,
     check_pending_rollbacks,
     check_pending_writes,
-    has_fresh_heartbeat,
     heartbeat_path,
+    is_alive,
     refuse_beside_writers,
     rollbacks_of,
 )
@@ -76,7 +76,7 @@ def critical_section(table: Table, action: str, settings: TransactionSettings) -
         current = reopen(table)
         check_timeline(current.timeline, current.storage)
         if not settings.lock.file_system:
-            refuse_beside_writers(current)
+            refuse_beside_writers(current, settings.heartbeat_expires_millis)
         yield current
 
 
@@ -212,8 +212,10 @@ class Attempt:
         with critical_section(self.table, f"begin {self.instant.ts}", self._settings) as current:
             found = self._require_pending(current)
             # A rollback left pending would be finished by the next Hudi writer, whatever became of the plan by then.
-            if found.state is State.INFLIGHT or pending_rollback(current, found) is not None:
-                self._refuse_live(current)
+            begun_rollback = pending_rollback(current, found)
+            if found.state is State.INFLIGHT or begun_rollback is not None:
+                if begun_rollback is None:
+                    self._refuse_live(current, found)
                 self.rolled_back.append(
                     roll_back(current, found, Times(current, self._settings.skew_millis), keep_plan=True)
                 )
@@ -232,16 +234,19 @@ class Attempt:
             self._begun = True
             self.table = current
 
-    def _refuse_live(self, current: Table) -> None:
-        """An attempt of Hudi's with a beating heart is not ours to roll back; ours are told by the guard."""
-        if self._guard.is_first and has_fresh_heartbeat(
-            current, self.instant.ts, self._settings.heartbeat_expires_millis
-        ):
-            raise LockBusy(
-                f"{current.storage.root}: the clustering {self.instant.ts} is being executed by another process "
-                f"(heartbeat {current.storage.full_path(heartbeat_path(self.instant.ts))})",
-                hint="wait for it; a heartbeat that stops counts as dead after two intervals",
-            )
+    def _refuse_live(self, current: Table, found: Instant) -> None:
+        """An attempt of Hudi's that may be alive is not ours to roll back; our own are told by the guard."""
+        expires = self._settings.heartbeat_expires_millis
+        if not self._guard.is_first or not is_alive(current, found, expires):
+            return
+        # Our lease must not make this attempt look like one of ours to the next run.
+        self._guard.forget()
+        raise LockBusy(
+            f"{current.storage.root}: the clustering {found.ts} is being executed by another process, or was until "
+            f"less than {expires / 1000:g} seconds ago",
+            hint="wait for it; without a sign of life for that long it counts as dead "
+            "(hoodie.client.heartbeat.interval_in_ms, hoodie.client.heartbeat.tolerable.misses)",
+        )
 
     def _require_pending(self, current: Table) -> Instant:
         found = current.timeline.find(self.instant.ts, self.instant.action)

@@ -7,13 +7,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from ..clock import SystemClock, parse_instant
-from ..clustering.plan import Planned, PlanRules, build, check_sort_columns, input_files
+from ..clustering.plan import Planned, PlanRules, build, check_sort_columns, dropped_columns, input_files
 from ..clustering.proof import Checksum
 from ..clustering.rewrite import RewriteResult, RewriteTask, rewrite_group
 from ..clustering.sort_order import from_strategy_params
 from ..clustering.strategies import Reason
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan, encode_clustering_plan
-from ..codecs.table_schema import parse_table_schema
 from ..commit.conflicts import refuse_beside_writers
 from ..commit.transaction import Attempt, WrittenBaseFile, request
 from ..engine import Engine
@@ -89,15 +88,14 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
     if wanted.instant is not None:
         _check_new_instant(wanted.instant, table)
     with report.phase("plan"):
-        schema = current_schema(table)
-        check_sort_columns(rules.sort, parse_table_schema(schema, table.storage.root) if schema else None)
+        check_sort_columns(rules.sort, table)
         # First without the lock: an idle or wrong call leaves no trace, and locks are held for no longer than needed.
         planned = build(table, rules)
         _describe(planned, report)
         if planned.plan is None:
             raise Idle(planned.why_empty)
         if not settings.lock.file_system:
-            refuse_beside_writers(table)
+            refuse_beside_writers(table, settings.heartbeat_expires_millis)
     with report.phase("publish"):
         ts = request(table, lambda current: _encode(current, rules, report), settings, wanted.instant)
     _log.info("scheduled the clustering %s", ts)
@@ -206,8 +204,7 @@ def _tasks(
 ) -> list[RewriteTask]:
     schema = current_schema(table)
     sort = from_strategy_params(plan.strategy_params)
-    check_sort_columns(sort, parse_table_schema(schema, table.storage.root) if schema else None)
-    dropped = table.config.partition_fields if table.config.drop_partition_columns else ()
+    check_sort_columns(sort, table)
     files = file_settings(wanted.options.over_table(table.config.raw), table.config)
     return [
         RewriteTask(
@@ -218,7 +215,7 @@ def _tasks(
             file_ids=tuple(new_file_id() for _ in range(max(1, planned.output_groups))),
             sort=sort,
             table_schema=schema,
-            dropped_columns=dropped,
+            dropped_columns=dropped_columns(table.config),
             meta_fields=table.config.populate_meta_fields,
             settings=files,
         )

@@ -17,6 +17,7 @@ from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import ClusteringRequest, Mode
 from hudi_services.storage import ObjectStorage
+from hudi_services.timeline.instant import Action
 
 from .tables import RELEASES, open_local, request, unpack
 
@@ -297,3 +298,35 @@ def test_no_permission(newest: Path, unreadable: bool) -> None:
     assert done.returncode == 1, done.stderr
     assert "no permission for" in done.stderr and "Traceback" not in done.stderr
     assert digest(newest) == before
+
+
+def test_sorting_by_a_dropped_partition_column(newest: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    properties(newest, lambda text: f"{text}hoodie.datasource.write.drop.partition.columns=true\n".replace(
+        "hoodie.datasource.write.drop.partition.columns=false\n", ""))  # fmt: skip
+    refused(capfd, newest, 2, "sort column day is not in the base files", "--hoodie-conf", f"{SORT}=day")
+
+
+def test_a_clustering_of_hudi_that_may_be_alive(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its inflight file is fresh and no lease of ours tells that the attempt was ours."""
+    ts = plan(table)
+    requested = next(table.glob(f".hoodie/**/{ts}.*.requested"))
+    inflight = requested.with_suffix(".inflight")
+    inflight.write_bytes(b"")
+    for _ in range(2):
+        assert run(["execute", "--base-path", str(table)]) == 4
+        assert "is being executed by another process" in capfd.readouterr().err
+        assert inflight.exists()
+    os.utime(inflight, (0, 0))
+    assert run(["execute", "--base-path", str(table)]) == 0
+    done = open_local(table).timeline.completed({Action.ROLLBACK})
+    assert len(done) == 1
+
+
+def test_a_fresh_clean_of_hudi_without_a_lock(newest: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ts = plan(newest)
+    inflight = newest / ".hoodie" / "timeline" / f"{int(ts) + 1}.clean.inflight"
+    inflight.write_bytes(b"")
+    assert run(["execute", "--base-path", str(newest)]) == 4
+    assert "another writer is in progress" in capfd.readouterr().err
+    os.utime(inflight, (0, 0))
+    assert run(["execute", "--base-path", str(newest)]) == 0
