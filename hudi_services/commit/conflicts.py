@@ -10,6 +10,8 @@ from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
 from .markers import marker_folder
 
+_REQUESTED_PATIENCE = 10
+"""How many times the life of a heartbeat a write may take from its request to its first file."""
 _WRITES = {Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT}
 
 
@@ -44,18 +46,24 @@ def pending_writes(table: Table) -> list[Instant]:
 def refuse_beside_writers(table: Table, expires_millis: int) -> None:
     """Raise ConflictError when another writer is visibly at work: without a shared lock neither is safe.
 
-    A write counts as long as it is pending; a clean or an index build, which Hudi leaves to its next run when it was
-    killed, only until `expires_millis` after it began.
+    An inflight write counts as long as it is pending. One that is only requested may be looking up its keys for long,
+    but a writer that a pending plan refused leaves just that, so it counts for a while. A clean or an index build,
+    which Hudi leaves to its next run when it was killed, counts until `expires_millis` after it began.
     """
-    begun_after = table.clock.now().timestamp() * 1000 - expires_millis
+    now = table.clock.now().timestamp() * 1000
+    patience = {State.INFLIGHT: None, State.REQUESTED: _REQUESTED_PATIENCE * expires_millis}
+    candidates = [(write, patience[write.state]) for write in pending_writes(table)]
     services = table.timeline.pending({Action.CLEAN, Action.INDEXING})
-    live = [i for i in services if i.state is State.INFLIGHT and table.timeline.begun[i.ts] > begun_after]
-    for instant in [*pending_writes(table), *live]:
-        raise ConflictError(
-            f"{table.storage.root}: the {instant.action.value} {instant.ts} of another writer is in progress "
-            f"({instant.file_name}), and no lock provider is configured",
-            hint="wait for it, let its writer roll it back, or set hoodie.write.lock.provider for both",
-        )
+    candidates += [(service, expires_millis) for service in services if service.state is State.INFLIGHT]
+    for instant, limit in candidates:
+        if limit is None or now - table.timeline.begun[instant.ts] < limit:
+            until = f" for {limit / 60_000:g} minutes" if limit is not None else ""
+            raise ConflictError(
+                f"{table.storage.root}: the {instant.action.value} {instant.ts} of another writer is in progress "
+                f"({instant.file_name}), and no lock provider is configured",
+                hint=f"wait for it (it counts{until or ' until it is completed or rolled back'}), "
+                "or set hoodie.write.lock.provider for both",
+            )
 
 
 def check_inputs(table: Table, inputs: Iterable[BaseFile]) -> None:

@@ -59,7 +59,15 @@ def physical_schema(file: Path) -> list[str]:
         (c.path, c.physical_type, str(c.logical_type), c.length, c.max_definition_level, c.max_repetition_level)
         for c in leaves
     ]
-    return [*map(str, facts), str(schema.to_arrow_schema())]
+    return [*map(str, facts), str(schema.to_arrow_schema().remove_metadata())]
+
+
+def list_layouts(file: Path) -> set[str]:
+    """How lists are stored: of two levels (`array`), of three (`list.element`). Hudi 1.2.0 expects one in a file."""
+    schema = pq.read_metadata(file).schema
+    paths = [schema.column(i).path for i in range(len(schema))]
+    found = {"three" for path in paths if ".list.element" in path}
+    return found | {"two" for path in paths if path.endswith(".array") or ".array." in path}
 
 
 def is_sorted(file: Path, columns: tuple[str, ...]) -> bool:

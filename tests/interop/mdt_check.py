@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,6 +40,7 @@ _WRAPPER_OF_ORDINAL = {
     19: "LongWrapper",
 }
 _DECIMAL = 10
+_Key = TypeVar("_Key", str, tuple[str, str])
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,6 @@ class Stats:
     nulls: int
     size: int
     uncompressed: int
-    tight: bool = False
     wrapper: str = ""
     ordinal: int = 0
     unsure: bool = False
@@ -103,7 +103,8 @@ class Footer:
         )
 
     def _position(self, index: int) -> int:
-        return self._metadata.schema.to_arrow_schema().get_field_index(self._metadata.schema.column(index).path)
+        name = self._metadata.schema.column(index).path
+        return int(self._metadata.schema.to_arrow_schema().get_field_index(name))
 
 
 def _ranged(chunk: Any) -> bool:
@@ -172,10 +173,10 @@ def _compare_files(found: Mapping[str, Mapping[str, int]], listing: Mapping[str,
     return problems
 
 
-def _one_sided(found: Iterable[str], listing: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _one_sided(found: Iterable[_Key], listing: Iterable[_Key]) -> Iterator[tuple[_Key, str]]:
     left, right = set(found), set(listing)
-    yield from ((name, "in the metadata table only") for name in sorted(left - right))
-    yield from ((name, "on storage only") for name in sorted(right - left))
+    yield from ((key, "in the metadata table only") for key in sorted(left - right))
+    yield from ((key, "on storage only") for key in sorted(right - left))
 
 
 def _indexed_columns(path: Path) -> list[str]:
@@ -212,7 +213,7 @@ def _differences(there: Stats, wanted: Stats, typed: bool) -> Iterator[str]:
     if there.numbers != wanted.numbers:
         yield f"counts and sizes {there.numbers}, the footer says {wanted.numbers}"
     for side, value, truth in (("min", there.low, wanted.low), ("max", there.high, wanted.high)):
-        if not wanted.unsure and not _equal(value, truth, single=there.wrapper == "FloatWrapper"):
+        if not wanted.unsure and not _equal(value, truth):
             yield f"{side} {value!r}, the footer says {truth!r}"
     if typed and there.wrapper and _WRAPPER_OF_ORDINAL.get(there.ordinal) != there.wrapper:
         yield f"type {there.ordinal} in a {there.wrapper}"
@@ -220,10 +221,7 @@ def _differences(there: Stats, wanted: Stats, typed: bool) -> Iterator[str]:
         yield f"a value type in a table version that has none: {there.ordinal}"
 
 
-def _equal(there: Any, wanted: Any, *, single: bool) -> bool:
-    """Of one type and value; `single` precision floats come as the shortest text that tells them apart."""
-    if single:
-        there = None if there is None else struct.unpack("f", struct.pack("f", there))[0]
+def _equal(there: Any, wanted: Any) -> bool:
     return type(there) is type(wanted) and bool(there == wanted)
 
 
@@ -261,7 +259,7 @@ def _read(record: Mapping[str, Any]) -> Stats:
     low, high = (_unwrap(record[side], info) for side in ("minValue", "maxValue"))
     numbers = [_value(record[n]) for n in ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")]
     wrapper = next(iter(wrappers), "").removeprefix(_RECORD)
-    return Stats(low, high, *numbers, record.get("isTightBound", False), wrapper, info["typeOrdinal"])
+    return Stats(low, high, *numbers, wrapper=wrapper, ordinal=info["typeOrdinal"])
 
 
 def _unwrap(side: Mapping[str, Any] | None, info: Mapping[str, Any]) -> Any:
@@ -276,7 +274,10 @@ def _unwrap(side: Mapping[str, Any] | None, info: Mapping[str, Any]) -> Any:
         return Decimal(_unscaled(value)).scaleb(-int(scale))
     if name == "BytesWrapper":
         return value.encode("latin-1")
-    if name in ("FloatWrapper", "DoubleWrapper"):
+    if name == "FloatWrapper":
+        # The shortest text that tells singles apart: as a double it would be another number.
+        return struct.unpack("f", struct.pack("f", float(value)))[0]
+    if name == "DoubleWrapper":
         return float(value)
     return value
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .peer import Peer
 from .readers import Refused, hudi_rs_rows, same_rows
@@ -39,3 +40,9 @@ class Reading:
         for reader in self.rows.keys() & after.rows.keys():
             found += [f"{reader}: {d}" for d in same_rows(self.rows[reader], after.rows[reader])]
         return found
+
+
+def newer(rows: pa.Table) -> pa.Table:
+    """The same rows with a later value of their ordering field."""
+    column = rows.column_names.index("ts")
+    return rows.set_column(column, rows.schema.field("ts"), pc.add(rows["ts"], 1))

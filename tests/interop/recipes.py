@@ -56,12 +56,10 @@ class Writer:
 
 @dataclass(frozen=True)
 class Recipe:
-    """`sort` names columns to cluster by; `hudi_rs` and `daft` say why that reader cannot read it ("" when it can)."""
+    """How to make a table; `sort` names columns to cluster it by."""
 
     make: Callable[[Writer], None]
     sort: tuple[str, ...] = ()
-    hudi_rs: str = ""
-    daft: str = ""
 
 
 KEY = "concat('k-', lpad(cast(id as string), 6, '0'))"

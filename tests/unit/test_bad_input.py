@@ -330,3 +330,14 @@ def test_a_fresh_clean_of_hudi_without_a_lock(newest: Path, capfd: pytest.Captur
     assert "another writer is in progress" in capfd.readouterr().err
     os.utime(inflight, (0, 0))
     assert run(["execute", "--base-path", str(newest)]) == 0
+
+
+def test_a_write_that_never_began_counts_for_a_while(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What a writer of Hudi leaves when a pending plan refuses its updates: the plan must not wait for it for ever."""
+    ts = plan(table)
+    requested = next(table.glob(f".hoodie/**/{ts}.*.requested")).parent / f"{int(ts) + 1}.commit.requested"
+    requested.write_bytes(b"")
+    assert run(["execute", "--base-path", str(table)]) == 4
+    assert "it counts for 20 minutes" in capfd.readouterr().err
+    os.utime(requested, (0, 0))
+    assert run(["execute", "--base-path", str(table)]) == 0
