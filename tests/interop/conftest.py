@@ -17,13 +17,24 @@ from .peer import VERSIONS, Peer
 Tables = Callable[[str], Path]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of a release after each other, so that no JVM starts twice."""
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "releases(*versions): the only releases of Hudi that this test needs")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """All tests of a release after each other, so that no JVM starts twice, and only the releases they ask for."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.interop)
-    items.sort(key=_release)
+    dropped = [item for item in items if not _is_wanted(item)]
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = sorted((item for item in items if item not in dropped), key=_release)
+
+
+def _is_wanted(item: pytest.Item) -> bool:
+    marker = item.get_closest_marker("releases")
+    return marker is None or _release(item) in [VERSIONS.index(version) for version in marker.args]
 
 
 def _release(item: pytest.Item) -> int:

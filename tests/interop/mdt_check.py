@@ -257,9 +257,10 @@ def _read(record: Mapping[str, Any]) -> Stats:
     wrappers = {w for side in ("minValue", "maxValue") for w in (record[side] or ())}
     assert len(wrappers) < 2, f"min and max are of different types: {record}"
     low, high = (_unwrap(record[side], info) for side in ("minValue", "maxValue"))
-    numbers = [_value(record[n]) for n in ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")]
+    names = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
+    values, nulls, size, uncompressed = (_value(record[name]) for name in names)
     wrapper = next(iter(wrappers), "").removeprefix(_RECORD)
-    return Stats(low, high, *numbers, wrapper=wrapper, ordinal=info["typeOrdinal"])
+    return Stats(low, high, values, nulls, size, uncompressed, wrapper, info["typeOrdinal"])
 
 
 def _unwrap(side: Mapping[str, Any] | None, info: Mapping[str, Any]) -> Any:

@@ -134,6 +134,7 @@ def test_filtered_reads_find_their_rows(peer: Peer, table: Tables) -> None:
         assert sorted(found["id"].to_pylist()) == sorted(rows["id"].to_pylist()), condition
 
 
+@pytest.mark.releases("0.15.0", "1.2.0")
 def test_not_a_number_is_found(peer: Peer, table: Tables) -> None:
     """NaN is the greatest value for Spark: a footer that leaves it out of its range hides rows from filters."""
     path = table("mixed")
@@ -146,9 +147,8 @@ def test_not_a_number_is_found(peer: Peer, table: Tables) -> None:
         assert same_rows(rows, peer.rows(path, METADATA_OFF, where=condition)) == [], condition
 
 
+@pytest.mark.releases("0.15.0")  # Daft reads tables up to version 6
 def test_daft_reads_the_same_rows_once_hudi_has_cleaned(peer: Peer, table: Tables) -> None:
-    if peer.version != "0.15.0":
-        pytest.skip("Daft reads tables up to version 6")
     for recipe in sorted(_FOR_DAFT):
         path = table(recipe)
         before = daft_rows(path) if recipe == "no_mdt" else peer.rows(path)

@@ -46,6 +46,7 @@ def test_files_that_changed_since_the_plan_are_a_conflict(peer: Peer, table: Tab
     assert same_rows(after, peer.rows(path)) == []
 
 
+@pytest.mark.releases("0.15.0", "1.2.0")
 def test_a_lock_is_shared(peer: Peer, table: Tables) -> None:
     path = table("no_mdt")
     before = peer.rows(path)
@@ -67,6 +68,7 @@ def test_a_lock_is_shared(peer: Peer, table: Tables) -> None:
     assert peer.rows(path).num_rows == before.num_rows
 
 
+@pytest.mark.releases("0.15.0", "1.2.0")
 def test_hudi_waits_for_a_plan_of_ours(peer: Peer, table: Tables) -> None:
     """A plan that nobody executed yet: Hudi still inserts beside it, and leaves its files alone when it clusters."""
     path = table("bulk")

@@ -65,12 +65,11 @@ def _some_file(path: Path) -> Path:
     return next(f for f in sorted(path.rglob("*.parquet")) if ".hoodie" not in f.relative_to(path).parts)
 
 
+@pytest.mark.releases("1.2.0")
 @pytest.mark.parametrize("fault", [_lose_a_file, _add_a_file, _grow_a_file])
 def test_a_file_that_the_metadata_table_does_not_know_is_found(
     fault: Callable[[Path], None], peer: Peer, table: Tables
 ) -> None:
-    if peer.version != "1.2.0":
-        pytest.skip("shown on 1.2.0")
     path = table("plain")
     fault(path)
     assert len(check_metadata(peer, path)) == 1
@@ -104,9 +103,8 @@ def _text_stats(records: list[dict[str, Any]]) -> dict[str, Any]:
     return next(r for r in records if r["columnName"] == {"string": "id"})
 
 
+@pytest.mark.releases("1.2.0")
 def test_a_wrong_record_is_found(peer: Peer, made: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    if peer.version != "1.2.0":
-        pytest.skip("shown on 1.2.0")
     path = made("plain")
     real = peer.metadata
     for fault in (_wrong_minimum, _wrong_count, _lost_record, _stale_record, _wrong_group, _narrow_partition):
