@@ -18,7 +18,7 @@ from ..errors import CheckFailed
 from ..files.bloom import BloomFilter
 from ..files.calendar import FileNotes, calendar_notes
 from ..files.names import base_file_name
-from ..files.parquet_evolution import SourceSchema, resolve_target
+from ..files.parquet_evolution import SourceSchema, agrees, resolve_target
 from ..files.parquet_reader import BaseFileReader, open_base_file, shared_dictionary_columns, shared_plain_leaves
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import BaseFileWriter, WrittenFile
@@ -95,7 +95,8 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
         avro_schema = _file_schema(task, readers)
         target = resolve_target([SourceSchema(r.path, r.schema) for r in readers], avro_schema)
         notes = calendar_notes([FileNotes(r.path, r.key_values) for r in readers], target)
-    if avro_schema is not None:
+    # A reader that trusts the note would take millis for micros; without it, it asks the parquet schema.
+    if avro_schema is not None and agrees(target, avro_schema):
         notes |= {AVRO_SCHEMA: json.dumps(avro_schema), WRITER_MODEL: "avro"}
     form = _Form(task, write_token, target, shared_plain_leaves(readers), notes)
     group = _Group(form, readers, clock)

@@ -66,6 +66,12 @@ def resolve_target(sources: Sequence[SourceSchema], table_schema: Mapping[str, A
     return FileSchema(newest.root.with_children(children))
 
 
+def agrees(target: FileSchema, table_schema: Mapping[str, Any]) -> bool:
+    """Whether `table_schema` describes the values of `target` as they are stored, units of time included."""
+    stored = ((target.column(name), wanted) for name, wanted in avro_columns(table_schema))
+    return all(column is not None and parquet_type(column).required() == wanted.required() for column, wanted in stored)
+
+
 def _wanted_columns(
     sources: Sequence[SourceSchema], table_schema: Mapping[str, Any] | None
 ) -> list[tuple[str, ColumnType | None]]:
@@ -138,10 +144,13 @@ def _merge_leaf(name: str, table_type: ColumnType | None, files: Sequence[_Typed
 
 
 def _finest(table_type: ColumnType, files: Sequence[ColumnType]) -> ColumnType:
-    """`table_type` in the finest unit that a file has, so that no value is cut."""
+    """`table_type` in the finest unit that a file has, so that no value is cut; the table's own where no file tells.
+
+    With hoodie.parquet.outputtimestamptype=TIMESTAMP_MILLIS Spark's files say millis and the table schema micros.
+    """
     if table_type.kind not in (Kind.TIME, Kind.TIMESTAMP):
         return table_type
-    units = [f.unit for f in files if f.kind is table_type.kind] + [table_type.unit]
+    units = [f.unit for f in files if f.kind is table_type.kind] or [table_type.unit]
     return replace(table_type, unit=max((u for u in units if u in _UNITS), key=_UNITS.index, default="micros"))
 
 

@@ -86,6 +86,7 @@ class BaseFileWriter:
             (i, leaf) for i, leaf in enumerate(target.leaves) if len(leaf.path) == 1 and _needs_own_bounds(leaf)
         ]
         self._sink: _TailSink | None = None
+        self._nan_leaves: set[int] = set()
         self._writer: pq.ParquetWriter | None = None
 
     def __enter__(self) -> "BaseFileWriter":
@@ -125,13 +126,17 @@ class BaseFileWriter:
             self._writer.close()
             before, footer = self._sink.take(self._storage.full_path(self._path))
             self._finish(footer, key_values)
+            columns = column_stats(self._target, footer.row_groups)
+            for index in self._nan_leaves:
+                leaf = self._target.leaves[index]
+                footer.set_leaf(index, leaf.path, leaf.physical, keep_statistics=False)
             self._sink.write(before + footer.as_file()[4:])
             size = self._sink.tell()
             self._sink.out.close()
         except BaseException:
             self.abort()
             raise
-        return WrittenFile(self._path, size, self._rows, column_stats(self._target, footer.row_groups))
+        return WrittenFile(self._path, size, self._rows, columns)
 
     def abort(self) -> None:
         """Drop what was written; nothing is published."""
@@ -177,6 +182,7 @@ class BaseFileWriter:
         table = _with_used_values(pa.concat_tables(self._pending).unify_dictionaries())
         self._pending, self._pending_bytes = [], 0
         self._bounds.append({i: bounds for i, leaf in self._own_bounds if (bounds := _bounds(table, leaf)) is not None})
+        self._nan_leaves |= _nan_leaves(table, self._target)
         try:
             self._writer.write_table(table, row_group_size=table.num_rows)
         except pa.ArrowInvalid as e:
@@ -194,6 +200,19 @@ class BaseFileWriter:
             for index, (low, high) in bounds.items():
                 footer.set_statistics(group, index, low, high)
         footer.set_key_values(key_values)
+
+
+def _nan_leaves(table: pa.Table, target: FileSchema) -> set[int]:
+    """Leaves whose footer must not tell a range: NaN is the greatest number for Spark, and pyarrow leaves it out.
+
+    parquet-mr gives no range to a chunk with NaN either. Nested numbers are not looked at: they never get one.
+    """
+    floating = [(i, leaf) for i, leaf in enumerate(target.leaves) if leaf.physical in (Physical.FLOAT, Physical.DOUBLE)]
+    return {
+        i
+        for i, leaf in floating
+        if len(leaf.path) > 1 or pc.any(pc.is_nan(table.column(leaf.path[0])), min_count=0).as_py()
+    }
 
 
 def _constant(value: str, rows: int) -> pa.ChunkedArray:
