@@ -63,7 +63,18 @@ def resolve_target(sources: Sequence[SourceSchema], table_schema: Mapping[str, A
         if all(types[name] == final.required() for name, final in finals.items()):
             return newest
     children = [_target_node(name, final, sources) for name, final in finals.items()]
+    if len(set().union(*map(_list_levels, children))) > 1:
+        # Hudi 1.2 takes the lists of one file to be of one form; only that of three levels has room for every null.
+        pairs = zip(children, finals.items(), strict=True)
+        children = [build_node(name, final) if _list_levels(child) else child for child, (name, final) in pairs]
     return FileSchema(newest.root.with_children(children))
+
+
+def _list_levels(column: Node) -> set[int]:
+    """In how many levels the lists of a column are stored: 2 (`repeated element`), 3, or both."""
+    element = column.list_element
+    own = set() if element is None else {2 if element.repetition == ps.REPEATED else 3}
+    return own.union(*map(_list_levels, column.children))
 
 
 def agrees(target: FileSchema, table_schema: Mapping[str, Any]) -> bool:

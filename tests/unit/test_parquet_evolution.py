@@ -302,3 +302,23 @@ def test_the_unit_of_the_files_stays_and_the_finest_wins(group):
     group.rewrite(table_schema)
     assert str(parquet_type(group.target.root.children[0]).required()) == "timestamp-micros"
     assert agrees(group.target, table_schema)
+
+
+def test_lists_of_one_file_have_one_form(tmp_path):
+    """Two files, one of them with nulls in one of its lists: the other list does not stay in two levels beside it."""
+    storage = ObjectStorage(str(tmp_path))
+    plain, holes = pa.list_(pa.field("array", pa.string(), nullable=False)), pa.list_(pa.string())
+    for i, kind in enumerate((plain, holes)):
+        table = pa.table({"a": pa.array([["x"]], plain), "b": pa.array([["y"]], kind)})
+        pq.write_table(table, tmp_path / f"{i}.parquet")
+    sources = [SourceSchema(f"{i}.parquet", open_base_file(storage, f"{i}.parquet").schema) for i in range(2)]
+    two_levels = [SourceSchema(s.path, _with_two_levels(s.schema)) for s in sources]
+    target = resolve_target(two_levels, None)
+    assert {leaf.dotted for leaf in target.leaves} == {"a.list.element", "b.list.element"}
+
+
+def _with_two_levels(schema):
+    """The schema with the list `a` as Avro writers store it."""
+    a, b = schema.root.children
+    repeated = a.children[0].children[0].with_repetition(ps.REPEATED)
+    return FileSchema(schema.root.with_children([a.with_children([repeated]), b]))
