@@ -170,10 +170,7 @@ class _Group:
         if not tables:
             return
         with self._clock.phase("sort"):
-            # Promoted types cannot occur: every table has the target's form, only its dictionaries differ.
-            table = pa.concat_tables(tables).unify_dictionaries()
-            del tables
-            ordered = sorted_rows(self._target, table, self._task.sort)
+            ordered = sorted_rows(self._target, tables, self._task.sort)
         yield ordered
 
     def write(self, tables: Iterator[pa.Table]) -> list[NewFile]:

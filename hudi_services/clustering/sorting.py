@@ -15,20 +15,32 @@ from .sort_order import SortColumn
 _PIECE_BYTES = 512 << 20
 
 
-def sorted_rows(schema: FileSchema, table: pa.Table, columns: Sequence[SortColumn]) -> pa.Table:
-    """`table` (raw form of `schema`) in the order of `columns`; equal rows keep no order.
+def sorted_rows(schema: FileSchema, tables: list[pa.Table], columns: Sequence[SortColumn]) -> pa.Table:
+    """The rows of `tables` (raw form of `schema`) in the order of `columns`; equal rows keep no order.
 
-    Strings go by their UTF-8 bytes, NaN comes after every number. Raises ConfigError for a column without an order.
+    Empties `tables`, so that one column at a time is held twice and not all of them. Strings go by their UTF-8 bytes,
+    NaN comes after every number. Raises ConfigError for a column without an order.
     """
+    # Promoted types cannot occur: every table has the target's form, only its dictionaries differ.
+    table = pa.concat_tables(tables).unify_dictionaries()
+    tables.clear()
     keys = [sort_key(schema, table, column.name) for column in columns]
     order = _packed_order(keys, columns)
     if order is None:
         order = _general_order(keys, columns)
+    fields, unsorted = table.schema, table.columns[::-1]
+    del table, keys
+    ordered = []
+    while unsorted:
+        ordered.append(_taken(unsorted.pop(), order))
+    return pa.table(ordered, schema=fields)
+
+
+def _taken(column: pa.ChunkedArray, order: pa.Array) -> pa.ChunkedArray:
     # One chunk first: taking from many chunks costs four times as much (measured on 1.5 million rows).
     with suppress(pa.ArrowInvalid):
-        table = table.combine_chunks()
-    ordered = [take_rows(column, order) for column in table.columns]
-    return pa.table(ordered, schema=table.schema)
+        column = pa.chunked_array([column.combine_chunks()])
+    return take_rows(column, order)
 
 
 def take_rows(column: pa.ChunkedArray, order: pa.Array) -> pa.ChunkedArray:

@@ -22,6 +22,8 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 """
+# The work is done in Python: a JVM that only hands out tasks is best compiled quickly and leaves the cores to them.
+_SOON_UP = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -70,7 +72,7 @@ def _quiet(builder: SparkSession.Builder, folder: Path) -> SparkSession.Builder:
     return (
         builder.config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log.as_uri()}")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log.as_uri()} {_SOON_UP}")
     )
 
 

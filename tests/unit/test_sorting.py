@@ -63,20 +63,20 @@ def expected(rows: list[dict[str, Any]], order: list[SortColumn]) -> list[dict[s
 def test_order_of_all_types_with_nulls(schema: FileSchema, rows: list[dict[str, Any]], order: list[SortColumn]) -> None:
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     names = [column.name for column in order]
-    result = sorted_rows(schema, table, order).select(names).to_pylist()
+    result = sorted_rows(schema, [table], order).select(names).to_pylist()
     assert result == [{name: row[name] for name in names} for row in expected(rows, order)]
 
 
 def test_dictionary_columns_in_chunks(schema: FileSchema) -> None:
     chunks = [pa.array(["b", None, "a"]).dictionary_encode(), pa.array(["c", "a"]).dictionary_encode()]
     table = pa.table({"s": pa.chunked_array(chunks), "i": pa.array([1, 2, 3, 4, 5], pa.int32())})
-    result = sorted_rows(schema, table.unify_dictionaries(), [SortColumn("s", True, False), SortColumn("i", True)])
+    result = sorted_rows(schema, [table], [SortColumn("s", True, False), SortColumn("i", True)])
     assert result["i"].to_pylist() == [4, 1, 5, 3, 2]
 
 
 def test_unknown_column(schema: FileSchema) -> None:
     with pytest.raises(ConfigError, match="nope"):
-        sorted_rows(schema, pa.table({"i": [1]}), [SortColumn("nope")])
+        sorted_rows(schema, [pa.table({"i": [1]})], [SortColumn("nope")])
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.list_(pa.string())])
