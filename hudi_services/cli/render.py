@@ -72,6 +72,7 @@ def _facts(report: Report) -> "Table":
         "base path": facts.base_path,
         "instant": report.instant or "",
         "groups": "" if report.groups is None else str(report.groups),
+        "decoded": ", ".join(f"{count} groups: {reason}" for reason, count in report.decoded.items()),
         "files": _change(report.files),
         "bytes": _change(report.bytes, sizes=True),
         "rows": _change(report.rows),

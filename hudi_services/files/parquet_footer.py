@@ -64,6 +64,10 @@ class ColumnChunk:
     min: bytes | None
     max: bytes | None
     null_count: int | None
+    column_index: tuple[int, int] | None
+    """Offset and length of the bounds of every page, in bytes; None when there are none."""
+    offset_index: tuple[int, int] | None
+    """Offset and length of the places of every page, in bytes; None when there are none."""
 
     @property
     def end(self) -> int:
@@ -235,7 +239,16 @@ def _column_chunk(chunk: Struct, path: str) -> ColumnChunk:
         min=low,
         max=high,
         null_count=nulls,
+        column_index=_place(chunk, 6, 7),
+        offset_index=_place(chunk, 4, 5),
     )
+
+
+def _place(chunk: Struct, offset_id: int, length_id: int) -> tuple[int, int] | None:
+    offset, length = chunk.get(offset_id), chunk.get(length_id)
+    if not isinstance(offset, int) or not isinstance(length, int) or offset <= 0 or length <= 0:
+        return None
+    return offset, length
 
 
 def _only_dictionary(meta: Struct, path: str) -> bool:

@@ -19,6 +19,7 @@ from .column_type import Kind, parquet_type
 from .parquet_convert import convert_column
 from .parquet_footer import Footer, RowGroup, read_footer
 from .parquet_schema import FileSchema
+from .record_keys import BLOOM_FILTER
 
 # Below this gap one request for two ranges costs less than two requests.
 _GAP = 1 << 20
@@ -43,9 +44,11 @@ class BaseFileReader:
         self.size = size
         self.num_rows = footer.num_rows
         self.schema = FileSchema.of(footer)
-        self.key_values: Mapping[str, str] = footer.key_values
+        self.created_by = footer.created_by
+        # Without the bloom filter: it may be most of a footer, and a group has many files.
+        self.key_values: Mapping[str, str] = {k: v for k, v in footer.key_values.items() if k != BLOOM_FILTER}
         self.row_groups: tuple[RowGroup, ...] = footer.row_groups
-        self._full_path = footer.path
+        self.full_path = footer.path
         self._check()
         self._metadata = self._raw_metadata(footer)
         self._source = _RangeSource(storage, path, size)
@@ -55,13 +58,13 @@ class BaseFileReader:
         paths = [leaf.path for leaf in self.schema.leaves]
         for number, group in enumerate(self.row_groups):
             if [c.path for c in group.columns] != paths:
-                raise CorruptFile(f"{self._full_path}: the columns of row group {number} do not follow the schema")
+                raise CorruptFile(f"{self.full_path}: the columns of row group {number} do not follow the schema")
             if any(c.end > self.size for c in group.columns):
-                raise CorruptFile(f"{self._full_path}: row group {number} ends after the file, at byte {self.size}")
+                raise CorruptFile(f"{self.full_path}: row group {number} ends after the file, at byte {self.size}")
         try:
             _ = self.schema.arrow
         except UnsupportedTable as e:
-            raise UnsupportedTable(f"{self._full_path}: {e.message}") from e
+            raise UnsupportedTable(f"{self.full_path}: {e.message}") from e
 
     def _raw_metadata(self, footer: Footer) -> pq.FileMetaData:
         """`footer` in the raw form; it is changed in place, so every fact has been taken from it before."""
@@ -122,6 +125,30 @@ class BaseFileReader:
         fields = [target.arrow.field(n).with_type(a.type) for n, a in zip(names, arrays, strict=True)]
         return pa.table(arrays, schema=pa.schema(fields))
 
+    @contextmanager
+    def held(self, index: int) -> Iterator[None]:
+        """Inside, the bytes of row group `index` and of its page indexes stay in memory, by a request or two; nests."""
+        if self._source.holds:
+            yield
+            return
+        chunks = self.row_groups[index].columns
+        ranges = [(c.start, c.end) for c in chunks]
+        for place in (place for c in chunks for place in (c.column_index, c.offset_index) if place is not None):
+            if sum(place) <= self.size:
+                ranges.append((place[0], sum(place)))
+        self._source.load(sorted(ranges))
+        self._source.holds = True
+        try:
+            yield
+        finally:
+            self._source.holds = False
+            self._source.forget()
+
+    def read_bytes(self, start: int, length: int) -> bytes:
+        """Bytes of the file as they are."""
+        self._source.seek(start)
+        return bytes(self._source.read(length))
+
     def _read(self, index: int, columns: Sequence[str], dictionary: frozenset[str]) -> pa.Table:
         group = self.row_groups[index]
         if not columns:
@@ -149,13 +176,13 @@ class BaseFileReader:
         try:
             yield
         except CorruptFile as e:
-            raise e if self._full_path in e.message else CorruptFile(f"{self._full_path}: {e.message}") from e
+            raise e if self.full_path in e.message else CorruptFile(f"{self.full_path}: {e.message}") from e
         except HudiServicesError:
             raise
         except (pa.ArrowException, OSError, MemoryError, ValueError, OverflowError) as e:
             text = str(e)
             reason = text.splitlines()[0] if text else type(e).__name__
-            raise CorruptFile(f"{self._full_path} cannot be read: {reason}") from e
+            raise CorruptFile(f"{self.full_path} cannot be read: {reason}") from e
 
 
 def shared_dictionary_columns(readers: Sequence[BaseFileReader]) -> frozenset[str]:
@@ -183,9 +210,13 @@ class _RangeSource(io.RawIOBase):
         self._size = size
         self._position = 0
         self._blocks: list[tuple[int, memoryview]] = []
+        self.holds = False
+        """While True, what is loaded stays and nothing else is."""
 
     def load(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Fetch sorted (start, end) ranges, near ones together."""
+        if self.holds:
+            return
         merged: list[list[int]] = []
         for start, end in ranges:
             if merged and start - merged[-1][1] <= _GAP:
@@ -196,7 +227,8 @@ class _RangeSource(io.RawIOBase):
         self._blocks = [(start, memoryview(read(self._path, start, end - start))) for start, end in merged]
 
     def forget(self) -> None:
-        self._blocks = []
+        if not self.holds:
+            self._blocks = []
 
     def readable(self) -> bool:
         return True

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..errors import CheckFailed, ConfigError, UnsupportedTable
+from ..errors import CheckFailed, UnsupportedTable
 from ..storage import Storage
 from .column_stats import ColumnStats, column_stats
 from .column_type import Kind, parquet_type
+from .parquet_codec import codec_called
 from .parquet_convert import natural
 from .parquet_footer import Footer, Physical, footer_length, parse_footer
 from .parquet_schema import FileSchema, Leaf, keeps_order
@@ -27,17 +28,6 @@ from .parquet_schema import FileSchema, Leaf, keeps_order
 FILE_NAME_COLUMN = "_hoodie_file_name"
 
 _MIB = 1 << 20
-# Hudi's and parquet's names for codecs; LZO has no writer here, LZ4 is the framed form that only Hadoop reads.
-_CODECS = {
-    "uncompressed": "none",
-    "none": "none",
-    "snappy": "snappy",
-    "gzip": "gzip",
-    "brotli": "brotli",
-    "zstd": "zstd",
-}
-_CODECS |= {"lz4_raw": "lz4"}
-_LEVELS = {"zstd": 1, "gzip": 6}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +56,6 @@ class BaseFileWriter:
         *,
         file_name: str | None = None,
         codec: str = "zstd",
-        codec_level: int | None = None,
         row_group_bytes: int = 120 * _MIB,
         page_bytes: int = _MIB,
         plain_leaves: Collection[str] = (),
@@ -76,7 +65,7 @@ class BaseFileWriter:
         self._target = target
         self._file_name = file_name if target.column(FILE_NAME_COLUMN) is not None else None
         self._options = _options(_written_schema(target, storage.full_path(path)), target, plain_leaves)
-        self._options |= _codec_options(codec, codec_level) | {"data_page_size": page_bytes}
+        self._options |= codec_called(codec).writer_options | {"data_page_size": page_bytes}
         self._row_group_bytes = row_group_bytes
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
@@ -280,15 +269,6 @@ def _options(written: FileSchema, target: FileSchema, plain_leaves: Collection[s
         "write_statistics": True,
         "write_page_index": True,
     }
-
-
-def _codec_options(codec: str, level: int | None) -> dict[str, Any]:
-    name = _CODECS.get(codec.lower())
-    if name is None:
-        known = ", ".join(sorted(_CODECS))
-        raise ConfigError(f"the parquet codec {codec} cannot be written", hint=f"use one of {known}")
-    level = _LEVELS.get(name) if level is None else level
-    return {"compression": name, "compression_level": level}
 
 
 def _needs_own_bounds(leaf: Leaf) -> bool:

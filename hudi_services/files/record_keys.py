@@ -25,7 +25,9 @@ class RecordKeys:
         self._max: str | None = None
 
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Add the `_hoodie_record_key` values of some rows."""
+        """Add the `_hoodie_record_key` values of some rows; a dictionary-encoded column counts as its values."""
+        if pa.types.is_dictionary(keys.type):
+            keys = keys.cast(keys.type.value_type)
         if self._bloom is not None:
             self._bloom.add(keys)
         extremes = pc.min_max(keys)

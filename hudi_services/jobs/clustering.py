@@ -2,14 +2,16 @@
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from ..clock import SystemClock, parse_instant
+from ..clustering.output import RewriteTask
 from ..clustering.plan import Planned, PlanRules, build, check_sort_columns, dropped_columns, input_files
 from ..clustering.proof import Checksum
-from ..clustering.rewrite import RewriteResult, RewriteTask, rewrite_group
+from ..clustering.rewrite import RewriteResult, rewrite_group
 from ..clustering.sort_order import from_strategy_params
 from ..clustering.strategies import Reason
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan, encode_clustering_plan
@@ -275,6 +277,7 @@ def _account(report: Report, results: Sequence[RewriteResult], written: Sequence
     report.files = replace(report.files, after=len(written))
     report.bytes = InOut(sum(r.bytes_in for r in results), sum(one.stat.file_size for one in written))
     report.rows = InOut(sum(r.rows_in for r in results), sum(one.stat.num_writes for one in written))
+    report.decoded = dict(Counter(r.decoded for r in results if r.decoded is not None))
     # Summed over tasks that run side by side, so these may exceed the wall clock of the rewrite.
     phases = sorted({phase for result in results for phase in result.seconds})
     spent = {phase: sum(result.seconds.get(phase, 0.0) for result in results) for phase in phases}

@@ -78,6 +78,8 @@ class Report:
     rows: InOut = InOut()
     left_out: dict[str, int] = field(default_factory=dict)
     """File slices that are not in the plan, by reason."""
+    decoded: dict[str, int] = field(default_factory=dict)
+    """Groups whose rows were decoded, by reason; the others were copied as they were."""
     checks: list[Check] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     options: Options | None = None
@@ -177,6 +179,7 @@ class Report:
             "bytes": _in_out(self.bytes),
             "rows": _in_out(self.rows),
             "left_out": dict(self.left_out),
+            "decoded": dict(self.decoded),
             "checks": [{"name": c.name, "result": c.result.value, "detail": c.detail} for c in self.checks],
             "seconds": {name: round(seconds, 3) for name, seconds in self.seconds.items()},
             "options": [{"key": s.key, "value": s.value, "source": s.source} for s in self.settings],

@@ -88,7 +88,7 @@ def _run(function: Callable[[Task, str], Result]) -> Callable[[Iterable[bytes]],
     def run(payloads: Iterable[bytes]) -> Iterator[Result | HudiServicesError]:
         context = TaskContext.get()
         assert context is not None
-        # Arrow's own allocator (mimalloc) asks for more than it uses: its first gigabyte costs a second more (measured).
+        # Arrow's own allocator (mimalloc) asks for more than it uses: a second for the first gigabyte (measured).
         pa.set_memory_pool(pa.system_memory_pool())
         token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
         for payload in payloads:

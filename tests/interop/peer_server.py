@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -22,28 +23,19 @@ if TYPE_CHECKING:
 
 _BUNDLE = "hudi-spark3.5-bundle_2.12"
 # The tests run many short jobs: the client compiler and the serial collector are soonest up, and spare the other core.
-# Hudi's parallel streams stay on their caller's thread: those of the common pool look for Hudi's Avro classes where
-# the bundle is not, and a log file with deletes cannot be read there (ClassCastException, by chance, in 1.0.2).
-SOON_UP = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djdk.attach.allowAttachSelf=true"
-    " -Djava.util.concurrent.ForkJoinPool.common.parallelism=0"
-)
+SOON_UP = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djdk.attach.allowAttachSelf=true"
 
 
 def session(version: str, *, cores: int = 2, memory: str = "2g", java_options: str = SOON_UP) -> "SparkSession":
-    """A Spark session with the Hudi bundle of `version`: from the local Maven repository, else from Maven Central."""
+    """A Spark session with the Hudi bundle of `version`."""
     _find_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
-    maven = Path.home() / ".m2/repository/org/apache/hudi" / _BUNDLE / version / f"{_BUNDLE}-{version}.jar"
-    jar = (
-        ("spark.jars", str(maven))
-        if maven.exists()
-        else ("spark.jars.packages", f"org.apache.hudi:{_BUNDLE}:{version}")
-    )
     settings = {
-        jar[0]: jar[1],
+        # Not spark.jars: threads of Java's common pool, on which Hudi reads its log files, would look for its classes
+        # where they are not (by chance a ClassCastException in 1.0.2).
+        "spark.driver.extraClassPath": str(_bundle(version)),
         "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -65,6 +57,21 @@ def session(version: str, *, cores: int = 2, memory: str = "2g", java_options: s
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel(os.environ.get("HUDI_LOG", "ERROR"))
     return spark
+
+
+def _bundle(version: str) -> Path:
+    """The jar of Hudi: from the local Maven repository, else as Spark brings it from Maven Central."""
+    home = Path.home()
+    maven = home / ".m2/repository/org/apache/hudi" / _BUNDLE / version / f"{_BUNDLE}-{version}.jar"
+    if maven.exists():
+        return maven
+    ivy = home / f".ivy2/jars/org.apache.hudi_{_BUNDLE}-{version}.jar"
+    if not ivy.exists():
+        package = f"org.apache.hudi:{_BUNDLE}:{version}"
+        build = f"SparkSession.builder.master('local[1]').config('spark.jars.packages', '{package}')"
+        code = f"from pyspark.sql import SparkSession; {build}.getOrCreate().stop()"
+        subprocess.run([sys.executable, "-c", code], check=True, stdout=sys.stderr)
+    return ivy
 
 
 def _find_java() -> None:

@@ -52,6 +52,27 @@ def test_rows_stay_and_hudi_goes_on(recipe: str, peer: Peer, table: Tables) -> N
         _hudi_updates_and_deletes(peer, path, before.hudi)
 
 
+@pytest.mark.releases("0.15.0", "1.2.0")
+@pytest.mark.parametrize("recipe", ["types_avro", "types_row", "paths", "bulk", "no_meta"])
+def test_row_groups_are_copied_as_they_are(recipe: str, peer: Peer, table: Tables) -> None:
+    """Unsorted groups of one schema, whose pages go over without being decoded; each recipe has some."""
+    path = table(recipe)
+    before, old_files = Reading.of(peer, path), layout.live_files(peer, path)
+    # Row groups of any size are worth copying to this option; some pages change their codec, others do not.
+    codec = {"hoodie.parquet.compression.codec": "gzip"} if recipe == "paths" else {}
+    options = {"hoodie.parquet.block.size": "1", **codec}
+    ours.schedule(path, options=options)
+    report = ours.execute(path, options=options).report
+
+    assert sum(report["decoded"].values()) < report["groups"]
+    assert set(report["decoded"]) <= {"schemas differ"}
+    assert before.differences(Reading.of(peer, path)) == []
+    assert check_metadata(peer, path) == []
+    _files_are_well_made(peer, path, old_files, ())
+    if recipe not in _NO_UPSERT[peer.version]:
+        _hudi_updates_and_deletes(peer, path, before.hudi)
+
+
 def _files_are_well_made(peer: Peer, path: Path, old_files: dict[str, list[Path]], sort: tuple[str, ...]) -> None:
     """One file per partition, in order, with the parquet schema that its inputs agree on."""
     new_files = layout.live_files(peer, path)

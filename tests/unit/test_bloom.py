@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hudi_services.errors import ConfigError, CorruptFile
 from hudi_services.files.bloom import DYNAMIC, SIMPLE, BloomFilter, parse
+from hudi_services.files.parquet_footer import read_footer
 from hudi_services.files.parquet_reader import open_base_file
 from hudi_services.files.record_keys import BLOOM_FILTER, BLOOM_FILTER_TYPE, MAX_KEY, MIN_KEY, RecordKeys
 
@@ -90,14 +91,15 @@ def test_dynamic_filter_spreads_keys_as_java_does(batches, row_keys, max_keys):
 
 @pytest.mark.parametrize("name", REAL_FILES)
 def test_footers_of_real_files_are_reproduced(tmp_path, name):
-    reader = open_base_file(*real_file(tmp_path, name))
+    file = real_file(tmp_path, name)
+    reader, key_values = open_base_file(*file), read_footer(*file)[0].key_values
     keys = RecordKeys(BloomFilter.for_config(60000, 1e-9, 100000, DYNAMIC))
     for i in range(len(reader.row_groups)):
         keys.add(reader.read_row_group(i, ["_hoodie_record_key"]).column(0))
     footer = keys.footer()
     assert set(footer) == {BLOOM_FILTER, BLOOM_FILTER_TYPE, MIN_KEY, MAX_KEY}
-    assert footer == {k: reader.key_values[k] for k in footer}
-    real = parse(reader.key_values[BLOOM_FILTER], name)
+    assert footer == {k: key_values[k] for k in footer}
+    real = parse(key_values[BLOOM_FILTER], name)
     assert real.might_contain(footer[MIN_KEY])
     assert not real.might_contain("no such key")
 
@@ -154,3 +156,11 @@ def test_truncated_and_lying_filters(cut):
     for bad in (data[:cut], data + b"\0" * cut, struct.pack(">iibi", -1, 3, 1, 2**31 - 1) + data[13:]):
         with pytest.raises(CorruptFile):
             parse(base64.b64encode(bad).decode(), "f")
+
+
+def test_keys_that_repeat_may_come_as_a_dictionary():
+    keys = pa.array(["b", "a", "b", None])
+    plain, encoded = RecordKeys(None), RecordKeys(None)
+    plain.add(keys)
+    encoded.add(keys.dictionary_encode())
+    assert plain.footer() == encoded.footer() == {MIN_KEY: "a", MAX_KEY: "b"}

@@ -5,7 +5,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.clustering.rewrite import RewriteTask, rewrite_group
+from hudi_services.clustering.output import RewriteTask
+from hudi_services.clustering.rewrite import rewrite_group
 from hudi_services.clustering.settings import FileSettings
 from hudi_services.errors import UnsupportedTable
 from hudi_services.files import parquet_schema as ps

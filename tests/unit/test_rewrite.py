@@ -5,7 +5,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_services.clustering.rewrite import RewriteResult, RewriteTask, rewrite_group
+from hudi_services.clustering.output import RewriteTask
+from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
 from hudi_services.clustering.settings import FileSettings
 from hudi_services.clustering.sort_order import SortColumn
 from hudi_services.codecs.table_schema import META_COLUMNS

@@ -1,5 +1,6 @@
 """A rewrite that loses, doubles or changes something commits nothing: exit 5, no new file, the plan still there."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,9 +9,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.clustering import rewrite
+from hudi_services.clustering import decoding
+from hudi_services.clustering.output import NewFile, Output, Writer
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed
+from hudi_services.files import parquet_copy
+from hudi_services.files.parquet_codec import ParquetCodec
+from hudi_services.files.parquet_copy import RowGroupCopier, row_group_fingerprint
+from hudi_services.files.parquet_pages import Page, compressed
+from hudi_services.files.parquet_reader import BaseFileReader
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
 from hudi_services.timeline.instant import Action
@@ -50,14 +57,19 @@ def two_values_swapped_between_rows(table: pa.Table) -> pa.Table:
 FAULTS = [a_lost_row, a_double_row, a_changed_value, a_null_instead_of_a_value, two_values_swapped_between_rows]
 
 
-def refused(path: Path) -> None:
+SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "key"}
+COPIED = {"hoodie.parquet.block.size": "1"}
+ONE_SCHEMA = ["0.15.0", "1.0.2"]
+"""The tables of 1.2.0 have inserts and bulk inserts, whose columns differ in nullability: these are decoded."""
+
+
+def refused(path: Path, options: dict[str, str]) -> None:
     """Execute fails its check; the table is as if nothing had been tried."""
-    sort = {"hoodie.clustering.plan.strategy.sort.columns": "key"}
-    ts = clustering.schedule(request(path, Mode.SCHEDULE, sort)).instant
+    ts = clustering.schedule(request(path, Mode.SCHEDULE, options)).instant
     assert ts
     before = rows(open_local(path), open_local(path).view)
     with pytest.raises(CheckFailed) as caught:
-        clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+        clustering.execute(request(path, Mode.EXECUTE, options), engine=LocalEngine())
     assert caught.value.exit_code == 5
     table = open_local(path)
     assert not list(path.rglob(f"*{ts}.parquet"))
@@ -71,12 +83,68 @@ def refused(path: Path) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_the_rows(release: str, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = rewrite.sorted_rows
-    monkeypatch.setattr(rewrite, "sorted_rows", lambda *arguments: fault(original(*arguments)))
+    original = decoding.sorted_rows
+    monkeypatch.setattr(decoding, "sorted_rows", lambda *arguments: fault(original(*arguments)))
     path = unpack(release, tmp_path)
-    refused(path)
+    refused(path, SORTED)
     monkeypatch.undo()
     clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+
+
+Append = Callable[[RowGroupCopier, BaseFileReader, int], int]
+
+
+def a_lost_row_group(append: Append) -> Append:
+    def spoilt(copier: RowGroupCopier, reader: BaseFileReader, index: int) -> int:
+        groups = list(copier._groups)
+        fingerprint = append(copier, reader, index)
+        copier._groups = groups or copier._groups
+        return fingerprint
+
+    return spoilt
+
+
+def a_double_row_group(append: Append) -> Append:
+    def spoilt(copier: RowGroupCopier, reader: BaseFileReader, index: int) -> int:
+        append(copier, reader, index)
+        return append(copier, reader, index)
+
+    return spoilt
+
+
+def a_row_group_of_another_file(append: Append) -> Append:
+    first: list[tuple[BaseFileReader, int]] = []
+
+    def spoilt(copier: RowGroupCopier, reader: BaseFileReader, index: int) -> int:
+        first.append((reader, index))
+        fingerprint = row_group_fingerprint(reader, index, skip={"_hoodie_file_name"}, recoded=True)
+        append(copier, *first[0])
+        return fingerprint
+
+    return spoilt
+
+
+@pytest.mark.parametrize("release", ONE_SCHEMA)
+@pytest.mark.parametrize("fault", [a_lost_row_group, a_double_row_group, a_row_group_of_another_file])
+def test_a_fault_in_the_copy(
+    release: str, fault: Callable[[Append], Append], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = unpack(release, tmp_path)
+    monkeypatch.setattr(RowGroupCopier, "append", fault(RowGroupCopier.append))
+    refused(path, COPIED)
+    monkeypatch.undo()
+    report = clustering.execute(request(path, Mode.EXECUTE, COPIED), engine=LocalEngine())
+    assert report.decoded == {}
+
+
+@pytest.mark.parametrize("release", ONE_SCHEMA)
+def test_a_changed_byte_in_a_page(release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def spoilt(page: Page, codec: ParquetCodec) -> Page:
+        turned = bytes([*page.body[:-1], page.body[-1] ^ 1])
+        return compressed(dataclasses.replace(page, body=turned), codec)
+
+    monkeypatch.setattr(parquet_copy, "compressed", spoilt)
+    refused(unpack(release, tmp_path), COPIED)
 
 
 def rewritten(path: Path, fault: Fault) -> None:
@@ -98,16 +166,19 @@ def another_order(table: pa.Table) -> pa.Table:
 
 
 @pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("options", [SORTED, COPIED], ids=["sorted", "copied"])
 @pytest.mark.parametrize("fault", [another_type, another_nullability, another_order, a_lost_row])
-def test_a_fault_in_the_file(release: str, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_the_file(
+    release: str, fault: Fault, options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the storage holds counts, not what was handed to the writer."""
     path = unpack(release, tmp_path)
-    close = rewrite._Output.close
+    close = Output.close
 
-    def close_and_spoil(output: rewrite._Output) -> rewrite.NewFile:
-        new = close(output)
+    def close_and_spoil(output: Output, writer: Writer) -> NewFile:
+        new = close(output, writer)
         rewritten(path / new.file.path, fault)
         return new
 
-    monkeypatch.setattr(rewrite._Output, "close", close_and_spoil)
-    refused(path)
+    monkeypatch.setattr(Output, "close", close_and_spoil)
+    refused(path, options)

@@ -1,0 +1,134 @@
+"""Rewriting a group without decoding it: its row groups go into the new files as they are."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import CheckFailed
+from ..files.parquet_copy import RowGroupCopier, can_be_copied, needs_recoding, row_group_fingerprint
+from ..files.parquet_reader import BaseFileReader, open_base_file
+from ..files.parquet_schema import FileSchema
+from .output import RECORD_KEY_FIELD, Form, NewFile, Output, RewriteTask, Stopwatch
+from .proof import FILE_NAME_FIELD, Checksum
+
+_SMALLEST_PART = 16
+"""Row groups are copied when they have, on average, this part of the size that new ones would have: smaller ones make
+reading slow, and are merged."""
+_UNEVEN = 0.05
+"""By how much of a file's rows the cuts between row groups may miss the even ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One row group of an old file."""
+
+    reader: BaseFileReader
+    index: int
+
+    @property
+    def rows(self) -> int:
+        return self.reader.row_groups[self.index].num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """Which row groups go into which new file."""
+
+    files: tuple[tuple[_Source, ...], ...]
+
+
+def copy_plan(task: RewriteTask, readers: Sequence[BaseFileReader], target: FileSchema) -> CopyPlan | str:
+    """How to copy the group, or the reason why its rows must be decoded."""
+    if task.sort:
+        return "sorted"
+    if any(reader.schema != target for reader in readers):
+        return "schemas differ"
+    if len({reader.created_by for reader in readers}) > 1:
+        return "different parquet writers"
+    if not all(can_be_copied(reader) for reader in readers):
+        return "unknown codec"
+    sources = [_Source(r, i) for r in readers for i, group in enumerate(r.row_groups) if group.num_rows]
+    if not sources:
+        return "no rows"
+    size = sum(source.reader.row_groups[source.index].uncompressed_bytes for source in sources)
+    if size * _SMALLEST_PART < task.settings.row_group_bytes * len(sources):
+        return "small row groups"
+    files = _cut(sources, len(task.file_ids))
+    return CopyPlan(files) if files is not None else "large row groups"
+
+
+def _cut(sources: Sequence[_Source], count: int) -> tuple[tuple[_Source, ...], ...] | None:
+    """`sources` in `count` runs of about as many rows each; None when row groups are too large for that."""
+    total = sum(source.rows for source in sources)
+    ends = [0]
+    for source in sources:
+        ends.append(ends[-1] + source.rows)
+    cuts = [0]
+    for i in range(1, count):
+        wanted = total * i / count
+        cut = min(range(len(ends)), key=lambda at: abs(ends[at] - wanted))
+        if abs(ends[cut] - wanted) > _UNEVEN * total / count:
+            return None
+        cuts.append(cut)
+    cuts.append(len(sources))
+    return tuple(tuple(sources[low:high]) for low, high in itertools.pairwise(cuts))
+
+
+class CopiedGroup:
+    """The state of one rewrite that copies."""
+
+    def __init__(self, form: Form, plan: CopyPlan, clock: Stopwatch) -> None:
+        self._form = form
+        self._plan = plan
+        self._clock = clock
+        readers = {id(source.reader): source.reader for file in plan.files for source in file}.values()
+        codec = form.task.settings.codec
+        self._codec = codec if any(needs_recoding(reader, codec) for reader in readers) else None
+        self._skip = frozenset({FILE_NAME_FIELD}) if form.task.meta_fields else frozenset()
+        self.before = Checksum()
+
+    def write(self) -> list[NewFile]:
+        """Copy every row group; counts them into `before`."""
+        pairs = zip(self._form.task.file_ids, self._plan.files, strict=True)
+        return [self._write_file(file_id, sources) for file_id, sources in pairs]
+
+    def _write_file(self, file_id: str, sources: Sequence[_Source]) -> NewFile:
+        output = Output(self._form, file_id, sum(source.rows for source in sources))
+        copier = RowGroupCopier(
+            self._form.task.storage,
+            output.path,
+            self._form.target,
+            file_name=output.file_name,
+            codec=self._codec,
+            created_by=sources[0].reader.created_by,
+        )
+        try:
+            for source in sources:
+                self._copy(source, output, copier)
+            with self._clock.phase("write"):
+                return output.close(copier)
+        except BaseException:
+            copier.abort()
+            raise
+
+    def _copy(self, source: _Source, output: Output, copier: RowGroupCopier) -> None:
+        with source.reader.held(source.index):
+            with self._clock.phase("copy"):
+                fingerprint = copier.append(source.reader, source.index)
+            self.before += Checksum(source.rows, fingerprint)
+            if output.wants_keys:
+                with self._clock.phase("keys"):
+                    output.add_keys(source.reader.read_row_group(source.index, [RECORD_KEY_FIELD]))
+
+    def read_back(self, files: Sequence[NewFile]) -> Checksum:
+        """The checksum of what storage now holds."""
+        with self._clock.phase("proof"):
+            result = Checksum()
+            for new in files:
+                reader = open_base_file(self._form.task.storage, new.file.path)
+                if reader.schema != self._form.target:
+                    raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
+                for i, group in enumerate(reader.row_groups):
+                    found = row_group_fingerprint(reader, i, skip=self._skip, recoded=self._codec is not None)
+                    result += Checksum(group.num_rows, found)
+            return result

@@ -1,0 +1,120 @@
+"""Rewriting a group by decoding it: row group by row group, or, to be sorted, all of it as Arrow in memory."""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from ..errors import CheckFailed
+from ..files.parquet_reader import BaseFileReader, open_base_file, shared_dictionary_columns, shared_plain_leaves
+from ..files.parquet_writer import BaseFileWriter
+from .output import Form, NewFile, Output, Stopwatch
+from .proof import FILE_NAME_FIELD, Checksum, checksum
+from .sorting import sorted_rows
+
+
+class DecodedGroup:
+    """The state of one rewrite that decodes."""
+
+    def __init__(self, form: Form, readers: Sequence[BaseFileReader], clock: Stopwatch) -> None:
+        self._form = form
+        self._task = form.task
+        self._target = form.target
+        self._readers = readers
+        self._clock = clock
+        # The one column that is made anew; without meta fields the row writer leaves it empty, and so it stays.
+        made = {FILE_NAME_FIELD} if form.task.meta_fields else set()
+        self._columns = [name for name in form.target.columns if name not in made]
+        self._dictionary = shared_dictionary_columns(readers)
+        self._plain_leaves = shared_plain_leaves(readers)
+        self.before = Checksum()
+
+    def write(self) -> list[NewFile]:
+        """Write every row of every input; counts them into `before`."""
+        return self._write(self._sorted_tables() if self._task.sort else self._tables())
+
+    def _tables(self) -> Iterator[pa.Table]:
+        """Every row group of every input in the form of the target; counts them into `before`."""
+        for reader in self._readers:
+            for i in range(len(reader.row_groups)):
+                with self._clock.phase("read"):
+                    table = reader.read_row_group(i, self._columns, target=self._target, dictionary=self._dictionary)
+                with self._clock.phase("proof"):
+                    self.before += checksum(table)
+                yield table
+
+    def _sorted_tables(self) -> Iterator[pa.Table]:
+        tables = list(self._tables())
+        if not tables:
+            return
+        with self._clock.phase("sort"):
+            ordered = sorted_rows(self._target, tables, self._task.sort)
+        yield ordered
+
+    def _write(self, tables: Iterator[pa.Table]) -> list[NewFile]:
+        """Cut the rows into as many files as planned, each with the same number of rows."""
+        total = sum(reader.num_rows for reader in self._readers)
+        count = min(len(self._task.file_ids), total)
+        files: list[NewFile] = []
+        rest: pa.Table | None = None
+        for i in range(count):
+            wanted = total * (i + 1) // count - total * i // count
+            output = _DecodedOutput(self._form, self._task.file_ids[i], wanted, self._plain_leaves)
+            while wanted:
+                if rest is None or rest.num_rows == 0:
+                    rest = next(tables, None)
+                if rest is None:
+                    # Fewer rows than the footers promised: the comparison of the checksums will tell.
+                    break
+                part, rest = rest.slice(0, wanted), rest.slice(wanted)
+                wanted -= part.num_rows
+                with self._clock.phase("write"):
+                    output.write(part)
+            with self._clock.phase("write"):
+                files.append(output.close())
+        # More rows than promised: the comparison must see them, too.
+        for _ in tables:
+            pass
+        return files
+
+    def read_back(self, files: Sequence[NewFile]) -> Checksum:
+        """The checksum of what storage now holds."""
+        with self._clock.phase("proof"):
+            result = Checksum()
+            for new in files:
+                reader = open_base_file(self._task.storage, new.file.path)
+                if reader.schema != self._target:
+                    raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
+                dictionary = self._dictionary & reader.dictionary_columns
+                for i in range(len(reader.row_groups)):
+                    table = reader.read_row_group(i, self._columns, dictionary=dictionary)
+                    result += checksum(table)
+            return result
+
+
+class _DecodedOutput:
+    """One new base file that takes rows."""
+
+    def __init__(self, form: Form, file_id: str, rows: int, plain_leaves: frozenset[str]) -> None:
+        settings = form.task.settings
+        self._output = Output(form, file_id, rows)
+        self._writer = BaseFileWriter(
+            form.task.storage,
+            self._output.path,
+            form.target,
+            file_name=self._output.file_name,
+            codec=settings.codec,
+            row_group_bytes=settings.row_group_bytes,
+            page_bytes=settings.page_bytes,
+            plain_leaves=plain_leaves,
+        )
+
+    def write(self, table: pa.Table) -> None:
+        try:
+            self._output.add_keys(table)
+            self._writer.write(table)
+        except BaseException:
+            self._writer.abort()
+            raise
+
+    def close(self) -> NewFile:
+        return self._output.close(self._writer)

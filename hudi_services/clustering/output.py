@@ -1,0 +1,118 @@
+"""The new base files of a clustering group: what they have in common, their names, markers, keys and footers."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+from ..commit.markers import create_marker
+from ..files.bloom import BloomFilter
+from ..files.names import base_file_name
+from ..files.parquet_schema import FileSchema
+from ..files.parquet_writer import WrittenFile
+from ..files.record_keys import RecordKeys
+from ..storage import Storage
+from .settings import FileSettings
+from .sort_order import SortColumn
+
+RECORD_KEY_FIELD = "_hoodie_record_key"
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteTask:
+    """One group. `inputs` are base-file paths, newest first; `file_ids` names the new file groups."""
+
+    storage: Storage
+    instant: str
+    partition: str
+    inputs: tuple[str, ...]
+    file_ids: tuple[str, ...]
+    sort: tuple[SortColumn, ...]
+    table_schema: str | None
+    """The table's Avro schema as JSON, without meta columns; None lets the newest file decide."""
+    dropped_columns: tuple[str, ...]
+    """Partition columns that base files need not have (hoodie.datasource.write.drop.partition.columns)."""
+    meta_fields: bool
+    settings: FileSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What all new files of a group have in common."""
+
+    task: RewriteTask
+    token: str
+    target: FileSchema
+    notes: Mapping[str, str]
+    """Key/value metadata that says nothing of single rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    file_id: str
+    file: WrittenFile
+    millis: int
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+class Writer(Protocol):
+    """What puts the rows into a file: `BaseFileWriter` or `RowGroupCopier`."""
+
+    def close(self, key_values: Mapping[str, str]) -> WrittenFile: ...
+
+    def abort(self) -> None: ...
+
+
+class Output:
+    """One new base file: creates its marker, collects its record keys, and gives it its footer at the end."""
+
+    def __init__(self, form: Form, file_id: str, rows: int) -> None:
+        task = form.task
+        self._form = form
+        self._file_id = file_id
+        self._start = time.perf_counter()
+        name = base_file_name(file_id, form.token, task.instant)
+        self.path = f"{task.partition}/{name}" if task.partition else name
+        self.file_name = name if task.meta_fields else None
+        """The value of `_hoodie_file_name`; None in tables without meta fields."""
+        self._keys = RecordKeys(_bloom_filter(task.settings, rows)) if task.meta_fields else None
+        create_marker(task.storage, task.instant, self.path)
+
+    @property
+    def wants_keys(self) -> bool:
+        return self._keys is not None
+
+    def add_keys(self, table: pa.Table) -> None:
+        """Count the record keys of rows that go into the file; without meta fields there are none."""
+        if self._keys is not None:
+            self._keys.add(table.column(RECORD_KEY_FIELD))
+
+    def close(self, writer: Writer) -> NewFile:
+        """Publish what `writer` wrote."""
+        keys = self._keys.footer() if self._keys is not None else {}
+        file = writer.close({**self._form.notes, **keys})
+        return NewFile(self._file_id, file, round((time.perf_counter() - self._start) * 1000))
+
+
+def _bloom_filter(settings: FileSettings, rows: int) -> BloomFilter | None:
+    bloom = settings.bloom
+    if bloom is None:
+        return None
+    return BloomFilter.for_config(
+        bloom.entries, bloom.false_positive_rate, bloom.max_entries, bloom.filter_type, expected_keys=rows
+    )

@@ -1,0 +1,55 @@
+"""The compression codecs of parquet: their names in Hudi's options, numbers in footers and names in pyarrow.
+
+Source: apache/parquet-format, CompressionCodec in parquet.thrift.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ..errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetCodec:
+    """`number` as in ColumnMetaData; `level` None leaves it to the library."""
+
+    name: str
+    number: int
+    level: int | None = None
+
+    @property
+    def writer_options(self) -> dict[str, object]:
+        """For pyarrow's ParquetWriter, which calls the raw form of LZ4 just that."""
+        return {"compression": {"lz4_raw": "lz4"}.get(self.name, self.name), "compression_level": self.level}
+
+    def compressor(self) -> "pa.Codec | None":
+        """What compresses the body of a page; None when pages stay as they are."""
+        return pa.Codec(self.name, self.level) if self.number else None
+
+
+# LZO has no writer here, and LZ4 (number 5) is the framed form that only Hadoop reads.
+_CODECS = (
+    ParquetCodec("none", 0),
+    ParquetCodec("snappy", 1),
+    ParquetCodec("gzip", 2, 6),
+    ParquetCodec("brotli", 4),
+    ParquetCodec("zstd", 6, 1),
+    ParquetCodec("lz4_raw", 7),
+)
+_BY_NAME = {codec.name: codec for codec in _CODECS} | {"uncompressed": _CODECS[0]}
+_BY_NUMBER = {codec.number: codec for codec in _CODECS}
+
+
+def codec_called(name: str) -> ParquetCodec:
+    """The codec of an option's value. Raises ConfigError for one that cannot be written."""
+    codec = _BY_NAME.get(name.lower())
+    if codec is None:
+        known = ", ".join(sorted(_BY_NAME))
+        raise ConfigError(f"the parquet codec {name} cannot be written", hint=f"use one of {known}")
+    return codec
+
+
+def codec_numbered(number: int) -> ParquetCodec | None:
+    """The codec of a column chunk, None for one that is not known here."""
+    return _BY_NUMBER.get(number)

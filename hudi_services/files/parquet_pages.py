@@ -1,0 +1,197 @@
+"""The pages of a column chunk, put into another codec without decoding a value.
+
+    chunk                 page*; page: PageHeader (Thrift compact) | body
+    PageHeader            1 type, 2 uncompressed size, 3 compressed size, 4 crc, 5 DataPageHeader,
+                          7 DictionaryPageHeader, 8 DataPageHeaderV2
+    DataPageHeader        1 num_values, 2 encoding, 3 and 4 encodings of levels, 5 statistics
+    DictionaryPageHeader  1 num_values, 2 encoding
+    DataPageHeaderV2      1 num_values, 2 num_nulls, 3 num_rows, 4 encoding, 5 bytes of definition levels,
+                          6 of repetition levels (both never compressed), 7 is_compressed
+
+Source: apache/parquet-format, src/main/thrift/parquet.thrift.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+import pyarrow as pa
+
+from ..codecs import thrift
+from ..codecs.thrift import Struct
+from ..errors import CorruptFile
+from .parquet_codec import ParquetCodec
+
+_UNCOMPRESSED_SIZE, _COMPRESSED_SIZE, _CRC = 2, 3, 4
+# No page of Hudi's writers is near this: a larger size is a damaged header, not a reason to ask for memory.
+_LARGEST_PAGE = 1 << 30
+
+
+class PageKind(IntEnum):
+    DATA = 0
+    INDEX = 1
+    DICTIONARY = 2
+    DATA_V2 = 3
+
+
+_HEADERS = {PageKind.DATA: 5, PageKind.DICTIONARY: 7, PageKind.DATA_V2: 8}
+_ENCODING = {PageKind.DATA: 2, PageKind.DICTIONARY: 2, PageKind.DATA_V2: 4}
+_PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page; `num_values` counts nulls and, in a dictionary page, the entries."""
+
+    kind: PageKind
+    header: Struct
+    body: bytes
+    num_values: int
+    encoding: int
+    level_encodings: frozenset[int]
+
+    @property
+    def uncompressed_bytes(self) -> int:
+        size: int = self.header.get(_UNCOMPRESSED_SIZE)
+        return size
+
+    def encoded_header(self) -> bytes:
+        return thrift.encode_struct(self.header)
+
+    @property
+    def content(self) -> tuple[bytes, bytes]:
+        """What the page says whatever its codec: header and, once it is `plain`, its body."""
+        bare = {k: v for k, v in self.header.fields.items() if k not in (_COMPRESSED_SIZE, _CRC)}
+        return thrift.encode_struct(Struct(bare)), self.body
+
+
+def read_pages(chunk: bytes, source: str, start: int) -> Iterator[Page]:
+    """Every page of `chunk`, which lies at byte `start` of the file `source`. Raises CorruptFile."""
+    position = 0
+    while position < len(chunk):
+        header, after = thrift.decode_struct(chunk, f"{source} (column chunk at byte {start})", position)
+        end = after + _size(header, _COMPRESSED_SIZE, source, start + position)
+        if end > len(chunk):
+            raise CorruptFile(f"{source}: the page at byte {start + position} is longer than its column chunk")
+        yield _page(header, chunk[after:end], source, start + position)
+        position = end
+
+
+def _page(header: Struct, body: bytes, source: str, at: int) -> Page:
+    _size(header, _UNCOMPRESSED_SIZE, source, at)
+    try:
+        kind = PageKind(header.get(1))
+        details = header.get(_HEADERS[kind])
+    except (ValueError, KeyError):
+        raise CorruptFile(f"{source}: the page at byte {at} is of an unknown kind {header.get(1)}") from None
+    if not isinstance(details, Struct):
+        raise CorruptFile(f"{source}: the page at byte {at} has no header for its values")
+    levels: frozenset[int] = frozenset()
+    if kind is PageKind.DATA:
+        levels = frozenset(_size(details, field, source, at) for field in (3, 4))
+    elif kind is PageKind.DATA_V2:
+        levels = frozenset({_RLE})
+        if _level_bytes(details, source, at) > len(body):
+            raise CorruptFile(f"{source}: the levels of the page at byte {at} are longer than the page")
+    return Page(kind, header, body, _size(details, 1, source, at), _size(details, _ENCODING[kind], source, at), levels)
+
+
+def _size(parent: Struct, field_id: int, source: str, at: int) -> int:
+    value = parent.get(field_id)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST_PAGE:
+        raise CorruptFile(f"{source}: field {field_id} in the header of the page at byte {at} is not a size")
+    return value
+
+
+def _level_bytes(details: Struct, source: str, at: int) -> int:
+    return _size(details, 5, source, at) + _size(details, 6, source, at)
+
+
+def plain(page: Page, codec: ParquetCodec, source: str) -> Page:
+    """`page` of a chunk in `codec` without compression. Raises CorruptFile when its body is not as announced."""
+    if not _is_compressed(page):
+        return page
+    levels, packed = _split(page)
+    size = page.uncompressed_bytes - len(levels)
+    body = _decompress(packed, size, codec, source) if size else b""
+    if len(body) != size:
+        raise CorruptFile(f"{source}: a page has {len(body)} bytes and not the {size} of its header")
+    return _with_body(page, levels + body)
+
+
+def _decompress(packed: bytes, size: int, codec: ParquetCodec, source: str) -> bytes:
+    decompressor = codec.compressor()
+    if decompressor is None:
+        return packed
+    try:
+        body: bytes = decompressor.decompress(packed, size, asbytes=True)
+    except (pa.ArrowException, OSError, ValueError) as e:
+        raise CorruptFile(f"{source}: a page cannot be decompressed: {str(e).splitlines()[0]}") from e
+    return body
+
+
+def compressed(page: Page, codec: ParquetCodec) -> Page:
+    """A `plain` page in `codec`."""
+    compressor = codec.compressor()
+    if not _is_compressed(page) or compressor is None:
+        return page
+    levels, body = _split(page)
+    return _with_body(page, levels + compressor.compress(body, asbytes=True))
+
+
+def _is_compressed(page: Page) -> bool:
+    return page.kind is not PageKind.DATA_V2 or page.header.get(8).get(7, True) is True
+
+
+def _split(page: Page) -> tuple[bytes, bytes]:
+    """The levels that are never compressed, and the rest of the body."""
+    if page.kind is not PageKind.DATA_V2:
+        return b"", page.body
+    details = page.header.get(8)
+    length = details.get(5) + details.get(6)
+    return page.body[:length], page.body[length:]
+
+
+def _with_body(page: Page, body: bytes) -> Page:
+    header = Struct(dict(page.header.fields))
+    header.set(_COMPRESSED_SIZE, thrift.I32, len(body))
+    header.drop(_CRC)
+    return Page(page.kind, header, body, page.num_values, page.encoding, page.level_encodings)
+
+
+def constant_pages(value: bytes, rows: int, *, nullable: bool) -> tuple[Page, Page]:
+    """Dictionary page and data page of a flat BYTE_ARRAY column that holds `value` in each of `rows` rows, `plain`."""
+    # Runs of the RLE/bit-packing hybrid: the count times two, then the repeated value in whole bytes.
+    run = _varint(rows << 1)
+    levels = struct.pack("<I", len(run) + 1) + run + b"\x01" if nullable else b""
+    width_and_indices = b"\x01" + run + b"\x00"
+    return (
+        _new_page(PageKind.DICTIONARY, struct.pack("<I", len(value)) + value, 1, _PLAIN, frozenset()),
+        _new_page(PageKind.DATA, levels + width_and_indices, rows, _RLE_DICTIONARY, frozenset({_RLE})),
+    )
+
+
+def _new_page(kind: PageKind, body: bytes, values: int, encoding: int, levels: frozenset[int]) -> Page:
+    details = Struct({1: (thrift.I32, values), 2: (thrift.I32, encoding)})
+    if kind is PageKind.DATA:
+        details.set(3, thrift.I32, _RLE)
+        details.set(4, thrift.I32, _RLE)
+    header = Struct(
+        {
+            1: (thrift.I32, int(kind)),
+            _UNCOMPRESSED_SIZE: (thrift.I32, len(body)),
+            _COMPRESSED_SIZE: (thrift.I32, len(body)),
+            _HEADERS[kind]: (thrift.STRUCT, details),
+        }
+    )
+    return Page(kind, header, body, values, encoding, levels)
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append((number & 0x7F) | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)

@@ -1,0 +1,105 @@
+"""When a group is copied as it is, and the reasons why its rows are decoded."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_services.clustering.copying import CopyPlan, copy_plan
+from hudi_services.clustering.output import RewriteTask
+from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
+from hudi_services.clustering.settings import FileSettings
+from hudi_services.clustering.sort_order import SortColumn
+from hudi_services.codecs.table_schema import META_COLUMNS
+from hudi_services.files.parquet_reader import BaseFileReader, open_base_file
+from hudi_services.storage import ObjectStorage
+
+ANY_SIZE = FileSettings(row_group_bytes=1)
+
+
+def write(folder: Path, name: str, rows: int, *, kind: pa.DataType | None = None, **options: object) -> None:
+    meta = {column: pa.array([f"{name}-{i:06d}" for i in range(rows)], pa.string()) for column in META_COLUMNS[:5]}
+    pq.write_table(pa.table({**meta, "n": pa.array(range(rows), kind or pa.int64())}), folder / name, **options)
+
+
+def task_of(folder: Path, *inputs: str, files: int = 1) -> RewriteTask:
+    ids = tuple(f"f{i}-0" for i in range(files))
+    return RewriteTask(ObjectStorage(str(folder)), "20260101000000000", "", inputs, ids, (), None, (), True, ANY_SIZE)
+
+
+def planned(task: RewriteTask) -> CopyPlan | str:
+    readers = [open_base_file(task.storage, path) for path in task.inputs]
+    return copy_plan(task, readers, readers[0].schema)
+
+
+def rewritten(task: RewriteTask) -> tuple[RewriteResult, list[list[str]]]:
+    """The result, and the record keys of each new file."""
+    result = rewrite_group(task, "0-0-0")
+    tables = [pq.read_table(Path(task.storage.root) / new.file.path) for new in result.files]
+    assert [set(t["_hoodie_file_name"].to_pylist()) for t in tables] == [{new.file.path} for new in result.files]
+    assert [new.file.rows for new in result.files] == [t.num_rows for t in tables]
+    return result, [t["_hoodie_record_key"].to_pylist() for t in tables]
+
+
+def test_whole_files_are_copied_into_one(tmp_path: Path) -> None:
+    write(tmp_path, "a", 30)
+    write(tmp_path, "b", 20, row_group_size=7)
+    result, (keys,) = rewritten(task_of(tmp_path, "a", "b"))
+    assert result.decoded is None
+    assert keys == [f"a-{i:06d}" for i in range(30)] + [f"b-{i:06d}" for i in range(20)]
+    assert (result.before, result.rows_in) == (result.after, 50)
+
+
+def test_row_groups_are_shared_out_evenly(tmp_path: Path) -> None:
+    write(tmp_path, "a", 1000, row_group_size=10)
+    write(tmp_path, "b", 500, row_group_size=10)
+    result, keys = rewritten(task_of(tmp_path, "a", "b", files=4))
+    assert result.decoded is None
+    assert sorted(map(len, keys)) == [370, 370, 380, 380]
+    assert len({key for one in keys for key in one}) == 1500
+
+
+def test_large_row_groups_are_cut_by_decoding_them(tmp_path: Path) -> None:
+    write(tmp_path, "a", 1000)
+    result, keys = rewritten(task_of(tmp_path, "a", files=2))
+    assert (result.decoded, [len(k) for k in keys]) == ("large row groups", [500, 500])
+
+
+def test_small_row_groups_are_merged(tmp_path: Path) -> None:
+    write(tmp_path, "a", 1000, row_group_size=100)
+    task = replace(task_of(tmp_path, "a"), settings=FileSettings())
+    result, _ = rewritten(task)
+    assert result.decoded == "small row groups"
+    assert pq.read_metadata(tmp_path / result.files[0].file.path).num_row_groups == 1
+
+
+def test_other_reasons(tmp_path: Path) -> None:
+    write(tmp_path, "a", 10)
+    write(tmp_path, "narrow", 10, kind=pa.int32())
+    write(tmp_path, "empty", 0)
+    assert planned(replace(task_of(tmp_path, "a"), sort=(SortColumn("n"),))) == "sorted"
+    assert planned(task_of(tmp_path, "a", "narrow")) == "schemas differ"
+    assert planned(task_of(tmp_path, "empty")) == "no rows"
+    assert isinstance(planned(task_of(tmp_path, "empty", "a")), CopyPlan)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda reader: setattr(reader, "created_by", "another"), "different parquet writers"),
+        (lambda reader: setattr(reader, "row_groups", _with_codec(reader, 5)), "unknown codec"),
+    ],
+)
+def test_reasons_in_footers(change: Callable[[BaseFileReader], None], reason: str, tmp_path: Path) -> None:
+    write(tmp_path, "a", 10)
+    task = task_of(tmp_path, "a", "a")
+    readers = [open_base_file(task.storage, path) for path in task.inputs]
+    change(readers[1])
+    assert copy_plan(task, readers, readers[0].schema) == reason
+
+
+def _with_codec(reader: BaseFileReader, number: int) -> tuple[object, ...]:
+    return tuple(replace(g, columns=tuple(replace(c, codec=number) for c in g.columns)) for g in reader.row_groups)

@@ -1,0 +1,171 @@
+"""Row groups that are copied page by page hold what they held, in every codec and form of page."""
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_services.errors import CorruptFile, HudiServicesError
+from hudi_services.files.parquet_codec import codec_called
+from hudi_services.files.parquet_copy import RowGroupCopier, row_group_fingerprint
+from hudi_services.files.parquet_footer import ColumnChunk
+from hudi_services.files.parquet_pages import compressed, constant_pages, plain, read_pages
+from hudi_services.files.parquet_reader import open_base_file
+from hudi_services.files.parquet_writer import FILE_NAME_COLUMN, WrittenFile
+from hudi_services.storage import ObjectStorage
+
+from .parquet_samples import REAL_FILES, real_bytes, real_file, write_pyarrow
+
+_PYARROW_NAMES = {"none": "UNCOMPRESSED", "lz4_raw": "LZ4"}
+CODECS = ["none", "snappy", "gzip", "zstd", "brotli", "lz4_raw"]
+
+
+def sample(rows: int, seed: int = 0) -> pa.Table:
+    pick = random.Random(seed)
+    columns = {
+        FILE_NAME_COLUMN: (["old.parquet"] * rows, pa.string()),
+        "id": (range(rows), pa.int64()),
+        "text": ([pick.choice([None, "", "ü" * pick.randrange(40), "same"]) for _ in range(rows)], pa.string()),
+        "real": ([pick.choice([None, 0.5, pick.random()]) for _ in range(rows)], pa.float64()),
+        "flag": ([pick.choice([None, True, False]) for _ in range(rows)], pa.bool_()),
+        "list": ([pick.choice([None, [], [1, None, 2]]) for _ in range(rows)], pa.list_(pa.int32())),
+        "map": ([pick.choice([None, [], [("a", 1)]]) for _ in range(rows)], pa.map_(pa.string(), pa.int32())),
+        "nulls": ([None] * rows, pa.string()),
+    }
+    return pa.table({name: pa.array(values, kind) for name, (values, kind) in columns.items()})
+
+
+def copy(storage: ObjectStorage, paths: list[str], codec: str | None, name: str | None = "new.parquet") -> WrittenFile:
+    """All row groups of `paths` into one file; the fingerprints of both sides agree."""
+    readers = [open_base_file(storage, path) for path in paths]
+    copier = RowGroupCopier(
+        storage, "new.parquet", readers[0].schema, file_name=name, codec=codec, created_by=readers[0].created_by
+    )
+    before = [copier.append(r, i) for r in readers for i in range(len(r.row_groups))]
+    written = copier.close({"k": "v"})
+    new = open_base_file(storage, "new.parquet")
+    skip = {FILE_NAME_COLUMN} if name else set[str]()
+    recoded = codec is not None
+    after = [row_group_fingerprint(new, i, skip=skip, recoded=recoded) for i in range(len(new.row_groups))]
+    assert before == after
+    assert new.schema == readers[0].schema
+    assert new.key_values == {"k": "v"}
+    assert written.size == new.size == (Path(storage.root) / "new.parquet").stat().st_size
+    assert written.columns == new.column_stats()
+    return written
+
+
+@settings(max_examples=40)
+@given(
+    rows=st.integers(1, 400),
+    seed=st.integers(0, 1000),
+    old=st.sampled_from(CODECS),
+    new=st.sampled_from([None, *CODECS]),
+    version=st.sampled_from(["1.0", "2.0"]),
+    dictionary=st.booleans(),
+    page_index=st.booleans(),
+    row_group=st.integers(1, 400),
+)
+def test_rows_and_facts_stay(
+    rows: int,
+    seed: int,
+    old: str,
+    new: str | None,
+    version: str,
+    dictionary: bool,
+    page_index: bool,
+    row_group: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("copy")
+    tables = [sample(rows, seed), sample(7, seed + 1)]
+    writing = {"use_dictionary": dictionary, "write_page_index": page_index, "data_page_size": 200}
+    writing |= {"compression": codec_called(old).writer_options["compression"], "row_group_size": row_group}
+    for i, table in enumerate(tables):
+        pq.write_table(table, folder / f"{i}.parquet", data_page_version=version, store_schema=False, **writing)
+    copy(ObjectStorage(str(folder)), ["0.parquet", "1.parquet"], new)
+
+    read = pq.read_table(folder / "new.parquet")
+    assert read.column(FILE_NAME_COLUMN).to_pylist() == ["new.parquet"] * (rows + 7)
+    rest = [table.drop_columns(FILE_NAME_COLUMN) for table in tables]
+    assert read.drop_columns(FILE_NAME_COLUMN).to_pylist() == pa.concat_tables(rest).to_pylist()
+    facts, old_facts = pq.read_metadata(folder / "new.parquet"), pq.read_metadata(folder / "0.parquet")
+    for i in range(facts.num_columns):
+        chunk, was = facts.row_group(0).column(i), old_facts.row_group(0).column(i)
+        assert chunk.compression == _PYARROW_NAMES.get(new or old, (new or old).upper())
+        assert chunk.has_column_index == (page_index and was.path_in_schema != FILE_NAME_COLUMN)
+        if was.path_in_schema != FILE_NAME_COLUMN:
+            assert (chunk.num_values, set(chunk.encodings)) == (was.num_values, set(was.encodings))
+            assert str(chunk.statistics).splitlines()[1:] == str(was.statistics).splitlines()[1:]
+
+
+@pytest.mark.parametrize("name", REAL_FILES)
+@pytest.mark.parametrize("codec", [None, "zstd"])
+def test_files_of_hudi(name: str, codec: str | None, tmp_path: Path) -> None:
+    storage, path = real_file(tmp_path, name)
+    copy(storage, [path], codec)
+    old, new = open_base_file(storage, path), open_base_file(storage, "new.parquet")
+    columns = [c for c in old.schema.columns if c != FILE_NAME_COLUMN]
+    for i in range(len(old.row_groups)):
+        assert new.read_row_group(i, columns).equals(old.read_row_group(i, columns))
+        # Every fact that stays, the encodings among them.
+        for was, now in zip(old.row_groups[i].columns, new.row_groups[i].columns, strict=True):
+            if was.path != (FILE_NAME_COLUMN,):
+                assert _facts(was) == _facts(now)
+
+
+def _facts(chunk: ColumnChunk) -> tuple[object, ...]:
+    return (chunk.min, chunk.max, chunk.null_count, chunk.num_values, chunk.only_dictionary)
+
+
+def test_the_old_file_name_stays_without_meta_fields(tmp_path: Path) -> None:
+    storage, path = write_pyarrow(tmp_path, sample(5), store_schema=False)
+    copy(storage, [path], "zstd", None)
+    assert pq.read_table(tmp_path / "new.parquet") == pq.read_table(tmp_path / path)
+
+
+@given(st.binary(max_size=200), st.integers(1, 1 << 28), st.booleans(), st.sampled_from(CODECS))
+def test_constant_pages_pass_through_any_codec(value: bytes, rows: int, nullable: bool, codec: str) -> None:
+    for page in constant_pages(value, rows, nullable=nullable):
+        small = compressed(page, codec_called(codec))
+        assert plain(small, codec_called(codec), "f") == page
+        (again,) = read_pages(small.encoded_header() + small.body, "f", 0)
+        assert again == small
+
+
+@settings(max_examples=150)
+@given(at=st.integers(0, 10**6), junk=st.binary(min_size=1, max_size=4))
+def test_damaged_pages_are_told(at: int, junk: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Either the fault is told in our words, or it hit what a checksum cannot know: then the copy shows it too."""
+    folder = tmp_path_factory.mktemp("fuzz")
+    data = bytearray(real_bytes(REAL_FILES[0]))
+    (folder / "sound.parquet").write_bytes(data)
+    storage = ObjectStorage(str(folder))
+    end = max(c.end for c in open_base_file(storage, "sound.parquet").row_groups[0].columns)
+    start = 4 + at % (end - 4)
+    data[start : start + len(junk)] = junk[: end - start]
+    (folder / "broken.parquet").write_bytes(data)
+    for codec in (None, "zstd"):
+        try:
+            copy(storage, ["broken.parquet"], codec)
+        except HudiServicesError as error:
+            assert isinstance(error, CorruptFile)
+            assert "broken.parquet" in error.message
+
+
+def test_a_footer_that_promises_other_rows_is_refused(tmp_path: Path) -> None:
+    storage, path = write_pyarrow(tmp_path, sample(50), store_schema=False)
+    reader = open_base_file(storage, path)
+    group = reader.row_groups[0]
+    reader.row_groups = (type(group)(49, group.columns),)
+    copier = RowGroupCopier(
+        storage, "new.parquet", reader.schema, file_name="new", codec="zstd", created_by=reader.created_by
+    )
+    with pytest.raises(CorruptFile, match="hold 50 values"):
+        copier.append(reader, 0)
+    copier.abort()
+    assert not (tmp_path / "new.parquet").exists()
