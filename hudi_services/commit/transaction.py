@@ -7,7 +7,6 @@ finish     lock, conflicts, files of dead task attempts, metadata table, complet
 clean-up   markers, heartbeat
 """
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -28,12 +27,12 @@ from .conflicts import (
     check_inputs,
     check_pending_rollbacks,
     check_pending_writes,
-    heartbeat_path,
     is_alive,
     refuse_beside_writers,
     rollbacks_of,
 )
 from .guard import Guard
+from .heartbeat import Heartbeat
 from .lock import LockSettings, table_lock
 from .markers import delete_markers, read_markers
 from .rollback import drop_requested, pending_rollback, roll_back
@@ -113,7 +112,7 @@ class Attempt:
         self._inputs = tuple(inputs)
         self._settings = settings
         self._guard = Guard(table.storage, f"clustering-{instant.ts}", f"execute {instant.ts}")
-        self._heartbeat = _Heartbeat(table.storage, instant.ts, settings.heartbeat_millis / 1000)
+        self._heartbeat = Heartbeat(table.storage, instant.ts, settings.heartbeat_millis / 1000)
         self._begun = False
         self._rollbacks: frozenset[str] = frozenset()
         """Those that the timeline had when this attempt began."""
@@ -356,42 +355,3 @@ def _change(table: Table, ts: str, files: Sequence[WrittenBaseFile], replaced: M
         NewFile(one.stat.partition, one.stat.path.rpartition("/")[2], one.stat.file_size, one.columns) for one in files
     )
     return Change(ts, new, live)
-
-
-class _Heartbeat:
-    """Hudi's sign of life of a running instant: `.hoodie/.heartbeat/<ts>`, written anew at each interval."""
-
-    def __init__(self, storage: Storage, ts: str, interval_seconds: float) -> None:
-        self._storage = storage
-        self._path = heartbeat_path(ts)
-        self._interval = interval_seconds
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._is_ours = False
-
-    def start(self) -> None:
-        self._is_ours = True
-        self._storage.put(self._path, b"")
-        self._thread = threading.Thread(target=self._beat, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        if self._thread is None:
-            return
-        self._stop.set()
-        self._thread.join()
-        self._thread = None
-
-    def remove(self) -> None:
-        """Delete the file, if we wrote it; after `stop`."""
-        if self._is_ours:
-            self._storage.delete(self._path)
-            self._is_ours = False
-
-    def _beat(self) -> None:
-        while not self._stop.wait(self._interval):
-            try:
-                self._storage.put(self._path, b"")
-            except StorageError:
-                # A missed beat is tolerated; the next one may succeed.
-                continue

@@ -41,15 +41,15 @@ _FARTHEST = timedelta(days=1)
 def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Report:
     """Plan a clustering and publish it; starts no JVM. `storage` stands in for the one of `wanted.base_path`."""
     report = Report.start(wanted)
-    return _schedule(wanted, _open(wanted, storage, report), report)
+    table, wanted = _open(wanted, storage, report)
+    return _schedule(wanted, table, report)
 
 
 def execute(wanted: ClusteringRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
     """Execute the given or the earliest pending plan: as one Spark job, unless another `engine` is given."""
     report = Report.start(wanted)
-    table = _open(wanted, storage, report)
-    instant = _choose(table, wanted.instant)
-    return _execute(wanted, table, instant, report, engine)
+    table, wanted = _open(wanted, storage, report)
+    return _execute(wanted, table, _choose(table, wanted.instant), report, engine)
 
 
 def schedule_and_execute(
@@ -57,20 +57,22 @@ def schedule_and_execute(
 ) -> Report:
     """Plan and execute at once; or, with `retry_last_failed`, execute the last plan that was left unfinished."""
     report = Report.start(wanted)
-    table = _open(wanted, storage, report)
+    table, over_table = _open(wanted, storage, report)
     instant = _last_failed(wanted, table) if wanted.retry_last_failed else None
     if instant is None:
-        _schedule(wanted, table, report)
-        table = _open(wanted, storage, report)
+        _schedule(over_table, table, report)
+        table, over_table = _open(wanted, storage, report)
         instant = _choose(table, report.instant)
-    return _execute(wanted, table, instant, report, engine)
+    return _execute(over_table, table, instant, report, engine)
 
 
-def _open(wanted: ClusteringRequest, storage: Storage | None, report: Report) -> Table:
+def _open(wanted: ClusteringRequest, storage: Storage | None, report: Report) -> tuple[Table, ClusteringRequest]:
+    """The table, and `wanted` with the table's own properties below its options. Refuses what is not supported."""
     with report.phase("open"):
         table = open_table(storage or ObjectStorage(wanted.base_path), SystemClock())
         report.table = TableFacts(table.storage.root, table.config.name, table.config.type, table.config.version.number)
-        report.options = wanted.options.over_table(table.config.raw)
+        wanted = replace(wanted, options=wanted.options.over_table(table.config.raw))
+        report.options = wanted.options
         if wanted.table_name and wanted.table_name != table.config.name:
             raise ConfigError(
                 f"--table-name {wanted.table_name} is not the name of the table at {table.storage.root}, "
@@ -80,13 +82,12 @@ def _open(wanted: ClusteringRequest, storage: Storage | None, report: Report) ->
         check_config(table.config, table.storage)
         check_timeline(table.timeline, table.storage)
         check_zone(table.timeline, table.storage.root)
-        return table
+        return table, wanted
 
 
 def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report:
-    options = wanted.options.over_table(table.config.raw)
-    settings = transaction_settings(options)
-    rules = plan_rules(options)
+    settings = transaction_settings(wanted.options)
+    rules = plan_rules(wanted.options)
     if wanted.instant is not None:
         _check_new_instant(wanted.instant, table)
     with report.phase("plan"):
@@ -169,8 +170,7 @@ def _last_failed(wanted: ClusteringRequest, table: Table) -> Instant | None:
 def _execute(
     wanted: ClusteringRequest, table: Table, instant: Instant, report: Report, engine: Engine | None
 ) -> Report:
-    options = wanted.options.over_table(table.config.raw)
-    settings = transaction_settings(options)
+    settings = transaction_settings(wanted.options)
     report.instant = instant.ts
     with report.phase("open"):
         plan = table.timeline.read_plan(instant)
@@ -207,7 +207,7 @@ def _tasks(
     schema = current_schema(table)
     sort = from_strategy_params(plan.strategy_params)
     check_sort_columns(sort, table)
-    files = file_settings(wanted.options.over_table(table.config.raw), table.config)
+    files = file_settings(wanted.options, table.config)
     return [
         RewriteTask(
             storage=table.storage,

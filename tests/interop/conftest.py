@@ -19,6 +19,7 @@ Tables = Callable[[str], Path]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "releases(*versions): the only releases of Hudi that this test needs")
+    config.addinivalue_line("markers", "cases(wanted): wanted(recipe, release) says which pairs this test needs")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -33,13 +34,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_wanted(item: pytest.Item) -> bool:
-    marker = item.get_closest_marker("releases")
-    return marker is None or _release(item) in [VERSIONS.index(version) for version in marker.args]
+    releases, cases = item.get_closest_marker("releases"), item.get_closest_marker("cases")
+    params = _params(item)
+    if releases is not None and params["version"] not in releases.args:
+        return False
+    return cases is None or cases.args[0](params["recipe"], params["version"])
+
+
+def _params(item: pytest.Item) -> dict[str, str]:
+    callspec = getattr(item, "callspec", None)
+    return dict(callspec.params) if callspec else {}
 
 
 def _release(item: pytest.Item) -> int:
-    callspec = getattr(item, "callspec", None)
-    version = callspec.params.get("version") if callspec else None
+    version = _params(item).get("version")
     return VERSIONS.index(version) if version in VERSIONS else -1
 
 

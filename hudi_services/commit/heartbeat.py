@@ -1,0 +1,46 @@
+"""The sign of life of an attempt, as Hudi's writers give it (HoodieHeartbeatClient)."""
+
+import threading
+
+from ..errors import StorageError
+from ..storage import Storage
+from .conflicts import heartbeat_path
+
+
+class Heartbeat:
+    """Hudi's sign of life of a running instant: `.hoodie/.heartbeat/<ts>`, written anew at each interval."""
+
+    def __init__(self, storage: Storage, ts: str, interval_seconds: float) -> None:
+        self._storage = storage
+        self._path = heartbeat_path(ts)
+        self._interval = interval_seconds
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._is_ours = False
+
+    def start(self) -> None:
+        self._is_ours = True
+        self._storage.put(self._path, b"")
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        if self._thread is None:
+            return
+        self._stop.set()
+        self._thread.join()
+        self._thread = None
+
+    def remove(self) -> None:
+        """Delete the file, if we wrote it; after `stop`."""
+        if self._is_ours:
+            self._storage.delete(self._path)
+            self._is_ours = False
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self._interval):
+            try:
+                self._storage.put(self._path, b"")
+            except StorageError:
+                # A missed beat is tolerated; the next one may succeed.
+                continue
