@@ -1,8 +1,8 @@
 """`make bench`: real Apache Hudi 1.2.0 and this tool cluster copies of one table, in one run: bench.py [--rows N] ...
 
 Hudi runs in a session that is started and warmed up before the clock; our times are those of whole processes, from the
-shell's point of view, so that they include the start of Python and Spark. `job` is our execute without these starts.
-The table is kept in FOLDER for the next run.
+shell's point of view, so that they include the start of Python and Spark. `job` is our execute without starting and
+stopping Spark. The table is kept in FOLDER for the next run.
 """
 
 import argparse
@@ -28,7 +28,7 @@ SORT = "hoodie.clustering.plan.strategy.sort.columns"
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of one clustering; `job`: our execute without starting Python and Spark."""
+    """Seconds of one clustering; `job`: our execute without starting and stopping Spark."""
 
     schedule: float
     execute: float
@@ -101,7 +101,7 @@ class Bench:
         with self._copy(table) as path:
             planned, _ = _command("schedule", path, *(["--hoodie-conf", f"{SORT}={sort}"] if sort else []))
             done, seconds = _command("execute", path)
-            job = seconds["total"] - seconds.get("start spark", 0.0)
+            job = seconds["total"] - seconds["start spark"] - seconds["stop spark"]
             return _told(f"ours  zstd  {sort}", Times(planned, done, job))
 
     @contextmanager

@@ -241,7 +241,10 @@ def _rewrite(
     name = f"hudi_services clustering {tasks[0].instant}"
     with spark_session(name, wanted.spark_master, wanted.spark_memory) as session:
         report.seconds["start spark"] = time.perf_counter() - start
-        return _run(SparkEngine(session.sparkContext, wanted.options[keys.MAX_PARALLELISM]), tasks, wanted, report)
+        results = _run(SparkEngine(session.sparkContext, wanted.options[keys.MAX_PARALLELISM]), tasks, wanted, report)
+        start = time.perf_counter()
+    report.seconds["stop spark"] = time.perf_counter() - start
+    return results
 
 
 def _run(engine: Engine, tasks: list[RewriteTask], wanted: ClusteringRequest, report: Report) -> list[RewriteResult]:
