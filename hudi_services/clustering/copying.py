@@ -9,11 +9,13 @@ from ..files.parquet_copy import RowGroupCopier, can_be_copied, needs_recoding, 
 from ..files.parquet_reader import BaseFileReader, open_base_file
 from ..files.parquet_schema import FileSchema
 from .output import RECORD_KEY_FIELD, Form, NewFile, Output, RewriteTask, Stopwatch
-from .proof import FILE_NAME_FIELD, Checksum
+from .proof import Checksum
 
 _SMALLEST_PART = 16
 """Row groups are copied when they have, on average, this part of the size that new ones would have: smaller ones make
 reading slow, and are merged."""
+_LARGEST_TIMES = 2
+"""Larger row groups than this many times the wanted size are cut."""
 _UNEVEN = 0.05
 """By how much of a file's rows the cuts between row groups may miss the even ones."""
 
@@ -50,9 +52,12 @@ def copy_plan(task: RewriteTask, readers: Sequence[BaseFileReader], target: File
     sources = [_Source(r, i) for r in readers for i, group in enumerate(r.row_groups) if group.num_rows]
     if not sources:
         return "no rows"
-    size = sum(source.reader.row_groups[source.index].uncompressed_bytes for source in sources)
-    if size * _SMALLEST_PART < task.settings.row_group_bytes * len(sources):
+    sizes = [source.reader.row_groups[source.index].uncompressed_bytes for source in sources]
+    wanted = task.settings.row_group_bytes
+    if sum(sizes) * _SMALLEST_PART < wanted * len(sizes):
         return "small row groups"
+    if max(sizes) > wanted * _LARGEST_TIMES:
+        return "large row groups"
     files = _cut(sources, len(task.file_ids))
     return CopyPlan(files) if files is not None else "large row groups"
 
@@ -84,7 +89,6 @@ class CopiedGroup:
         readers = {id(source.reader): source.reader for file in plan.files for source in file}.values()
         codec = form.task.settings.codec
         self._codec = codec if any(needs_recoding(reader, codec) for reader in readers) else None
-        self._skip = frozenset({FILE_NAME_FIELD}) if form.task.meta_fields else frozenset()
         self.before = Checksum()
 
     def write(self) -> list[NewFile]:
@@ -128,7 +132,8 @@ class CopiedGroup:
                 reader = open_base_file(self._form.task.storage, new.file.path)
                 if reader.schema != self._form.target:
                     raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
+                name = new.file.path.rpartition("/")[2] if self._form.task.meta_fields else None
                 for i, group in enumerate(reader.row_groups):
-                    found = row_group_fingerprint(reader, i, skip=self._skip, recoded=self._codec is not None)
+                    found = row_group_fingerprint(reader, i, file_name=name, recoded=self._codec is not None)
                     result += Checksum(group.num_rows, found)
             return result

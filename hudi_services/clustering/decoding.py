@@ -1,6 +1,7 @@
 """Rewriting a group by decoding it: row group by row group, or, to be sorted, all of it as Arrow in memory."""
 
 from collections.abc import Iterator, Sequence
+from types import TracebackType
 
 import pyarrow as pa
 
@@ -58,19 +59,19 @@ class DecodedGroup:
         rest: pa.Table | None = None
         for i in range(count):
             wanted = total * (i + 1) // count - total * i // count
-            output = _DecodedOutput(self._form, self._task.file_ids[i], wanted, self._plain_leaves)
-            while wanted:
-                if rest is None or rest.num_rows == 0:
-                    rest = next(tables, None)
-                if rest is None:
-                    # Fewer rows than the footers promised: the comparison of the checksums will tell.
-                    break
-                part, rest = rest.slice(0, wanted), rest.slice(wanted)
-                wanted -= part.num_rows
+            with _DecodedOutput(self._form, self._task.file_ids[i], wanted, self._plain_leaves) as output:
+                while wanted:
+                    if rest is None or rest.num_rows == 0:
+                        rest = next(tables, None)
+                    if rest is None:
+                        # Fewer rows than the footers promised: the comparison of the checksums will tell.
+                        break
+                    part, rest = rest.slice(0, wanted), rest.slice(wanted)
+                    wanted -= part.num_rows
+                    with self._clock.phase("write"):
+                        output.write(part)
                 with self._clock.phase("write"):
-                    output.write(part)
-            with self._clock.phase("write"):
-                files.append(output.close())
+                    files.append(output.close())
         # More rows than promised: the comparison must see them, too.
         for _ in tables:
             pass
@@ -92,7 +93,7 @@ class DecodedGroup:
 
 
 class _DecodedOutput:
-    """One new base file that takes rows."""
+    """One new base file that takes rows; as a context manager it drops what it has on an exception."""
 
     def __init__(self, form: Form, file_id: str, rows: int, plain_leaves: frozenset[str]) -> None:
         settings = form.task.settings
@@ -108,13 +109,18 @@ class _DecodedOutput:
             plain_leaves=plain_leaves,
         )
 
-    def write(self, table: pa.Table) -> None:
-        try:
-            self._output.add_keys(table)
-            self._writer.write(table)
-        except BaseException:
+    def __enter__(self) -> "_DecodedOutput":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
             self._writer.abort()
-            raise
+
+    def write(self, table: pa.Table) -> None:
+        self._output.add_keys(table)
+        self._writer.write(table)
 
     def close(self) -> NewFile:
         return self._output.close(self._writer)

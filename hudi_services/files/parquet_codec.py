@@ -20,22 +20,20 @@ class ParquetCodec:
 
     @property
     def writer_options(self) -> dict[str, object]:
-        """For pyarrow's ParquetWriter, which calls the raw form of LZ4 just that."""
-        return {"compression": {"lz4_raw": "lz4"}.get(self.name, self.name), "compression_level": self.level}
+        """For pyarrow's ParquetWriter."""
+        return {"compression": self.name, "compression_level": self.level}
 
     def compressor(self) -> "pa.Codec | None":
         """What compresses the body of a page; None when pages stay as they are."""
         return pa.Codec(self.name, self.level) if self.number else None
 
 
-# LZO has no writer here, and LZ4 (number 5) is the framed form that only Hadoop reads.
+# Those that every reader of Hudi tables has.
 _CODECS = (
     ParquetCodec("none", 0),
     ParquetCodec("snappy", 1),
     ParquetCodec("gzip", 2, 6),
-    ParquetCodec("brotli", 4),
     ParquetCodec("zstd", 6, 1),
-    ParquetCodec("lz4_raw", 7),
 )
 _BY_NAME = {codec.name: codec for codec in _CODECS} | {"uncompressed": _CODECS[0]}
 _BY_NUMBER = {codec.number: codec for codec in _CODECS}
@@ -51,5 +49,5 @@ def codec_called(name: str) -> ParquetCodec:
 
 
 def codec_numbered(number: int) -> ParquetCodec | None:
-    """The codec of a column chunk, None for one that is not known here."""
+    """The codec of a column chunk, None for any other."""
     return _BY_NUMBER.get(number)

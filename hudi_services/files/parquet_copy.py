@@ -6,17 +6,18 @@ a row group stay together, so the new file has the row groups of the old ones.
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 from ..codecs import thrift
 from ..codecs.thrift import ListValue, Struct
-from ..errors import CorruptFile
+from ..errors import CheckFailed, CorruptFile
 from ..storage import Storage
 from .column_stats import column_stats
 from .parquet_codec import ParquetCodec, codec_called, codec_numbered
 from .parquet_footer import MAGIC, ColumnChunk, Footer
+from .parquet_page_index import PageIndexes, constant_column_index, old_indexes
 from .parquet_pages import Page, PageKind, compressed, constant_pages, plain, read_pages
 from .parquet_reader import BaseFileReader
 from .parquet_schema import FileSchema, Leaf
@@ -26,7 +27,7 @@ _FORMAT_VERSION = 1
 
 
 class Fingerprint:
-    """64 bits over the pages of a row group: column by column, page by page, header (but sizes) and body."""
+    """64 bits over a row group: column by column, page by page (header without sizes, body), then the chunk's facts."""
 
     def __init__(self) -> None:
         # The fastest of hashlib on this scale, and no one attacks it.
@@ -38,23 +39,61 @@ class Fingerprint:
         self._digest.update(header)
         self._digest.update(body)
 
+    def add_facts(self, facts: "Facts", codec: ParquetCodec | None) -> None:
+        """What the footer says of the chunk; its `codec` where pages are taken as they are."""
+        self._digest.update(repr((facts, codec)).encode())
+
     def __int__(self) -> int:
         return int.from_bytes(self._digest.digest()[:8], "big")
 
 
-def row_group_fingerprint(reader: BaseFileReader, index: int, *, skip: Collection[str], recoded: bool) -> int:
-    """The `Fingerprint` of row group `index` without the top-level columns `skip`.
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What readers believe of a chunk without reading it. `min` and `max` are raw bytes, both or neither."""
 
-    `recoded`: of the pages without their compression, which a change of codec leaves as they are.
+    num_values: int
+    min: bytes | None
+    max: bytes | None
+    null_count: int | None
+
+    @property
+    def are_known(self) -> bool:
+        """Whether the bounds are told, or there is no value that would have one."""
+        return self.min is not None or self.null_count == self.num_values
+
+    @classmethod
+    def of(cls, chunk: ColumnChunk, *, ordered: bool) -> "Facts":
+        """Bounds without an order say nothing, and must not be believed in another file."""
+        known = ordered and chunk.min is not None and chunk.max is not None
+        return cls(chunk.num_values, *((chunk.min, chunk.max) if known else (None, None)), chunk.null_count)
+
+
+def row_group_fingerprint(reader: BaseFileReader, index: int, *, file_name: str | None, recoded: bool) -> int:
+    """The `Fingerprint` of row group `index` of a new file, but for `_hoodie_file_name` when it has a `file_name`.
+
+    `recoded`: of the pages without their compression, which a change of codec leaves as they are. Raises CheckFailed
+    when a row has another file name.
     """
     fingerprint = Fingerprint()
     group = reader.row_groups[index]
     with reader.held(index):
-        for leaf, chunk in zip(reader.schema.leaves, group.columns, strict=True):
-            if leaf.path[0] not in skip:
-                for page in _checked_pages(reader, leaf, chunk, group.num_rows):
-                    fingerprint.add(leaf, plain(page, _codec(chunk), reader.full_path) if recoded else page)
+        for i, (leaf, chunk) in enumerate(zip(reader.schema.leaves, group.columns, strict=True)):
+            codec, pages = _codec(chunk), _checked_pages(reader, leaf, chunk, group.num_rows)
+            facts = Facts.of(chunk, ordered=i in reader.ordered_leaves)
+            if file_name is not None and leaf.path == (FILE_NAME_COLUMN,):
+                wanted = constant_pages(file_name.encode(), group.num_rows, nullable=leaf.max_def > 0)
+                found = [plain(page, codec, reader.full_path).content for page in pages]
+                if found != [page.content for page in wanted] or facts != _constant_facts(file_name, group.num_rows):
+                    raise CheckFailed(f"{reader.full_path}: {FILE_NAME_COLUMN} does not hold the name of the file")
+                continue
+            for page in pages:
+                fingerprint.add(leaf, plain(page, codec, reader.full_path) if recoded else page)
+            fingerprint.add_facts(facts, None if recoded else codec)
     return int(fingerprint)
+
+
+def _constant_facts(file_name: str, rows: int) -> Facts:
+    return Facts(rows, file_name.encode(), file_name.encode(), 0)
 
 
 def can_be_copied(reader: BaseFileReader) -> bool:
@@ -100,37 +139,48 @@ class RowGroupCopier:
         old = reader.row_groups[index]
         group = _NewRowGroup(old.num_rows, self._out.position)
         fingerprint = Fingerprint()
-        with reader.held(index):
-            for leaf, chunk in zip(self._target.leaves, old.columns, strict=True):
+        with reader.held(index, page_indexes=True):
+            for i, (leaf, chunk) in enumerate(zip(self._target.leaves, old.columns, strict=True)):
                 if self._file_name is not None and leaf.path == (FILE_NAME_COLUMN,):
-                    group.chunks.append(self._constant(leaf, self._file_name.encode(), old.num_rows, chunk))
+                    group.chunks.append(self._constant(leaf, self._file_name, old.num_rows, chunk))
                 else:
-                    group.chunks.append(self._copied(reader, leaf, chunk, old.num_rows, fingerprint))
+                    facts = Facts.of(chunk, ordered=i in reader.ordered_leaves)
+                    group.chunks.append(self._copied(reader, leaf, chunk, facts, old.num_rows, fingerprint))
         self._groups.append(group)
         return int(fingerprint)
 
     def _copied(
-        self, reader: BaseFileReader, leaf: Leaf, chunk: ColumnChunk, rows: int, fingerprint: Fingerprint
+        self,
+        reader: BaseFileReader,
+        leaf: Leaf,
+        chunk: ColumnChunk,
+        facts: Facts,
+        rows: int,
+        fingerprint: Fingerprint,
     ) -> "_NewChunk":
         assert self._out is not None
-        new = _NewChunk(leaf, self._codec or _codec(chunk), (chunk.min, chunk.max, chunk.null_count))
+        old = _codec(chunk)
+        new = _NewChunk(leaf, self._codec or old, facts)
         for page in _checked_pages(reader, leaf, chunk, rows):
             if self._codec is None:
                 fingerprint.add(leaf, page)
                 new.write(page, self._out)
             else:
-                bare = plain(page, _codec(chunk), reader.full_path)
+                bare = plain(page, old, reader.full_path)
                 fingerprint.add(leaf, bare)
-                new.write(compressed(bare, self._codec), self._out)
-        new.take_indexes(reader, chunk)
+                new.write(page if old == self._codec else compressed(bare, self._codec), self._out)
+        fingerprint.add_facts(facts, old if self._codec is None else None)
+        new.indexes = old_indexes(reader, chunk, len(new.places), rows, bounds=facts.are_known)
         return new
 
-    def _constant(self, leaf: Leaf, value: bytes, rows: int, chunk: ColumnChunk) -> "_NewChunk":
+    def _constant(self, leaf: Leaf, value: str, rows: int, chunk: ColumnChunk) -> "_NewChunk":
         assert self._out is not None
         codec = self._codec or _codec(chunk)
-        new = _NewChunk(leaf, codec, (value, value, 0))
-        for page in constant_pages(value, rows, nullable=leaf.max_def > 0):
+        new = _NewChunk(leaf, codec, _constant_facts(value, rows))
+        for page in constant_pages(value.encode(), rows, nullable=leaf.max_def > 0):
             new.write(compressed(page, codec), self._out)
+        # Some readers drop the indexes of all columns when one has none.
+        new.indexes = PageIndexes((0,), constant_column_index(value.encode()))
         return new
 
     def close(self, key_values: Mapping[str, str]) -> WrittenFile:
@@ -193,11 +243,11 @@ class _NewRowGroup:
 
 @dataclass(slots=True)
 class _NewChunk:
-    """One column chunk as it is written; `bounds`: min and max as in the footer, and the number of nulls."""
+    """One column chunk as it is written."""
 
     leaf: Leaf
     codec: ParquetCodec
-    bounds: tuple[bytes | None, bytes | None, int | None]
+    facts: Facts
     num_values: int = 0
     uncompressed_bytes: int = 0
     compressed_bytes: int = 0
@@ -207,9 +257,9 @@ class _NewChunk:
     encodings: set[int] = field(default_factory=set)
     pages: Counter[tuple[int, int]] = field(default_factory=Counter)
     """How many pages there are of each kind and encoding."""
-    indexes: tuple[bytes, ListValue] | None = None
-    """The column index, and the page locations of the offset index."""
-    index_places: tuple[tuple[int, int], tuple[int, int]] | None = None
+    indexes: PageIndexes | None = None
+    column_index: tuple[int, int] | None = None
+    offset_index: tuple[int, int] | None = None
 
     def write(self, page: Page, out: "_CountedOutput") -> None:
         header = page.encoded_header()
@@ -226,27 +276,15 @@ class _NewChunk:
         out.write(header)
         out.write(page.body)
 
-    def take_indexes(self, reader: BaseFileReader, chunk: ColumnChunk) -> None:
-        """The page indexes of the old chunk, whose pages are now those of this one; none where they do not fit."""
-        if chunk.column_index is None or chunk.offset_index is None:
-            return
-        offset_index, _ = thrift.decode_struct(reader.read_bytes(*chunk.offset_index), reader.full_path)
-        locations = offset_index.get(1)
-        if isinstance(locations, ListValue) and len(locations.items) == len(self.places):
-            self.indexes = reader.read_bytes(*chunk.column_index), locations
-
     def write_indexes(self, out: "_CountedOutput") -> None:
         if self.indexes is None:
             return
-        column_index, locations = self.indexes
-        for location, (start, size) in zip(locations.items, self.places, strict=True):
-            location.set(1, thrift.I64, start)
-            location.set(2, thrift.I32, size)
-        offset_index = thrift.encode_struct(Struct({1: (thrift.LIST, locations)}))
-        at = out.position
-        out.write(column_index)
-        out.write(offset_index)
-        self.index_places = (at, len(column_index)), (at + len(column_index), len(offset_index))
+        if self.indexes.column_index is not None:
+            self.column_index = out.position, len(self.indexes.column_index)
+            out.write(self.indexes.column_index)
+        encoded = self.indexes.offset_index(self.places)
+        self.offset_index = out.position, len(encoded)
+        out.write(encoded)
 
     def encoded(self) -> Struct:
         """The ColumnChunk of the footer."""
@@ -271,24 +309,18 @@ class _NewChunk:
         meta[13] = (thrift.LIST, ListValue(thrift.STRUCT, stats))
         start = first if self.dictionary is None else self.dictionary
         chunk = {2: (thrift.I64, start), 3: (thrift.STRUCT, Struct(meta))}
-        if self.index_places is not None:
-            (column_at, column_length), (offset_at, offset_length) = self.index_places
-            chunk |= {
-                4: (thrift.I64, offset_at),
-                5: (thrift.I32, offset_length),
-                6: (thrift.I64, column_at),
-                7: (thrift.I32, column_length),
-            }
+        for place, field_id in ((self.offset_index, 4), (self.column_index, 6)):
+            if place is not None:
+                chunk |= {field_id: (thrift.I64, place[0]), field_id + 1: (thrift.I32, place[1])}
         return Struct(chunk)
 
     def _statistics(self) -> Struct:
-        low, high, nulls = self.bounds
         stats = Struct()
-        if nulls is not None:
-            stats.set(3, thrift.I64, nulls)
-        if low is not None and high is not None:
-            stats.set(5, thrift.BINARY, high)
-            stats.set(6, thrift.BINARY, low)
+        if self.facts.null_count is not None:
+            stats.set(3, thrift.I64, self.facts.null_count)
+        if self.facts.min is not None and self.facts.max is not None:
+            stats.set(5, thrift.BINARY, self.facts.max)
+            stats.set(6, thrift.BINARY, self.facts.min)
         return stats
 
 

@@ -31,6 +31,9 @@ _TAIL = 8
 # One range usually brings the whole footer: Hudi's bloom filter alone is 430 KB.
 _FIRST_READ = 640 * 1024
 
+# A page index that is longer is damaged, or not worth its memory.
+_LARGEST_INDEX = 16 << 20
+
 _PLAIN_DICTIONARY, _RLE_DICTIONARY = 2, 8
 _PLAIN = 0
 _DATA_PAGES = (0, 3)
@@ -107,6 +110,13 @@ class Footer:
     def elements(self) -> list[Struct]:
         """The SchemaElements in depth-first order, the root first."""
         return _structs(self.tree, 2, self.path)
+
+    @cached_property
+    def ordered_leaves(self) -> frozenset[int]:
+        """Leaves whose bounds have the order of their type; those of other leaves say nothing (ColumnOrder)."""
+        if 7 not in self.tree.fields:
+            return frozenset()
+        return frozenset(i for i, order in enumerate(_structs(self.tree, 7, self.path)) if 1 in order.fields)
 
     @cached_property
     def key_values(self) -> dict[str, str]:
@@ -246,7 +256,7 @@ def _column_chunk(chunk: Struct, path: str) -> ColumnChunk:
 
 def _place(chunk: Struct, offset_id: int, length_id: int) -> tuple[int, int] | None:
     offset, length = chunk.get(offset_id), chunk.get(length_id)
-    if not isinstance(offset, int) or not isinstance(length, int) or offset <= 0 or length <= 0:
+    if not isinstance(offset, int) or not isinstance(length, int) or offset <= 0 or not 0 < length <= _LARGEST_INDEX:
         return None
     return offset, length
 

@@ -12,6 +12,7 @@ Source: apache/parquet-format, src/main/thrift/parquet.thrift.
 """
 
 import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -24,6 +25,7 @@ from ..errors import CorruptFile
 from .parquet_codec import ParquetCodec
 
 _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE, _CRC = 2, 3, 4
+_IS_COMPRESSED = 7
 # No page of Hudi's writers is near this: a larger size is a damaged header, not a reason to ask for memory.
 _LARGEST_PAGE = 1 << 30
 
@@ -37,6 +39,8 @@ class PageKind(IntEnum):
 
 _HEADERS = {PageKind.DATA: 5, PageKind.DICTIONARY: 7, PageKind.DATA_V2: 8}
 _ENCODING = {PageKind.DATA: 2, PageKind.DICTIONARY: 2, PageKind.DATA_V2: 4}
+# Window bits that make zlib read the gzip format.
+_GZIP = 31
 _PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
 
 
@@ -62,8 +66,12 @@ class Page:
     @property
     def content(self) -> tuple[bytes, bytes]:
         """What the page says whatever its codec: header and, once it is `plain`, its body."""
-        bare = {k: v for k, v in self.header.fields.items() if k not in (_COMPRESSED_SIZE, _CRC)}
-        return thrift.encode_struct(Struct(bare)), self.body
+        bare = Struct({k: v for k, v in self.header.fields.items() if k not in (_COMPRESSED_SIZE, _CRC)})
+        if self.kind is PageKind.DATA_V2:
+            details = Struct(dict(self.header.get(8).fields))
+            details.drop(_IS_COMPRESSED)
+            bare.set(8, thrift.STRUCT, details)
+        return thrift.encode_struct(bare), self.body
 
 
 def read_pages(chunk: bytes, source: str, start: int) -> Iterator[Page]:
@@ -74,7 +82,11 @@ def read_pages(chunk: bytes, source: str, start: int) -> Iterator[Page]:
         end = after + _size(header, _COMPRESSED_SIZE, source, start + position)
         if end > len(chunk):
             raise CorruptFile(f"{source}: the page at byte {start + position} is longer than its column chunk")
-        yield _page(header, chunk[after:end], source, start + position)
+        body = chunk[after:end]
+        crc = header.get(_CRC)
+        if crc is not None and crc != _crc(body):
+            raise CorruptFile(f"{source}: the page at byte {start + position} does not have the checksum of its header")
+        yield _page(header, body, source, start + position)
         position = end
 
 
@@ -92,7 +104,8 @@ def _page(header: Struct, body: bytes, source: str, at: int) -> Page:
         levels = frozenset(_size(details, field, source, at) for field in (3, 4))
     elif kind is PageKind.DATA_V2:
         levels = frozenset({_RLE})
-        if _level_bytes(details, source, at) > len(body):
+        levels_size = _size(details, 5, source, at) + _size(details, 6, source, at)
+        if levels_size > min(len(body), header.get(_UNCOMPRESSED_SIZE)):
             raise CorruptFile(f"{source}: the levels of the page at byte {at} are longer than the page")
     return Page(kind, header, body, _size(details, 1, source, at), _size(details, _ENCODING[kind], source, at), levels)
 
@@ -102,10 +115,6 @@ def _size(parent: Struct, field_id: int, source: str, at: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST_PAGE:
         raise CorruptFile(f"{source}: field {field_id} in the header of the page at byte {at} is not a size")
     return value
-
-
-def _level_bytes(details: Struct, source: str, at: int) -> int:
-    return _size(details, 5, source, at) + _size(details, 6, source, at)
 
 
 def plain(page: Page, codec: ParquetCodec, source: str) -> Page:
@@ -121,27 +130,59 @@ def plain(page: Page, codec: ParquetCodec, source: str) -> Page:
 
 
 def _decompress(packed: bytes, size: int, codec: ParquetCodec, source: str) -> bytes:
-    decompressor = codec.compressor()
-    if decompressor is None:
-        return packed
+    """At most one byte more than `size`: pyarrow's own call fills up what a page lacks, with whatever memory held."""
     try:
-        body: bytes = decompressor.decompress(packed, size, asbytes=True)
-    except (pa.ArrowException, OSError, ValueError) as e:
-        raise CorruptFile(f"{source}: a page cannot be decompressed: {str(e).splitlines()[0]}") from e
-    return body
+        if codec.name == "gzip":
+            return _gunzip(packed, size + 1)
+        if codec.name == "snappy" and _preamble(packed) != size:
+            raise CorruptFile(f"{source}: a page does not have the {size} bytes of its header")
+        decompressor = codec.compressor()
+        return packed if decompressor is None else decompressor.decompress(packed, size, asbytes=True)
+    except (pa.ArrowException, OSError, ValueError, MemoryError, zlib.error) as e:
+        raise CorruptFile(
+            f"{source}: a page cannot be decompressed: {(str(e) or type(e).__name__).splitlines()[0]}"
+        ) from e
+
+
+def _gunzip(packed: bytes, limit: int) -> bytes:
+    """All members, cut off after `limit` bytes."""
+    parts: list[bytes] = []
+    while packed and limit > 0:
+        member = zlib.decompressobj(_GZIP)
+        parts.append(member.decompress(packed, limit))
+        limit -= len(parts[-1])
+        if limit > 0 and not member.eof:
+            raise ValueError("its gzip data ends too early")
+        packed = member.unused_data
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _preamble(packed: bytes) -> int:
+    """The uncompressed length that snappy data begin with, a varint."""
+    length = 0
+    for i, byte in enumerate(packed[:5]):
+        length |= (byte & 0x7F) << (7 * i)
+        if byte < 0x80:
+            return length
+    return -1
 
 
 def compressed(page: Page, codec: ParquetCodec) -> Page:
     """A `plain` page in `codec`."""
     compressor = codec.compressor()
-    if not _is_compressed(page) or compressor is None:
+    if compressor is None:
         return page
     levels, body = _split(page)
-    return _with_body(page, levels + compressor.compress(body, asbytes=True))
+    packed = _with_body(page, levels + compressor.compress(body, asbytes=True))
+    if page.kind is PageKind.DATA_V2:
+        details = Struct(dict(page.header.get(8).fields))
+        details.set(_IS_COMPRESSED, thrift.TRUE, True)
+        packed.header.set(8, thrift.STRUCT, details)
+    return packed
 
 
 def _is_compressed(page: Page) -> bool:
-    return page.kind is not PageKind.DATA_V2 or page.header.get(8).get(7, True) is True
+    return page.kind is not PageKind.DATA_V2 or page.header.get(8).get(_IS_COMPRESSED, True) is True
 
 
 def _split(page: Page) -> tuple[bytes, bytes]:
@@ -156,7 +197,8 @@ def _split(page: Page) -> tuple[bytes, bytes]:
 def _with_body(page: Page, body: bytes) -> Page:
     header = Struct(dict(page.header.fields))
     header.set(_COMPRESSED_SIZE, thrift.I32, len(body))
-    header.drop(_CRC)
+    if _CRC in header.fields:
+        header.set(_CRC, thrift.I32, _crc(body))
     return Page(page.kind, header, body, page.num_values, page.encoding, page.level_encodings)
 
 
@@ -186,6 +228,12 @@ def _new_page(kind: PageKind, body: bytes, values: int, encoding: int, levels: f
         }
     )
     return Page(kind, header, body, values, encoding, levels)
+
+
+def _crc(body: bytes) -> int:
+    """As the header has it: a signed number of 32 bits."""
+    crc = zlib.crc32(body)
+    return crc - (1 << 32) if crc >= 1 << 31 else crc
 
 
 def _varint(number: int) -> bytes:

@@ -45,6 +45,7 @@ class BaseFileReader:
         self.num_rows = footer.num_rows
         self.schema = FileSchema.of(footer)
         self.created_by = footer.created_by
+        self.ordered_leaves = footer.ordered_leaves
         # Without the bloom filter: it may be most of a footer, and a group has many files.
         self.key_values: Mapping[str, str] = {k: v for k, v in footer.key_values.items() if k != BLOOM_FILTER}
         self.row_groups: tuple[RowGroup, ...] = footer.row_groups
@@ -126,14 +127,15 @@ class BaseFileReader:
         return pa.table(arrays, schema=pa.schema(fields))
 
     @contextmanager
-    def held(self, index: int) -> Iterator[None]:
-        """Inside, the bytes of row group `index` and of its page indexes stay in memory, by a request or two; nests."""
+    def held(self, index: int, *, page_indexes: bool = False) -> Iterator[None]:
+        """Inside, row group `index` (and its page indexes) stays in memory, brought by a request or two; nests."""
         if self._source.holds:
             yield
             return
         chunks = self.row_groups[index].columns
         ranges = [(c.start, c.end) for c in chunks]
-        for place in (place for c in chunks for place in (c.column_index, c.offset_index) if place is not None):
+        places = [place for c in chunks for place in (c.column_index, c.offset_index) if place is not None]
+        for place in places if page_indexes else ():
             if sum(place) <= self.size:
                 ranges.append((place[0], sum(place)))
         self._source.load(sorted(ranges))

@@ -17,7 +17,7 @@ from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.files.parquet_reader import BaseFileReader, open_base_file
 from hudi_services.storage import ObjectStorage
 
-ANY_SIZE = FileSettings(row_group_bytes=1)
+SMALL = FileSettings(row_group_bytes=4096)
 
 
 def write(folder: Path, name: str, rows: int, *, kind: pa.DataType | None = None, **options: object) -> None:
@@ -27,7 +27,7 @@ def write(folder: Path, name: str, rows: int, *, kind: pa.DataType | None = None
 
 def task_of(folder: Path, *inputs: str, files: int = 1) -> RewriteTask:
     ids = tuple(f"f{i}-0" for i in range(files))
-    return RewriteTask(ObjectStorage(str(folder)), "20260101000000000", "", inputs, ids, (), None, (), True, ANY_SIZE)
+    return RewriteTask(ObjectStorage(str(folder)), "20260101000000000", "", inputs, ids, (), None, (), True, SMALL)
 
 
 def planned(task: RewriteTask) -> CopyPlan | str:

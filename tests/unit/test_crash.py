@@ -58,7 +58,7 @@ def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
 
 def test_every_write_of_a_copy_may_be_the_last(tmp_path: Path) -> None:
     """Unsorted groups are copied page by page: another writer of files, the same attempt."""
-    options = {"hoodie.parquet.block.size": "1"}
+    options = {"hoodie.parquet.block.size": "8192"}
     total = len(writes_of_an_execution("0.15.0", tmp_path / "whole", options))
     for survived in range(0, total, 2):
         kill_and_mend("0.15.0", tmp_path / str(survived), survived, options)
