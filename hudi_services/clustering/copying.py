@@ -116,7 +116,7 @@ class CopiedGroup:
             raise
 
     def _copy(self, source: _Source, output: Output, copier: RowGroupCopier) -> None:
-        with source.reader.held(source.index):
+        with source.reader.held(source.index, page_indexes=True):
             with self._clock.phase("copy"):
                 fingerprint = copier.append(source.reader, source.index)
             self.before += Checksum(source.rows, fingerprint)

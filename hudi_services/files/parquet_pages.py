@@ -118,7 +118,10 @@ def _size(parent: Struct, field_id: int, source: str, at: int) -> int:
 
 
 def plain(page: Page, codec: ParquetCodec, source: str) -> Page:
-    """`page` of a chunk in `codec` without compression. Raises CorruptFile when its body is not as announced."""
+    """`page` of a chunk in `codec` without compression, its old checksum left in the header.
+
+    Raises CorruptFile when its body is not as announced.
+    """
     if not _is_compressed(page):
         return page
     levels, packed = _split(page)
@@ -168,13 +171,13 @@ def _preamble(packed: bytes) -> int:
 
 
 def compressed(page: Page, codec: ParquetCodec) -> Page:
-    """A `plain` page in `codec`."""
+    """A `plain` page in `codec`, with a checksum when it had one."""
     compressor = codec.compressor()
-    if compressor is None:
-        return page
     levels, body = _split(page)
-    packed = _with_body(page, levels + compressor.compress(body, asbytes=True))
-    if page.kind is PageKind.DATA_V2:
+    packed = _with_body(page, levels + compressor.compress(body, asbytes=True) if compressor else page.body)
+    if _CRC in packed.header.fields:
+        packed.header.set(_CRC, thrift.I32, _crc(packed.body))
+    if compressor and page.kind is PageKind.DATA_V2:
         details = Struct(dict(page.header.get(8).fields))
         details.set(_IS_COMPRESSED, thrift.TRUE, True)
         packed.header.set(8, thrift.STRUCT, details)
@@ -197,8 +200,6 @@ def _split(page: Page) -> tuple[bytes, bytes]:
 def _with_body(page: Page, body: bytes) -> Page:
     header = Struct(dict(page.header.fields))
     header.set(_COMPRESSED_SIZE, thrift.I32, len(body))
-    if _CRC in header.fields:
-        header.set(_CRC, thrift.I32, _crc(body))
     return Page(page.kind, header, body, page.num_values, page.encoding, page.level_encodings)
 
 
