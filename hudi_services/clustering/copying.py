@@ -119,7 +119,8 @@ class CopiedGroup:
         with source.reader.held(source.index, page_indexes=True):
             with self._clock.phase("copy"):
                 fingerprint = copier.append(source.reader, source.index)
-            self.before += Checksum(source.rows, fingerprint)
+            self._clock.move("copy", "proof", fingerprint.seconds)
+            self.before += Checksum(source.rows, int(fingerprint))
             if output.wants_keys:
                 with self._clock.phase("keys"):
                     output.add_keys(source.reader.read_row_group(source.index, [RECORD_KEY_FIELD]))

@@ -69,6 +69,11 @@ class Stopwatch:
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
+    def move(self, of: str, to: str, seconds: float) -> None:
+        """Count `seconds` of the phase `of` for `to`, which was inside it."""
+        self.seconds[of] -= seconds
+        self.seconds[to] = self.seconds.get(to, 0.0) + seconds
+
 
 class Writer(Protocol):
     """What puts the rows into a file: `BaseFileWriter` or `RowGroupCopier`."""

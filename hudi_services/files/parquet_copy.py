@@ -5,6 +5,7 @@ a row group stay together, so the new file has the row groups of the old ones.
 """
 
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,12 +33,16 @@ class Fingerprint:
     def __init__(self) -> None:
         # The fastest of hashlib on this scale, and no one attacks it.
         self._digest = hashlib.sha1(usedforsecurity=False)
+        self.seconds = 0.0
+        """What it has taken so far: the price of the proof is told."""
 
     def add(self, leaf: Leaf, page: Page) -> None:
+        start = time.perf_counter()
         header, body = page.content
         self._digest.update(f"{leaf.dotted}\0{len(header)}\0{len(body)}\0".encode())
         self._digest.update(header)
         self._digest.update(body)
+        self.seconds += time.perf_counter() - start
 
     def add_facts(self, facts: "Facts", codec: ParquetCodec | None) -> None:
         """What the footer says of the chunk; its `codec` where pages are taken as they are."""
@@ -133,8 +138,8 @@ class RowGroupCopier:
         self._out: _CountedOutput | None = _CountedOutput(storage.open_output(path))
         self._out.write(MAGIC)
 
-    def append(self, reader: BaseFileReader, index: int) -> int:
-        """Copy row group `index`; returns the `Fingerprint` of its old pages. Raises CorruptFile for damaged ones."""
+    def append(self, reader: BaseFileReader, index: int) -> Fingerprint:
+        """Copy row group `index`; returns the one of its old pages. Raises CorruptFile for damaged ones."""
         assert self._out is not None
         old = reader.row_groups[index]
         group = _NewRowGroup(old.num_rows, self._out.position)
@@ -147,7 +152,7 @@ class RowGroupCopier:
                     facts = Facts.of(chunk, ordered=i in reader.ordered_leaves)
                     group.chunks.append(self._copied(reader, leaf, chunk, facts, old.num_rows, fingerprint))
         self._groups.append(group)
-        return int(fingerprint)
+        return fingerprint
 
     def _copied(
         self,

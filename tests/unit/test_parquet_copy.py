@@ -46,7 +46,7 @@ def copy(storage: ObjectStorage, paths: list[str], codec: str | None, name: str 
     copier = RowGroupCopier(
         storage, "new.parquet", readers[0].schema, file_name=name, codec=codec, created_by=readers[0].created_by
     )
-    before = [copier.append(r, i) for r in readers for i in range(len(r.row_groups))]
+    before = [int(copier.append(r, i)) for r in readers for i in range(len(r.row_groups))]
     written = copier.close({"k": "v"})
     new = open_base_file(storage, "new.parquet")
     recoded = codec is not None

@@ -15,7 +15,7 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed
 from hudi_services.files import parquet_copy
 from hudi_services.files.parquet_codec import ParquetCodec
-from hudi_services.files.parquet_copy import RowGroupCopier, row_group_fingerprint
+from hudi_services.files.parquet_copy import Fingerprint, RowGroupCopier
 from hudi_services.files.parquet_pages import Page, compressed
 from hudi_services.files.parquet_reader import BaseFileReader
 from hudi_services.jobs import clustering
@@ -91,11 +91,11 @@ def test_a_fault_in_the_rows(release: str, fault: Fault, tmp_path: Path, monkeyp
     clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
 
 
-Append = Callable[[RowGroupCopier, BaseFileReader, int], int]
+Append = Callable[[RowGroupCopier, BaseFileReader, int], Fingerprint]
 
 
 def a_lost_row_group(append: Append) -> Append:
-    def spoilt(copier: RowGroupCopier, reader: BaseFileReader, index: int) -> int:
+    def spoilt(copier: RowGroupCopier, reader: BaseFileReader, index: int) -> Fingerprint:
         groups = list(copier._groups)
         fingerprint = append(copier, reader, index)
         copier._groups = groups or copier._groups
@@ -105,7 +105,7 @@ def a_lost_row_group(append: Append) -> Append:
 
 
 def a_double_row_group(append: Append) -> Append:
-    def spoilt(copier: RowGroupCopier, reader: BaseFileReader, index: int) -> int:
+    def spoilt(copier: RowGroupCopier, reader: BaseFileReader, index: int) -> Fingerprint:
         append(copier, reader, index)
         return append(copier, reader, index)
 
@@ -115,9 +115,10 @@ def a_double_row_group(append: Append) -> Append:
 def a_row_group_of_another_file(append: Append) -> Append:
     first: list[tuple[BaseFileReader, int]] = []
 
-    def spoilt(copier: RowGroupCopier, reader: BaseFileReader, index: int) -> int:
+    def spoilt(copier: RowGroupCopier, reader: BaseFileReader, index: int) -> Fingerprint:
         first.append((reader, index))
-        fingerprint = row_group_fingerprint(reader, index, file_name=copier._file_name, recoded=True)
+        fingerprint = append(copier, reader, index)
+        copier._groups.pop()
         append(copier, *first[0])
         return fingerprint
 
