@@ -188,14 +188,14 @@ PARQUET_BLOCK_BYTES = Option(
     size,
     120 << 20,
     Phase.WRITE,
-    "Bytes of a row group.",
+    "Bytes of a row group; in unsorted groups, those from a sixteenth to twice as large are copied as they are.",
 )
 PARQUET_PAGE_BYTES = Option(
     "hoodie.parquet.page.size",
     size,
     1 << 20,
     Phase.WRITE,
-    "Bytes of a page.",
+    "Bytes of a page; copied ones stay as they are.",
 )
 PARQUET_BLOOM_ENABLED = Option(
     "hoodie.parquet.bloom.filter.enabled",
