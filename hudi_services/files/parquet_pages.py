@@ -122,11 +122,12 @@ def plain(page: Page, codec: ParquetCodec, source: str) -> Page:
 
     Raises CorruptFile when its body is not as announced.
     """
-    if not _is_compressed(page):
-        return page
     levels, packed = _split(page)
     size = page.uncompressed_bytes - len(levels)
-    body = _decompress(packed, size, codec, source) if size else b""
+    if _is_compressed(page):
+        body = _decompress(packed, size, codec, source) if size else b""
+    else:
+        body = packed
     if len(body) != size:
         raise CorruptFile(f"{source}: a page has {len(body)} bytes and not the {size} of its header")
     return _with_body(page, levels + body)
