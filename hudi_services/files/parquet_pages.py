@@ -124,10 +124,7 @@ def plain(page: Page, codec: ParquetCodec, source: str) -> Page:
     """
     levels, packed = _split(page)
     size = page.uncompressed_bytes - len(levels)
-    if _is_compressed(page):
-        body = _decompress(packed, size, codec, source) if size else b""
-    else:
-        body = packed
+    body = _decompress(packed, size, codec, source) if size and _is_compressed(page) else packed
     if len(body) != size:
         raise CorruptFile(f"{source}: a page has {len(body)} bytes and not the {size} of its header")
     return _with_body(page, levels + body)
