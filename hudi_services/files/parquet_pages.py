@@ -124,7 +124,7 @@ def plain(page: Page, codec: ParquetCodec, source: str) -> Page:
     """
     levels, packed = _split(page)
     size = page.uncompressed_bytes - len(levels)
-    body = _decompress(packed, size, codec, source) if size and _is_compressed(page) else packed
+    body = _decompress(packed, size, codec, source) if _is_compressed(page) else packed
     if len(body) != size:
         raise CorruptFile(f"{source}: a page has {len(body)} bytes and not the {size} of its header")
     return _with_body(page, levels + body)
@@ -132,6 +132,9 @@ def plain(page: Page, codec: ParquetCodec, source: str) -> Page:
 
 def _decompress(packed: bytes, size: int, codec: ParquetCodec, source: str) -> bytes:
     """At most one byte more than `size`: pyarrow's own call fills up what a page lacks, with whatever memory held."""
+    if not size:
+        # What stands for nothing differs from codec to codec; some leave it out.
+        return b""
     try:
         if codec.name == "gzip":
             return _gunzip(packed, size + 1)
