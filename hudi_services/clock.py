@@ -8,6 +8,8 @@ Source: HoodieInstantTimeGenerator of Apache Hudi.
 
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from typing import Protocol
 
@@ -15,6 +17,16 @@ from .errors import UnsupportedTable
 
 _INSTANT = re.compile(r"[0-9]{14,}")
 _MILLISECOND = timedelta(milliseconds=1)
+
+
+@contextmanager
+def counted(seconds: dict[str, float], phase: str) -> Iterator[None]:
+    """Add the wall-clock seconds inside to those of `phase`."""
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds[phase] = seconds.get(phase, 0.0) + time.perf_counter() - start
 
 
 class Clock(Protocol):

@@ -4,9 +4,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import CheckFailed
 from ..files.parquet_copy import RowGroupCopier, can_be_copied, needs_recoding, row_group_fingerprint
-from ..files.parquet_reader import BaseFileReader, open_base_file
+from ..files.parquet_reader import BaseFileReader
 from ..files.parquet_schema import FileSchema
 from .output import RECORD_KEY_FIELD, Form, NewFile, Output, RewriteTask, Stopwatch
 from .proof import Checksum
@@ -86,7 +85,7 @@ class CopiedGroup:
         self._form = form
         self._plan = plan
         self._clock = clock
-        readers = {id(source.reader): source.reader for file in plan.files for source in file}.values()
+        readers = {source.reader for file in plan.files for source in file}
         codec = form.task.settings.codec
         self._codec = codec if any(needs_recoding(reader, codec) for reader in readers) else None
         self.before = Checksum()
@@ -98,22 +97,18 @@ class CopiedGroup:
 
     def _write_file(self, file_id: str, sources: Sequence[_Source]) -> NewFile:
         output = Output(self._form, file_id, sum(source.rows for source in sources))
-        copier = RowGroupCopier(
+        with RowGroupCopier(
             self._form.task.storage,
             output.path,
             self._form.target,
             file_name=output.file_name,
             codec=self._codec,
             created_by=sources[0].reader.created_by,
-        )
-        try:
+        ) as copier:
             for source in sources:
                 self._copy(source, output, copier)
             with self._clock.phase("write"):
                 return output.close(copier)
-        except BaseException:
-            copier.abort()
-            raise
 
     def _copy(self, source: _Source, output: Output, copier: RowGroupCopier) -> None:
         with source.reader.held(source.index, page_indexes=True):
@@ -125,16 +120,11 @@ class CopiedGroup:
                 with self._clock.phase("keys"):
                     output.add_keys(source.reader.read_row_group(source.index, [RECORD_KEY_FIELD]))
 
-    def read_back(self, files: Sequence[NewFile]) -> Checksum:
-        """The checksum of what storage now holds."""
-        with self._clock.phase("proof"):
-            result = Checksum()
-            for new in files:
-                reader = open_base_file(self._form.task.storage, new.file.path)
-                if reader.schema != self._form.target:
-                    raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
-                name = new.file.path.rpartition("/")[2] if self._form.task.meta_fields else None
-                for i, group in enumerate(reader.row_groups):
-                    found = row_group_fingerprint(reader, i, file_name=name, recoded=self._codec is not None)
-                    result += Checksum(group.num_rows, found)
-            return result
+    def checksum_of(self, new: BaseFileReader) -> Checksum:
+        """The checksum of the row groups of a new file."""
+        name = new.path.rpartition("/")[2] if self._form.task.meta_fields else None
+        result = Checksum()
+        for i, group in enumerate(new.row_groups):
+            found = row_group_fingerprint(new, i, file_name=name, recoded=self._codec is not None)
+            result += Checksum(group.num_rows, found)
+        return result

@@ -1,12 +1,10 @@
 """Rewriting a group by decoding it: row group by row group, or, to be sorted, all of it as Arrow in memory."""
 
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 
 import pyarrow as pa
 
-from ..errors import CheckFailed
-from ..files.parquet_reader import BaseFileReader, open_base_file, shared_dictionary_columns, shared_plain_leaves
+from ..files.parquet_reader import BaseFileReader, shared_dictionary_columns, shared_plain_leaves
 from ..files.parquet_writer import BaseFileWriter
 from .output import Form, NewFile, Output, Stopwatch
 from .proof import FILE_NAME_FIELD, Checksum, checksum
@@ -59,7 +57,8 @@ class DecodedGroup:
         rest: pa.Table | None = None
         for i in range(count):
             wanted = total * (i + 1) // count - total * i // count
-            with _DecodedOutput(self._form, self._task.file_ids[i], wanted, self._plain_leaves) as output:
+            output = Output(self._form, self._task.file_ids[i], wanted)
+            with self._open(output) as writer:
                 while wanted:
                     if rest is None or rest.num_rows == 0:
                         rest = next(tables, None)
@@ -69,58 +68,30 @@ class DecodedGroup:
                     part, rest = rest.slice(0, wanted), rest.slice(wanted)
                     wanted -= part.num_rows
                     with self._clock.phase("write"):
-                        output.write(part)
+                        output.add_keys(part)
+                        writer.write(part)
                 with self._clock.phase("write"):
-                    files.append(output.close())
+                    files.append(output.close(writer))
         # More rows than promised: the comparison must see them, too.
         for _ in tables:
             pass
         return files
 
-    def read_back(self, files: Sequence[NewFile]) -> Checksum:
-        """The checksum of what storage now holds."""
-        with self._clock.phase("proof"):
-            result = Checksum()
-            for new in files:
-                reader = open_base_file(self._task.storage, new.file.path)
-                if reader.schema != self._target:
-                    raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
-                dictionary = self._dictionary & reader.dictionary_columns
-                for i in range(len(reader.row_groups)):
-                    table = reader.read_row_group(i, self._columns, dictionary=dictionary)
-                    result += checksum(table)
-            return result
-
-
-class _DecodedOutput:
-    """One new base file that takes rows; as a context manager it drops what it has on an exception."""
-
-    def __init__(self, form: Form, file_id: str, rows: int, plain_leaves: frozenset[str]) -> None:
-        settings = form.task.settings
-        self._output = Output(form, file_id, rows)
-        self._writer = BaseFileWriter(
-            form.task.storage,
-            self._output.path,
-            form.target,
-            file_name=self._output.file_name,
+    def _open(self, output: Output) -> BaseFileWriter:
+        settings = self._task.settings
+        return BaseFileWriter(
+            self._task.storage,
+            output.path,
+            self._target,
+            file_name=output.file_name,
             codec=settings.codec,
             row_group_bytes=settings.row_group_bytes,
             page_bytes=settings.page_bytes,
-            plain_leaves=plain_leaves,
+            plain_leaves=self._plain_leaves,
         )
 
-    def __enter__(self) -> "_DecodedOutput":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            self._writer.abort()
-
-    def write(self, table: pa.Table) -> None:
-        self._output.add_keys(table)
-        self._writer.write(table)
-
-    def close(self) -> NewFile:
-        return self._output.close(self._writer)
+    def checksum_of(self, new: BaseFileReader) -> Checksum:
+        """The checksum of the rows of a new file."""
+        dictionary = self._dictionary & new.dictionary_columns
+        tables = (new.read_row_group(i, self._columns, dictionary=dictionary) for i in range(len(new.row_groups)))
+        return sum(map(checksum, tables), start=Checksum())

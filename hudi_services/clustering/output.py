@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from ..clock import counted
 from ..commit.markers import create_marker
 from ..files.bloom import BloomFilter
 from ..files.names import base_file_name
@@ -63,11 +64,8 @@ class Stopwatch:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
+        with counted(self.seconds, name):
             yield
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
     def move(self, of: str, to: str, seconds: float) -> None:
         """Count `seconds` of the phase `of` for `to`, which was inside it."""
@@ -79,8 +77,6 @@ class Writer(Protocol):
     """What puts the rows into a file: `BaseFileWriter` or `RowGroupCopier`."""
 
     def close(self, key_values: Mapping[str, str]) -> WrittenFile: ...
-
-    def abort(self) -> None: ...
 
 
 class Output:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import CorruptFile
+from .varint import write_varint
 
 TRUE, FALSE, I8, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 
@@ -56,6 +57,10 @@ class Struct:
     def set(self, field_id: int, wire_type: int, value: Any) -> None:
         """Replace the field, or add it; `encode_struct` orders fields by id where a new one stands out of order."""
         self.fields[field_id] = (wire_type, value)
+
+    def copy(self) -> "Struct":
+        """Another struct with the same values in its fields."""
+        return Struct(dict(self.fields))
 
     def drop(self, *field_ids: int) -> None:
         for field_id in field_ids:
@@ -179,15 +184,8 @@ class _Decoder:
         return MapValue(key_type, value_type, pairs)
 
 
-def _varint(out: bytearray, value: int) -> None:
-    while value > 0x7F:
-        out.append((value & 0x7F) | 0x80)
-        value >>= 7
-    out.append(value)
-
-
 def _zigzag(out: bytearray, value: int) -> None:
-    _varint(out, ((value << 1) ^ (value >> 63)) & _MASK64)
+    write_varint(out, ((value << 1) ^ (value >> 63)) & _MASK64)
 
 
 def _write_struct(out: bytearray, value: Struct) -> None:
@@ -214,7 +212,7 @@ def _write_value(out: bytearray, wire_type: int, value: Any) -> None:
     if wire_type in _INTEGERS:
         _zigzag(out, value)
     elif wire_type == BINARY:
-        _varint(out, len(value))
+        write_varint(out, len(value))
         out += value
     elif wire_type == STRUCT:
         _write_struct(out, value)
@@ -236,13 +234,13 @@ def _write_list(out: bytearray, value: ListValue) -> None:
         out.append(count << 4 | value.element_type)
     else:
         out.append(0xF0 | value.element_type)
-        _varint(out, count)
+        write_varint(out, count)
     for item in value.items:
         _write_value(out, value.element_type, item)
 
 
 def _write_map(out: bytearray, value: MapValue) -> None:
-    _varint(out, len(value.items))
+    write_varint(out, len(value.items))
     if value.items:
         out.append(value.key_type << 4 | value.value_type)
     for key, item in value.items:

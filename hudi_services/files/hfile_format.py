@@ -32,6 +32,7 @@ Rows are the UTF-8 record keys, in unsigned byte order. Source: org.apache.hudi.
 
 from dataclasses import dataclass
 
+from ..codecs.varint import encode_varint
 from .cursor import Cursor
 
 BLOCK_HEADER_SIZE = 33
@@ -91,16 +92,6 @@ class IndexEntry:
     row: bytes
     offset: int
     size: int
-
-
-def encode_varint(value: int) -> bytes:
-    """A non-negative number as a base-128 varint."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def encode_hadoop_vint(value: int) -> bytes:

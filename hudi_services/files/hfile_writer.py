@@ -8,6 +8,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 
+from ..codecs.varint import encode_varint
 from ..errors import CheckFailed, UnsupportedTable
 from .hfile_format import (
     BLOCK_HEADER_SIZE,
@@ -21,7 +22,6 @@ from .hfile_format import (
     encode_hadoop_vint,
     encode_proto_bytes,
     encode_trailer,
-    encode_varint,
 )
 
 # The Java reader ends a block early by the size of its checksums. With at most 64 KiB in a block these are 20 bytes,

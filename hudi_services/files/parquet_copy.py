@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import IO, Any
 
 from ..codecs import thrift
@@ -108,11 +109,12 @@ def can_be_copied(reader: BaseFileReader) -> bool:
 
 def needs_recoding(reader: BaseFileReader, codec: str) -> bool:
     """Whether a chunk of the file has another codec than `codec`."""
-    return any(c.codec != codec_called(codec).number for group in reader.row_groups for c in group.columns)
+    number = codec_called(codec).number
+    return any(c.codec != number for group in reader.row_groups for c in group.columns)
 
 
 class RowGroupCopier:
-    """Writes one base file out of row groups; end it with `close`, or with `abort` when something fails.
+    """Writes one base file out of row groups; use as a context manager, which aborts on an exception.
 
     `target`: the schema of every input. `file_name`: the value of `_hoodie_file_name`, None to copy that column, too.
     `codec`: what pages are put into, None to leave them as they are. `created_by`: who wrote the pages.
@@ -135,12 +137,20 @@ class RowGroupCopier:
         self._codec = codec_called(codec) if codec is not None else None
         self._created_by = created_by
         self._groups: list[_NewRowGroup] = []
-        self._out: _CountedOutput | None = _CountedOutput(storage.open_output(path))
+        self._out = _CountedOutput(storage.open_output(path))
         self._out.write(MAGIC)
+
+    def __enter__(self) -> "RowGroupCopier":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.abort()
 
     def append(self, reader: BaseFileReader, index: int) -> Fingerprint:
         """Copy row group `index`; returns the one of its old pages. Raises CorruptFile for damaged ones."""
-        assert self._out is not None
         old = reader.row_groups[index]
         group = _NewRowGroup(old.num_rows, self._out.position)
         fingerprint = Fingerprint()
@@ -163,7 +173,6 @@ class RowGroupCopier:
         rows: int,
         fingerprint: Fingerprint,
     ) -> "_NewChunk":
-        assert self._out is not None
         old = _codec(chunk)
         new = _NewChunk(leaf, self._codec or old, facts)
         for page in _checked_pages(reader, leaf, chunk, rows):
@@ -179,7 +188,6 @@ class RowGroupCopier:
         return new
 
     def _constant(self, leaf: Leaf, value: str, rows: int, chunk: ColumnChunk) -> "_NewChunk":
-        assert self._out is not None
         codec = self._codec or _codec(chunk)
         new = _NewChunk(leaf, codec, _constant_facts(value, rows))
         for page in constant_pages(value.encode(), rows, nullable=leaf.max_def > 0):
@@ -190,26 +198,19 @@ class RowGroupCopier:
 
     def close(self, key_values: Mapping[str, str]) -> WrittenFile:
         """Write page indexes and the footer with `key_values`, and publish the file."""
-        assert self._out is not None
-        try:
-            for group in self._groups:
-                for chunk in group.chunks:
-                    chunk.write_indexes(self._out)
-            footer = self._footer()
-            columns = column_stats(self._target, footer.row_groups)
-            footer.set_key_values(key_values)
-            self._out.write(footer.as_file()[len(MAGIC) :])
-            size = self._out.position
-            self._out.close()
-        except BaseException:
-            self.abort()
-            raise
-        return WrittenFile(self._path, size, footer.num_rows, columns)
+        for group in self._groups:
+            for chunk in group.chunks:
+                chunk.write_indexes(self._out)
+        footer = self._footer()
+        columns = column_stats(self._target, footer.row_groups)
+        footer.set_key_values(key_values)
+        self._out.write(footer.as_file()[len(MAGIC) :])
+        self._out.close()
+        return WrittenFile(self._path, self._out.position, footer.num_rows, columns)
 
     def abort(self) -> None:
         """Drop what was written; nothing is published."""
-        # An output that goes without being closed removes its temporary file.
-        self._out = None
+        self._out.drop()
 
     def _footer(self) -> Footer:
         groups = [group.encoded(ordinal) for ordinal, group in enumerate(self._groups)]
@@ -333,15 +334,21 @@ class _CountedOutput:
     """An output that knows how much was written."""
 
     def __init__(self, out: IO[bytes]) -> None:
-        self._out = out
+        self._out: IO[bytes] | None = out
         self.position = 0
 
     def write(self, data: bytes) -> None:
+        assert self._out is not None
         self._out.write(data)
         self.position += len(data)
 
     def close(self) -> None:
+        assert self._out is not None
         self._out.close()
+
+    def drop(self) -> None:
+        # An output that goes without being closed removes its temporary file.
+        self._out = None
 
 
 def _codec(chunk: ColumnChunk) -> ParquetCodec:

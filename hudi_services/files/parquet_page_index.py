@@ -49,8 +49,9 @@ def old_indexes(
         first_rows = _first_rows(reader, chunk.offset_index)
         if len(first_rows) != pages or not _ascends(first_rows, rows):
             return None
-        kept = chunk.column_index is not None and bounds
-        return PageIndexes(first_rows, _column_index(reader, chunk.column_index, pages) if kept else None)
+        if chunk.column_index is None or not bounds:
+            return PageIndexes(first_rows, None)
+        return PageIndexes(first_rows, _column_index(reader, chunk.column_index, pages))
     except CorruptFile:
         # Readers do well without.
         return None
@@ -70,10 +71,8 @@ def _ascends(first_rows: Sequence[object], rows: int) -> bool:
     return len(numbers) == len(first_rows) and numbers[:1] == [0] and ordered and numbers[-1] < rows
 
 
-def _column_index(reader: BaseFileReader, place: tuple[int, int] | None, pages: int) -> bytes | None:
+def _column_index(reader: BaseFileReader, place: tuple[int, int], pages: int) -> bytes | None:
     """None when it is not for so many pages."""
-    if place is None:
-        return None
     encoded = reader.read_bytes(*place)
     index, end = thrift.decode_struct(encoded, reader.full_path)
     lists = [index.get(field_id) for field_id in (1, 2, 3)]

@@ -14,13 +14,14 @@ Source: apache/parquet-format, src/main/thrift/parquet.thrift.
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import pyarrow as pa
 
 from ..codecs import thrift
 from ..codecs.thrift import Struct
+from ..codecs.varint import encode_varint
 from ..errors import CorruptFile
 from .parquet_codec import ParquetCodec
 
@@ -66,9 +67,10 @@ class Page:
     @property
     def content(self) -> tuple[bytes, bytes]:
         """What the page says whatever its codec: header and, once it is `plain`, its body."""
-        bare = Struct({k: v for k, v in self.header.fields.items() if k not in (_COMPRESSED_SIZE, _CRC)})
+        bare = self.header.copy()
+        bare.drop(_COMPRESSED_SIZE, _CRC)
         if self.kind is PageKind.DATA_V2:
-            details = Struct(dict(self.header.get(8).fields))
+            details = self.header.get(8).copy()
             details.drop(_IS_COMPRESSED)
             bare.set(8, thrift.STRUCT, details)
         return thrift.encode_struct(bare), self.body
@@ -179,7 +181,7 @@ def compressed(page: Page, codec: ParquetCodec) -> Page:
     if _CRC in packed.header.fields:
         packed.header.set(_CRC, thrift.I32, _crc(packed.body))
     if compressor and page.kind is PageKind.DATA_V2:
-        details = Struct(dict(page.header.get(8).fields))
+        details = page.header.get(8).copy()
         details.set(_IS_COMPRESSED, thrift.TRUE, True)
         packed.header.set(8, thrift.STRUCT, details)
     return packed
@@ -199,15 +201,15 @@ def _split(page: Page) -> tuple[bytes, bytes]:
 
 
 def _with_body(page: Page, body: bytes) -> Page:
-    header = Struct(dict(page.header.fields))
+    header = page.header.copy()
     header.set(_COMPRESSED_SIZE, thrift.I32, len(body))
-    return Page(page.kind, header, body, page.num_values, page.encoding, page.level_encodings)
+    return replace(page, header=header, body=body)
 
 
 def constant_pages(value: bytes, rows: int, *, nullable: bool) -> tuple[Page, Page]:
     """Dictionary page and data page of a flat BYTE_ARRAY column that holds `value` in each of `rows` rows, `plain`."""
     # Runs of the RLE/bit-packing hybrid: the count times two, then the repeated value in whole bytes.
-    run = _varint(rows << 1)
+    run = encode_varint(rows << 1)
     levels = struct.pack("<I", len(run) + 1) + run + b"\x01" if nullable else b""
     width_and_indices = b"\x01" + run + b"\x00"
     return (
@@ -236,12 +238,3 @@ def _crc(body: bytes) -> int:
     """As the header has it: a signed number of 32 bits."""
     crc = zlib.crc32(body)
     return crc - (1 << 32) if crc >= 1 << 31 else crc
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append((number & 0x7F) | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)

@@ -4,13 +4,13 @@ The job fills it as it goes, and ends it with one of `requested`, `completed`, `
 """
 
 import enum
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from .. import __version__
+from ..clock import counted
 from ..errors import HudiServicesError, Idle, PartlyDone
 from ..options import Options, Setting
 from ..options.option import Phase
@@ -106,11 +106,8 @@ class Report:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Count the time inside towards `seconds[name]`."""
-        start = time.perf_counter()
-        try:
+        with counted(self.seconds, name):
             yield
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
     def requested(self, instant: str) -> "Report":
         """A plan was written."""

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_services.codecs.varint import encode_varint
 from hudi_services.errors import CheckFailed, CorruptFile, UnsupportedTable
 from hudi_services.files import hfile_format, hfile_writer
 from hudi_services.files.cursor import Cursor
@@ -105,7 +106,7 @@ def test_java_loses_no_record_of_a_block() -> None:
 def test_long_keys_of_the_hudi_1_1_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = [(b"%0300d" % i, bytes(40_000)) for i in range(5)]
     assert list(HFileReader(write_hfile(entries, SCHEMA), "f").scan()) == entries
-    monkeypatch.setattr(hfile_writer, "encode_hadoop_vint", hfile_format.encode_varint)
+    monkeypatch.setattr(hfile_writer, "encode_hadoop_vint", encode_varint)
     for length in (126, 130, 143, 270, 300, 16383):
         entries = [(b"%0*d" % (length, i), bytes(40_000)) for i in range(3)]
         assert list(HFileReader(write_hfile(entries, SCHEMA), "f").scan()) == entries
