@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from ..files.parquet_reader import BaseFileReader, shared_dictionary_columns, shared_plain_leaves
-from ..files.parquet_writer import BaseFileWriter
+from ..files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter
 from .output import Form, NewFile, Output, Stopwatch
-from .proof import FILE_NAME_FIELD, Checksum, checksum
+from .proof import Checksum, checksum
 from .sorting import sorted_rows
 
 
@@ -21,7 +21,7 @@ class DecodedGroup:
         self._readers = readers
         self._clock = clock
         # The one column that is made anew; without meta fields the row writer leaves it empty, and so it stays.
-        made = {FILE_NAME_FIELD} if form.task.meta_fields else set()
+        made = {FILE_NAME_COLUMN} if form.task.meta_fields else set()
         self._columns = [name for name in form.target.columns if name not in made]
         self._dictionary = shared_dictionary_columns(readers)
         self._plain_leaves = shared_plain_leaves(readers)

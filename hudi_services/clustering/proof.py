@@ -20,9 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..files.parquet_writer import FILE_NAME_COLUMN
+
 Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 
-FILE_NAME_FIELD = "_hoodie_file_name"
 _SLICE = 1 << 15
 """Rows hashed at a time: the working set of a column stays in the processor's cache."""
 _LONG_VALUE = 1024
@@ -52,7 +53,7 @@ def checksum(table: pa.Table) -> Checksum:
 
     A dictionary-encoded column counts as its values.
     """
-    names = [name for name in table.column_names if name != FILE_NAME_FIELD]
+    names = [name for name in table.column_names if name != FILE_NAME_COLUMN]
     result = Checksum()
     for batch in table.select(names).combine_chunks().to_batches():
         dictionaries: dict[str, Hashes] = {}
