@@ -1,10 +1,10 @@
-"""The flags of clustering: those of HoodieClusteringJob, long and short, and ours."""
+"""The flags of the commands: those of Hudi's own jobs, long and short, and ours."""
 
 import enum
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -111,21 +111,12 @@ Verbose: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class ClusteringFlags:
-    """The values of one command line. The fields are what the help lists, in this order."""
+@dataclass(frozen=True, kw_only=True)
+class ServiceFlags:
+    """What every command takes. In the help these come last, but for the first."""
 
     base_path: BasePath
     table_name: TableName = None
-    instant_time: InstantTime = None
-    parallelism: Parallelism = None
-    spark_master: SparkMaster = None
-    spark_memory: SparkMemory = None
-    retry: Retry = 0
-    mode: ModeText = None
-    schedule_only: ScheduleOnly = False
-    retry_last_failed: RetryLastFailed = False
-    max_processing_time: MaxProcessingTime = 0
     props: Props = None
     hoodie_conf: HoodieConf = None
     conf_file: ConfFile = None
@@ -135,14 +126,39 @@ class ClusteringFlags:
     verbose: Verbose = False
 
 
-def clustering_command(body: Callable[[ClusteringFlags], int]) -> Callable[..., int]:
-    """`body` as a function that Typer can read: one parameter for each flag."""
+@dataclass(frozen=True, kw_only=True)
+class ClusteringFlags(ServiceFlags):
+    """`schedule` and `execute`."""
 
-    def command(**values: Any) -> int:
-        return body(ClusteringFlags(**values))
+    instant_time: InstantTime = None
+    parallelism: Parallelism = None
+    spark_master: SparkMaster = None
+    spark_memory: SparkMemory = None
+    retry: Retry = 0
+    mode: ModeText = None
+    schedule_only: ScheduleOnly = False
+    retry_last_failed: RetryLastFailed = False
+    max_processing_time: MaxProcessingTime = 0
 
-    parameters = inspect.signature(ClusteringFlags).parameters.values()
-    command.__doc__ = body.__doc__
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
-    command.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
-    return command
+
+F = TypeVar("F", bound=ServiceFlags)
+
+
+def command(kind: type[F]) -> Callable[[Callable[[F], int]], Callable[..., int]]:
+    """Makes a function of flags one that Typer can read, with one parameter for each flag."""
+    own = [one for one in fields(kind) if one not in fields(ServiceFlags)]
+    first, *common = fields(ServiceFlags)
+    order = [one.name for one in (first, *own, *common)]
+
+    def decorate(body: Callable[[F], int]) -> Callable[..., int]:
+        def run(**values: Any) -> int:
+            return body(kind(**values))
+
+        known = inspect.signature(kind).parameters
+        parameters = [known[name] for name in order]
+        run.__doc__ = body.__doc__
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return run
+
+    return decorate

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..jobs.report import InOut, Report, State
+from ..jobs.report import InOut, Report, Row, State
 from ..options import DEFAULT_SOURCE
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def print_table(report: Report, all_options: bool) -> None:
     if report.reason:
         console.print(report.reason, markup=False, highlight=False)
     console.print(_facts(report))
-    for table in (_left_out(report), _checks(report), _options(report, all_options)):
+    lists = [_list(name, rows) for name, rows in report.tables.items()]
+    for table in (_left_out(report), *lists, _checks(report), _options(report, all_options)):
         if table.row_count:
             console.print(table)
 
@@ -94,6 +95,29 @@ def _change(quantity: InOut, sizes: bool = False) -> str:
 
 def _left_out(report: Report) -> "Table":
     return _table({"left out": "right", "reason": "left"}, [(str(n), why) for why, n in report.left_out.items()])
+
+
+def _list(name: str, rows: Sequence[Row]) -> "Table":
+    """One of the report's lists; fields that end in `bytes` are sizes, numbers stand right."""
+    from rich.text import Text
+
+    columns = list(rows[0]) if rows else []
+    numeric = {c for c in columns if all(isinstance(row[c], int | float | None) for row in rows)}
+    table = _table({c.replace("_", " "): "right" if c in numeric else "left" for c in columns}, [])
+    table.title, table.title_justify = name.replace("_", " "), "left"
+    for row in rows:
+        table.add_row(*(Text(_cell(c, row[c])) for c in columns))
+    return table
+
+
+def _cell(field: str, value: str | int | float | bool | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and field.endswith("bytes"):
+        return size_text(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _checks(report: Report) -> "Table":

@@ -2,10 +2,10 @@
 
 from ..jobs.request import Mode
 from .clustering import run_clustering
-from .flags import ClusteringFlags, clustering_command
+from .flags import ClusteringFlags, command
 
 
-@clustering_command
+@command(ClusteringFlags)
 def schedule(flags: ClusteringFlags) -> int:
     """Write a clustering plan.
 

@@ -3,10 +3,13 @@
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from ..errors import HudiServicesError, LockBusy, NotFound, PermissionDenied, StorageError
 from .report import Report, State, sentence
-from .request import ClusteringRequest
+from .request import Request
+
+R = TypeVar("R", bound=Request)
 
 _log = logging.getLogger(__name__)
 
@@ -15,8 +18,8 @@ _HOPELESS = (NotFound, PermissionDenied)
 
 
 def run_with_retries(
-    job: Callable[[ClusteringRequest], Report],
-    request: ClusteringRequest,
+    job: Callable[[R], Report],
+    request: R,
     retries: int,
     sleep: Callable[[float], None],
 ) -> Report:
@@ -30,11 +33,11 @@ def run_with_retries(
             break
         _log.warning("%s; trying again (%d of %d)", sentence(report.error), number, retries)
         sleep(_PAUSE_SECONDS * number)
-        report = _attempt(job, replace(request, retry_last_failed=True, max_processing_millis=0))
+        report = _attempt(job, request.again())
     return report
 
 
-def _attempt(job: Callable[[ClusteringRequest], Report], request: ClusteringRequest) -> Report:
+def _attempt(job: Callable[[R], Report], request: R) -> Report:
     started: list[Report] = []
     try:
         return job(replace(request, on_report=started.append))

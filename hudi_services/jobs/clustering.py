@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from ..clock import SystemClock, parse_instant
+from ..clock import parse_instant
 from ..clustering.output import RewriteTask
 from ..clustering.plan import Planned, PlanRules, build, check_sort_columns, dropped_columns, input_files
 from ..clustering.proof import Checksum
@@ -20,14 +20,14 @@ from ..commit.transaction import Attempt, WrittenBaseFile, request
 from ..engine import Engine
 from ..errors import ConfigError, HudiServicesError, Idle
 from ..files.names import new_file_id
-from ..handle import Table, current_schema, open_table
+from ..handle import Table, current_schema
 from ..model import BaseFile, WriteStat
 from ..options import keys
-from ..storage import ObjectStorage, Storage
-from ..table.support import check_config, check_timeline
-from ..table.time_zone import check_zone
+from ..storage import Storage
+from ..table.support import check_rewritable
 from ..timeline.instant import Action, Instant
-from .report import Check, CheckResult, InOut, Report, TableFacts
+from .opening import open_supported
+from .report import Check, CheckResult, InOut, Report
 from .request import ClusteringRequest
 from .settings import file_settings, plan_rules, transaction_settings
 
@@ -41,14 +41,14 @@ _FARTHEST = timedelta(days=1)
 def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Report:
     """Plan a clustering and publish it; starts no JVM. `storage` stands in for the one of `wanted.base_path`."""
     report = Report.start(wanted)
-    table, wanted = _open(wanted, storage, report)
+    table, wanted = _open_rewritable(wanted, storage, report)
     return _schedule(wanted, table, report)
 
 
 def execute(wanted: ClusteringRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
     """Execute the given or the earliest pending plan: as one Spark job, unless another `engine` is given."""
     report = Report.start(wanted)
-    table, wanted = _open(wanted, storage, report)
+    table, wanted = _open_rewritable(wanted, storage, report)
     return _execute(wanted, table, _choose(table, wanted.instant), report, engine)
 
 
@@ -57,32 +57,21 @@ def schedule_and_execute(
 ) -> Report:
     """Plan and execute at once; or, with `retry_last_failed`, execute the last plan that was left unfinished."""
     report = Report.start(wanted)
-    table, over_table = _open(wanted, storage, report)
+    table, over_table = _open_rewritable(wanted, storage, report)
     instant = _last_failed(wanted, table) if wanted.retry_last_failed else None
     if instant is None:
         _schedule(over_table, table, report)
-        table, over_table = _open(wanted, storage, report)
+        table, over_table = _open_rewritable(wanted, storage, report)
         instant = _choose(table, report.instant)
     return _execute(over_table, table, instant, report, engine)
 
 
-def _open(wanted: ClusteringRequest, storage: Storage | None, report: Report) -> tuple[Table, ClusteringRequest]:
-    """The table, and `wanted` with the table's own properties below its options. Refuses what is not supported."""
-    with report.phase("open"):
-        table = open_table(storage or ObjectStorage(wanted.base_path), SystemClock())
-        report.table = TableFacts(table.storage.root, table.config.name, table.config.type, table.config.version.number)
-        wanted = replace(wanted, options=wanted.options.over_table(table.config.raw))
-        report.options = wanted.options
-        if wanted.table_name and wanted.table_name != table.config.name:
-            raise ConfigError(
-                f"--table-name {wanted.table_name} is not the name of the table at {table.storage.root}, "
-                f"which is {table.config.name}",
-                hint="leave --table-name out, or correct it",
-            )
-        check_config(table.config, table.storage)
-        check_timeline(table.timeline, table.storage)
-        check_zone(table.timeline, table.storage.root)
-        return table, wanted
+def _open_rewritable(
+    wanted: ClusteringRequest, storage: Storage | None, report: Report
+) -> tuple[Table, ClusteringRequest]:
+    table, wanted = open_supported(wanted, storage, report)
+    check_rewritable(table.config, table.timeline, table.storage)
+    return table, wanted
 
 
 def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report:

@@ -4,21 +4,22 @@ The job fills it as it goes, and ends it with one of `requested`, `completed`, `
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from .. import __version__
 from ..clock import counted
 from ..errors import HudiServicesError, Idle, PartlyDone
 from ..options import Options, Setting
 from ..options.option import Phase
-from .request import ClusteringRequest, Mode
+from .request import Request
 
 DOCUMENT_VERSION = 1
 
-_PHASES = {Mode.SCHEDULE: Phase.PLAN, Mode.EXECUTE: Phase.WRITE, Mode.SCHEDULE_AND_EXECUTE: Phase.BOTH}
+Row: TypeAlias = Mapping[str, str | int | float | bool | None]
+"""One line of a list in the report: JSON values by field."""
 
 
 class State(enum.Enum):
@@ -66,9 +67,9 @@ class Check:
 class Report:
     """One run of one service. Sizes in bytes, times in seconds."""
 
+    service: str
     action: str
     table: TableFacts
-    service: str = "clustering"
     instant: str | None = None
     state: State = State.FAILED
     exit_code: int = HudiServicesError.exit_code
@@ -80,6 +81,8 @@ class Report:
     """File slices that are not in the plan, by reason."""
     decoded: dict[str, int] = field(default_factory=dict)
     """Groups whose rows were decoded, by reason; the others were copied as they were."""
+    tables: dict[str, list[Row]] = field(default_factory=dict)
+    """What the service has to list, by name; the rows of one list have the same fields. Sizes end in `bytes`."""
     checks: list[Check] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     options: Options | None = None
@@ -88,17 +91,18 @@ class Report:
     """Why there was nothing to do, or what is left to do."""
     hint: str = ""
     error: BaseException | None = None
-    phase_of_options: Phase = Phase.BOTH
+    phase_of_options: Phase = Phase.ANY
 
     @classmethod
-    def start(cls, request: ClusteringRequest) -> "Report":
+    def start(cls, request: Request) -> "Report":
         """An unfinished report; it counts as failed until it is ended."""
         report = cls(
-            request.mode.value,
+            request.service,
+            request.action,
             TableFacts(request.base_path),
             instant=request.instant,
             options=request.options,
-            phase_of_options=_PHASES[request.mode],
+            phase_of_options=request.phase,
         )
         request.on_report(report)
         return report
@@ -113,8 +117,8 @@ class Report:
         """A plan was written."""
         return self._end(State.REQUESTED, 0, instant)
 
-    def completed(self, instant: str) -> "Report":
-        """A plan was executed."""
+    def completed(self, instant: str | None) -> "Report":
+        """The action is done."""
         return self._end(State.COMPLETED, 0, instant)
 
     def idle(self, reason: str) -> "Report":
@@ -177,6 +181,7 @@ class Report:
             "rows": _in_out(self.rows),
             "left_out": dict(self.left_out),
             "decoded": dict(self.decoded),
+            "tables": {name: [dict(row) for row in rows] for name, rows in self.tables.items()},
             "checks": [{"name": c.name, "result": c.result.value, "detail": c.detail} for c in self.checks],
             "seconds": {name: round(seconds, 3) for name, seconds in self.seconds.items()},
             "options": [{"key": s.key, "value": s.value, "source": s.source} for s in self.settings],

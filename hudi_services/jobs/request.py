@@ -2,10 +2,14 @@
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from ..options import Options
+from ..options.option import Phase
+
+R = TypeVar("R", bound="Request")
+C = TypeVar("C", bound="ClusteringRequest")
 
 
 class Mode(enum.Enum):
@@ -16,6 +20,9 @@ class Mode(enum.Enum):
     SCHEDULE_AND_EXECUTE = "scheduleAndExecute"
 
 
+_PHASES = {Mode.SCHEDULE: Phase.PLAN, Mode.EXECUTE: Phase.WRITE, Mode.SCHEDULE_AND_EXECUTE: Phase.CLUSTERING}
+
+
 def no_progress(phase: str, done: int, total: int) -> None:
     """Nobody looks."""
 
@@ -24,17 +31,49 @@ def no_report(report: object) -> None:
     """Nobody waits for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusteringRequest:
-    """One run of clustering. `options` do not hold the table's own layer yet: the job adds it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One run of a service. `options` do not hold the table's own layer yet: the job adds it."""
 
     base_path: str
-    mode: Mode
     options: Options
     table_name: str | None = None
     """When given, the table must have this name."""
     instant: str | None = None
-    """The plan to execute (None: the earliest pending one), or the instant to schedule at (None: a new one)."""
+    """The instant that the run is about, where the service takes one."""
+    progress: Callable[[str, int, int], None] = no_progress
+    """Called with a phase, and how many of its pieces are done."""
+    on_report: Callable[[Any], None] = no_report
+    """Called with the `Report` that the job begins to fill: it tells how far the job came when that raises."""
+
+    @property
+    def service(self) -> str:
+        """As the report names it."""
+        raise NotImplementedError
+
+    @property
+    def action(self) -> str:
+        """What the service is to do, as the report names it."""
+        return self.service
+
+    @property
+    def phase(self) -> Phase:
+        """Which options count."""
+        return Phase.REPAIR
+
+    def again(self: R) -> R:
+        """What to ask for after a try that failed."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringRequest(Request):
+    """One run of clustering.
+
+    `instant` is the plan to execute (None: the earliest pending one), or the instant to schedule at (None: a new one).
+    """
+
+    mode: Mode
     spark_master: str | None = None
     spark_memory: str | None = None
     """Spark's text, as 4g."""
@@ -42,7 +81,19 @@ class ClusteringRequest:
     """SCHEDULE_AND_EXECUTE: execute the last plan that was not finished, if there is one, and plan nothing."""
     max_processing_millis: int = 0
     """With `retry_last_failed`: a plan younger than this may still be at work and is left alone."""
-    progress: Callable[[str, int, int], None] = no_progress
-    """Called with a phase, and how many of its pieces are done."""
-    on_report: Callable[[Any], None] = no_report
-    """Called with the `Report` that the job begins to fill: it tells how far the job came when that raises."""
+
+    @property
+    def service(self) -> str:
+        return "clustering"
+
+    @property
+    def action(self) -> str:
+        return self.mode.value
+
+    @property
+    def phase(self) -> Phase:
+        return _PHASES[self.mode]
+
+    def again(self: C) -> C:
+        # The plan that the failed try left is executed first.
+        return replace(self, retry_last_failed=True, max_processing_millis=0)

@@ -55,7 +55,7 @@ EXECUTION_STRATEGY_CLASS = Option(
         f"is an execution strategy that is not supported: use {SORT_AND_SIZE_EXECUTION}",
     ),
     SORT_AND_SIZE_EXECUTION,
-    Phase.BOTH,
+    Phase.CLUSTERING,
     "Who rewrites; the name goes into the plan.",
 )
 PARTITION_FILTER_MODE = Option(
@@ -163,7 +163,7 @@ LAYOUT_STRATEGY = Option(
     "hoodie.layout.optimize.strategy",
     choice("LINEAR"),
     "LINEAR",
-    Phase.BOTH,
+    Phase.CLUSTERING,
     "How sort columns order rows: a plain sort is the one that is supported.",
 )
 
@@ -239,7 +239,7 @@ CONCURRENCY_MODE = Option(
     "hoodie.write.concurrency.mode",
     choice("SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
     "SINGLE_WRITER",
-    Phase.BOTH,
+    Phase.ANY,
     "Whether other writers may be at work on the table.",
 )
 LOCK_PROVIDER = Option(
@@ -249,56 +249,56 @@ LOCK_PROVIDER = Option(
         f"is a lock that this tool cannot hold together with other writers: use {FILE_SYSTEM_LOCK}",
     ),
     "",
-    Phase.BOTH,
+    Phase.ANY,
     "The table's lock; none when empty.",
 )
 LOCK_FOLDER = Option(
     "hoodie.write.lock.filesystem.path",
     text,
     "",
-    Phase.BOTH,
+    Phase.ANY,
     "Folder of the lock file; .hoodie of the table when empty.",
 )
 LOCK_EXPIRE_MINUTES = Option(
     "hoodie.write.lock.filesystem.expire",
     integer(0),
     0,
-    Phase.BOTH,
+    Phase.ANY,
     "Minutes after which a lock file may be taken over; 0 is never.",
 )
 LOCK_WAIT_MILLIS = Option(
     "hoodie.write.lock.wait_time_ms",
     integer(0),
     60_000,
-    Phase.BOTH,
+    Phase.ANY,
     "How long to wait for the lock.",
 )
 LOCK_RETRY_WAIT_MILLIS = Option(
     "hoodie.write.lock.wait_time_ms_between_retry",
     integer(1),
     1_000,
-    Phase.BOTH,
+    Phase.ANY,
     "Pause between two tries to take the lock.",
 )
 HEARTBEAT_INTERVAL_MILLIS = Option(
     "hoodie.client.heartbeat.interval_in_ms",
     integer(1),
     60_000,
-    Phase.BOTH,
+    Phase.ANY,
     "How often other writers refresh their heartbeat.",
 )
 HEARTBEAT_TOLERABLE_MISSES = Option(
     "hoodie.client.heartbeat.tolerable.misses",
     integer(0),
     2,
-    Phase.BOTH,
+    Phase.ANY,
     "Heartbeats a writer may miss before it counts as dead.",
 )
 CLOCK_SKEW_MILLIS = Option(
     "hoodie.time.generator.max_expected_clock_skew_ms",
     integer(0),
     200,
-    Phase.BOTH,
+    Phase.ANY,
     "How far the clocks of two writers may lie apart.",
 )
 

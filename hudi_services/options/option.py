@@ -20,8 +20,14 @@ class Phase(enum.Flag):
     """Which part of a service reads an option."""
 
     PLAN = enum.auto()
+    """Scheduling a clustering."""
     WRITE = enum.auto()
-    BOTH = PLAN | WRITE
+    """Executing one."""
+    CLEAN = enum.auto()
+    REPAIR = enum.auto()
+    """Rollback, recovery, undo and garbage."""
+    CLUSTERING = PLAN | WRITE
+    ANY = CLUSTERING | CLEAN | REPAIR
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class Options:
         """The same with the properties of the table (`hoodie.properties`) below every other layer."""
         return Options([*self._layers, (TABLE_SOURCE, properties)])
 
-    def in_force(self, phase: Phase = Phase.BOTH) -> list[Setting]:
+    def in_force(self, phase: Phase = Phase.ANY) -> list[Setting]:
         """Every option of `phase` with its value, defaults too, by key."""
         found = (
             self._settings[option.key] or Setting(option.key, as_text(option.default), DEFAULT_SOURCE)

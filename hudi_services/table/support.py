@@ -15,7 +15,7 @@ SUPPORTED_METADATA_PARTITIONS = frozenset({"files", "column_stats", "partition_s
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A feature, told by the table's configuration, that clustering does not support."""
+    """A feature, told by the table's configuration, that no service supports."""
 
     applies: Callable[[TableConfig], bool]
     what: Callable[[TableConfig], str]
@@ -26,7 +26,7 @@ _RULES = (
     _Rule(
         lambda c: c.type != "COPY_ON_WRITE",
         lambda c: f"hoodie.table.type={c.type}",
-        "cluster it with Apache Hudi; this tool handles COPY_ON_WRITE tables so far",
+        "use Apache Hudi's own service; this tool handles COPY_ON_WRITE tables so far",
     ),
     _Rule(
         lambda c: c.base_file_format != "PARQUET",
@@ -52,7 +52,7 @@ _RULES = (
 
 
 def check_config(config: TableConfig, storage: Storage) -> None:
-    """Raise UnsupportedTable, naming the key, for a table that clustering must leave alone."""
+    """Raise UnsupportedTable, naming the key, for a table that every service must leave alone."""
     for rule in _RULES:
         if rule.applies(config):
             raise UnsupportedTable(f"{storage.root} has {rule.what(config)}, which is not supported", hint=rule.hint)
@@ -62,8 +62,18 @@ def check_config(config: TableConfig, storage: Storage) -> None:
         raise UnsupportedTable(
             f"{storage.root} has the metadata partition {unknown[0]} "
             f"(hoodie.table.metadata.partitions), which this version cannot keep in step",
-            hint="cluster it with Apache Hudi and the index switched on, or drop the index first",
+            hint="use Apache Hudi's own service with the index switched on, or drop the index first",
         )
+
+
+def check_rewritable(config: TableConfig, timeline: Timeline, storage: Storage) -> None:
+    """Raise UnsupportedTable for a table whose files may be deleted, but not be rewritten.
+
+    Columns that are told by the ids of a schema history are one case: a name then does not tell a column.
+    """
+    writes = timeline.completed_writes()
+    if writes and timeline.read_commit(writes[-1]).extra.get("latest_schema"):
+        raise _has_schema_history(storage)
     history, _ = storage.list_dir(f"{config.meta_path}/.schema")
     if any(file.name.endswith(".schemacommit") for file in history):
         # Commits of table services need not repeat it, so that the newest one alone does not tell.
@@ -74,13 +84,7 @@ def check_config(config: TableConfig, storage: Storage) -> None:
 
 
 def check_timeline(timeline: Timeline, storage: Storage) -> None:
-    """Raise NeedsRecovery while a restore is half-done (nobody may write then).
-
-    Raise UnsupportedTable when columns are told by ids of a schema history: a name then does not tell a column.
-    """
-    writes = timeline.completed_writes()
-    if writes and timeline.read_commit(writes[-1]).extra.get("latest_schema"):
-        raise _has_schema_history(storage)
+    """Raise NeedsRecovery while a restore is half-done: nobody may write then."""
     restores = timeline.pending({Action.RESTORE})
     if restores:
         raise NeedsRecovery(

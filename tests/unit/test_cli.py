@@ -9,6 +9,7 @@ import pytest
 
 from hudi_services import __version__
 from hudi_services.cli import clustering as cli
+from hudi_services.cli import service
 from hudi_services.cli.app import run
 from hudi_services.errors import ConflictError, HudiServicesError, LockBusy
 from hudi_services.jobs.report import InOut, Report, TableFacts
@@ -57,7 +58,7 @@ class Jobs:
 
 @pytest.fixture(autouse=True)
 def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "default_files", lambda environment: [])
+    monkeypatch.setattr(service, "default_files", lambda environment: [])
 
 
 @pytest.fixture
@@ -189,7 +190,7 @@ def test_tracebacks_only_with_verbose(jobs: Jobs, capsys: pytest.CaptureFixture[
 def test_interrupted(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     jobs.fail(KeyboardInterrupt())
     assert run(["execute", "-sp", "/t"]) == 130
-    assert capsys.readouterr().err.endswith("rolled back by the next one\n")
+    assert capsys.readouterr().err.endswith("rolled back by the next run\n")
 
 
 def test_retry(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def test_every_option_is_in_the_configuration_page() -> None:
 
 def test_every_field_of_the_report_is_in_its_page() -> None:
     fields = first_column(document("docs/report.md"))[1:]
-    assert fields == list(Report("execute", TableFacts("/t")).document())
+    assert fields == list(Report("clustering", "execute", TableFacts("/t")).document())
     for state in State:
         assert f"- `{state.value}`: " in document("docs/report.md")
 

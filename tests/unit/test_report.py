@@ -23,7 +23,9 @@ from hudi_services.options import keys, resolve
 
 
 def request(mode: Mode = Mode.EXECUTE) -> ClusteringRequest:
-    return ClusteringRequest("/t", mode, resolve([("--hoodie-conf", {keys.PARQUET_CODEC.key: "gzip"})]))
+    return ClusteringRequest(
+        base_path="/t", mode=mode, options=resolve([("--hoodie-conf", {keys.PARQUET_CODEC.key: "gzip"})])
+    )
 
 
 def test_the_document() -> None:

@@ -1,0 +1,37 @@
+"""Opening a table for a service: what is not supported is refused here, before anything is written."""
+
+from dataclasses import replace
+from typing import TypeVar
+
+from ..clock import SystemClock
+from ..errors import ConfigError
+from ..handle import Table, open_table
+from ..storage import ObjectStorage, Storage
+from ..table.support import check_config, check_timeline
+from ..table.time_zone import check_zone
+from .report import Report, TableFacts
+from .request import Request
+
+R = TypeVar("R", bound=Request)
+
+
+def open_supported(wanted: R, storage: Storage | None, report: Report) -> tuple[Table, R]:
+    """The table, and `wanted` with the table's own properties below its options.
+
+    `storage` stands in for the one of `wanted.base_path`. Raises the ConfigError family, NeedsRecovery, CorruptFile.
+    """
+    with report.phase("open"):
+        table = open_table(storage or ObjectStorage(wanted.base_path), SystemClock())
+        report.table = TableFacts(table.storage.root, table.config.name, table.config.type, table.config.version.number)
+        wanted = replace(wanted, options=wanted.options.over_table(table.config.raw))
+        report.options = wanted.options
+        if wanted.table_name and wanted.table_name != table.config.name:
+            raise ConfigError(
+                f"--table-name {wanted.table_name} is not the name of the table at {table.storage.root}, "
+                f"which is {table.config.name}",
+                hint="leave --table-name out, or correct it",
+            )
+        check_config(table.config, table.storage)
+        check_timeline(table.timeline, table.storage)
+        check_zone(table.timeline, table.storage.root)
+        return table, wanted
