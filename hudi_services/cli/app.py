@@ -7,6 +7,7 @@ import typer
 
 from .. import __version__
 from . import render
+from .clean import clean
 from .execute import execute
 from .schedule import schedule
 
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 app.command("schedule")(schedule)
 app.command("execute")(execute)
+app.command("clean")(clean)
 
 
 def _print_version(wanted: bool) -> None:

@@ -106,6 +106,7 @@ ReportFile: TypeAlias = Annotated[
     str | None, typer.Option("--report", metavar="FILE", help="Also write the JSON report to this file.")
 ]
 FailIfIdle: TypeAlias = Annotated[bool, typer.Option("--fail-if-idle", help="Exit 3 when there is nothing to do.")]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would be done, and why.")]
 Verbose: TypeAlias = Annotated[
     bool, typer.Option("--verbose", help="Log each step, show all options in force, and tracebacks of errors.")
 ]
@@ -139,6 +140,14 @@ class ClusteringFlags(ServiceFlags):
     schedule_only: ScheduleOnly = False
     retry_last_failed: RetryLastFailed = False
     max_processing_time: MaxProcessingTime = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanFlags(ServiceFlags):
+    """`clean`."""
+
+    dry_run: DryRun = False
+    retry: Retry = 0
 
 
 F = TypeVar("F", bound=ServiceFlags)

@@ -43,18 +43,21 @@ def pending_writes(table: Table) -> list[Instant]:
     return [instant for instant in table.timeline.pending(_WRITES) if instant.ts not in clusterings]
 
 
-def refuse_beside_writers(table: Table, expires_millis: int) -> None:
+def refuse_beside_writers(table: Table, expires_millis: int, own: str = "") -> None:
     """Raise ConflictError when another writer is visibly at work: without a shared lock neither is safe.
 
     An inflight write counts as long as it is pending. One that is only requested may be looking up its keys for long,
     but a writer that a pending plan refused leaves just that, so it counts for a while. A clean or an index build,
-    which Hudi leaves to its next run when it was killed, counts until `expires_millis` after it began.
+    which Hudi leaves to its next run when it was killed, counts until `expires_millis` after it began. `own` is the
+    instant that the caller works at.
     """
     now = table.clock.now().timestamp() * 1000
     patience = {State.INFLIGHT: None, State.REQUESTED: _REQUESTED_PATIENCE * expires_millis}
     candidates = [(write, patience[write.state]) for write in pending_writes(table)]
     services = table.timeline.pending({Action.CLEAN, Action.INDEXING})
-    candidates += [(service, expires_millis) for service in services if service.state is State.INFLIGHT]
+    candidates += [
+        (service, expires_millis) for service in services if service.state is State.INFLIGHT and service.ts != own
+    ]
     for instant, limit in candidates:
         if limit is None or now - table.timeline.begun[instant.ts] < limit:
             until = f" for {limit / 60_000:g} minutes" if limit is not None else ""

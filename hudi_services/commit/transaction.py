@@ -64,8 +64,8 @@ class WrittenBaseFile:
 
 
 @contextmanager
-def critical_section(table: Table, action: str, settings: TransactionSettings) -> Iterator[Table]:
-    """Hold our guard and Hudi's lock, and give the table as it is now.
+def critical_section(table: Table, action: str, settings: TransactionSettings, own: str = "") -> Iterator[Table]:
+    """Hold our guard and Hudi's lock, and give the table as it is now. `own` is the instant that the caller works at.
 
     Raises LockBusy; ConflictError when no lock is configured and another writer is visibly at work; NeedsRecovery when
     a restore has begun meanwhile.
@@ -75,16 +75,22 @@ def critical_section(table: Table, action: str, settings: TransactionSettings) -
         current = reopen(table)
         check_timeline(current.timeline, current.storage)
         if not settings.lock.file_system:
-            refuse_beside_writers(current, settings.heartbeat_expires_millis)
+            refuse_beside_writers(current, settings.heartbeat_expires_millis, own)
         yield current
 
 
-def request(table: Table, plan: Callable[[Table], bytes], settings: TransactionSettings, ts: str | None = None) -> str:
-    """Publish a clustering plan and give its instant; `plan` is called with the table as it is under the lock.
+def request(
+    table: Table,
+    action: Action,
+    plan: Callable[[Table], bytes],
+    settings: TransactionSettings,
+    ts: str | None = None,
+) -> str:
+    """Publish the plan of an action and give its instant; `plan` is called with the table as it is under the lock.
 
     `ts` asks for a certain instant, which must be later than all others.
     """
-    with critical_section(table, "schedule", settings) as current:
+    with critical_section(table, "schedule" if action is not Action.CLEAN else "clean", settings) as current:
         data = plan(current)
         instant = ts or Times(current, settings.skew_millis).next()
         latest = current.timeline.latest_time()
@@ -93,7 +99,7 @@ def request(table: Table, plan: Callable[[Table], bytes], settings: TransactionS
                 f"--instant-time {instant} is not later than {latest}, the last time of the timeline",
                 hint="leave --instant-time out",
             )
-        current.timeline.publish(instant, current.timeline.layout.clustering_action, State.REQUESTED, data)
+        current.timeline.publish(instant, action, State.REQUESTED, data)
         return instant
 
 

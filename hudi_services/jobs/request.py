@@ -67,6 +67,21 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CleanRequest(Request):
+    """One run of clean."""
+
+    dry_run: bool = False
+
+    @property
+    def service(self) -> str:
+        return "clean"
+
+    @property
+    def phase(self) -> Phase:
+        return Phase.CLEAN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringRequest(Request):
     """One run of clustering.
 

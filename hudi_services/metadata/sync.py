@@ -1,7 +1,7 @@
-"""Keeping the metadata table in step with the table: its side of a commit and of a rollback.
+"""Keeping the metadata table in step with the table: its side of a commit, of a clean and of a rollback.
 
-Both run under the table's lock, before the action is completed on the table's own timeline: until then nobody reads
-what they wrote. Both first clean up after killed writers, and both may be called again after a kill.
+All run under the table's lock, before the action is completed on the table's own timeline: until then nobody reads
+what they wrote. All first clean up after killed writers, and may be called again after a kill.
 Source: HoodieBackedTableMetadataWriter (update, commitInternal), HoodieTableMetadataUtil.convertMetadataToRecords.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ..errors import UnsupportedTable
 from ..table.support import SUPPORTED_METADATA_PARTITIONS
 from ..timeline.instant import Action
+from .deletion import deletion_records
 from .delta_commit import write_delta_commit
 from .index_columns import IndexColumns, index_columns
 from .keys import (
@@ -51,13 +52,7 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     at each call. A delta commit of the same instant, complete or not, is rolled back first. Raises UnsupportedTable,
     before it writes, for a table with metadata partitions that we cannot keep in step.
     """
-    _require_supported(metadata)
-    metadata = resume_rollbacks(metadata, times)
-    if metadata.logs_by_name:
-        metadata = undo_pending(metadata, times)
-    repeated = metadata.timeline.find(change.instant, Action.DELTA_COMMIT)
-    if repeated is not None:
-        metadata = undo(metadata, repeated, times(), times)
+    metadata = _ready(metadata, change.instant, times)
     candidates = change.new_files[0].columns if change.new_files else ()
     indexed = index_columns(metadata, candidates) if COLUMN_STATS in metadata.partitions else _NOTHING
     records: dict[str, Sequence[Record]] = {FILES: _files_records(change.new_files)}
@@ -68,6 +63,22 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     if PARTITION_STATS in metadata.partitions:
         records[PARTITION_STATS] = list(_partition_records(metadata, change, indexed))
     write_delta_commit(metadata, change.instant, records, times, typed=indexed.typed)
+
+
+def sync_clean(
+    metadata: MetadataTable,
+    instant: str,
+    deleted: Mapping[str, Collection[str]],
+    gone_partitions: Collection[str],
+    times: Callable[[], str],
+) -> None:
+    """Write the metadata table's delta commit for a clean, before the clean is completed; otherwise as `sync_commit`.
+
+    `deleted` are bare file names by data partition, `gone_partitions` those of which nothing is left.
+    """
+    metadata = _ready(metadata, instant, times)
+    records, deletes = deletion_records(metadata, deleted, gone_partitions)
+    write_delta_commit(metadata, instant, records, times, typed=False, deletes=deletes)
 
 
 def sync_rollback(
@@ -93,6 +104,16 @@ def sync_rollback(
     if failed is not None:
         ts = rollback + _ROLLBACK_SUFFIX if metadata.logs_by_name else rollback
         undo(metadata, failed, ts, times)
+
+
+def _ready(metadata: MetadataTable, instant: str, times: Callable[[], str]) -> MetadataTable:
+    """The metadata table without what killed writers left, and without a delta commit of `instant`."""
+    _require_supported(metadata)
+    metadata = resume_rollbacks(metadata, times)
+    if metadata.logs_by_name:
+        metadata = undo_pending(metadata, times)
+    repeated = metadata.timeline.find(instant, Action.DELTA_COMMIT)
+    return metadata if repeated is None else undo(metadata, repeated, times(), times)
 
 
 _NOTHING = IndexColumns(frozenset(), typed=False)

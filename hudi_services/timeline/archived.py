@@ -12,10 +12,17 @@ import re
 
 from ..errors import CorruptFile, NotFound
 from ..storage import Storage
+from ..table_config import TableConfig
 
 _DATA_FILE = re.compile(r"([0-9]+)_([0-9]+)_[0-9]\.parquet")
 _MANIFEST = re.compile(r"manifest_([0-9]+)")
 _VERSION_FILE = "_version_"
+
+
+def is_archived(storage: Storage, config: TableConfig) -> bool:
+    """Whether anything left the active timeline for the archive; told by its folder alone."""
+    files, _ = storage.list_dir(config.history_path)
+    return bool(files)
 
 
 class ArchivedTimes:
