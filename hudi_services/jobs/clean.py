@@ -7,7 +7,6 @@ from ..cleaning.choice import Choice, Tally
 from ..cleaning.plan import CleanPlanning, CleanRules, plan_clean
 from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from ..commit.clean import pending_cleans, run_clean
-from ..commit.conflicts import refuse_beside_writers
 from ..commit.transaction import TransactionSettings, request
 from ..errors import Idle
 from ..handle import Table, reopen
@@ -34,8 +33,6 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
     plan_anew = not pending or wanted.options[keys.CLEAN_MULTIPLE]
     if wanted.dry_run:
         return _dry_run(wanted, table, pending, rules if plan_anew else None, report)
-    if not settings.lock.file_system:
-        refuse_beside_writers(table, settings.heartbeat_expires_millis)
     if plan_anew:
         _schedule(wanted, table, rules, settings, report, idle_is_fine=bool(pending))
         table = reopen(table)
