@@ -120,6 +120,11 @@ class Timeline:
         """What a commit, deltacommit or replacecommit did, or, inflight, what it forecasts."""
         return self.layout.decode_commit(self.read_details(instant.file_name), self._full(instant.file_name))
 
+    def newest_schema(self) -> str | None:
+        """The Avro schema (JSON, without meta columns) of the newest completed write that has one."""
+        schemas = (self.read_commit(instant).extra.get("schema") for instant in reversed(self.completed_writes()))
+        return next(filter(None, schemas), None)
+
     def read_requested(self, instant: Instant) -> RequestedReplace:
         """The requested file of a replacecommit or clustering in any state; absent or empty, it says nothing."""
         name = self.requested_name(instant)
