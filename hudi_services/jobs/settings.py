@@ -5,7 +5,7 @@ from ..clustering.settings import BloomSettings, FileSettings
 from ..clustering.sort_order import parse_sort_columns
 from ..clustering.strategies import PartitionFilter, PartitionRules, SizeRules
 from ..commit.lock import LockSettings
-from ..commit.transaction import TransactionSettings
+from ..commit.settings import TransactionSettings
 from ..options import Options, keys
 from ..storage import ObjectStorage
 from ..table_config import TableConfig
@@ -48,6 +48,7 @@ def transaction_settings(options: Options) -> TransactionSettings:
         skew_millis=options[keys.CLOCK_SKEW_MILLIS],
         heartbeat_millis=options[keys.HEARTBEAT_INTERVAL_MILLIS],
         heartbeat_misses=options[keys.HEARTBEAT_TOLERABLE_MISSES],
+        abandoned_millis=options[keys.ABANDONED_AFTER_MINUTES] * 60_000,
     )
 
 
