@@ -16,10 +16,11 @@ from ..files.names import is_partition_metafile
 from ..handle import Table
 from ..metadata.sync import sync_clean
 from ..timeline.instant import Action, Instant, State
-from .conflicts import is_alive
 from .guard import Guard
+from .life import lease_name, signs_of_life
+from .settings import TransactionSettings
 from .times import Times
-from .transaction import TransactionSettings, critical_section
+from .transaction import critical_section
 
 
 def pending_cleans(table: Table) -> list[Instant]:
@@ -29,22 +30,22 @@ def pending_cleans(table: Table) -> list[Instant]:
 
 
 def run_clean(
-    table: Table, ts: str, settings: TransactionSettings, progress: Callable[[int, int], None]
+    table: Table, pending: Instant, settings: TransactionSettings, progress: Callable[[int, int], None]
 ) -> CleanMetadata | None:
-    """Finish the requested clean `ts`; `progress` is told (files deleted, all).
+    """Finish the requested clean `pending`; `progress` is told (files deleted, all).
 
     None when its plan is empty, which a process leaves that dies over it: then it is dropped. Raises Idle when it is
     completed already, ConflictError, LockBusy, CorruptFile and StorageError.
     """
-    started = time.monotonic()
-    with Guard(table.storage, f"clean-{ts}", f"clean {ts}") as guard:
-        with critical_section(table, f"begin clean {ts}", settings, ts) as current:
+    started, ts = time.monotonic(), pending.ts
+    with Guard(table.storage, lease_name(pending), f"clean {ts}") as guard:
+        with critical_section(table, f"begin clean {ts}", settings, own=ts) as current:
             found = _require_pending(current, ts)
             _refuse_live(current, found, guard, settings)
             plan = _begin(current, found)
         if plan is not None:
             _delete_files(table, plan, progress)
-            with critical_section(table, f"finish clean {ts}", settings, ts) as current:
+            with critical_section(table, f"finish clean {ts}", settings, own=ts) as current:
                 guard.check()
                 _require_pending(current, ts)
                 done = _finish(current, ts, plan, settings, started)
@@ -54,10 +55,11 @@ def run_clean(
 
 def _refuse_live(current: Table, found: Instant, guard: Guard, settings: TransactionSettings) -> None:
     """A clean of Hudi's that may be at work is not ours to finish; our own are told by the guard."""
-    expires = settings.heartbeat_expires_millis
-    if found.state is not State.INFLIGHT or not guard.is_first or not is_alive(current, found, expires):
+    if found.state is not State.INFLIGHT or not signs_of_life(current, found, settings, held=guard).alive:
         return
+    # Our lease must not make it look like one of ours to the next run.
     guard.forget()
+    expires = settings.heartbeat_expires_millis
     raise LockBusy(
         f"{current.storage.root}: the clean {found.ts} was begun by another process less than {expires / 1000:g} "
         "seconds ago",

@@ -7,7 +7,9 @@ from ..cleaning.choice import Choice, Tally
 from ..cleaning.plan import CleanPlanning, CleanRules, plan_clean
 from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from ..commit.clean import pending_cleans, run_clean
-from ..commit.transaction import TransactionSettings, request
+from ..commit.failed_writes import roll_back_failed_writes
+from ..commit.settings import TransactionSettings
+from ..commit.transaction import request
 from ..errors import Idle
 from ..handle import Table, reopen
 from ..options import keys
@@ -16,7 +18,7 @@ from ..timeline.instant import Action, Instant
 from .opening import open_supported
 from .report import InOut, Report
 from .request import CleanRequest
-from .settings import clean_rules, transaction_settings
+from .settings import clean_rules, failed_writes_are_ours, transaction_settings
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +35,8 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
     plan_anew = not pending or wanted.options[keys.CLEAN_MULTIPLE]
     if wanted.dry_run:
         return _dry_run(wanted, table, pending, rules if plan_anew else None, report)
+    if failed_writes_are_ours(wanted.options):
+        table = _roll_back_failed_writes(table, settings, report)
     if plan_anew:
         _schedule(wanted, table, rules, settings, report, idle_is_fine=bool(pending))
         table = reopen(table)
@@ -40,6 +44,15 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
     else:
         report.warnings.append(f"the pending clean {pending[0].ts} was finished; what came since is for the next run")
     return _execute(wanted, table, pending, settings, report)
+
+
+def _roll_back_failed_writes(table: Table, settings: TransactionSettings, report: Report) -> Table:
+    with report.phase("roll back"):
+        failed = roll_back_failed_writes(table, settings)
+    if not failed:
+        return table
+    report.warnings.append(f"failed writes were rolled back: {', '.join(failed)}")
+    return reopen(table)
 
 
 def _schedule(
@@ -86,7 +99,7 @@ def _execute(
     files, last = 0, None
     for instant in pending:
         with report.phase("delete"):
-            done = run_clean(table, instant.ts, settings, lambda done, total: wanted.progress("delete", done, total))
+            done = run_clean(table, instant, settings, lambda done, total: wanted.progress("delete", done, total))
         if done is None:
             report.warnings.append(f"the clean {instant.ts} had an empty plan, and was dropped")
             continue

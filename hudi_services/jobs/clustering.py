@@ -87,7 +87,7 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
         if planned.plan is None:
             raise Idle(planned.why_empty)
         if not settings.lock.file_system:
-            refuse_beside_writers(table, settings.heartbeat_expires_millis)
+            refuse_beside_writers(table, settings)
     with report.phase("publish"):
         action = table.timeline.layout.clustering_action
         ts = request(table, action, lambda current: _encode(current, rules, report), settings, wanted.instant)

@@ -8,7 +8,7 @@ from ..clustering.settings import BloomSettings, FileSettings
 from ..clustering.sort_order import parse_sort_columns
 from ..clustering.strategies import PartitionFilter, PartitionRules, SizeRules
 from ..commit.lock import LockSettings
-from ..commit.transaction import TransactionSettings
+from ..commit.settings import TransactionSettings
 from ..errors import ConfigError
 from ..options import Options, keys
 from ..storage import ObjectStorage
@@ -67,6 +67,12 @@ def clean_rules(options: Options) -> CleanRules:
     )
 
 
+def failed_writes_are_ours(options: Options) -> bool:
+    """Whether writers leave the rollback of failed writes to cleans: as set, and always with several writers."""
+    several = options[keys.CONCURRENCY_MODE] != keys.CONCURRENCY_MODE.default
+    return several or options[keys.CLEAN_FAILED_WRITES] == "LAZY"
+
+
 _NUMBERS = {
     Policy.COMMITS: keys.CLEAN_COMMITS_RETAINED,
     Policy.HOURS: keys.CLEAN_HOURS_RETAINED,
@@ -96,6 +102,7 @@ def transaction_settings(options: Options) -> TransactionSettings:
         skew_millis=options[keys.CLOCK_SKEW_MILLIS],
         heartbeat_millis=options[keys.HEARTBEAT_INTERVAL_MILLIS],
         heartbeat_misses=options[keys.HEARTBEAT_TOLERABLE_MISSES],
+        abandoned_millis=options[keys.ABANDONED_AFTER_MINUTES] * 60_000,
     )
 
 

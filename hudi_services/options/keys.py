@@ -406,4 +406,22 @@ CLOCK_SKEW_MILLIS = Option(
     "How far the clocks of two writers may lie apart.",
 )
 
+ABANDONED_AFTER_MINUTES = Option(
+    "hudi.services.abandoned.after.minutes",
+    integer(0),
+    60,
+    Phase.ANY,
+    "Minutes without a sign of life after which a write that gives no heartbeat counts as abandoned.",
+)
+
+# Repairs.
+
+ROLLBACK_USING_MARKERS = Option(
+    "hoodie.rollback.using.markers",
+    boolean,
+    True,
+    Phase.REPAIR,
+    "Whether a rollback of a failed write goes by its markers, or by a listing of every partition.",
+)
+
 ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

@@ -86,6 +86,12 @@ class Timeline:
         ]
         return min(found, key=lambda i: i.action is Action.SAVEPOINT, default=None)
 
+    def files_of(self, ts: str, action: Action) -> tuple[Instant, ...]:
+        """Every file of the instant of `ts`, lowest state first; `action` may be its pending or its completed one."""
+        parsed = (self.layout.parse(name, 0, self.zone) for name in self.sizes if name.startswith(ts))
+        found = [i for i in parsed if i and i.ts == ts and i.action.completed_as is action.completed_as]
+        return tuple(sorted(found, key=_rank))
+
     def pending_clusterings(self) -> tuple[Instant, ...]:
         """Pending instants whose requested file carries a clustering plan; raises CorruptFile when one is broken."""
         return tuple(i for i in self.pending(_CLUSTERING_LIKE) if self.read_requested(i).is_clustering)
