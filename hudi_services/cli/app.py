@@ -8,7 +8,9 @@ import typer
 from .. import __version__
 from . import render
 from .execute import execute
+from .rollback import rollback
 from .schedule import schedule
+from .undo import undo
 
 PROGRAM = "hudi-services"
 _USAGE = 2
@@ -21,6 +23,8 @@ app = typer.Typer(
 )
 app.command("schedule")(schedule)
 app.command("execute")(execute)
+app.command("rollback")(rollback)
+app.command("undo")(undo)
 
 
 def _print_version(wanted: bool) -> None:
