@@ -9,6 +9,7 @@ from collections.abc import Collection
 from ..errors import ConfigError, ConflictError
 from ..files.names import parse_base_file
 from ..handle import Table, pending_clusterings, pending_compactions
+from ..metadata.table import MetadataLister
 from ..model import BaseFile, CommitMetadata
 from ..table.facts import TimelineFacts
 from ..table.partitions import Files, StorageLister
@@ -20,8 +21,8 @@ class OldFiles:
     """Base files of a table as they lie on storage and, when it has one, stand in its metadata table."""
 
     def __init__(self, table: Table) -> None:
-        self._table = table
         self._lister = StorageLister(table.storage)
+        self._listed = MetadataLister(table.metadata) if table.metadata is not None else None
         self._facts = TimelineFacts(table.timeline)
 
     def stored(self, partition: str) -> Files:
@@ -37,8 +38,7 @@ class OldFiles:
 
     def is_listed(self, file: BaseFile) -> bool:
         """Whether the metadata table knows the file; True when the table has none."""
-        metadata = self._table.metadata
-        return metadata is None or file.name in metadata.list_partition(file.partition)
+        return self._listed is None or file.name in self._listed.files(file.partition)
 
 
 def check_not_savepointed(table: Table, ts: str) -> None:

@@ -57,7 +57,7 @@ def _check_untouched(table: Table, target: Instant, commit: CommitMetadata) -> N
             now = slices.get(stat.file_id)
             if now is None:
                 problem = "was replaced"
-            elif now.base_file is None or now.base_file.path != stat.path:
+            elif now.base_file is None or now.base_file.name != stat.path.rpartition("/")[2]:
                 problem = f"was superseded by {now.base_file.name if now.base_file else now.base_instant}"
             elif now.log_files:
                 problem = "got log files"

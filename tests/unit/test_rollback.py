@@ -1,11 +1,13 @@
 """Rolling back failed and completed writes: what goes, what stays, what is refused."""
 
 import itertools
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from hudi_services.cli.app import run
 from hudi_services.commit.guard import Guard
 from hudi_services.commit.life import lease_name
 from hudi_services.commit.markers import marker_folder
@@ -245,6 +247,24 @@ def test_a_marker_of_something_else(path: Path) -> None:
     with pytest.raises(CorruptFile, match="does not name a file of"):
         roll_back(path, ts)
     assert files_of(path, ts)
+
+
+def test_the_command_line(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ts = fail_newest(path)
+    command = ["rollback", "--base-path", str(path), "--instant", ts]
+    dead = ["--hoodie-conf", "hudi.services.abandoned.after.minutes=0"]
+    assert run(command) == 4
+    assert "somebody is at work" in capfd.readouterr().err
+    assert run([*command, *dead, "--dry-run"]) == 0
+    assert "a dry run: nothing was changed" in capfd.readouterr().out
+    assert run([*command, *dead, "--format", "json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    assert (report["service"], report["action"], report["instant"]) == ("rollback", "rollback", ts)
+    assert report["tables"]["partitions"] and report["state"] == "completed"
+    assert any(option["key"] == "hoodie.rollback.using.markers" for option in report["options"])
+    assert run([*command, *dead, "--fail-if-idle"]) == 3
+    assert run(["undo", "--base-path", str(path), "--instant", "20980101000000000"]) == 2
+    assert "has no completed clustering" in capfd.readouterr().err
 
 
 def failed(path: Path) -> str:
