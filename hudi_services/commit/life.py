@@ -45,8 +45,10 @@ def signs_of_life(table: Table, instant: Instant, settings: TransactionSettings,
     # That a clustering was planned says nothing about anybody who executes it.
     states = (State.INFLIGHT,) if is_clustering else (State.REQUESTED, State.INFLIGHT)
     last = max([*signs, last_written_millis(table, instant, states)])
-    lease = held.previous if held else read_lease(table.storage, lease_name(instant.ts))
-    if is_clustering and lease is not None and (lease.held or last <= lease.until_millis):
+    lease = None
+    if is_clustering:
+        lease = held.previous if held else read_lease(table.storage, lease_name(instant.ts))
+    if lease is not None and (lease.held or last <= lease.until_millis):
         alive = lease.held
     else:
         promised = heartbeat is not None or is_clustering

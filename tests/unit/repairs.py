@@ -9,7 +9,7 @@ from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode, RepairRequest
 from hudi_services.options import resolve
-from hudi_services.timeline.instant import Instant, State
+from hudi_services.timeline.instant import Instant
 
 from .tables import listed_view, open_local, request, rows
 
@@ -77,13 +77,3 @@ def timeline_files(path: Path, ts: str) -> set[str]:
     """Timeline files of the instant, in whatever state."""
     table = open_local(path)
     return {name for name in table.timeline.sizes if name.startswith(ts)}
-
-
-def requested_action(path: Path, ts: str) -> str:
-    """What the requested file of the instant calls it."""
-    timeline = open_local(path).timeline
-    return next(
-        parsed.action.value
-        for name in timeline.sizes
-        if (parsed := timeline.layout.parse(name, 0, "UTC")) and parsed.ts == ts and parsed.state is State.REQUESTED
-    )

@@ -240,6 +240,19 @@ def test_a_rollback_that_hudi_began_is_finished(path: Path) -> None:
     is_gone(path, ts)
 
 
+def test_a_marker_of_a_file_that_was_never_written(path: Path) -> None:
+    ts = fail_newest(path)
+    before = both(path)
+    name = f"11111111-1111-1111-1111-111111111111-0_7-0-0_{ts}.parquet"
+    (path / marker_folder(ts) / P / f"{name}.marker.CREATE").touch()
+    # What a writer in this process leaves of a file that it did not close.
+    (path / P / f"{name}#1").touch()
+    roll_back(path, ts)
+    is_gone(path, ts)
+    assert not (path / P / f"{name}#1").exists()
+    assert both(path)[0].equals(before[0])
+
+
 def test_a_marker_of_something_else(path: Path) -> None:
     ts = fail_newest(path)
     stranger = path / marker_folder(ts) / P / "f1-0_0-0-0_20200101000000000.parquet.marker.CREATE"
