@@ -86,6 +86,13 @@ MaxProcessingTime: TypeAlias = Annotated[
         help="With -rc: a plan begun less long ago than this may still be at work.",
     ),
 ]
+Instant: TypeAlias = Annotated[
+    str, typer.Option("--instant", "-i", metavar="INSTANT", help="The instant to take back, as the timeline names it.")
+]
+Completed: TypeAlias = Annotated[
+    bool, typer.Option("--completed", help="Also take back a completed instant: the rows that it wrote go.")
+]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would be done, and why.")]
 Props: TypeAlias = Annotated[
     str | None, typer.Option("--props", metavar="FILE", help="Properties file, a local path or a URL.")
 ]
@@ -106,7 +113,6 @@ ReportFile: TypeAlias = Annotated[
     str | None, typer.Option("--report", metavar="FILE", help="Also write the JSON report to this file.")
 ]
 FailIfIdle: TypeAlias = Annotated[bool, typer.Option("--fail-if-idle", help="Exit 3 when there is nothing to do.")]
-DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would be done, and why.")]
 Verbose: TypeAlias = Annotated[
     bool, typer.Option("--verbose", help="Log each step, show all options in force, and tracebacks of errors.")
 ]
@@ -148,6 +154,21 @@ class CleanFlags(ServiceFlags):
 
     dry_run: DryRun = False
     retry: Retry = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class UndoFlags(ServiceFlags):
+    """`undo`."""
+
+    instant: Instant
+    dry_run: DryRun = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollbackFlags(UndoFlags):
+    """`rollback`."""
+
+    completed: Completed = False
 
 
 F = TypeVar("F", bound=ServiceFlags)

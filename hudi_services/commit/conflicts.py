@@ -30,21 +30,26 @@ def pending_writes(table: Table) -> list[Instant]:
     return [instant for instant in table.timeline.pending(_WRITES) if instant.ts not in clusterings]
 
 
-def refuse_beside_writers(table: Table, settings: TransactionSettings, *, own: str = "", repairs: bool = False) -> None:
+def refuse_beside_writers(
+    table: Table, settings: TransactionSettings, *, own: str = "", repairs: str | None = None
+) -> None:
     """Raise ConflictError when another writer is visibly at work: without a shared lock neither is safe.
 
-    An inflight write counts as long as it is pending; when its writer is dead that is NeedsRecovery, unless the caller
-    `repairs`. One that is only requested may be looking up its keys for long, but a writer that a pending plan refused
-    leaves just that, so it counts for a while. A clean or an index build, which Hudi leaves to its next run when it was
-    killed, counts for the life of a heartbeat after it began. `own` is the instant that the caller works at.
+    An inflight write counts as long as it is pending; when its writer is dead that is NeedsRecovery, but for a caller
+    that repairs the instant `repairs`: that one is no other writer, and other dead ones do not matter. A write that is
+    only requested may be looking up its keys for long, but a writer that a pending plan refused leaves just that, so it
+    counts for a while. A clean or an index build, which Hudi leaves to its next run when it was killed, counts for the
+    life of a heartbeat after it began. `own` is the one that the caller works at.
     """
     expires = settings.heartbeat_expires_millis
     for write in pending_writes(table):
+        if write.ts == repairs:
+            continue
         if write.state is State.REQUESTED:
             _refuse_recent(table, write, _REQUESTED_PATIENCE * expires)
         elif signs_of_life(table, write, settings).alive:
             raise _in_progress(table, write, "until it is completed or rolled back")
-        elif not repairs:
+        elif repairs is None:
             raise NeedsRecovery(
                 f"{table.storage.root}: the {write.action.value} {write.ts} ({write.file_name}) was abandoned: "
                 "its writer gives no sign of life",

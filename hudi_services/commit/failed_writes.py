@@ -17,10 +17,11 @@ def roll_back_failed_writes(table: Table, settings: TransactionSettings) -> list
 
     Clusterings stay, as with Hudi. Takes no lock when there is nothing to roll back.
     """
-    if all(signs_of_life(table, write, settings).alive for write in pending_writes(table)):
-        return []
-    failed = []
-    with critical_section(table, "clean", settings, repairs=True) as current:
+    dead = [write for write in pending_writes(table) if not signs_of_life(table, write, settings).alive]
+    failed: list[str] = []
+    if not dead:
+        return failed
+    with critical_section(table, "clean", settings, repairs=dead[0].ts) as current:
         for write in pending_writes(current):
             if not signs_of_life(current, write, settings).alive:
                 roll_back(current, write, Times(current, settings.skew_millis), keep_plan=False)

@@ -45,8 +45,10 @@ def signs_of_life(table: Table, instant: Instant, settings: TransactionSettings,
     # That a service was planned says nothing about anybody who executes it.
     states = (State.INFLIGHT,) if is_service else (State.REQUESTED, State.INFLIGHT)
     last = max([*signs, last_written_millis(table, instant, states)])
-    lease = held.previous if held else read_lease(table.storage, lease_name(instant))
-    if is_service and lease is not None and (lease.held or last <= lease.until_millis):
+    lease = None
+    if is_service:
+        lease = held.previous if held else read_lease(table.storage, lease_name(instant))
+    if lease is not None and (lease.held or last <= lease.until_millis):
         alive = lease.held
     else:
         promised = heartbeat is not None or is_service

@@ -49,12 +49,12 @@ class WrittenBaseFile:
 
 @contextmanager
 def critical_section(
-    table: Table, action: str, settings: TransactionSettings, *, own: str = "", repairs: bool = False
+    table: Table, action: str, settings: TransactionSettings, *, own: str = "", repairs: str | None = None
 ) -> Iterator[Table]:
     """Hold our guard and Hudi's lock, and give the table as it is now. `own` is the instant that the caller works at.
 
     Raises LockBusy; ConflictError when no lock is configured and another writer is visibly at work; NeedsRecovery when
-    a restore has begun meanwhile, and beside writes whose writers died, unless the action `repairs` such things.
+    a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs one (`repairs`).
     """
     wait = settings.lock.wait_millis / 1000
     with Guard(table.storage, "table", action, wait), table_lock(table.storage, settings.lock_storage, settings.lock):
@@ -204,7 +204,7 @@ class Attempt:
         with critical_section(self.table, f"begin {self.instant.ts}", self._settings) as current:
             found = self._require_pending(current)
             # A rollback left pending would be finished by the next Hudi writer, whatever became of the plan by then.
-            begun_rollback = pending_rollback(current, found)
+            begun_rollback = pending_rollback(current, found.ts)
             if found.state is State.INFLIGHT or begun_rollback is not None:
                 if begun_rollback is None:
                     self._refuse_live(current, found)
@@ -284,7 +284,9 @@ class Attempt:
         stale = isinstance(error, StaleInput)
         published = False
         try:
-            with critical_section(self.table, f"undo {self.instant.ts}", self._settings, repairs=True) as current:
+            with critical_section(
+                self.table, f"undo {self.instant.ts}", self._settings, repairs=self.instant.ts
+            ) as current:
                 published = self._is_published(current)
                 found = self._require_ours(current)
                 times = Times(current, self._settings.skew_millis)

@@ -23,7 +23,7 @@ from .keys import (
     column_stats_prefix,
     partition_id,
 )
-from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord
+from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord, merge_records
 from .stats import NewFile, column_records, partition_record
 from .table import MetadataTable
 from .undo import resume_rollbacks, undo, undo_pending
@@ -87,21 +87,29 @@ def sync_rollback(
     rollback: str,
     times: Callable[[], str],
     appended: Mapping[str, Mapping[str, int]] | None = None,
+    deleted: Mapping[str, Collection[str]] | None = None,
 ) -> None:
     """The metadata table's side of the rollback at `rollback` of the table's instant `target`.
 
-    To be called when the target's files are deleted, and its inflight and requested files are not yet. `appended` are
-    log files with their sizes, by data partition, that the rollback wrote or cancelled (merge-on-read, version 6).
+    To be called when the target's files are deleted and it is not completed any more, and its inflight and requested
+    files are still there. `appended` are log files with their sizes, by data partition, that the rollback wrote or
+    cancelled (merge-on-read, version 6); `deleted` are the names of the deleted files.
+
+    The delta commit of the target is rolled back. Where a compaction may have merged it into base files that is too
+    late (Hudi then refuses): a delta commit at the rollback's instant takes the deleted files out again.
     """
     metadata = resume_rollbacks(metadata, times)
-    if metadata.logs_by_name:
-        metadata = undo_pending(metadata, times)
+    merged = _is_merged(metadata, target)
+    records, deletes = deletion_records(metadata, deleted or {}) if merged else ({FILES: []}, {})
+    listing = [_listing(partition, files) for partition, files in (appended or {}).items()]
+    if metadata.logs_by_name or any(records.values()):
+        metadata = undo_pending(metadata, times) if metadata.logs_by_name else _undo_half(metadata, rollback, times)
         if metadata.timeline.find(rollback, Action.DELTA_COMMIT) is None:
-            listing = [_listing(partition, files) for partition, files in (appended or {}).items()]
-            write_delta_commit(metadata, rollback, {FILES: listing}, times, typed=False)
+            everything = {**records, FILES: _joined(records[FILES], listing)}
+            write_delta_commit(metadata, rollback, everything, times, typed=False, deletes=deletes)
             metadata = metadata.reload()
     failed = metadata.timeline.find(target, Action.DELTA_COMMIT)
-    if failed is not None:
+    if failed is not None and not merged:
         ts = rollback + _ROLLBACK_SUFFIX if metadata.logs_by_name else rollback
         undo(metadata, failed, ts, times)
 
@@ -114,6 +122,30 @@ def _ready(metadata: MetadataTable, instant: str, times: Callable[[], str]) -> M
         metadata = undo_pending(metadata, times)
     repeated = metadata.timeline.find(instant, Action.DELTA_COMMIT)
     return metadata if repeated is None else undo(metadata, repeated, times(), times)
+
+
+def _is_merged(metadata: MetadataTable, target: str) -> bool:
+    """Whether a compaction may have merged the delta commit of `target`: one was begun later, or that is archived."""
+    timeline = metadata.timeline
+    found = timeline.find(target, Action.DELTA_COMMIT)
+    if found is None or not found.is_completed:
+        return found is None and timeline.contains_or_before_start(target)
+    merges = {Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT}
+    return any(i.ts > target and {i.action, timeline.began_as(i)} & merges for i in timeline.instants)
+
+
+def _undo_half(metadata: MetadataTable, ts: str, times: Callable[[], str]) -> MetadataTable:
+    """Roll back the delta commit of `ts` when it was begun and not completed."""
+    begun = metadata.timeline.find(ts, Action.DELTA_COMMIT)
+    return metadata if begun is None or begun.is_completed else undo(metadata, begun, times(), times)
+
+
+def _joined(records: Sequence[Record], more: Sequence[FilesRecord]) -> list[Record]:
+    """Both, with one record a key."""
+    merged: dict[str, Record] = {}
+    for record in (*records, *more):
+        merged[record.key] = merge_records(merged[record.key], record) if record.key in merged else record
+    return list(merged.values())
 
 
 _NOTHING = IndexColumns(frozenset(), typed=False)

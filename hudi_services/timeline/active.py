@@ -109,15 +109,15 @@ class Timeline:
         """Of a file of this folder, relative to the storage."""
         return f"{self.folder}/{file_name}"
 
+    def began_as(self, instant: Instant) -> Action:
+        """The action that was requested: completed, a compaction is told from a commit by its requested file only."""
+        planned = _ENDS_AS.get(instant.action, instant.action)
+        name = self.layout.file_name(instant.ts, planned, State.REQUESTED)
+        return planned if name in self.sizes else instant.action
+
     def requested_name(self, instant: Instant) -> str:
         """The requested file of an instant in any state."""
-        planned = _ENDS_AS.get(instant.action)
-        if instant.is_completed and planned is not None:
-            # Completed, a clustering can no longer be told from other replace commits, nor a compaction from a commit.
-            name = self.layout.file_name(instant.ts, planned, State.REQUESTED)
-            if name in self.sizes:
-                return name
-        return self.layout.file_name(instant.ts, instant.action, State.REQUESTED)
+        return self.layout.file_name(instant.ts, self.began_as(instant), State.REQUESTED)
 
     def read_details(self, file_name: str) -> bytes:
         """The content of one instant file; raises NotFound."""

@@ -154,7 +154,7 @@ def test_writers_that_live_and_writers_that_died(path: Path) -> None:
         refuse_beside_writers(pending.table, SETTINGS)
     assert raised.value.hint == f"run: hudi-services recover --base-path {path}" == recover_hint(pending.table)
     assert raised.value.exit_code == 6
-    refuse_beside_writers(pending.table, SETTINGS, repairs=True)
+    refuse_beside_writers(pending.table, SETTINGS, repairs="20980101000000000")
 
 
 def test_an_announced_update(path: Path) -> None:

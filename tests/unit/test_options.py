@@ -153,13 +153,7 @@ def test_several_writers_need_a_lock(mode: str) -> None:
 
 
 # Options with one value that is supported, or that are checked together with another: resolving them is all.
-CHECKED_ONLY = {
-    keys.PLAN_STRATEGY_CLASS,
-    keys.FILE_SLICES_SORT_BY,
-    keys.LAYOUT_STRATEGY,
-    keys.CLEAN_TRIGGER_STRATEGY,
-    keys.ROLLBACK_USING_MARKERS,
-}
+CHECKED_ONLY = {keys.PLAN_STRATEGY_CLASS, keys.FILE_SLICES_SORT_BY, keys.LAYOUT_STRATEGY, keys.CLEAN_TRIGGER_STRATEGY}
 
 
 def test_every_option_is_read_by_somebody() -> None:
