@@ -52,6 +52,7 @@ test-interop: install-dev ## Tests with real Apache Hudi 0.15.0, 1.0.2 and 1.2.0
 
 bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minutes
 	$(RUN) scripts/bench.py
+	$(RUN) scripts/bench_clean.py
 
 format: install-dev ## Format and mend what ruff can mend
 	$(BIN)/ruff format .

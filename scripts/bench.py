@@ -89,7 +89,7 @@ class Bench:
             "hoodie.clustering.plan.strategy.daybased.lookback.partitions": "1000",
             "hoodie.clustering.plan.strategy.max.num.groups": "1000",
         }
-        with self._copy(table) as path:
+        with self.copy(table) as path:
             start = time.perf_counter()
             peer.cluster(path, "schedule", order=sort or None, options=options)
             middle = time.perf_counter()
@@ -98,14 +98,14 @@ class Bench:
 
     def ours(self, table: Path, sort: str) -> Times:
         """Our times with our default codec."""
-        with self._copy(table) as path:
-            planned, _ = _command("schedule", path, *(["--hoodie-conf", f"{SORT}={sort}"] if sort else []))
-            done, seconds = _command("execute", path)
+        with self.copy(table) as path:
+            planned, _ = command("schedule", path, *(["--hoodie-conf", f"{SORT}={sort}"] if sort else []))
+            done, seconds = command("execute", path)
             job = seconds["total"] - seconds["start spark"] - seconds["stop spark"]
             return _told(f"ours  zstd  {sort}", Times(planned, done, job))
 
     @contextmanager
-    def _copy(self, table: Path) -> Iterator[Path]:
+    def copy(self, table: Path) -> Iterator[Path]:
         path = self._folder / "copy"
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(table, path)
@@ -115,7 +115,7 @@ class Bench:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _command(name: str, path: Path, *flags: str) -> tuple[float, dict[str, float]]:
+def command(name: str, path: Path, *flags: str) -> tuple[float, dict[str, float]]:
     """The seconds of a whole process, and those of its phases."""
     line = [sys.executable, "-m", "hudi_services", name, "--base-path", str(path), "--format", "json", *flags]
     start = time.perf_counter()

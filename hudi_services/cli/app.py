@@ -9,6 +9,7 @@ from .. import __version__
 from . import render
 from .clean import clean
 from .execute import execute
+from .recover import recover
 from .rollback import rollback
 from .schedule import schedule
 from .undo import undo
@@ -27,6 +28,7 @@ app.command("execute")(execute)
 app.command("clean")(clean)
 app.command("rollback")(rollback)
 app.command("undo")(undo)
+app.command("recover")(recover)
 
 
 def _print_version(wanted: bool) -> None:

@@ -113,6 +113,22 @@ ReportFile: TypeAlias = Annotated[
     str | None, typer.Option("--report", metavar="FILE", help="Also write the JSON report to this file.")
 ]
 FailIfIdle: TypeAlias = Annotated[bool, typer.Option("--fail-if-idle", help="Exit 3 when there is nothing to do.")]
+Apply: TypeAlias = Annotated[
+    bool, typer.Option("--apply", help="Do it; without this flag, only say what would be done.")
+]
+OneInstant: TypeAlias = Annotated[
+    str | None, typer.Option("--instant", metavar="INSTANT", help="Only this pending instant.")
+]
+AbandonedAfter: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--abandoned-after",
+        min=0,
+        metavar="MINUTES",
+        help="Without a heartbeat, an instant counts as abandoned after so long without a sign of life "
+        "(hudi.services.abandoned.after.minutes).",
+    ),
+]
 Verbose: TypeAlias = Annotated[
     bool, typer.Option("--verbose", help="Log each step, show all options in force, and tracebacks of errors.")
 ]
@@ -169,6 +185,15 @@ class RollbackFlags(UndoFlags):
     """`rollback`."""
 
     completed: Completed = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoverFlags(ServiceFlags):
+    """`recover`."""
+
+    apply: Apply = False
+    instant: OneInstant = None
+    abandoned_after: AbandonedAfter = None
 
 
 F = TypeVar("F", bound=ServiceFlags)

@@ -12,6 +12,7 @@ from .settings import TransactionSettings
 
 _REQUESTED_PATIENCE = 10
 """How many times the life of a heartbeat a write may take from its request to its first file."""
+_PLANNED = {Action.CLUSTERING, Action.REPLACE_COMMIT, Action.ROLLBACK, Action.CLEAN}
 _WRITES = {Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT}
 
 
@@ -26,8 +27,41 @@ def recover_hint(table: Table) -> str:
 
 def pending_writes(table: Table) -> list[Instant]:
     """Ingestion writes that are under way, or were when their writer died; clusterings are not among them."""
-    clusterings = {instant.ts for instant in table.timeline.pending_clusterings()}
-    return [instant for instant in table.timeline.pending(_WRITES) if instant.ts not in clusterings]
+    return [instant for instant in table.timeline.pending(_WRITES) if not _is_clustering(table, instant)]
+
+
+def _is_clustering(table: Table, instant: Instant) -> bool:
+    try:
+        return table.timeline.is_clustering(instant)
+    except CorruptFile:
+        # What it is nobody can tell; as a write it is at least not overlooked.
+        return False
+
+
+def check_plans(table: Table, settings: TransactionSettings) -> None:
+    """Raise NeedsRecovery for a pending plan that cannot be read, which every writer would stumble over.
+
+    ConflictError while it is so young that somebody may be writing it.
+    """
+    for instant in table.timeline.pending(_PLANNED):
+        try:
+            _read_plan(table, instant)
+        except CorruptFile as error:
+            if now_millis(table) - table.timeline.begun[instant.ts] < settings.heartbeat_expires_millis:
+                raise ConflictError(error.message, hint="it may be being written: try again in a while") from error
+            raise NeedsRecovery(error.message, hint=recover_hint(table)) from error
+
+
+def _read_plan(table: Table, instant: Instant) -> None:
+    timeline = table.timeline
+    if instant.action is Action.ROLLBACK:
+        timeline.read_rollback_plan(instant)
+    elif instant.action is Action.CLEAN:
+        # An empty one is what a process leaves that died over it: the next clean drops it.
+        if timeline.sizes.get(timeline.requested_name(instant)):
+            timeline.read_cleaner_plan(instant)
+    else:
+        timeline.read_requested(instant)
 
 
 def refuse_beside_writers(

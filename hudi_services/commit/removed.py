@@ -9,6 +9,7 @@ from contextlib import suppress
 from ..errors import AlreadyExists, NotFound
 from ..files.names import TABLE_FOLDER
 from ..handle import Table
+from ..timeline.instant import Instant
 
 _FOLDER = f"{TABLE_FOLDER}/.hudi_services/removed"
 
@@ -18,3 +19,11 @@ def keep_copies(table: Table, repair: str, file_names: Iterable[str]) -> None:
     for name in file_names:
         with suppress(NotFound, AlreadyExists):
             table.storage.create(f"{_FOLDER}/{repair}/{name}", table.timeline.read_details(name))
+
+
+def remove_instant(table: Table, instant: Instant) -> None:
+    """Take a pending instant off the timeline, its latest state first; copies of its files are kept."""
+    files = sorted(table.timeline.files_of(instant.ts, instant.action), key=lambda file: file.state, reverse=True)
+    keep_copies(table, instant.ts, [file.file_name for file in files])
+    for file in files:
+        table.storage.delete(table.timeline.path(file.file_name))

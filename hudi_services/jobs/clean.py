@@ -7,12 +7,14 @@ from ..cleaning.choice import Choice, Tally
 from ..cleaning.plan import CleanPlanning, CleanRules, plan_clean
 from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from ..commit.clean import pending_cleans, run_clean
+from ..commit.conflicts import recover_hint
 from ..commit.failed_writes import roll_back_failed_writes
 from ..commit.settings import TransactionSettings
 from ..commit.transaction import request
-from ..errors import Idle
+from ..errors import Idle, NeedsRecovery
 from ..handle import Table, reopen
 from ..options import keys
+from ..recovery.findings import abandoned
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
 from .opening import open_supported
@@ -69,6 +71,7 @@ def _schedule(
         with report.phase("plan"):
             # First without the lock: an idle run leaves no trace, and locks are held for no longer than needed.
             found = _plan(wanted, table, rules, report)
+            _look_at_what_holds_back(table, found, settings, report)
             if found.plan is None:
                 raise Idle(found.why_empty)
         with report.phase("publish"):
@@ -78,6 +81,17 @@ def _schedule(
             raise
         return
     _log.info("scheduled the clean %s", ts)
+
+
+def _look_at_what_holds_back(table: Table, found: CleanPlanning, settings: TransactionSettings, report: Report) -> None:
+    """Raise NeedsRecovery when an abandoned instant is why nothing can go; warn when it is why less can."""
+    pending = found.horizon.held_back_by
+    if pending is None or abandoned(table, [pending], settings) is None:
+        return
+    held = f"the {pending.action.value} {pending.ts} was abandoned, and keeps files from being cleaned"
+    if found.plan is None:
+        raise NeedsRecovery(f"{table.storage.root}: {held}", hint=recover_hint(table))
+    report.warnings.append(f"{held}; {recover_hint(table)}")
 
 
 def _plan(wanted: CleanRequest, table: Table, rules: CleanRules, report: Report) -> CleanPlanning:

@@ -15,14 +15,16 @@ from ..clustering.rewrite import RewriteResult, rewrite_group
 from ..clustering.sort_order import from_strategy_params
 from ..clustering.strategies import Reason
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan, encode_clustering_plan
-from ..commit.conflicts import refuse_beside_writers
+from ..commit.conflicts import recover_hint, refuse_beside_writers
+from ..commit.settings import TransactionSettings
 from ..commit.transaction import Attempt, WrittenBaseFile, request
 from ..engine import Engine
-from ..errors import ConfigError, HudiServicesError, Idle
+from ..errors import ConfigError, HudiServicesError, Idle, NeedsRecovery
 from ..files.names import new_file_id
 from ..handle import Table, current_schema
 from ..model import BaseFile, WriteStat
 from ..options import keys
+from ..recovery.findings import abandoned
 from ..storage import Storage
 from ..table.support import check_rewritable
 from ..timeline.instant import Action, Instant
@@ -85,7 +87,7 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
         planned = build(table, rules)
         _describe(planned, report)
         if planned.plan is None:
-            raise Idle(planned.why_empty)
+            raise _nothing_to_plan(table, planned.why_empty, settings)
         if not settings.lock.file_system:
             refuse_beside_writers(table, settings)
     with report.phase("publish"):
@@ -93,6 +95,14 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
         ts = request(table, action, lambda current: _encode(current, rules, report), settings, wanted.instant)
     _log.info("scheduled the clustering %s", ts)
     return report.requested(ts)
+
+
+def _nothing_to_plan(table: Table, why: str, settings: TransactionSettings) -> HudiServicesError:
+    """Idle, unless an old plan that nobody executes keeps its file slices from every new one."""
+    left = abandoned(table, table.timeline.pending_clusterings(), settings)
+    if left is None:
+        return Idle(why)
+    return NeedsRecovery(f"{table.storage.root}: {why}; the clustering {left.ts} was left", hint=recover_hint(table))
 
 
 def _check_new_instant(ts: str, table: Table) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..clock import SystemClock
+from ..commit.conflicts import check_plans
 from ..errors import ConfigError
 from ..handle import Table, open_table
 from ..storage import ObjectStorage, Storage
@@ -11,14 +12,16 @@ from ..table.support import check_config, check_timeline
 from ..table.time_zone import check_zone
 from .report import Report, TableFacts
 from .request import Request
+from .settings import transaction_settings
 
 R = TypeVar("R", bound=Request)
 
 
-def open_supported(wanted: R, storage: Storage | None, report: Report) -> tuple[Table, R]:
+def open_supported(wanted: R, storage: Storage | None, report: Report, *, repairs: bool = False) -> tuple[Table, R]:
     """The table, and `wanted` with the table's own properties below its options.
 
-    `storage` stands in for the one of `wanted.base_path`. Raises the ConfigError family, NeedsRecovery, CorruptFile.
+    `storage` stands in for the one of `wanted.base_path`. Raises the ConfigError family, CorruptFile, and, unless the
+    service `repairs` such things, NeedsRecovery.
     """
     with report.phase("open"):
         table = open_table(storage or ObjectStorage(wanted.base_path), SystemClock())
@@ -32,6 +35,8 @@ def open_supported(wanted: R, storage: Storage | None, report: Report) -> tuple[
                 hint="leave --table-name out, or correct it",
             )
         check_config(table.config, table.storage)
-        check_timeline(table.timeline, table.storage)
         check_zone(table.timeline, table.storage.root)
+        if not repairs:
+            check_timeline(table.timeline, table.storage)
+            check_plans(table, transaction_settings(wanted.options))
         return table, wanted

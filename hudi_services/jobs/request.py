@@ -82,6 +82,18 @@ class CleanRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverRequest(Request):
+    """One run of recover; `instant` limits it to one."""
+
+    apply: bool = False
+    """Do what was decided; otherwise only say it."""
+
+    @property
+    def service(self) -> str:
+        return "recover"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringRequest(Request):
     """One run of clustering.
 

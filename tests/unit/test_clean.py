@@ -8,7 +8,7 @@ import pytest
 
 from hudi_services.codecs.clean_plan import CleanerPlan
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConfigError, CorruptFile, HudiServicesError, Idle, LockBusy
+from hudi_services.errors import ConfigError, ConflictError, HudiServicesError, Idle, LockBusy
 from hudi_services.jobs import clean as job
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import Report, State
@@ -176,7 +176,7 @@ def test_a_broken_plan_is_told(clustered: Callable[[str, Path], Path], tmp_path:
     path = clustered("1.2.0", tmp_path)
     (path / ".hoodie/timeline/20270101000000000.clean.requested").write_bytes(b"nonsense")
     before = data_files(path)
-    with pytest.raises(CorruptFile, match=r"20270101000000000\.clean\.requested"):
+    with pytest.raises(ConflictError, match=r"20270101000000000\.clean\.requested"):
         job.clean(wanted(path, VERSIONS_1))
     assert data_files(path) == before
 

@@ -21,6 +21,7 @@ ROWS = [
     {"handle"},
     {"commit", "engine"},
     {"clustering", "cleaning", "indexing", "writing"},
+    {"recovery"},
     {"spark"},
     {"jobs"},
     {"cli"},

@@ -1,0 +1,128 @@
+"""The recovery job: say what is stuck on a table and why, and mend it."""
+
+from collections.abc import Callable
+
+from ..commit.clean import run_clean
+from ..commit.removed import remove_instant
+from ..commit.rollback import resume_rollback, roll_back
+from ..commit.settings import TransactionSettings
+from ..commit.times import Times
+from ..commit.transaction import critical_section
+from ..errors import ConfigError, HudiServicesError, Idle, PartlyDone
+from ..handle import Table, reopen
+from ..recovery.findings import Decision, Finding, duration, find, judge
+from ..storage import Storage
+from ..timeline.instant import Action
+from .opening import open_supported
+from .report import Report, sentence
+from .request import RecoverRequest
+from .settings import transaction_settings
+
+_DRY_RUN = "dry run: nothing was changed; --apply does what was decided"
+
+
+def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
+    """Judge every pending instant, and with `apply` do what was decided; starts no JVM."""
+    report = Report.start(wanted)
+    table, wanted = open_supported(wanted, storage, report, repairs=True)
+    settings = transaction_settings(wanted.options)
+    with report.phase("look"):
+        findings = [one for one in find(table, settings) if wanted.instant in (None, one.instant.ts)]
+    if not findings:
+        raise _nothing(wanted, table)
+    if not wanted.apply:
+        report.tables["instants"] = [_row(one) for one in findings]
+        report.reason = _DRY_RUN
+        return report.completed(wanted.instant)
+    with report.phase("repair"):
+        outcomes = _repair(wanted, table, findings, settings)
+    report.tables["instants"] = [_row(one) | {"done": done} for one, done, _ in outcomes]
+    failed = [error for _, _, error in outcomes if error is not None]
+    if failed:
+        raise PartlyDone(f"{len(failed)} of {len(outcomes)} could not be done; the first: {sentence(failed[0])}")
+    if all(one.decision is Decision.WAIT for one in findings):
+        raise Idle("nothing that is pending may be touched: see the reasons")
+    return report.completed(wanted.instant)
+
+
+def _nothing(wanted: RecoverRequest, table: Table) -> HudiServicesError:
+    if wanted.instant is None:
+        return Idle("nothing is pending on this table")
+    known = ", ".join(one.ts for one in table.timeline.pending()) or "none"
+    return ConfigError(f"{table.storage.root} has no pending instant {wanted.instant}", hint=f"pending are: {known}")
+
+
+_Outcome = tuple[Finding, str, HudiServicesError | None]
+"""A finding, what was done about it, and what went wrong."""
+
+
+def _repair(
+    wanted: RecoverRequest, table: Table, findings: list[Finding], settings: TransactionSettings
+) -> list[_Outcome]:
+    outcomes: list[_Outcome] = []
+    for number, finding in enumerate(findings, 1):
+        try:
+            outcomes.append((finding, _act(table, finding, settings), None))
+        except HudiServicesError as error:
+            outcomes.append((finding, f"failed: {sentence(error)}", error))
+        wanted.progress("repair", number, len(findings))
+        table = reopen(table)
+    return outcomes
+
+
+def _act(table: Table, finding: Finding, settings: TransactionSettings) -> str:
+    if finding.decision is Decision.WAIT:
+        return "left alone"
+    if finding.instant.action is Action.CLEAN and finding.decision is Decision.RESUME:
+        run_clean(table, finding.instant, settings, lambda done, total: None)
+        return "finished"
+    with critical_section(table, "recover", settings, own=finding.instant.ts, repairs=finding.instant.ts) as current:
+        found = current.timeline.find(finding.instant.ts, finding.instant.action)
+        if found is None:
+            return "gone already"
+        # Whoever was silent until now may have come back, or have ended.
+        again = None if _is_done(current, finding) else judge(current, found, settings)
+        if again is None or again.decision is not finding.decision:
+            return "left alone: it changed meanwhile"
+        return _DEEDS[again.decision](current, again, Times(current, settings.skew_millis))
+
+
+def _is_done(current: Table, finding: Finding) -> bool:
+    found = current.timeline.find(finding.instant.ts, finding.instant.action)
+    return found is None or found.is_completed
+
+
+def _resume(current: Table, finding: Finding, times: Times) -> str:
+    return f"finished: {resume_rollback(current, finding.instant, times)}"
+
+
+def _roll_back(current: Table, finding: Finding, times: Times) -> str:
+    return f"rolled back by {roll_back(current, finding.instant, times, keep_plan=False)}"
+
+
+def _drop(current: Table, finding: Finding, times: Times) -> str:
+    remove_instant(current, finding.instant)
+    return "dropped"
+
+
+_DEEDS: dict[Decision, Callable[[Table, Finding, Times], str]] = {
+    Decision.RESUME: _resume,
+    Decision.ROLL_BACK: _roll_back,
+    Decision.DROP: _drop,
+}
+
+
+def _row(finding: Finding) -> dict[str, str | int]:
+    life, instant = finding.life, finding.instant
+    return {
+        "instant": instant.ts,
+        "action": instant.action.value,
+        "state": instant.state.name.lower(),
+        "age": duration(finding.age_millis),
+        "last_sign": f"{duration(finding.silent_millis)} ago" if life.last_sign_millis else "none",
+        "heartbeat": "none" if life.heartbeat_millis is None else "alive" if life.alive else "ended",
+        "markers": life.markers,
+        "decision": finding.decision.value,
+        "why": finding.why,
+        "blocks": finding.blocks,
+    }

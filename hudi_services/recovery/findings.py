@@ -1,0 +1,289 @@
+"""What is pending or half-done on a table, the evidence about it, and what to do: findings, not deeds.
+
+    write       alive: wait            dead: roll back
+    clustering  alive: wait            dead attempt, or inputs changed, or planned long ago: roll back, drop the plan
+    clean       alive: wait            dead: resume        plan unreadable: drop it
+    rollback    alive: wait            dead: resume        plan unreadable: drop it
+    savepoint   recent: wait           else drop it
+    restore, index build, compaction   wait: only Apache Hudi can finish them
+
+"Dead" is what `commit.life` says. A clustering plan that nobody began is dropped as late as a write without heartbeat
+counts as abandoned: until then somebody may be about to execute it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from ..clustering.plan import input_files
+from ..commit.clean import pending_cleans
+from ..commit.conflicts import StaleInput, check_inputs
+from ..commit.life import Life, is_stale_rollback, last_written_millis, now_millis, signs_of_life
+from ..commit.settings import TransactionSettings
+from ..errors import CorruptFile, HudiServicesError
+from ..handle import Table
+from ..timeline.instant import Action, Instant, State
+
+
+class Decision(Enum):
+    RESUME = "resume"
+    ROLL_BACK = "roll back"
+    DROP = "drop the plan"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One instant: `why` gives the reason of the decision, `blocks` says what it holds up."""
+
+    instant: Instant
+    life: Life
+    age_millis: float
+    silent_millis: float
+    """Since the last sign of life."""
+    decision: Decision
+    why: str
+    blocks: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """An instant with what was found of it."""
+
+    table: Table
+    instant: Instant
+    settings: TransactionSettings
+    life: Life
+
+    @property
+    def silence(self) -> str:
+        """How long nobody gave a sign, for people."""
+        return duration(now_millis(self.table) - self.life.last_sign_millis) if self.life.last_sign_millis else "ever"
+
+    @property
+    def is_old(self) -> bool:
+        """Whether what nobody promised to give signs of counts as abandoned."""
+        return now_millis(self.table) - self.life.last_sign_millis >= self.settings.abandoned_millis
+
+
+_Judgement = tuple[Decision, str, str]
+"""Decision, why, what it blocks."""
+
+_WRITERS = "cleaning and archiving of whatever came after it"
+
+
+def find(table: Table, settings: TransactionSettings) -> list[Finding]:
+    """Every pending or half-done instant of the timeline, in the order in which to deal with them.
+
+    Rollbacks come first, because what they undo is then gone; then writes, newest first, as Hudi rolls them back.
+    """
+    instants = {*table.timeline.pending(), *pending_cleans(table)}
+    found = [_finding(table, instant, settings) for instant in instants]
+    return sorted(found, key=lambda one: (_RANK.get(one.instant.action, len(_RANK)), _newest_first(one.instant.ts)))
+
+
+def judge(table: Table, instant: Instant, settings: TransactionSettings) -> Finding:
+    """The finding of one instant, as the table is now."""
+    return _finding(table, instant, settings)
+
+
+def abandoned(table: Table, instants: Iterable[Instant], settings: TransactionSettings) -> Instant | None:
+    """The first of the pending `instants` that nobody will ever finish by himself."""
+    return next((one for one in instants if judge(table, one, settings).decision is not Decision.WAIT), None)
+
+
+def duration(millis: float) -> str:
+    """A span of time as a person says it: seconds, minutes, hours or days."""
+    for limit, unit, size in ((120e3, "seconds", 1e3), (7200e3, "minutes", 60e3), (172800e3, "hours", 3600e3)):
+        if millis < limit:
+            return f"{millis / size:.0f} {unit}"
+    return f"{millis / 86400e3:.0f} days"
+
+
+_RANK = {
+    Action.ROLLBACK: 0,
+    Action.COMMIT: 1,
+    Action.DELTA_COMMIT: 1,
+    Action.REPLACE_COMMIT: 1,
+    Action.CLUSTERING: 1,
+    Action.CLEAN: 2,
+}
+
+
+def _newest_first(ts: str) -> int:
+    return -int(ts)
+
+
+def _finding(table: Table, instant: Instant, settings: TransactionSettings) -> Finding:
+    life = _life(table, instant, settings)
+    case = _Case(table, instant, settings, life)
+    decision, why, blocks = _judges(table, instant)(case)
+    begun = table.timeline.begun.get(instant.ts, 0)
+    now = now_millis(table)
+    return Finding(instant, life, now - begun, now - life.last_sign_millis, decision, why, blocks)
+
+
+def _life(table: Table, instant: Instant, settings: TransactionSettings) -> Life:
+    if instant.action in (Action.ROLLBACK, Action.SAVEPOINT, Action.RESTORE, Action.INDEXING):
+        last = last_written_millis(table, instant)
+        return Life(last, None, 0, now_millis(table) - last < settings.heartbeat_expires_millis)
+    try:
+        return signs_of_life(table, instant, settings)
+    except CorruptFile:
+        # A plan that cannot be read does not say whether it is one of clustering.
+        last = last_written_millis(table, instant)
+        return Life(last, None, 0, now_millis(table) - last < settings.heartbeat_expires_millis)
+
+
+def _judges(table: Table, instant: Instant) -> Callable[[_Case], _Judgement]:
+    if instant.action in _SERVICES:
+        return _SERVICES[instant.action]
+    if instant.action in (Action.REPLACE_COMMIT, Action.CLUSTERING):
+        try:
+            return _clustering if table.timeline.is_clustering(instant) else _write
+        except CorruptFile:
+            return _unreadable_replace
+    return _write
+
+
+def _write(case: _Case) -> _Judgement:
+    blocks = f"{_WRITERS}; without a lock, every service"
+    begun_rollback = _rollback_of(case)
+    if begun_rollback is not None:
+        return *begun_rollback, blocks
+    if case.life.alive:
+        return Decision.WAIT, f"its writer gave a sign of life {case.silence} ago", blocks
+    return Decision.ROLL_BACK, f"no sign of life for {case.silence}", blocks
+
+
+def _clustering(case: _Case) -> _Judgement:
+    plan = case.table.timeline.read_plan(case.instant)
+    groups = sum(len(group.slices) for group in plan.groups)
+    blocks = f"updates of its {groups} file groups, {_WRITERS}"
+    begun_rollback = _rollback_of(case)
+    if begun_rollback is not None:
+        return *begun_rollback, blocks
+    begun = case.instant.state is State.INFLIGHT
+    if begun and case.life.alive:
+        return Decision.WAIT, f"it is being executed: a sign of life {case.silence} ago", blocks
+    if begun:
+        return Decision.ROLL_BACK, f"its execution gives no sign of life for {case.silence}; the plan goes, too", blocks
+    stale = _why_stale(case)
+    if stale:
+        return Decision.DROP, f"it can never be executed: {stale}", blocks
+    if _planned_long_ago(case):
+        age = duration(now_millis(case.table) - case.table.timeline.begun[case.instant.ts])
+        return (
+            Decision.DROP,
+            f"it was planned {age} ago and nobody executed it; schedule anew when it is wanted",
+            blocks,
+        )
+    return Decision.WAIT, f"a plan that can be executed: hudi-services execute --instant-time {case.instant.ts}", blocks
+
+
+def _why_stale(case: _Case) -> str:
+    timeline = case.table.timeline
+    source = case.table.storage.full_path(timeline.path(timeline.requested_name(case.instant)))
+    try:
+        groups = input_files(timeline.read_plan(case.instant), source)
+        check_inputs(case.table, [file for group in groups for file in group])
+    except StaleInput as stale:
+        return stale.message
+    except HudiServicesError as error:
+        # A slice with log files, a path that names no file: a plan of a kind that is not ours to execute.
+        return "" if not isinstance(error, CorruptFile) else error.message
+    return ""
+
+
+def _planned_long_ago(case: _Case) -> bool:
+    begun = case.table.timeline.begun[case.instant.ts]
+    return now_millis(case.table) - begun >= case.settings.abandoned_millis
+
+
+def _unreadable_replace(case: _Case) -> _Judgement:
+    name = case.table.timeline.requested_name(case.instant)
+    blocks = f"every reader of plans, {_WRITERS}"
+    if case.life.alive:
+        return Decision.WAIT, f"{name} cannot be read, and was written {case.silence} ago", blocks
+    if case.instant.state is State.REQUESTED:
+        return Decision.DROP, f"{name} cannot be read, and nothing was begun", blocks
+    return Decision.ROLL_BACK, f"{name} cannot be read, and there is no sign of life for {case.silence}", blocks
+
+
+def _clean(case: _Case) -> _Judgement:
+    blocks = "new cleans"
+    if case.instant.state is State.INFLIGHT and case.life.alive:
+        return Decision.WAIT, f"it is at work: a sign of life {case.silence} ago", blocks
+    timeline = case.table.timeline
+    name = timeline.requested_name(case.instant)
+    if not timeline.sizes.get(name):
+        return Decision.DROP, f"{name} is empty: its process died over it", blocks
+    try:
+        plan = timeline.read_cleaner_plan(case.instant)
+    except CorruptFile as error:
+        return Decision.DROP, f"{error.message}; what it did not delete the next clean finds", f"{blocks}, all of them"
+    files = sum(map(len, plan.files.values()))
+    return Decision.RESUME, f"its plan names {files} files, and may be finished at any time", blocks
+
+
+def _rollback(case: _Case) -> _Judgement:
+    name = case.table.timeline.requested_name(case.instant)
+    blocks = "clustering of the files that it is to delete"
+    if case.life.alive:
+        return Decision.WAIT, f"it is at work: a sign of life {case.silence} ago", blocks
+    try:
+        plan = case.table.timeline.read_rollback_plan(case.instant)
+    except CorruptFile as error:
+        return (
+            Decision.DROP,
+            f"{error.message}; what it was to undo is found again",
+            f"every writer: {name} must be read",
+        )
+    return Decision.RESUME, f"the rollback of {plan.action} {plan.ts}, which nobody works at for {case.silence}", blocks
+
+
+def _savepoint(case: _Case) -> _Judgement:
+    if not case.is_old:
+        return Decision.WAIT, f"it was begun {case.silence} ago", "nothing"
+    return Decision.DROP, f"it was begun {case.silence} ago, and holds nothing", "nothing"
+
+
+def _restore(case: _Case) -> _Judgement:
+    return Decision.WAIT, "only Apache Hudi can finish a restore: start it again there", "every writer and service"
+
+
+def _indexing(case: _Case) -> _Judgement:
+    return (
+        Decision.WAIT,
+        "let HoodieIndexer of Apache Hudi finish it, or drop the index there",
+        "writers keep an index that nobody reads",
+    )
+
+
+def _compaction(case: _Case) -> _Judgement:
+    return Decision.WAIT, "let Apache Hudi execute the compaction", f"clustering of its file groups, {_WRITERS}"
+
+
+_SERVICES: dict[Action, Callable[[_Case], _Judgement]] = {
+    Action.CLEAN: _clean,
+    Action.ROLLBACK: _rollback,
+    Action.SAVEPOINT: _savepoint,
+    Action.RESTORE: _restore,
+    Action.INDEXING: _indexing,
+    Action.COMPACTION: _compaction,
+    Action.LOG_COMPACTION: _compaction,
+}
+
+
+def _rollback_of(case: _Case) -> tuple[Decision, str] | None:
+    """What a pending rollback of the instant means for it, if there is one that can be read."""
+    for rollback in case.table.timeline.pending({Action.ROLLBACK}):
+        try:
+            if case.table.timeline.read_rollback_plan(rollback).ts != case.instant.ts:
+                continue
+        except CorruptFile:
+            continue
+        if is_stale_rollback(case.table, rollback, case.settings):
+            return Decision.ROLL_BACK, f"the rollback {rollback.ts} of it was begun, and nobody works at that"
+        return Decision.WAIT, f"the rollback {rollback.ts} of it is at work"
+    return None
