@@ -62,7 +62,7 @@ def goes_on(peer: Peer, path: Path, before: pa.Table) -> None:
 
 
 def test_a_failed_write(peer: Peer, table: Tables, tmp_path: Path) -> None:
-    path, kind = table("many"), _MARKERS[peer.version]
+    path, kind = table("plain"), _MARKERS[peer.version]
     before = Reading.of(peer, path)
     ts = fail_a_write(peer, path, newer(before.hudi), **{"hoodie.write.markers.type": kind})
     left = files_of(path, ts)
@@ -105,7 +105,7 @@ def strip(full_path: str, path: Path) -> str:
     return full_path.removeprefix("file:").removeprefix(f"{path}/")
 
 
-@pytest.mark.releases("0.15.0", "1.2.0")
+@pytest.mark.releases("0.15.0", "1.0.2")
 def test_a_completed_write(peer: Peer, table: Tables, tmp_path: Path) -> None:
     path = table("plain")
     before = Reading.of(peer, path)
@@ -126,6 +126,7 @@ def test_a_completed_write(peer: Peer, table: Tables, tmp_path: Path) -> None:
     assert check_metadata(peer, path) == []
 
 
+@pytest.mark.releases("1.0.2", "1.2.0")
 def test_undo_of_a_clustering_of_hudi(peer: Peer, table: Tables) -> None:
     path = table("plain")
     before = Reading.of(peer, path)
