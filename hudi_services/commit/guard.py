@@ -49,7 +49,11 @@ def read_lease(storage: Storage, name: str) -> Lease | None:
     if not files:
         return None
     newest = files[max(files)]
-    return Lease(_holder(storage, newest.path) is not None, newest.mtime_millis + int(_RENEW_SECONDS * 1000))
+    return _lease(newest, held=_holder(storage, newest.path) is not None)
+
+
+def _lease(file: FileInfo, *, held: bool) -> Lease:
+    return Lease(held, file.mtime_millis + int(_RENEW_SECONDS * 1000))
 
 
 class Guard:
@@ -124,10 +128,11 @@ class Guard:
             raise ConflictError(f"{self._storage.root}: another process took over the lease {self._name}")
 
     def _try(self) -> bool:
-        latest = self._latest()
-        if latest and _holder(self._storage, self._path(latest)):
+        files = dict(_stored(self._storage, self._name))
+        latest = max(files, default=0)
+        if latest and _holder(self._storage, files[latest].path):
             return False
-        self._previous = read_lease(self._storage, self._name)
+        self._previous = _lease(files[latest], held=False) if latest else None
         self._number, self._since = latest + 1, _now()
         _live.add(self._owner)
         try:
