@@ -21,8 +21,8 @@ from ..errors import AlreadyExists, ConflictError, LockBusy, NotFound, StorageEr
 from ..files.names import TABLE_FOLDER
 from ..storage import Storage
 
-_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"
-_LEASE_MILLIS = 60_000
+LEASE_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"
+LEASE_MILLIS = 60_000
 _RENEW_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 
@@ -107,7 +107,7 @@ class Guard:
         self._number, self._since = latest + 1, _now()
         _live.add(self._owner)
         try:
-            self._storage.create(self._path(self._number), self._content(_now() + _LEASE_MILLIS))
+            self._storage.create(self._path(self._number), self._content(_now() + LEASE_MILLIS))
         except AlreadyExists:
             _live.discard(self._owner)
             return False
@@ -129,7 +129,7 @@ class Guard:
         return holder if alive else None
 
     def _numbers(self) -> list[int]:
-        files, _ = self._storage.list_dir(_FOLDER)
+        files, _ = self._storage.list_dir(LEASE_FOLDER)
         parts = (file.name.rsplit(".", 2) for file in files)
         return sorted(int(p[1]) for p in parts if len(p) == 3 and p[0] == self._name and p[1].isdecimal())
 
@@ -137,7 +137,7 @@ class Guard:
         return (self._numbers() or [0])[-1]
 
     def _path(self, number: int) -> str:
-        return f"{_FOLDER}/{self._name}.{number}.json"
+        return f"{LEASE_FOLDER}/{self._name}.{number}.json"
 
     def _content(self, valid_until: int) -> bytes:
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._since / 1000))
@@ -150,7 +150,7 @@ class Guard:
     def _renew(self) -> None:
         while not self._stop.wait(_RENEW_SECONDS):
             try:
-                self._write(_now() + _LEASE_MILLIS)
+                self._write(_now() + LEASE_MILLIS)
             except StorageError:
                 # The next round tries again; check() notices when it was too late.
                 continue

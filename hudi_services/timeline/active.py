@@ -13,6 +13,7 @@ from ..codecs.clean_plan import CleanerPlan, CleanMetadata, decode_clean_metadat
 from ..codecs.clustering_plan import ClusteringPlan, RequestedReplace, decode_requested_replace
 from ..codecs.compaction_plan import CompactionOperation, decode_compaction_plan
 from ..codecs.rollback_plan import RollbackMetadata, RollbackPlan, decode_rollback_metadata, decode_rollback_plan
+from ..codecs.savepoint import decode_savepoint
 from ..errors import ConflictError, CorruptFile
 from ..model import CommitMetadata
 from ..storage import Storage
@@ -152,6 +153,10 @@ class Timeline:
 
     def read_clean(self, instant: Instant) -> CleanMetadata:
         return decode_clean_metadata(self.read_details(instant.file_name), self._full(instant.file_name))
+
+    def read_savepoint(self, instant: Instant) -> Mapping[str, tuple[str, ...]]:
+        """The names of the files that a completed savepoint holds, by partition."""
+        return decode_savepoint(self.read_details(instant.file_name), self._full(instant.file_name))
 
     def first_ts(self) -> str | None:
         """Where the timeline starts for readers: its first completed write that is not held only by a savepoint."""
