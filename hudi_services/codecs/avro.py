@@ -118,7 +118,7 @@ def read_datum(
         record = fastavro.schemaless_reader(
             source,
             schema.parsed,
-            None if wanted is None else wanted.parsed,
+            reader_schema,
             return_record_name=True,
             return_record_name_override=True,
         )

@@ -42,16 +42,22 @@ class Knowledge:
         """Whether something vouches for the file, so that it needs no judgement however the table changes."""
         if file.instant in self._writes:
             return self._is_committed(file) or self._is_listed(file)
-        return self._is_listed(file) or (self._is_old(file.instant) and self._is_archived(file.instant))
+        if self._table.metadata is not None:
+            return self._is_old(file.instant) and self._is_listed(file)
+        return self._is_old(file.instant) and self._is_archived(file.instant)
 
     def judge(self, file: DataFile) -> Verdict:
-        if self._is_listed(file):
-            return None
         if file.instant in self.pending:
             return Kept.PENDING
+        listed = self._is_listed(file)
+        if listed and (file.instant in self._writes or self._is_old(file.instant)):
+            return None
         verdict = self._beside_commit(file) if file.instant in self._writes else self._without_commit(file)
         if not isinstance(verdict, Garbage):
             return verdict
+        if listed:
+            # Who deletes timeline files by hand leaves the attempt in the metadata table of table versions 8 and 9.
+            return Kept.LISTED
         return self._held.get((file.partition, file.name)) or self._in_group(file) or verdict
 
     def is_in_savepoint(self, file: DataFile) -> bool:

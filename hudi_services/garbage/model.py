@@ -36,6 +36,7 @@ class Kept(Enum):
     NO_TIMELINE = "unknown: the timeline has no completed write"
     UNREADABLE_ARCHIVE = "unknown: older than the timeline, and the archive cannot be read"
     NOT_IN_ARCHIVE = "unknown: older than the timeline, and the archive does not tell enough of that time"
+    LISTED = "unknown: its instant is gone from the timeline, but the metadata table lists it"
     ONLY_FILE = "unknown: rolled back, but all that is left of a file group that a completed write may have begun"
     CHANGED = "changed while we looked"
 
