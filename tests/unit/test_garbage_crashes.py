@@ -1,9 +1,10 @@
 """A thousand random lives of tables with crashes: garbage is all that goes, and it all comes back.
 
-Each run takes steps of scheduling, executing, being killed at a random write, rolling back (killed, too), mending, losing
-markers and timeline files, repeated tasks, and ageing; then it moves the garbage away. Seeded: a run can be repeated.
+Each run takes steps of scheduling, executing, being killed at a random write, rolling back (killed, too), mending,
+losing markers and timeline files, repeated tasks, and ageing; then it moves the garbage away. Seeded, but for times.
 """
 
+import contextlib
 import multiprocessing
 import os
 import random
@@ -68,7 +69,7 @@ class Life:
         """An execution that is killed, what people and programs then do about it, and perhaps a task that ran twice."""
         self.steps = []
         chances = self.random
-        if chances.random() < 0.85:
+        if chances.random() < 0.7:
             self.do(self.schedule_killed, self.execute_killed)
         ends = [(), (self.undo,), (self.undo,), (self.lose_markers, self.undo), (self.lose_instant,), (self.mend,)]
         self.do(*chances.choice([*ends, (self.lose_markers, self.undo, self.undo), (self.lose_markers, self.mend)]))
@@ -89,10 +90,8 @@ class Life:
 
     def killed(self, job: Callable[[FaultyStorage], object], writes: int) -> None:
         storage = FaultyStorage(str(self.path), self.random.randrange(writes))
-        try:
+        with contextlib.suppress(Killed, Idle):
             job(storage)
-        except (Killed, Idle):
-            pass
         self.steps.append(f"killed after {storage.log[-1:]}")
 
     def request(self, mode: Mode):  # type: ignore[no-untyped-def]
@@ -198,12 +197,8 @@ def dead(table: Table) -> set[str]:
     pending |= {timeline.read_rollback_plan(one).ts for one in timeline.pending() if one.action.value == "rollback"}
     completed = {one.ts for one in timeline.completed_writes()}
     lister = StorageLister(table.storage)
-    files = [
-        file
-        for p in lister.partitions()
-        for name, n in lister.files(p).items()
-        if (file := parse_base_file(p, name, n))
-    ]
+    names = ((partition, name) for partition in lister.partitions() for name in lister.files(partition))
+    files = [file for partition, name in names if (file := parse_base_file(partition, name, 0))]
     assert table.metadata is not None
     inside = (file for file in files if file.instant not in pending and file.instant >= (timeline.first_ts() or ""))
     gone = [file for file in inside if file.instant not in completed or file.path not in listed]
@@ -237,16 +232,16 @@ def check(life: Life, number: int) -> int:
     after = stored(life.path)
     moved = before.keys() - after.keys()
     assert report.state is State.COMPLETED and report.files.before == report.files.after
-    assert moved, 1
-    assert not moved & safe, moved & safe
-    assert must_go <= moved, must_go - moved
+    assert moved
+    assert not moved & safe
+    assert must_go <= moved
     assert {name: facts for name, facts in before.items() if name in after} == after
-    if number % 4 == 0:
+    if number % 6 == 0:
         table = life.open()
         assert needed(table) == safe and shown(table) == slices and dead(table) == set()
         with pytest.raises(Idle, match="there is no garbage"):
             collect(life.path, GarbageMode.FIND)
-    if number % 4 == 1:
+    if number % 6 == 1:
         (name,) = os.listdir(life.path / ".hoodie/.hudi_services/quarantine")
         assert collect(life.path, GarbageMode.RESTORE, quarantine=name).files.after == report.files.after
         assert stored(life.path) == before
@@ -286,7 +281,7 @@ def test_random_lives(release: str, processes: ProcessPoolExecutor, tmp_path: Pa
     shutil.rmtree(made / ".hoodie/.hudi_services")
     lives = [processes.submit(live, release, number, made, tmp_path / str(number)) for number in range(LIVES)]
     # Or the lives were too quiet to show anything.
-    assert sum(one.result() for one in lives) > LIVES * RUNS * 0.8
+    assert sum(one.result() for one in lives) > LIVES * RUNS * 0.6
 
 
 @pytest.fixture(scope="module")
