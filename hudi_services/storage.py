@@ -86,7 +86,7 @@ class Storage(Protocol):
     def move(self, source: str, target: str) -> None:
         """Give a file another path; raises NotFound, and AlreadyExists without touching either file.
 
-        Killed in the middle, it leaves the whole file under both paths.
+        Killed in the middle, it leaves the whole file under both paths; on local storage the next move ends that.
         """
 
     def list_staged(self) -> list[FileInfo]:
@@ -246,7 +246,9 @@ class ObjectStorage:
             try:
                 os.link(self._os_path(source), self._os_path(target))
             except FileExistsError as e:
-                raise AlreadyExists(f"{self.full_path(target)} exists already") from e
+                # Two links to one file: a move was cut off here.
+                if not os.path.samefile(self._os_path(source), self._os_path(target)):
+                    raise AlreadyExists(f"{self.full_path(target)} exists already") from e
             self._drop_checksum_twin(target)
             self._drop_checksum_twin(source)
             os.unlink(self._os_path(source))

@@ -156,7 +156,7 @@ def _bring_back(storage: Storage, source: str, target: str) -> None:
     try:
         storage.move(source, target)
     except AlreadyExists:
-        # A move that was cut off left the file in both places.
+        # A copy that was cut off before the deletion left the file in both places.
         if storage.read(source) != storage.read(target):
             raise
         storage.delete(source)

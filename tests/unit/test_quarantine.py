@@ -191,10 +191,15 @@ def test_a_move_that_was_cut_off_left_the_file_in_both_places(path: Path) -> Non
     before = tree(path)
     run(path, GarbageMode.QUARANTINE)
     name, moved = only_quarantine(path), sorted(n for n in before if n not in tree(path))
-    for file in moved[:3]:
+    for file in moved:
         stored = path / QUARANTINE_FOLDER / name / "files" / file
         (path / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(stored if stored.exists() else f"{stored}.staged", path / file)
+        staged = Path(f"{stored}.staged")
+        # Linked, as on local storage, or copied, as elsewhere.
+        if staged.exists() or file.startswith("p1"):
+            os.link(staged if staged.exists() else stored, path / file)
+        else:
+            shutil.copyfile(stored, path / file)
     assert run(path, GarbageMode.RESTORE, quarantine=name).state is State.COMPLETED
     assert tree(path) == before
 
