@@ -14,7 +14,7 @@ again) where it was; killed in the middle of one move, it is whole in both place
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from enum import Enum
@@ -33,6 +33,7 @@ _MANIFEST_VERSION = 1
 _ID = re.compile(r"[0-9]{8}T[0-9]{9}")
 _STAGED = ".staged"
 _MOVES_AT_ONCE = 16
+_BATCH = 256
 
 Progress = Callable[[int, int], None]
 
@@ -101,15 +102,11 @@ def restore(storage: Storage, quarantine: str, progress: Progress) -> Moved:
 def delete(storage: Storage, quarantine: str, progress: Progress) -> Total:
     """Delete a quarantine with its files, the manifest last, so that one that was cut off can be deleted again."""
     stored = _stored(storage, quarantine)
-    total = Total()
     with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
-        for done, (file, _) in enumerate(
-            zip(stored, pool.map(lambda file: storage.delete(file.path), stored), strict=True), 1
-        ):
-            total = total.plus(file.size)
+        for done, _ in enumerate(pool.map(lambda file: storage.delete(file.path), stored), 1):
             progress(done, len(stored))
     _remove(storage, quarantine)
-    return total
+    return _total(stored)
 
 
 def list_quarantines(storage: Storage) -> list[Quarantine]:
@@ -135,21 +132,18 @@ def _move_all(
         except StorageError as error:
             return error.message
 
-    total, problems = Total(), []
+    total, problems, sources = Total(), [], sorted(targets)
     with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
-        moves = {pool.submit(one, source): source for source in sorted(targets)}
-        try:
-            for done, move_done in enumerate(as_completed(moves), 1):
-                outcome = move_done.result()
+        # In batches, so that after a failure that is none of storage's only few more are moved.
+        for start in range(0, len(sources), _BATCH):
+            batch = sources[start : start + _BATCH]
+            for source, outcome in zip(batch, pool.map(one, batch), strict=True):
                 if outcome is _Move.DONE:
-                    total = total.plus(sizes[moves[move_done]])
+                    total = total.plus(sizes[source])
                 elif isinstance(outcome, str):
                     problems.append(outcome)
-                progress(done, len(moves))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    return Moved(total, tuple(sorted(problems)))
+            progress(start + len(batch), len(sources))
+    return Moved(total, tuple(problems))
 
 
 def _bring_back(storage: Storage, source: str, target: str) -> None:

@@ -156,7 +156,7 @@ def _quarantine_rows(quarantines: Iterable[Quarantine]) -> list[Row]:
 
 
 def _time(epoch_millis: int) -> str:
-    return datetime.fromtimestamp(epoch_millis / 1000, timezone.utc).isoformat(timespec="seconds")
+    return datetime.fromtimestamp(epoch_millis / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _progress(wanted: GarbageRequest, phase: str) -> Callable[[int, int], None]:

@@ -498,7 +498,7 @@ def test_the_report(release: str, tmp_path: Path) -> None:
 
 
 def stamp(path: Path) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(path.stat().st_mtime))
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(path.stat().st_mtime))
 
 
 def test_a_clean_table_is_idle(tmp_path: Path) -> None:
