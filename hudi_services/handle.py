@@ -74,8 +74,4 @@ def pending_clusterings(table: Table) -> Mapping[FileGroupId, str]:
 
 def current_schema(table: Table) -> str | None:
     """The table's Avro schema as JSON, without meta columns: the newest commit's that has one (TableSchemaResolver)."""
-    for instant in reversed(table.timeline.completed_writes()):
-        schema = table.timeline.read_commit(instant).extra.get("schema")
-        if schema:
-            return schema
-    return table.config.create_schema
+    return table.timeline.newest_schema() or table.config.create_schema

@@ -67,6 +67,8 @@ class WriteStat:
     log_version: int | None = None
     base_file: str | None = None
     log_files: tuple[str, ...] | None = None
+    cdc_files: tuple[str, ...] = ()
+    """Paths of the change-data files that were written beside it; read, never written."""
 
 
 @dataclass(frozen=True, slots=True)

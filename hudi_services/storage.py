@@ -10,7 +10,8 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Protocol, cast
@@ -23,6 +24,9 @@ from obstore.store import LocalStore, from_url
 from .errors import AlreadyExists, ConfigError, NotFound, PermissionDenied, StorageError
 
 _CHUNK = 8 * 1024 * 1024
+_DELETE_BATCH = 1000
+"""What S3 takes in one request."""
+_DELETES_AT_ONCE = 16
 _STAGED = re.compile(r".+#[0-9]+")
 """How obstore calls a local file until it is whole; it hides such names from its listings."""
 # Hadoop's names for the same stores.
@@ -73,6 +77,9 @@ class Storage(Protocol):
 
     def delete(self, path: str) -> None:
         """Delete; a missing file is success."""
+
+    def delete_all(self, paths: Sequence[str], done: Callable[[int], None]) -> None:
+        """As `delete` for each, many at once; `done` is told how many more are gone."""
 
     def open_output(self, path: str) -> IO[bytes]:
         """A sequential writer; the file appears when it is closed."""
@@ -184,6 +191,20 @@ class ObjectStorage:
                 obstore.delete(self._backend, path)
         except NotFound:
             pass
+
+    def delete_all(self, paths: Sequence[str], done: Callable[[int], None]) -> None:
+        with ThreadPoolExecutor(_DELETES_AT_ONCE) as pool:
+            for start in range(0, len(paths), _DELETE_BATCH):
+                batch = paths[start : start + _DELETE_BATCH]
+                for path in batch:
+                    self._drop_checksum_twin(path)
+                try:
+                    with self.errors(batch[0]):
+                        obstore.delete(self._backend, list(batch))
+                except StorageError:
+                    # One that is missing ends the batch with others still there, and the error may be another file's.
+                    list(pool.map(self.delete, batch))
+                done(len(batch))
 
     def open_output(self, path: str) -> IO[bytes]:
         with self.errors(path):

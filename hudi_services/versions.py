@@ -21,14 +21,16 @@ class TableVersion:
     """True: a log file is named after its own delta commit; False: after its slice's base instant."""
     typed_column_stats: bool
     """True: column stats carry a valueType (stats index version V2)."""
+    removed_savepoint_rescans_table: bool
+    """True: a clean after the removal of a savepoint looks at all partitions; False: at those of its commit."""
     mdt_rollback_is_delta_commit: bool
     """True: a rollback adds a metadata-table delta commit; False: it deletes the failed one (a rollback action)."""
 
 
 VERSIONS = {
-    6: TableVersion(6, 1, "0.15.0", False, False, True),
-    8: TableVersion(8, 2, "1.0.2", True, False, False),
-    9: TableVersion(9, 2, "1.2.0", True, True, False),
+    6: TableVersion(6, 1, "0.15.0", False, False, False, True),
+    8: TableVersion(8, 2, "1.0.2", True, False, True, False),
+    9: TableVersion(9, 2, "1.2.0", True, True, True, False),
 }
 RELEASES = tuple(version.release for version in VERSIONS.values())
 

@@ -7,8 +7,11 @@ import typer
 
 from .. import __version__
 from . import render
+from .clean import clean
 from .execute import execute
+from .rollback import rollback
 from .schedule import schedule
+from .undo import undo
 
 PROGRAM = "hudi-services"
 _USAGE = 2
@@ -21,6 +24,9 @@ app = typer.Typer(
 )
 app.command("schedule")(schedule)
 app.command("execute")(execute)
+app.command("clean")(clean)
+app.command("rollback")(rollback)
+app.command("undo")(undo)
 
 
 def _print_version(wanted: bool) -> None:

@@ -86,6 +86,13 @@ MaxProcessingTime: TypeAlias = Annotated[
         help="With -rc: a plan begun less long ago than this may still be at work.",
     ),
 ]
+Instant: TypeAlias = Annotated[
+    str, typer.Option("--instant", "-i", metavar="INSTANT", help="The instant to take back, as the timeline names it.")
+]
+Completed: TypeAlias = Annotated[
+    bool, typer.Option("--completed", help="Also take back a completed instant: the rows that it wrote go.")
+]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would be done, and why.")]
 Props: TypeAlias = Annotated[
     str | None, typer.Option("--props", metavar="FILE", help="Properties file, a local path or a URL.")
 ]
@@ -139,6 +146,29 @@ class ClusteringFlags(ServiceFlags):
     schedule_only: ScheduleOnly = False
     retry_last_failed: RetryLastFailed = False
     max_processing_time: MaxProcessingTime = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanFlags(ServiceFlags):
+    """`clean`."""
+
+    dry_run: DryRun = False
+    retry: Retry = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class UndoFlags(ServiceFlags):
+    """`undo`."""
+
+    instant: Instant
+    dry_run: DryRun = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollbackFlags(UndoFlags):
+    """`rollback`."""
+
+    completed: Completed = False
 
 
 F = TypeVar("F", bound=ServiceFlags)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_MOST_ROWS = 40
+"""Of one list: a person reads no more."""
 _ENDINGS = {
     State.REQUESTED: "a plan was written",
     State.COMPLETED: "done",
@@ -105,8 +107,10 @@ def _list(name: str, rows: Sequence[Row]) -> "Table":
     numeric = {c for c in columns if all(isinstance(row[c], int | float | None) for row in rows)}
     table = _table({c.replace("_", " "): "right" if c in numeric else "left" for c in columns}, [])
     table.title, table.title_justify = name.replace("_", " "), "left"
-    for row in rows:
+    for row in rows[:_MOST_ROWS]:
         table.add_row(*(Text(_cell(c, row[c])) for c in columns))
+    if len(rows) > _MOST_ROWS:
+        table.caption, table.caption_justify = f"and {len(rows) - _MOST_ROWS} more: see --format json", "left"
     return table
 
 

@@ -1,4 +1,4 @@
-"""HoodieCleanerPlan (requested) and HoodieCleanMetadata (completed), read only.
+"""HoodieCleanerPlan (requested) and HoodieCleanMetadata (completed).
 
 Plan: {earliestInstantToRetain {timestamp, action, state}, lastCompletedCommitTimestamp, policy,
 filePathsToBeDeletedPerPartition {partition: [{filePath, isBootstrapBaseFile}]}, partitionsToBeDeleted, extraMetadata,
@@ -16,12 +16,14 @@ from typing import Any
 from ..errors import CorruptFile
 from . import avro
 
+_VERSION = 2
+
 
 @dataclass(frozen=True, slots=True)
 class CleanerPlan:
     """`files` holds paths as Hudi listed them (full, perhaps with a scheme), keyed by partition.
 
-    `earliest_to_retain` is "" when the policy has none.
+    `earliest_to_retain` and its action are "" when the policy has none.
     """
 
     policy: str
@@ -30,6 +32,7 @@ class CleanerPlan:
     files: Mapping[str, tuple[str, ...]]
     partitions_to_delete: tuple[str, ...] = ()
     extra: Mapping[str, str] = field(default_factory=dict)
+    earliest_action: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,56 @@ class CleanMetadata:
     deleted: Mapping[str, tuple[str, ...]]
     deleted_partitions: tuple[str, ...] = ()
     extra: Mapping[str, str] = field(default_factory=dict)
+    policy: str = ""
+    millis: int = 0
+
+
+def encode_cleaner_plan(plan: CleanerPlan, release: str) -> bytes:
+    """A plan of version 2, whose files are full paths."""
+    earliest = None
+    if plan.earliest_to_retain:
+        earliest = {"timestamp": plan.earliest_to_retain, "action": plan.earliest_action, "state": "COMPLETED"}
+    record = {
+        "earliestInstantToRetain": earliest,
+        "lastCompletedCommitTimestamp": plan.last_completed,
+        "policy": plan.policy,
+        "filesToBeDeletedPerPartition": {},
+        "version": _VERSION,
+        "filePathsToBeDeletedPerPartition": {
+            partition: [{"filePath": path, "isBootstrapBaseFile": False} for path in paths]
+            for partition, paths in plan.files.items()
+        },
+        "partitionsToBeDeleted": list(plan.partitions_to_delete),
+        "extraMetadata": dict(plan.extra),
+    }
+    return avro.write_container(avro.load_schema("HoodieCleanerPlan", release), record)
+
+
+def encode_clean_metadata(metadata: CleanMetadata, release: str) -> bytes:
+    """Every file of `deleted` counts as deleted; partitions that only lost their folder have no files there."""
+    partitions = {**dict.fromkeys(metadata.deleted_partitions, ()), **metadata.deleted}
+    record = {
+        "startCleanTime": metadata.ts,
+        "timeTakenInMillis": metadata.millis,
+        "totalFilesDeleted": sum(map(len, partitions.values())),
+        "earliestCommitToRetain": metadata.earliest_to_retain,
+        "lastCompletedCommitTimestamp": metadata.last_completed,
+        "partitionMetadata": {
+            partition: {
+                "partitionPath": partition,
+                "policy": metadata.policy,
+                "deletePathPatterns": list(names),
+                "successDeleteFiles": list(names),
+                "failedDeleteFiles": [],
+                "isPartitionDeleted": partition in metadata.deleted_partitions,
+            }
+            for partition, names in partitions.items()
+        },
+        "version": _VERSION,
+        "bootstrapPartitionMetadata": {},
+        "extraMetadata": dict(metadata.extra),
+    }
+    return avro.write_container(avro.load_schema("HoodieCleanMetadata", release), record)
 
 
 def decode_cleaner_plan(data: bytes, path: str) -> CleanerPlan:
@@ -55,6 +108,7 @@ def decode_cleaner_plan(data: bytes, path: str) -> CleanerPlan:
             files=_files(tree),
             partitions_to_delete=tuple(tree.get("partitionsToBeDeleted") or ()),
             extra=tree.get("extraMetadata") or {},
+            earliest_action=(tree.get("earliestInstantToRetain") or {}).get("action") or "",
         )
     except (AttributeError, KeyError, TypeError) as e:
         raise CorruptFile(f"{path} holds no cleaner plan: {e}") from e
@@ -72,6 +126,8 @@ def decode_clean_metadata(data: bytes, path: str) -> CleanMetadata:
             deleted={name: tuple(done["successDeleteFiles"]) for name, done in partitions.items()},
             deleted_partitions=tuple(name for name, done in partitions.items() if done.get("isPartitionDeleted")),
             extra=tree.get("extraMetadata") or {},
+            policy=next((done["policy"] for done in partitions.values()), ""),
+            millis=tree["timeTakenInMillis"],
         )
     except (AttributeError, KeyError, TypeError) as e:
         raise CorruptFile(f"{path} holds no clean metadata: {e}") from e

@@ -146,6 +146,7 @@ def _stat(partition: str, tree: Mapping[str, Any]) -> WriteStat:
         log_version=None if log_version is None else _count(tree, "logVersion"),
         base_file=tree.get("baseFile"),
         log_files=None if log_files is None else _texts(log_files),
+        cdc_files=tuple(map(str, tree.get("cdcStats") or ())),
     )
 
 

@@ -1,14 +1,14 @@
 """Other writers: who is visibly at work, and whether somebody changed what we are about to replace."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
-from ..errors import ConflictError, CorruptFile, NotFound
-from ..files.names import TABLE_FOLDER
+from ..errors import ConflictError, CorruptFile, NeedsRecovery, NotFound
 from ..handle import Table
 from ..model import BaseFile, FileSlice
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
-from .markers import marker_folder
+from .life import is_stale_rollback, now_millis, signs_of_life
+from .settings import TransactionSettings
 
 _REQUESTED_PATIENCE = 10
 """How many times the life of a heartbeat a write may take from its request to its first file."""
@@ -19,22 +19,9 @@ class StaleInput(ConflictError):
     """A file group of a plan was rewritten or replaced by a completed instant: the plan can never be executed."""
 
 
-def heartbeat_path(instant: str) -> str:
-    return f"{TABLE_FOLDER}/.heartbeat/{instant}"
-
-
-def is_alive(table: Table, instant: Instant, expires_millis: int) -> bool:
-    """Whether somebody worked at the inflight `instant` within `expires_millis`: heartbeat, inflight file, or a marker.
-
-    Hudi beats for clusterings from 1.2 on, and only if asked to; before, its markers are all that tells.
-    """
-    files = [
-        table.storage.head(heartbeat_path(instant.ts)),
-        table.storage.head(table.timeline.path(instant.file_name)),
-        *table.storage.list_tree(marker_folder(instant.ts)),
-    ]
-    latest = max((file.mtime_millis for file in files if file is not None), default=0)
-    return table.clock.now().timestamp() * 1000 - latest < expires_millis
+def recover_hint(table: Table) -> str:
+    """The way out for an operator whose table is held by something that nobody will ever finish."""
+    return f"run: hudi-services recover --base-path {table.storage.root}"
 
 
 def pending_writes(table: Table) -> list[Instant]:
@@ -43,27 +30,47 @@ def pending_writes(table: Table) -> list[Instant]:
     return [instant for instant in table.timeline.pending(_WRITES) if instant.ts not in clusterings]
 
 
-def refuse_beside_writers(table: Table, expires_millis: int) -> None:
+def refuse_beside_writers(
+    table: Table, settings: TransactionSettings, *, own: str = "", repairs: str | None = None
+) -> None:
     """Raise ConflictError when another writer is visibly at work: without a shared lock neither is safe.
 
-    An inflight write counts as long as it is pending. One that is only requested may be looking up its keys for long,
-    but a writer that a pending plan refused leaves just that, so it counts for a while. A clean or an index build,
-    which Hudi leaves to its next run when it was killed, counts until `expires_millis` after it began.
+    An inflight write counts as long as it is pending; when its writer is dead that is NeedsRecovery, but for a caller
+    that repairs the instant `repairs`: that one is no other writer, and other dead ones do not matter. A write that is
+    only requested may be looking up its keys for long, but a writer that a pending plan refused leaves just that, so it
+    counts for a while. A clean or an index build, which Hudi leaves to its next run when it was killed, counts for the
+    life of a heartbeat after it began. `own` is the one that the caller works at.
     """
-    now = table.clock.now().timestamp() * 1000
-    patience = {State.INFLIGHT: None, State.REQUESTED: _REQUESTED_PATIENCE * expires_millis}
-    candidates = [(write, patience[write.state]) for write in pending_writes(table)]
-    services = table.timeline.pending({Action.CLEAN, Action.INDEXING})
-    candidates += [(service, expires_millis) for service in services if service.state is State.INFLIGHT]
-    for instant, limit in candidates:
-        if limit is None or now - table.timeline.begun[instant.ts] < limit:
-            until = f" for {limit / 60_000:g} minutes" if limit is not None else ""
-            raise ConflictError(
-                f"{table.storage.root}: the {instant.action.value} {instant.ts} of another writer is in progress "
-                f"({instant.file_name}), and no lock provider is configured",
-                hint=f"wait for it (it counts{until or ' until it is completed or rolled back'}), "
-                "or set hoodie.write.lock.provider for both",
+    expires = settings.heartbeat_expires_millis
+    for write in pending_writes(table):
+        if write.ts == repairs:
+            continue
+        if write.state is State.REQUESTED:
+            _refuse_recent(table, write, _REQUESTED_PATIENCE * expires)
+        elif signs_of_life(table, write, settings).alive:
+            raise _in_progress(table, write, "until it is completed or rolled back")
+        elif repairs is None:
+            raise NeedsRecovery(
+                f"{table.storage.root}: the {write.action.value} {write.ts} ({write.file_name}) was abandoned: "
+                "its writer gives no sign of life",
+                hint=recover_hint(table),
             )
+    for service in table.timeline.pending({Action.CLEAN, Action.INDEXING}):
+        if service.state is State.INFLIGHT and service.ts != own:
+            _refuse_recent(table, service, expires)
+
+
+def _refuse_recent(table: Table, instant: Instant, limit_millis: int) -> None:
+    if now_millis(table) - table.timeline.begun[instant.ts] < limit_millis:
+        raise _in_progress(table, instant, f"for {limit_millis / 60_000:g} minutes")
+
+
+def _in_progress(table: Table, instant: Instant, counts: str) -> ConflictError:
+    return ConflictError(
+        f"{table.storage.root}: the {instant.action.value} {instant.ts} of another writer is in progress "
+        f"({instant.file_name}), and no lock provider is configured",
+        hint=f"wait for it (it counts {counts}), or set hoodie.write.lock.provider for both",
+    )
 
 
 def check_inputs(table: Table, inputs: Iterable[BaseFile]) -> None:
@@ -94,16 +101,22 @@ def _change(current: FileSlice | None, planned: BaseFile) -> str:
     return "got log files" if current.log_files else ""
 
 
-def check_pending_rollbacks(table: Table, inputs: Iterable[BaseFile]) -> None:
-    """Raise ConflictError while a commit that wrote one of `inputs` is to be rolled back: its rows must not live on."""
+def check_pending_rollbacks(table: Table, inputs: Iterable[BaseFile], settings: TransactionSettings) -> None:
+    """Raise ConflictError while a commit that wrote one of `inputs` is to be rolled back: its rows must not live on.
+
+    NeedsRecovery when nobody is at work at that rollback any more.
+    """
     written_by = {one.instant for one in inputs}
     for rollback in table.timeline.pending({Action.ROLLBACK}):
         target = table.timeline.read_rollback_plan(rollback).ts
-        if target in written_by:
-            raise ConflictError(
-                f"{table.storage.root}: {rollback.file_name} rolls back {target}, which wrote files of this clustering",
-                hint="nothing was committed; let Apache Hudi finish that rollback first",
-            )
+        if target not in written_by:
+            continue
+        message = (
+            f"{table.storage.root}: {rollback.file_name} rolls back {target}, which wrote files of this clustering"
+        )
+        if is_stale_rollback(table, rollback, settings):
+            raise NeedsRecovery(message, hint=recover_hint(table))
+        raise ConflictError(message, hint="nothing was committed; wait until that rollback has ended")
 
 
 def rollbacks_of(table: Table, ts: str, known: Collection[str]) -> list[str]:
@@ -112,8 +125,11 @@ def rollbacks_of(table: Table, ts: str, known: Collection[str]) -> list[str]:
     return [one.ts for one in rollbacks if table.timeline.read_rollback_plan(one).ts == ts]
 
 
-def check_pending_writes(table: Table, groups: Mapping[FileGroupId, str]) -> None:
-    """Raise ConflictError when an inflight write has announced that it updates one of `groups`."""
+def check_pending_writes(table: Table, groups: Collection[FileGroupId], settings: TransactionSettings) -> None:
+    """Raise ConflictError when an inflight write has announced that it updates one of `groups`.
+
+    NeedsRecovery when the writer of that write is dead.
+    """
     for instant in pending_writes(table):
         if instant.state is not State.INFLIGHT:
             continue
@@ -122,11 +138,22 @@ def check_pending_writes(table: Table, groups: Mapping[FileGroupId, str]) -> Non
         except (NotFound, CorruptFile):
             # Completed or rolled back since we looked: then check_inputs decides.
             continue
-        for partition, stats in forecast.stats.items():
-            for stat in stats:
-                if stat.file_id and (partition, stat.file_id) in groups:
-                    raise ConflictError(
-                        f"{table.storage.root}: the write {instant.ts} in progress updates {stat.file_id} "
-                        f"in {partition or 'the table'}, which this clustering rewrites",
-                        hint="nothing was committed; execute again when that write has ended",
-                    )
+        updated = ((p, stat.file_id) for p, stats in forecast.stats.items() for stat in stats if stat.file_id)
+        taken = next((group for group in updated if group in groups), None)
+        if taken is not None:
+            raise _updates(table, instant, taken, settings)
+
+
+def _updates(
+    table: Table, write: Instant, group: FileGroupId, settings: TransactionSettings
+) -> ConflictError | NeedsRecovery:
+    partition, file_id = group
+    where = f"{file_id} in {partition or 'the table'}, which this clustering rewrites"
+    if signs_of_life(table, write, settings).alive:
+        return ConflictError(
+            f"{table.storage.root}: the write {write.ts} in progress updates {where}",
+            hint="nothing was committed; execute again when that write has ended",
+        )
+    return NeedsRecovery(
+        f"{table.storage.root}: the write {write.ts}, which was abandoned, updates {where}", hint=recover_hint(table)
+    )

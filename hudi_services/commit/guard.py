@@ -14,12 +14,14 @@ import socket
 import threading
 import time
 import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from ..errors import AlreadyExists, ConflictError, LockBusy, NotFound, StorageError
 from ..files.names import TABLE_FOLDER
-from ..storage import Storage
+from ..storage import FileInfo, Storage
 
 LEASE_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"
 LEASE_MILLIS = 60_000
@@ -28,6 +30,26 @@ _POLL_SECONDS = 0.2
 
 _live: set[str] = set()
 """Owners inside this process: a lease of ours with another owner was left by something that died in here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The newest lease of a name: whether somebody `held` it, and until when its owner may have worked.
+
+    `until_millis` is by the store's clock: a lease is written anew every few seconds while its owner lives.
+    """
+
+    held: bool
+    until_millis: int
+
+
+def read_lease(storage: Storage, name: str) -> Lease | None:
+    """The newest lease called `name`, None when nobody ever took it."""
+    files = dict(_stored(storage, name))
+    if not files:
+        return None
+    newest = files[max(files)]
+    return Lease(_holder(storage, newest.path) is not None, newest.mtime_millis + int(_RENEW_SECONDS * 1000))
 
 
 class Guard:
@@ -45,6 +67,7 @@ class Guard:
         self._owner = str(uuid.uuid4())
         self._number = 0
         self._since = 0
+        self._previous: Lease | None = None
         self._forget = False
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -52,7 +75,7 @@ class Guard:
     def __enter__(self) -> "Guard":
         deadline = time.monotonic() + self._wait
         while not self._try():
-            holder = self._holder(self._latest())
+            holder = self._holder()
             if holder is None:
                 continue
             if holder.get("action") == self._action or time.monotonic() >= deadline:
@@ -87,9 +110,9 @@ class Guard:
             return
 
     @property
-    def is_first(self) -> bool:
-        """Whether nobody held this lease before."""
-        return self._number == 1
+    def previous(self) -> Lease | None:
+        """What was there before this lease was taken; None when nobody ever took it."""
+        return self._previous
 
     def forget(self) -> None:
         """Leave no file behind: nobody will ask for this name again."""
@@ -102,8 +125,9 @@ class Guard:
 
     def _try(self) -> bool:
         latest = self._latest()
-        if latest and self._holder(latest):
+        if latest and _holder(self._storage, self._path(latest)):
             return False
+        self._previous = read_lease(self._storage, self._name)
         self._number, self._since = latest + 1, _now()
         _live.add(self._owner)
         try:
@@ -118,20 +142,12 @@ class Guard:
         self._storage.delete(self._path(self._number))
         return False
 
-    def _holder(self, number: int) -> dict[str, Any] | None:
-        if not number:
-            return None
-        try:
-            holder = json.loads(self._storage.read(self._path(number)))
-        except (NotFound, ValueError):
-            return None
-        alive = holder.get("validUntil", 0) > _now() and not _is_dead(holder)
-        return holder if alive else None
+    def _holder(self) -> dict[str, Any] | None:
+        latest = self._latest()
+        return _holder(self._storage, self._path(latest)) if latest else None
 
     def _numbers(self) -> list[int]:
-        files, _ = self._storage.list_dir(LEASE_FOLDER)
-        parts = (file.name.rsplit(".", 2) for file in files)
-        return sorted(int(p[1]) for p in parts if len(p) == 3 and p[0] == self._name and p[1].isdecimal())
+        return sorted(number for number, _ in _stored(self._storage, self._name))
 
     def _latest(self) -> int:
         return (self._numbers() or [0])[-1]
@@ -154,6 +170,24 @@ class Guard:
             except StorageError:
                 # The next round tries again; check() notices when it was too late.
                 continue
+
+
+def _stored(storage: Storage, name: str) -> Iterator[tuple[int, FileInfo]]:
+    """The files of the lease `name`, with their numbers."""
+    for file in storage.list_dir(LEASE_FOLDER)[0]:
+        parts = file.name.rsplit(".", 2)
+        if len(parts) == 3 and parts[0] == name and parts[1].isdecimal():
+            yield int(parts[1]), file
+
+
+def _holder(storage: Storage, path: str) -> dict[str, Any] | None:
+    """Who holds the lease in this file; None when nobody does any more."""
+    try:
+        holder = json.loads(storage.read(path))
+    except (NotFound, ValueError):
+        return None
+    alive = holder.get("validUntil", 0) > _now() and not _is_dead(holder)
+    return holder if alive else None
 
 
 def _now() -> int:

@@ -3,8 +3,12 @@
 import threading
 
 from ..errors import StorageError
+from ..files.names import TABLE_FOLDER
 from ..storage import Storage
-from .conflicts import heartbeat_path
+
+
+def heartbeat_path(instant: str) -> str:
+    return f"{TABLE_FOLDER}/.heartbeat/{instant}"
 
 
 class Heartbeat:

@@ -1,108 +1,218 @@
-"""Rolling back an attempt that did not complete, as Hudi would: an instant of its own, with plan and result.
+"""Rolling back an instant as Hudi would: an instant of its own, with plan and result.
 
-    .rollback.requested (which files) -> .rollback.inflight -> delete the files -> metadata table
-    -> the attempt's inflight and requested file, when the plan goes too -> .rollback -> inflight file -> markers
+    .rollback.requested (which files) -> .rollback.inflight
+    -> a completed target becomes inflight again: readers forget it with this one deletion
+    -> delete its files -> metadata table -> its inflight and requested file, when the plan goes too
+    -> .rollback -> (its inflight file) -> markers, heartbeat
 
-Killed anywhere, the next rollback of the same attempt finds the plan and goes on. Sources: MarkerBasedRollbackStrategy,
-BaseRollbackActionExecutor, BaseHoodieTableServiceClient.rollbackInflightClustering.
+Copies of the timeline files that go are kept. Killed anywhere, the next rollback of the same instant finds the plan and
+goes on. Sources: BaseRollbackActionExecutor, CopyOnWriteRollbackActionExecutor, ActiveTimelineV2.revertToInflight,
+BaseHoodieTableServiceClient.rollbackInflightClustering.
 """
 
 import time
 from collections import defaultdict
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 
 from ..codecs.rollback_plan import (
     RollbackMetadata,
     RollbackPartition,
     RollbackPlan,
-    RollbackRequest,
     encode_rollback_metadata,
     encode_rollback_plan,
 )
-from ..errors import CorruptFile
-from ..files.names import parse_base_file
-from ..handle import Table
+from ..errors import AlreadyExists
+from ..files.names import parse_log_file
+from ..handle import Table, reopen
 from ..metadata.sync import sync_rollback
 from ..timeline.instant import Action, Instant, State
-from .markers import Marker, delete_markers, read_markers
+from .command_blocks import cancel_blocks
+from .heartbeat import heartbeat_path
+from .markers import delete_markers
+from .removed import keep_copies
+from .rollback_requests import rollback_requests
 from .times import Times
 
+_DELETES_AT_ONCE = 16
 
-def roll_back(table: Table, target: Instant, times: Times, *, keep_plan: bool) -> str:
-    """Undo the pending `target` and give the rollback's instant; the caller holds the lock.
+Progress = Callable[[int, int], None]
+"""Called with how many files are deleted, of how many."""
 
-    `keep_plan` leaves the requested file, so that the action can be executed again.
+
+def _unseen(done: int, total: int) -> None:
+    """Nobody looks."""
+
+
+def roll_back(
+    table: Table,
+    target: Instant,
+    times: Times,
+    *,
+    keep_plan: bool,
+    plan: RollbackPlan | None = None,
+    progress: Progress = _unseen,
+) -> str:
+    """Undo `target`, in any state, and give the rollback's instant; the caller holds the lock.
+
+    `keep_plan` leaves the requested file, so that the action can be executed again. `plan` is that of `plan_rollback`,
+    where the caller has it already; a rollback that was begun goes by its own.
     """
-    started = time.monotonic()
-    timeline = table.timeline
-    rollback = pending_rollback(table, target)
+    rollback = pending_rollback(table, target.ts)
     if rollback is None:
-        ts = times.next()
-        plan = RollbackPlan(target.ts, target.action.value, _requests(table, target))
+        plan = plan or plan_rollback(table, target)
         data = encode_rollback_plan(plan, table.config.version.release)
-        rollback = timeline.publish(ts, Action.ROLLBACK, State.REQUESTED, data)
+        rollback = table.timeline.publish(times.next(), Action.ROLLBACK, State.REQUESTED, data)
     else:
-        plan = timeline.read_rollback_plan(rollback)
-    if rollback.state is State.REQUESTED:
-        timeline.publish(rollback.ts, Action.ROLLBACK, State.INFLIGHT)
-    partitions = _delete_files(table, plan)
-    if table.metadata is not None:
-        sync_rollback(table.metadata, target.ts, rollback.ts, times.next)
-    if not keep_plan:
-        _drop(table, target, State.INFLIGHT)
-        _drop(table, target, State.REQUESTED)
-    millis = round((time.monotonic() - started) * 1000)
-    metadata = RollbackMetadata(rollback.ts, target.ts, target.action.value, partitions, millis)
-    timeline.publish(
-        rollback.ts,
-        Action.ROLLBACK,
-        State.COMPLETED,
-        encode_rollback_metadata(metadata, table.config.version.release),
-        times.next(),
-    )
-    if keep_plan:
-        _drop(table, target, State.INFLIGHT)
-    delete_markers(table.storage, target.ts)
-    return rollback.ts
+        plan = table.timeline.read_rollback_plan(rollback)
+    return _carry_out(table, rollback, plan, times, keep_plan, progress)
 
 
-def drop_requested(table: Table, target: Instant) -> None:
-    """Cancel a plan that was never started."""
-    _drop(table, target, State.REQUESTED)
+def plan_rollback(table: Table, target: Instant, *, using_markers: bool = True) -> RollbackPlan:
+    """What a rollback of `target` would take away."""
+    requests = rollback_requests(table, target, using_markers=using_markers)
+    return RollbackPlan(target.ts, target.action.value, requests)
 
 
-def _drop(table: Table, target: Instant, state: State) -> None:
-    name = table.timeline.layout.file_name(target.ts, target.action, state)
-    table.storage.delete(table.timeline.path(name))
+def resume_rollback(table: Table, rollback: Instant, times: Times, *, progress: Progress = _unseen) -> str:
+    """Finish a rollback whose process died, and leave nothing of its target, not even the plan."""
+    plan = table.timeline.read_rollback_plan(rollback)
+    return _carry_out(table, rollback, plan, times, False, progress)
 
 
-def pending_rollback(table: Table, target: Instant) -> Instant | None:
-    """The rollback of `target` that its process did not finish, if there is one."""
+def pending_rollback(table: Table, ts: str) -> Instant | None:
+    """The rollback of the instant `ts` that its process did not finish, if there is one."""
     for instant in table.timeline.pending({Action.ROLLBACK}):
-        if table.timeline.read_rollback_plan(instant).ts == target.ts:
+        if table.timeline.read_rollback_plan(instant).ts == ts:
             return instant
     return None
 
 
-def _requests(table: Table, target: Instant) -> tuple[RollbackRequest, ...]:
-    return tuple(_request(table, target.ts, marker) for marker in read_markers(table.storage, target.ts))
+def drop_requested(table: Table, target: Instant) -> None:
+    """Cancel a plan that was never started."""
+    keep_copies(table, target.ts, _files(table, target.ts, target.action, State.REQUESTED))
+    _drop(table, target.ts, target.action, State.REQUESTED)
 
 
-def _request(table: Table, ts: str, marker: Marker) -> RollbackRequest:
-    base = parse_base_file(marker.partition, marker.file_name, 0)
-    if base is None or base.instant != ts or marker.kind == "APPEND":
-        raise CorruptFile(
-            f"{table.storage.root}: the marker of {marker.path} ({marker.kind}) does not name a base file of {ts}",
-            hint="let Apache Hudi roll this instant back",
-        )
-    return RollbackRequest(marker.partition, (table.storage.full_path(marker.path),), base.file_id, base.instant)
+def clear_traces(table: Table, ts: str) -> None:
+    """Markers and heartbeat of an instant that is rolled back."""
+    delete_markers(table.storage, ts)
+    table.storage.delete(heartbeat_path(ts))
 
 
-def _delete_files(table: Table, plan: RollbackPlan) -> dict[str, RollbackPartition]:
-    deleted: dict[str, list[str]] = defaultdict(list)
+def _carry_out(
+    table: Table, rollback: Instant, plan: RollbackPlan, times: Times, keep_plan: bool, progress: Progress
+) -> str:
+    started = time.monotonic()
+    timeline = table.timeline
+    action = Action(plan.action)
+    states = (State.INFLIGHT, State.COMPLETED) if keep_plan else tuple(State)
+    keep_copies(table, rollback.ts, _files(table, plan.ts, action, *states))
+    if rollback.state is State.REQUESTED:
+        timeline.publish(rollback.ts, Action.ROLLBACK, State.INFLIGHT)
+    if _unpublish(table, plan.ts, action):
+        table = reopen(table)
+    done = _take_away(table, rollback.ts, plan, progress)
+    _sync(table, rollback.ts, plan.ts, done, times)
+    if not keep_plan:
+        _drop(table, plan.ts, action, State.INFLIGHT)
+        _drop(table, plan.ts, action, State.REQUESTED)
+    millis = round((time.monotonic() - started) * 1000)
+    metadata = RollbackMetadata(rollback.ts, plan.ts, plan.action, done, millis)
+    data = encode_rollback_metadata(metadata, table.config.version.release)
+    timeline.publish(rollback.ts, Action.ROLLBACK, State.COMPLETED, data, times.next())
+    if keep_plan:
+        _drop(table, plan.ts, action, State.INFLIGHT)
+    clear_traces(table, plan.ts)
+    return rollback.ts
+
+
+def _files(table: Table, ts: str, action: Action, *states: State) -> list[str]:
+    return [one.file_name for one in table.timeline.files_of(ts, action) if one.state in states]
+
+
+def _unpublish(table: Table, ts: str, action: Action) -> bool:
+    """Make a completed instant inflight again; whether it was completed.
+
+    The files of its lower states are there as a rule; where they are not, empty ones keep it from being taken for one
+    that was archived.
+    """
+    files = table.timeline.files_of(ts, action)
+    completed = [one for one in files if one.state is State.COMPLETED]
+    if not completed:
+        return False
+    lower = [one for one in files if one.state is not State.COMPLETED]
+    began_as = lower[0].action if lower else action
+    for state in (State.REQUESTED, State.INFLIGHT):
+        name = table.timeline.layout.file_name(ts, began_as, state)
+        if name not in table.timeline.sizes:
+            with suppress(AlreadyExists):
+                table.storage.create(table.timeline.path(name), b"")
+    for one in completed:
+        table.storage.delete(table.timeline.path(one.file_name))
+    return True
+
+
+def _drop(table: Table, ts: str, action: Action, state: State) -> None:
+    for name in _files(table, ts, action, state):
+        table.storage.delete(table.timeline.path(name))
+
+
+def _take_away(table: Table, rollback: str, plan: RollbackPlan, progress: Progress) -> dict[str, RollbackPartition]:
+    """Delete the files of the plan and cancel its log blocks; what was done, by partition."""
+    done = {request.partition: RollbackPartition() for request in plan.requests}
+    for partition, paths in _delete_files(table, plan, progress).items():
+        done[partition] = RollbackPartition(tuple(paths))
     for request in plan.requests:
-        for full_path in request.files:
-            # By partition and name: the plan keeps full paths, and the table may be known by another.
-            name = full_path.rpartition("/")[2]
-            table.storage.delete_output(f"{request.partition}/{name}" if request.partition else name)
-            deleted[request.partition].append(full_path)
-    return {partition: RollbackPartition(tuple(paths)) for partition, paths in deleted.items()}
+        if request.log_blocks:
+            log = cancel_blocks(table, rollback, plan.ts, request)
+            before = done[request.partition]
+            # A plan without markers knows the file group only.
+            known = {path: size for path, size in request.log_blocks.items() if _is_log(path)}
+            done[request.partition] = replace(
+                before,
+                command_logs={**before.command_logs, table.storage.full_path(log.path): log.size},
+                failed_commit_logs={**before.failed_commit_logs, **known},
+            )
+    return done
+
+
+def _delete_files(table: Table, plan: RollbackPlan, progress: Progress) -> dict[str, list[str]]:
+    wanted = [(request.partition, full_path) for request in plan.requests for full_path in request.files]
+
+    def delete(one: tuple[str, str]) -> None:
+        # By partition and name: the plan keeps full paths, and the table may be known by another.
+        partition, name = one[0], _name(one[1])
+        table.storage.delete_output(f"{partition}/{name}" if partition else name)
+
+    deleted: dict[str, list[str]] = defaultdict(list)
+    with ThreadPoolExecutor(_DELETES_AT_ONCE) as pool:
+        for number, _ in enumerate(pool.map(delete, wanted)):
+            partition, full_path = wanted[number]
+            deleted[partition].append(full_path)
+            progress(number + 1, len(wanted))
+    return deleted
+
+
+def _sync(table: Table, rollback: str, target: str, done: Mapping[str, RollbackPartition], times: Times) -> None:
+    if table.metadata is None:
+        return
+    deleted = {partition: [_name(path) for path in one.deleted] for partition, one in done.items()}
+    appended = {
+        partition: {
+            _name(path): size for logs in (one.failed_commit_logs, one.command_logs) for path, size in logs.items()
+        }
+        for partition, one in done.items()
+        if one.command_logs
+    }
+    sync_rollback(table.metadata, target, rollback, times.next, appended=appended, deleted=deleted)
+
+
+def _is_log(path: str) -> bool:
+    return parse_log_file("", _name(path), 0) is not None
+
+
+def _name(full_path: str) -> str:
+    return full_path.rpartition("/")[2]

@@ -9,7 +9,7 @@ clean-up   markers, heartbeat
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..errors import CheckFailed, ConflictError, HudiServicesError, Idle, LockBusy, PartlyDone, StorageError
 from ..files.column_stats import ColumnStats
@@ -18,7 +18,6 @@ from ..handle import Table, current_schema, reopen
 from ..metadata.stats import NewFile
 from ..metadata.sync import Change, sync_commit
 from ..model import BaseFile, CommitMetadata, WriteStat
-from ..storage import Storage
 from ..table.partitions import StorageLister
 from ..table.support import check_timeline
 from ..timeline.instant import Action, Instant, State
@@ -27,32 +26,17 @@ from .conflicts import (
     check_inputs,
     check_pending_rollbacks,
     check_pending_writes,
-    is_alive,
     refuse_beside_writers,
     rollbacks_of,
 )
 from .guard import Guard
 from .heartbeat import Heartbeat
-from .lock import LockSettings, table_lock
+from .life import lease_name, signs_of_life
+from .lock import table_lock
 from .markers import delete_markers, read_markers
 from .rollback import drop_requested, pending_rollback, roll_back
+from .settings import TransactionSettings
 from .times import Times
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionSettings:
-    """Locks and times; milliseconds."""
-
-    lock: LockSettings = field(default_factory=LockSettings)
-    lock_storage: Storage | None = None
-    """Where the lock file lies when its folder is not the table's `.hoodie`."""
-    skew_millis: int = 200
-    heartbeat_millis: int = 60_000
-    heartbeat_misses: int = 2
-
-    @property
-    def heartbeat_expires_millis(self) -> int:
-        return self.heartbeat_millis * self.heartbeat_misses
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +48,35 @@ class WrittenBaseFile:
 
 
 @contextmanager
-def critical_section(table: Table, action: str, settings: TransactionSettings) -> Iterator[Table]:
-    """Hold our guard and Hudi's lock, and give the table as it is now.
+def critical_section(
+    table: Table, action: str, settings: TransactionSettings, *, own: str = "", repairs: str | None = None
+) -> Iterator[Table]:
+    """Hold our guard and Hudi's lock, and give the table as it is now. `own` is the instant that the caller works at.
 
     Raises LockBusy; ConflictError when no lock is configured and another writer is visibly at work; NeedsRecovery when
-    a restore has begun meanwhile.
+    a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs one (`repairs`).
     """
     wait = settings.lock.wait_millis / 1000
     with Guard(table.storage, "table", action, wait), table_lock(table.storage, settings.lock_storage, settings.lock):
         current = reopen(table)
         check_timeline(current.timeline, current.storage)
         if not settings.lock.file_system:
-            refuse_beside_writers(current, settings.heartbeat_expires_millis)
+            refuse_beside_writers(current, settings, own=own, repairs=repairs)
         yield current
 
 
-def request(table: Table, plan: Callable[[Table], bytes], settings: TransactionSettings, ts: str | None = None) -> str:
-    """Publish a clustering plan and give its instant; `plan` is called with the table as it is under the lock.
+def request(
+    table: Table,
+    action: Action,
+    plan: Callable[[Table], bytes],
+    settings: TransactionSettings,
+    ts: str | None = None,
+) -> str:
+    """Publish the plan of an action and give its instant; `plan` is called with the table as it is under the lock.
 
     `ts` asks for a certain instant, which must be later than all others.
     """
-    with critical_section(table, "schedule", settings) as current:
+    with critical_section(table, "schedule" if action is not Action.CLEAN else "clean", settings) as current:
         data = plan(current)
         instant = ts or Times(current, settings.skew_millis).next()
         latest = current.timeline.latest_time()
@@ -93,7 +85,7 @@ def request(table: Table, plan: Callable[[Table], bytes], settings: TransactionS
                 f"--instant-time {instant} is not later than {latest}, the last time of the timeline",
                 hint="leave --instant-time out",
             )
-        current.timeline.publish(instant, current.timeline.layout.clustering_action, State.REQUESTED, data)
+        current.timeline.publish(instant, action, State.REQUESTED, data)
         return instant
 
 
@@ -111,7 +103,7 @@ class Attempt:
         self.instant = instant
         self._inputs = tuple(inputs)
         self._settings = settings
-        self._guard = Guard(table.storage, f"clustering-{instant.ts}", f"execute {instant.ts}")
+        self._guard = Guard(table.storage, lease_name(instant), f"execute {instant.ts}")
         self._heartbeat = Heartbeat(table.storage, instant.ts, settings.heartbeat_millis / 1000)
         self._begun = False
         self._rollbacks: frozenset[str] = frozenset()
@@ -177,8 +169,9 @@ class Attempt:
     ) -> None:
         self._require_ours(current)
         check_inputs(current, self._inputs)
-        check_pending_writes(current, {(one.partition, one.file_id): one.instant for one in self._inputs})
-        check_pending_rollbacks(current, self._inputs)
+        groups = {(one.partition, one.file_id) for one in self._inputs}
+        check_pending_writes(current, groups, self._settings)
+        check_pending_rollbacks(current, self._inputs, self._settings)
         _remove_strays(current, self.instant.ts, files)
         _check_stored(current, files)
         times = Times(current, self._settings.skew_millis)
@@ -211,7 +204,7 @@ class Attempt:
         with critical_section(self.table, f"begin {self.instant.ts}", self._settings) as current:
             found = self._require_pending(current)
             # A rollback left pending would be finished by the next Hudi writer, whatever became of the plan by then.
-            begun_rollback = pending_rollback(current, found)
+            begun_rollback = pending_rollback(current, found.ts)
             if found.state is State.INFLIGHT or begun_rollback is not None:
                 if begun_rollback is None:
                     self._refuse_live(current, found)
@@ -234,10 +227,10 @@ class Attempt:
             self.table = current
 
     def _refuse_live(self, current: Table, found: Instant) -> None:
-        """An attempt of Hudi's that may be alive is not ours to roll back; our own are told by the guard."""
-        expires = self._settings.heartbeat_expires_millis
-        if not self._guard.is_first or not is_alive(current, found, expires):
+        """An attempt of Hudi's that may be alive is not ours to roll back; our own are told by their lease."""
+        if not signs_of_life(current, found, self._settings, held=self._guard).alive:
             return
+        expires = self._settings.heartbeat_expires_millis
         # Our lease must not make this attempt look like one of ours to the next run.
         self._guard.forget()
         raise LockBusy(
@@ -291,7 +284,9 @@ class Attempt:
         stale = isinstance(error, StaleInput)
         published = False
         try:
-            with critical_section(self.table, f"undo {self.instant.ts}", self._settings) as current:
+            with critical_section(
+                self.table, f"undo {self.instant.ts}", self._settings, repairs=self.instant.ts
+            ) as current:
                 published = self._is_published(current)
                 found = self._require_ours(current)
                 times = Times(current, self._settings.skew_millis)

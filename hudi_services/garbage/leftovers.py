@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from ..commit.conflicts import heartbeat_path
 from ..commit.guard import LEASE_FOLDER, LEASE_MILLIS
+from ..commit.heartbeat import heartbeat_path
 from ..commit.markers import marker_folder
 from ..files.names import TABLE_FOLDER
 from ..storage import FileInfo, Storage

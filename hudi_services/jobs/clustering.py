@@ -87,9 +87,10 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
         if planned.plan is None:
             raise Idle(planned.why_empty)
         if not settings.lock.file_system:
-            refuse_beside_writers(table, settings.heartbeat_expires_millis)
+            refuse_beside_writers(table, settings)
     with report.phase("publish"):
-        ts = request(table, lambda current: _encode(current, rules, report), settings, wanted.instant)
+        action = table.timeline.layout.clustering_action
+        ts = request(table, action, lambda current: _encode(current, rules, report), settings, wanted.instant)
     _log.info("scheduled the clustering %s", ts)
     return report.requested(ts)
 

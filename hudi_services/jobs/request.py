@@ -97,6 +97,21 @@ class GarbageRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CleanRequest(Request):
+    """One run of clean."""
+
+    dry_run: bool = False
+
+    @property
+    def service(self) -> str:
+        return "clean"
+
+    @property
+    def phase(self) -> Phase:
+        return Phase.CLEAN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringRequest(Request):
     """One run of clustering.
 
@@ -127,3 +142,19 @@ class ClusteringRequest(Request):
     def again(self: C) -> C:
         # The plan that the failed try left is executed first.
         return replace(self, retry_last_failed=True, max_processing_millis=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairRequest(Request):
+    """What `rollback` and `undo` are asked for: `instant`, which is never None, is to be taken back."""
+
+    command: str
+    """rollback or undo."""
+    completed: bool = False
+    """rollback: whether a completed instant may be taken back, too."""
+    dry_run: bool = False
+    """Only say what would be done."""
+
+    @property
+    def service(self) -> str:
+        return self.command

@@ -1,11 +1,15 @@
 """From options to the settings that each room takes."""
 
+from ..cleaning.plan import CleanRules
+from ..cleaning.retention import Policy, Retention
+from ..cleaning.scope import PartitionRules as CleanPartitions
 from ..clustering.plan import PlanRules
 from ..clustering.settings import BloomSettings, FileSettings
 from ..clustering.sort_order import parse_sort_columns
 from ..clustering.strategies import PartitionFilter, PartitionRules, SizeRules
 from ..commit.lock import LockSettings
-from ..commit.transaction import TransactionSettings
+from ..commit.settings import TransactionSettings
+from ..errors import ConfigError
 from ..options import Options, keys
 from ..storage import ObjectStorage
 from ..table_config import TableConfig
@@ -34,6 +38,56 @@ def plan_rules(options: Options) -> PlanRules:
     )
 
 
+def clean_rules(options: Options) -> CleanRules:
+    """Raises ConfigError for a partition filter beside incremental cleaning, as Hudi does."""
+    partitions = CleanPartitions(
+        incremental=options[keys.CLEAN_INCREMENTAL],
+        pattern=options[keys.CLEAN_PARTITION_REGEX],
+        selected=options[keys.CLEAN_PARTITIONS_SELECTED],
+    )
+    if partitions.incremental and (partitions.pattern or partitions.selected):
+        key = keys.CLEAN_PARTITIONS_SELECTED if partitions.selected else keys.CLEAN_PARTITION_REGEX
+        raise ConfigError(
+            f"{key.key} cannot be used with {keys.CLEAN_INCREMENTAL.key}=true: what it leaves out now "
+            "would not be looked at later",
+            hint=f"set {keys.CLEAN_INCREMENTAL.key}=false",
+        )
+    hours = options[keys.EMPTY_CLEAN_HOURS]
+    return CleanRules(
+        retention=Retention(
+            policy=_clean_policy(options),
+            commits=options[keys.CLEAN_COMMITS_RETAINED],
+            hours=options[keys.CLEAN_HOURS_RETAINED],
+            versions=options[keys.CLEAN_FILE_VERSIONS_RETAINED],
+            most_commits=options[keys.CLEAN_MAX_COMMITS],
+        ),
+        partitions=partitions,
+        trigger_commits=options[keys.CLEAN_TRIGGER_COMMITS],
+        empty_clean_hours=hours if hours > 0 else None,
+    )
+
+
+def failed_writes_are_ours(options: Options) -> bool:
+    """Whether writers leave the rollback of failed writes to cleans: as set, and always with several writers."""
+    several = options[keys.CONCURRENCY_MODE] != keys.CONCURRENCY_MODE.default
+    return several or options[keys.CLEAN_FAILED_WRITES] == "LAZY"
+
+
+_NUMBERS = {
+    Policy.COMMITS: keys.CLEAN_COMMITS_RETAINED,
+    Policy.HOURS: keys.CLEAN_HOURS_RETAINED,
+    Policy.FILE_VERSIONS: keys.CLEAN_FILE_VERSIONS_RETAINED,
+}
+
+
+def _clean_policy(options: Options) -> Policy:
+    """As set, else that of the one number that is set (HoodieCleanConfig)."""
+    implied = [policy for policy, number in _NUMBERS.items() if options.is_set(number)]
+    if not options.is_set(keys.CLEAN_POLICY) and len(implied) == 1:
+        return implied[0]
+    return Policy(options[keys.CLEAN_POLICY])
+
+
 def transaction_settings(options: Options) -> TransactionSettings:
     folder = options[keys.LOCK_FOLDER]
     lock = LockSettings(
@@ -48,6 +102,7 @@ def transaction_settings(options: Options) -> TransactionSettings:
         skew_millis=options[keys.CLOCK_SKEW_MILLIS],
         heartbeat_millis=options[keys.HEARTBEAT_INTERVAL_MILLIS],
         heartbeat_misses=options[keys.HEARTBEAT_TOLERABLE_MISSES],
+        abandoned_millis=options[keys.ABANDONED_AFTER_MINUTES] * 60_000,
     )
 
 

@@ -2,21 +2,21 @@
 
     <T>.deltacommit.requested    empty
     <T>.deltacommit.inflight     which file groups will be written: what a rollback of version 6 goes by
-    one log file per file group  an HFile block: its records, sorted by key
+    one log file per file group  an HFile block: its records, sorted by key; and a delete block: the keys that go
     <T>.deltacommit              what was written
 
 Each file is created whole. A writer that dies in between leaves a pending delta commit, whose log files nobody reads.
 Source: HoodieBackedTableMetadataWriter.commitInternal of Apache Hudi.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..codecs.avro import load_schema
 from ..codecs.hashing import file_group_index
 from ..files.hfile_writer import write_hfile
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
-from ..files.log_writer import encode_block
+from ..files.log_writer import delete_block_content, encode_block
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..timeline.instant import Action, State
 from .log_files import LogNames, NewLog
@@ -28,11 +28,12 @@ _OPERATION = "UPSERT_PREPPED"
 
 @dataclass(frozen=True, slots=True)
 class _GroupWrite:
-    """The records for one file group, and the log file that will hold them."""
+    """The records and the deleted keys for one file group, and the log file that will hold them."""
 
     group: FileSlice
     log: NewLog
     records: Sequence[Record]
+    deletes: Sequence[str]
 
 
 def write_delta_commit(
@@ -42,13 +43,18 @@ def write_delta_commit(
     times: Callable[[], str],
     *,
     typed: bool,
+    deletes: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write the records of each partition, keys unique, as the delta commit `instant`, which must not exist yet.
 
     `times` gives the completion time; `typed` is the form of column statistics (see `records.encode_record`).
+    `deletes` are keys to forget, by partition; none of them has a record here, which it would hide.
     """
+    gone = deletes or {}
     writes = [
-        w for partition in sorted(records) for w in _group_writes(metadata, instant, partition, records[partition])
+        write
+        for partition in sorted({*records, *gone})
+        for write in _group_writes(metadata, instant, partition, records.get(partition, ()), gone.get(partition, ()))
     ]
     release = metadata.config.version.release
     timeline = metadata.timeline
@@ -62,28 +68,47 @@ def write_delta_commit(
 
 
 def _group_writes(
-    metadata: MetadataTable, instant: str, partition: str, records: Sequence[Record]
+    metadata: MetadataTable, instant: str, partition: str, records: Sequence[Record], deletes: Sequence[str]
 ) -> list[_GroupWrite]:
-    if not records:
+    if not records and not deletes:
         return []
     groups = metadata.file_groups(partition)
     names = LogNames(metadata, partition, instant)
     spread: dict[int, list[Record]] = {}
     for record in sorted(records, key=lambda r: r.key.encode()):
         spread.setdefault(file_group_index(record.key, len(groups)), []).append(record)
-    return [_GroupWrite(groups[i], names.next(groups[i]), spread[i]) for i in sorted(spread)]
+    gone: dict[int, list[str]] = {}
+    for key in sorted(set(deletes)):
+        gone.setdefault(file_group_index(key, len(groups)), []).append(key)
+    return [
+        _GroupWrite(groups[i], names.next(groups[i]), spread.get(i, ()), gone.get(i, ()))
+        for i in sorted(spread.keys() | gone.keys())
+    ]
 
 
 def _write(metadata: MetadataTable, instant: str, write: _GroupWrite, typed: bool) -> WriteStat:
-    schema = metadata.writer_schema
-    rows = [(record.key.encode(), encode_record(record, schema, typed=typed)) for record in write.records]
-    header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema.text}
-    data = encode_block(LogBlock(BlockType.HFILE_DATA, header, write_hfile(rows, schema.text)))
+    data = b"".join(encode_block(block) for block in _blocks(metadata, instant, write, typed))
     metadata.storage.create(metadata.path(write.group.partition, write.log.name), data)
-    count = len(rows)
+    count = len(write.records)
     return replace(
-        write.log.stat, num_writes=count, num_update_writes=count, total_write_bytes=len(data), file_size=len(data)
+        write.log.stat,
+        num_writes=count,
+        num_deletes=len(write.deletes),
+        num_update_writes=count,
+        total_write_bytes=len(data),
+        file_size=len(data),
     )
+
+
+def _blocks(metadata: MetadataTable, instant: str, write: _GroupWrite, typed: bool) -> Iterator[LogBlock]:
+    schema = metadata.writer_schema
+    header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema.text}
+    if write.records:
+        rows = [(record.key.encode(), encode_record(record, schema, typed=typed)) for record in write.records]
+        yield LogBlock(BlockType.HFILE_DATA, header, write_hfile(rows, schema.text))
+    if write.deletes:
+        content = delete_block_content([(key, write.group.partition) for key in write.deletes])
+        yield LogBlock(BlockType.DELETE, header, content)
 
 
 def _forecast(writes: Sequence[_GroupWrite]) -> CommitMetadata:

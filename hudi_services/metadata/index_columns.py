@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..codecs.hashing import xxh64_key
+from ..codecs.table_schema import META_COLUMNS, parse_table_schema
 from ..errors import CorruptFile, NotFound
 from ..files.column_stats import ColumnStats
 from .keys import COLUMN_STATS
@@ -46,6 +47,21 @@ def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) ->
         return IndexColumns(frozenset(map(str, fields)), typed)
     supported = [stats.column for stats in candidates if is_indexable(stats, typed=typed)]
     return IndexColumns(_recorded(metadata, supported) or _default(metadata, supported), typed)
+
+
+def described_columns(metadata: MetadataTable) -> frozenset[str]:
+    """Columns that any file may have a record of: those of the definition, else the schema's. Raises CorruptFile.
+
+    Hudi indexes the fields of the table's schema where it has no list of its own, meta columns included.
+    """
+    fields = _definition(metadata).get("sourceFields")
+    if fields:
+        return frozenset(map(str, fields))
+    schema = metadata.data_timeline.newest_schema() or metadata.table_config.create_schema
+    if schema is None:
+        return frozenset(META_COLUMNS)
+    own = parse_table_schema(schema, metadata.data_timeline.storage.root)["fields"]
+    return frozenset([*META_COLUMNS, *(str(field["name"]) for field in own)])
 
 
 def _definition(metadata: MetadataTable) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Keeping the metadata table in step with the table: its side of a commit and of a rollback.
+"""Keeping the metadata table in step with the table: its side of a commit, of a clean and of a rollback.
 
-Both run under the table's lock, before the action is completed on the table's own timeline: until then nobody reads
-what they wrote. Both first clean up after killed writers, and both may be called again after a kill.
+All run under the table's lock, before the action is completed on the table's own timeline: until then nobody reads
+what they wrote. All first clean up after killed writers, and may be called again after a kill.
 Source: HoodieBackedTableMetadataWriter (update, commitInternal), HoodieTableMetadataUtil.convertMetadataToRecords.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ..errors import UnsupportedTable
 from ..table.support import SUPPORTED_METADATA_PARTITIONS
 from ..timeline.instant import Action
+from .deletion import deletion_records
 from .delta_commit import write_delta_commit
 from .index_columns import IndexColumns, index_columns
 from .keys import (
@@ -22,7 +23,7 @@ from .keys import (
     column_stats_prefix,
     partition_id,
 )
-from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord
+from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord, merge_records
 from .stats import NewFile, column_records, partition_record
 from .table import MetadataTable
 from .undo import resume_rollbacks, undo, undo_pending
@@ -51,13 +52,7 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     at each call. A delta commit of the same instant, complete or not, is rolled back first. Raises UnsupportedTable,
     before it writes, for a table with metadata partitions that we cannot keep in step.
     """
-    _require_supported(metadata)
-    metadata = resume_rollbacks(metadata, times)
-    if metadata.logs_by_name:
-        metadata = undo_pending(metadata, times)
-    repeated = metadata.timeline.find(change.instant, Action.DELTA_COMMIT)
-    if repeated is not None:
-        metadata = undo(metadata, repeated, times(), times)
+    metadata = _ready(metadata, change.instant, times)
     candidates = change.new_files[0].columns if change.new_files else ()
     indexed = index_columns(metadata, candidates) if COLUMN_STATS in metadata.partitions else _NOTHING
     records: dict[str, Sequence[Record]] = {FILES: _files_records(change.new_files)}
@@ -70,29 +65,87 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     write_delta_commit(metadata, change.instant, records, times, typed=indexed.typed)
 
 
+def sync_clean(
+    metadata: MetadataTable,
+    instant: str,
+    deleted: Mapping[str, Collection[str]],
+    gone_partitions: Collection[str],
+    times: Callable[[], str],
+) -> None:
+    """Write the metadata table's delta commit for a clean, before the clean is completed; otherwise as `sync_commit`.
+
+    `deleted` are bare file names by data partition, `gone_partitions` those of which nothing is left.
+    """
+    metadata = _ready(metadata, instant, times)
+    records, deletes = deletion_records(metadata, deleted, gone_partitions)
+    write_delta_commit(metadata, instant, records, times, typed=False, deletes=deletes)
+
+
 def sync_rollback(
     metadata: MetadataTable,
     target: str,
     rollback: str,
     times: Callable[[], str],
     appended: Mapping[str, Mapping[str, int]] | None = None,
+    deleted: Mapping[str, Collection[str]] | None = None,
 ) -> None:
     """The metadata table's side of the rollback at `rollback` of the table's instant `target`.
 
-    To be called when the target's files are deleted, and its inflight and requested files are not yet. `appended` are
-    log files with their sizes, by data partition, that the rollback wrote or cancelled (merge-on-read, version 6).
+    To be called when the target's files are deleted and it is not completed any more, and its inflight and requested
+    files are still there. `appended` are log files with their sizes, by data partition, that the rollback wrote or
+    cancelled (merge-on-read, version 6); `deleted` are the names of the deleted files.
+
+    The delta commit of the target is rolled back. Where a compaction may have merged it into base files that is too
+    late (Hudi then refuses): a delta commit at the rollback's instant takes the deleted files out again.
     """
+    metadata = resume_rollbacks(metadata, times)
+    merged = _is_merged(metadata, target)
+    records, deletes = deletion_records(metadata, deleted or {}) if merged else ({FILES: []}, {})
+    listing = [_listing(partition, files) for partition, files in (appended or {}).items()]
+    if metadata.logs_by_name or any(records.values()):
+        metadata = undo_pending(metadata, times) if metadata.logs_by_name else _undo_half(metadata, rollback, times)
+        if metadata.timeline.find(rollback, Action.DELTA_COMMIT) is None:
+            everything = {**records, FILES: _joined(records[FILES], listing)}
+            write_delta_commit(metadata, rollback, everything, times, typed=False, deletes=deletes)
+            metadata = metadata.reload()
+    failed = metadata.timeline.find(target, Action.DELTA_COMMIT)
+    if failed is not None and not merged:
+        ts = rollback + _ROLLBACK_SUFFIX if metadata.logs_by_name else rollback
+        undo(metadata, failed, ts, times)
+
+
+def _ready(metadata: MetadataTable, instant: str, times: Callable[[], str]) -> MetadataTable:
+    """The metadata table without what killed writers left, and without a delta commit of `instant`."""
+    _require_supported(metadata)
     metadata = resume_rollbacks(metadata, times)
     if metadata.logs_by_name:
         metadata = undo_pending(metadata, times)
-        if metadata.timeline.find(rollback, Action.DELTA_COMMIT) is None:
-            listing = [_listing(partition, files) for partition, files in (appended or {}).items()]
-            write_delta_commit(metadata, rollback, {FILES: listing}, times, typed=False)
-            metadata = metadata.reload()
-    failed = metadata.timeline.find(target, Action.DELTA_COMMIT)
-    if failed is not None:
-        ts = rollback + _ROLLBACK_SUFFIX if metadata.logs_by_name else rollback
-        undo(metadata, failed, ts, times)
+    repeated = metadata.timeline.find(instant, Action.DELTA_COMMIT)
+    return metadata if repeated is None else undo(metadata, repeated, times(), times)
+
+
+def _is_merged(metadata: MetadataTable, target: str) -> bool:
+    """Whether a compaction may have merged the delta commit of `target`: one was begun later, or that is archived."""
+    timeline = metadata.timeline
+    found = timeline.find(target, Action.DELTA_COMMIT)
+    if found is None or not found.is_completed:
+        return found is None and timeline.contains_or_before_start(target)
+    merges = {Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT}
+    return any(i.ts > target and {i.action, timeline.began_as(i)} & merges for i in timeline.instants)
+
+
+def _undo_half(metadata: MetadataTable, ts: str, times: Callable[[], str]) -> MetadataTable:
+    """Roll back the delta commit of `ts` when it was begun and not completed."""
+    begun = metadata.timeline.find(ts, Action.DELTA_COMMIT)
+    return metadata if begun is None or begun.is_completed else undo(metadata, begun, times(), times)
+
+
+def _joined(records: Sequence[Record], more: Sequence[FilesRecord]) -> list[Record]:
+    """Both, with one record a key."""
+    merged: dict[str, Record] = {}
+    for record in (*records, *more):
+        merged[record.key] = merge_records(merged[record.key], record) if record.key in merged else record
+    return list(merged.values())
 
 
 _NOTHING = IndexColumns(frozenset(), typed=False)

@@ -5,7 +5,7 @@ exist is said by the table's `hoodie.table.metadata.partitions`; how many file g
 the latest file slices are counted. Source: HoodieBackedTableMetadata, HoodieTableMetadataUtil of Apache Hudi.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,6 +24,8 @@ from .file_group import FileGroupReader
 from .keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
 from .records import FilesRecord, Record, writer_schema
 
+_SEEK_AT_MOST = 8
+"""Partitions to look up by their keys; for more, one scan of the listing costs less."""
 _HINT = "let Apache Hudi rebuild it: set hoodie.table.metadata.partitions to nothing and delete .hoodie/metadata"
 
 
@@ -162,6 +164,10 @@ class MetadataLister:
         if partition not in self._known:
             self._known[partition] = self._metadata.list_partition(partition)
         return self._known[partition]
+
+    def load(self, partitions: Sequence[str]) -> None:
+        if len(partitions) > _SEEK_AT_MOST and not self._known:
+            self._known = self._metadata.files_partition()
 
 
 class _Facts(TimelineFacts):

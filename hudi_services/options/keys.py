@@ -233,6 +233,110 @@ BLOOM_TYPE = Option(
     "Kind of bloom filter.",
 )
 
+# Cleaning.
+
+CLEAN_POLICY = Option(
+    "hoodie.clean.policy",
+    choice("KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS", "KEEP_LATEST_BY_HOURS"),
+    "KEEP_LATEST_COMMITS",
+    Phase.CLEAN,
+    "What is kept; when only one of the three numbers below is set, the policy that it belongs to.",
+    ("hoodie.cleaner.policy",),
+)
+CLEAN_COMMITS_RETAINED = Option(
+    "hoodie.clean.commits.retained",
+    integer(1),
+    10,
+    Phase.CLEAN,
+    "KEEP_LATEST_COMMITS: so many of the latest commits keep all their files.",
+    ("hoodie.cleaner.commits.retained",),
+)
+CLEAN_HOURS_RETAINED = Option(
+    "hoodie.clean.hours.retained",
+    integer(1),
+    24,
+    Phase.CLEAN,
+    "KEEP_LATEST_BY_HOURS: commits of the last hours keep all their files.",
+    ("hoodie.cleaner.hours.retained",),
+)
+CLEAN_FILE_VERSIONS_RETAINED = Option(
+    "hoodie.clean.fileversions.retained",
+    integer(1),
+    3,
+    Phase.CLEAN,
+    "KEEP_LATEST_FILE_VERSIONS: file slices kept in each file group.",
+    ("hoodie.cleaner.fileversions.retained",),
+)
+CLEAN_INCREMENTAL = Option(
+    "hoodie.clean.incremental.enabled",
+    boolean,
+    True,
+    Phase.CLEAN,
+    "Look only at partitions that changed since the last clean.",
+    ("hoodie.cleaner.incremental.mode",),
+)
+CLEAN_TRIGGER_STRATEGY = Option(
+    "hoodie.clean.trigger.strategy",
+    choice("NUM_COMMITS"),
+    "NUM_COMMITS",
+    Phase.CLEAN,
+    "What a new plan waits for: a number of commits is the one that there is.",
+)
+CLEAN_TRIGGER_COMMITS = Option(
+    "hoodie.clean.trigger.max.commits",
+    integer(0),
+    1,
+    Phase.CLEAN,
+    "Completed commits since the last clean before a new one is planned.",
+    ("hoodie.clean.max.commits",),
+)
+CLEAN_MULTIPLE = Option(
+    "hoodie.clean.multiple.enabled",
+    boolean,
+    False,
+    Phase.CLEAN,
+    "Plan anew although a clean is pending; otherwise that one is finished and no more.",
+    ("hoodie.clean.allow.multiple",),
+)
+CLEAN_FAILED_WRITES = Option(
+    "hoodie.clean.failed.writes.policy",
+    choice("EAGER", "LAZY", "NEVER"),
+    "EAGER",
+    Phase.CLEAN,
+    "LAZY: a clean first rolls back writes whose heartbeat ended; with several writers that is always so.",
+    ("hoodie.cleaner.policy.failed.writes",),
+)
+CLEAN_MAX_COMMITS: Option[int | None] = Option(
+    "hoodie.clean.max.commits.to.clean",
+    integer(1),
+    None,
+    Phase.CLEAN,
+    "How many commits the earliest one to retain may move on in one clean; any number when not set.",
+)
+CLEAN_PARTITION_REGEX = Option(
+    "hoodie.clean.partition.filter.regex",
+    pattern,
+    "",
+    Phase.CLEAN,
+    "With incremental cleaning off: the whole partition path must match.",
+    ("hoodie.cleaner.partition.filter.regex",),
+)
+CLEAN_PARTITIONS_SELECTED: Option[tuple[str, ...]] = Option(
+    "hoodie.clean.partition.filter.selected",
+    names,
+    (),
+    Phase.CLEAN,
+    "With incremental cleaning off: these partitions alone (comma list); wins over the regex.",
+    ("hoodie.cleaner.partition.filter.selected",),
+)
+EMPTY_CLEAN_HOURS = Option(
+    "hoodie.write.empty.clean.interval.hours",
+    integer(-1),
+    -1,
+    Phase.CLEAN,
+    "Above 0: after so many hours without a clean, one without files is written, so that the next one need not list.",
+)
+
 # Living with other writers.
 
 CONCURRENCY_MODE = Option(
@@ -300,6 +404,24 @@ CLOCK_SKEW_MILLIS = Option(
     200,
     Phase.ANY,
     "How far the clocks of two writers may lie apart.",
+)
+
+ABANDONED_AFTER_MINUTES = Option(
+    "hudi.services.abandoned.after.minutes",
+    integer(0),
+    60,
+    Phase.ANY,
+    "Minutes without a sign of life after which a write that gives no heartbeat counts as abandoned.",
+)
+
+# Repairs.
+
+ROLLBACK_USING_MARKERS = Option(
+    "hoodie.rollback.using.markers",
+    boolean,
+    True,
+    Phase.REPAIR,
+    "Whether a rollback of a failed write goes by its markers, or by a listing of every partition.",
 )
 
 ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

@@ -4,7 +4,7 @@ A folder is a partition when it holds `.hoodie_partition_metadata`; one marked f
 tables that changed their partitioning, and both count (HoodieTableMetadata listing, FSUtils).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -24,6 +24,9 @@ class Lister(Protocol):
         """Partition paths, sorted; [""] for a table without partitions."""
 
     def files(self, partition: str) -> Files: ...
+
+    def load(self, partitions: Sequence[str]) -> None:
+        """Get ready to be asked for the files of these partitions: many at once cost less than one by one."""
 
 
 class StorageLister:
@@ -50,5 +53,13 @@ class StorageLister:
         seen = self._seen.get(partition)
         if seen is not None:
             return seen
+        return self._list(partition)
+
+    def load(self, partitions: Sequence[str]) -> None:
+        missing = [partition for partition in partitions if partition not in self._seen]
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+            self._seen.update(zip(missing, pool.map(self._list, missing), strict=True))
+
+    def _list(self, partition: str) -> Files:
         files, _ = self._storage.list_dir(partition)
         return {file.name: file.size for file in files}

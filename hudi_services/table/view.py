@@ -8,7 +8,7 @@ Sources: AbstractTableFileSystemView, HoodieFileGroup of Apache Hudi.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +18,8 @@ from .partitions import Files, Lister
 
 FileGroupId = tuple[str, str]
 """(partition, file id)."""
+
+_CHANGE_DATA = ".cdc"
 
 
 class InstantFacts(Protocol):
@@ -55,23 +57,41 @@ class FileSystemView:
     def partitions(self) -> list[str]:
         return self._lister.partitions()
 
+    def load(self, partitions: Sequence[str]) -> None:
+        """Say which partitions will be asked for next."""
+        self._lister.load(partitions)
+
     def latest_slices(self, partition: str) -> list[FileSlice]:
         """The newest committed slice of each live file group, by file id."""
         groups = slices_of(partition, self._lister.files(partition), self._facts, self._rules)
         live = (group[-1] for file_id, group in sorted(groups.items()) if (partition, file_id) not in self._replaced)
         return list(live)
 
+    def all_slices(self, partition: str) -> dict[str, list[FileSlice]]:
+        """Every committed slice by file id, oldest first; replaced file groups and change-data files too."""
+        return slices_of(partition, self._lister.files(partition), self._facts, self._rules, change_data=True)
 
-def slices_of(partition: str, files: Files, facts: InstantFacts, rules: SlicingRules) -> dict[str, list[FileSlice]]:
-    """All committed slices of a partition by file id, oldest first. Names that are no data files are passed over."""
+    def replaced_at(self, partition: str, file_id: str) -> str | None:
+        """The time of the replacecommit that hid a file group, None for a live one."""
+        return self._replaced.get((partition, file_id))
+
+
+def slices_of(
+    partition: str, files: Files, facts: InstantFacts, rules: SlicingRules, *, change_data: bool = False
+) -> dict[str, list[FileSlice]]:
+    """All committed slices of a partition by file id, oldest first. Names that are no data files are passed over.
+
+    Change-data-capture files lie beside the slices but are not part of them for readers; `change_data` puts them in.
+    """
     bases: dict[str, list[BaseFile]] = defaultdict(list)
     logs: dict[str, list[LogFile]] = defaultdict(list)
     for name, size in files.items():
         if base := parse_base_file(partition, name, size):
             if facts.is_committed(base.instant):
                 bases[base.file_id].append(base)
-        # Change-data-capture files sit beside the slices but are not part of them.
-        elif (log := parse_log_file(partition, name, size)) and log.suffix != ".cdc" and _counts(log, facts, rules):
+            continue
+        log = parse_log_file(partition, name, size)
+        if log and (change_data or log.suffix != _CHANGE_DATA) and _counts(log, facts, rules):
             logs[log.file_id].append(log)
     place = _by_completion_time(facts) if rules.logs_by_completion_time else _by_name
     return {

@@ -86,6 +86,12 @@ class Timeline:
         ]
         return min(found, key=lambda i: i.action is Action.SAVEPOINT, default=None)
 
+    def files_of(self, ts: str, action: Action) -> tuple[Instant, ...]:
+        """Every file of the instant of `ts`, lowest state first; `action` may be its pending or its completed one."""
+        parsed = (self.layout.parse(name, 0, self.zone) for name in self.sizes if name.startswith(ts))
+        found = [i for i in parsed if i and i.ts == ts and i.action.completed_as is action.completed_as]
+        return tuple(sorted(found, key=_rank))
+
     def pending_clusterings(self) -> tuple[Instant, ...]:
         """Pending instants whose requested file carries a clustering plan; raises CorruptFile when one is broken."""
         return tuple(i for i in self.pending(_CLUSTERING_LIKE) if self.read_requested(i).is_clustering)
@@ -103,15 +109,15 @@ class Timeline:
         """Of a file of this folder, relative to the storage."""
         return f"{self.folder}/{file_name}"
 
+    def began_as(self, instant: Instant) -> Action:
+        """The action that was requested: completed, a compaction is told from a commit by its requested file only."""
+        planned = _ENDS_AS.get(instant.action, instant.action)
+        name = self.layout.file_name(instant.ts, planned, State.REQUESTED)
+        return planned if name in self.sizes else instant.action
+
     def requested_name(self, instant: Instant) -> str:
         """The requested file of an instant in any state."""
-        planned = _ENDS_AS.get(instant.action)
-        if instant.is_completed and planned is not None:
-            # Completed, a clustering can no longer be told from other replace commits, nor a compaction from a commit.
-            name = self.layout.file_name(instant.ts, planned, State.REQUESTED)
-            if name in self.sizes:
-                return name
-        return self.layout.file_name(instant.ts, instant.action, State.REQUESTED)
+        return self.layout.file_name(instant.ts, self.began_as(instant), State.REQUESTED)
 
     def read_details(self, file_name: str) -> bytes:
         """The content of one instant file; raises NotFound."""
@@ -120,6 +126,11 @@ class Timeline:
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """What a commit, deltacommit or replacecommit did, or, inflight, what it forecasts."""
         return self.layout.decode_commit(self.read_details(instant.file_name), self._full(instant.file_name))
+
+    def newest_schema(self) -> str | None:
+        """The Avro schema (JSON, without meta columns) of the newest completed write that has one."""
+        schemas = (self.read_commit(instant).extra.get("schema") for instant in reversed(self.completed_writes()))
+        return next(filter(None, schemas), None)
 
     def read_requested(self, instant: Instant) -> RequestedReplace:
         """The requested file of a replacecommit or clustering in any state; absent or empty, it says nothing."""

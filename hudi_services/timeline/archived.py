@@ -16,12 +16,19 @@ from ..codecs.commit_metadata import decode_commit_avro
 from ..codecs.rollback_plan import decode_rollback_metadata
 from ..errors import CorruptFile, NotFound
 from ..storage import Storage
+from ..table_config import TableConfig
 from .archived_instants import ArchivedAction, ArchivedInstants
 from .instant import Action
 
 _DATA_FILE = re.compile(r"([0-9]+)_([0-9]+)_[0-9]\.parquet")
 _MANIFEST = re.compile(r"manifest_([0-9]+)")
 _VERSION_FILE = "_version_"
+
+
+def is_archived(storage: Storage, config: TableConfig) -> bool:
+    """Whether anything left the active timeline for the archive; told by its folder alone."""
+    files, _ = storage.list_dir(config.history_path)
+    return bool(files)
 
 
 class ArchivedTimes:

@@ -137,7 +137,8 @@ def check_metadata(peer: Peer, path: Path) -> list[str]:
     problems = _compare_files(found["files"], listing)
     if problems or "column_stats" not in on:
         return problems
-    footers = {name: Footer(path / p / name) for p, names in listing.items() for name in names}
+    bases = [path / p / name for p, names in listing.items() for name in names if name.endswith(".parquet")]
+    footers = {file.name: Footer(file) for file in bases}
     names = set(peer.live_files(path))
     live = {partition: sorted(names & files.keys()) for partition, files in listing.items()}
     typed = properties["hoodie.table.version"] == "9"

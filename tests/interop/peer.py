@@ -156,16 +156,22 @@ class Peer:
             arguments.append(f"instants => '{','.join(instants)}'")
         return self.sql(f"call run_clustering({', '.join(arguments)})")
 
-    def clean(self, path: Path, *, retain: int = 1) -> list[dict[str, Any]]:
-        """Hudi's `run_clean` procedure with the commits policy."""
-        name = f"cleaned_{self._next()}"
-        self.sql(f"create table {name} using hudi location '{path}'")
+    def clean(self, path: Path, *, retain: int = 1, policy: str = "KEEP_LATEST_COMMITS") -> list[dict[str, Any]]:
+        """Hudi's `run_clean` procedure; `retain` commits, or file versions."""
+        kept = {"KEEP_LATEST_COMMITS": "retain_commits", "KEEP_LATEST_FILE_VERSIONS": "file_versions_retained"}[policy]
+        options = ",".join(f"{k}={v}" for k, v in metadata_options(path).items())
+        return self.procedure(
+            path, "run_clean", f"clean_policy => '{policy}', {kept} => {retain}, options => '{options}'"
+        )
+
+    def procedure(self, path: Path, name: str, arguments: str) -> list[dict[str, Any]]:
+        """Call one of Hudi's SQL procedures that take a table."""
+        table = f"called_{self._next()}"
+        self.sql(f"create table {table} using hudi location '{path}'")
         try:
-            return self.sql(
-                f"call run_clean(table => '{name}', clean_policy => 'KEEP_LATEST_COMMITS', retain_commits => {retain})"
-            )
+            return self.sql(f"call {name}(table => '{table}', {arguments})")
         finally:
-            self.sql(f"drop table {name}")
+            self.sql(f"drop table {table}")
 
     def _write(self, path: Path, rows: pa.Table, operation: str, options: Mapping[str, str]) -> None:
         source = self._work / f"{self._next()}.parquet"

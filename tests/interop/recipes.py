@@ -49,6 +49,14 @@ class Writer:
             "append"
         ).save(self.path)
 
+    def savepoint(self) -> None:
+        """Hold what the table is now."""
+        view = "to_hold"
+        self.spark.sql(f"create table {view} using hudi location '{self.path}'")
+        commits = self.spark.sql(f"call show_commits(table => '{view}', limit => 1)").collect()
+        self.spark.sql(f"call create_savepoint(table => '{view}', commit_time => '{commits[0].commit_time}')")
+        self.spark.sql(f"drop table {view}")
+
     def _frame(self, columns: Columns, first: int, end: int, tasks: int) -> "DataFrame":
         expressions = [f"{sql} as {name}" for name, sql in columns.items()]
         return self.spark.range(first, end, 1, tasks).selectExpr(*expressions)
@@ -220,6 +228,30 @@ def _many(w: Writer) -> None:
         w.write(TRIP, i * 30, i * 30 + 30, "insert", partition="part", options=options)
 
 
+def _past(w: Writer) -> None:
+    """A past to clean: updates of some partitions, one partition overwritten, one dropped, a savepoint in between."""
+    for i in range(2):
+        w.write(TRIP, i * 60, i * 60 + 60, "insert", partition="part")
+    w.write({**TRIP, "part": "'gone'"}, 200, 220, "insert", partition="part")
+    changed = {**TRIP, "ts": "id * 10 + 5"}
+    w.write(changed, 0, 10, "upsert", partition="part")
+    w.savepoint()
+    w.write(changed, 0, 20, "upsert", partition="part")
+    w.write({**TRIP, "part": "'p1'"}, 300, 330, "insert_overwrite", partition="part")
+    drop = {"hoodie.datasource.write.partitions.to.delete": "gone"}
+    w.write({**TRIP, "part": "'gone'"}, 200, 220, "delete_partition", partition="part", options=drop)
+    for _ in range(2):
+        w.write(changed, 20, 25, "upsert", partition="part")
+
+
+def _changes(w: Writer) -> None:
+    """With change data capture: a log file beside every rewritten base file. No partitions."""
+    options = {"hoodie.table.cdc.enabled": "true"}
+    w.write(TRIP, 0, 60, "insert", options=options)
+    for i in range(4):
+        w.write({**TRIP, "ts": f"id * 10 + {i + 1}"}, i * 5, i * 5 + 20, "upsert", options=options)
+
+
 RECIPES = {
     "plain": Recipe(_plain, ("name", "ts")),
     "bulk": Recipe(_bulk, ("amount", "id")),
@@ -231,4 +263,6 @@ RECIPES = {
     "no_meta": Recipe(_no_meta, ("name",)),
     "no_mdt": Recipe(_no_mdt),
     "many": Recipe(_many, ("at",)),
+    "past": Recipe(_past),
+    "changes": Recipe(_changes),
 }

@@ -1,5 +1,6 @@
 """A storage that dies: after a number of writes, everything fails, as if the process had been killed."""
 
+from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 from hudi_services.storage import ObjectStorage
@@ -41,6 +42,11 @@ class FaultyStorage(ObjectStorage):
     def delete(self, path: str) -> None:
         self._write("delete", path)
         super().delete(path)
+
+    def delete_all(self, paths: Sequence[str], done: Callable[[int], None]) -> None:
+        for path in paths:
+            self.delete(path)
+            done(1)
 
     def open_output(self, path: str) -> IO[bytes]:
         self._write("write", path)

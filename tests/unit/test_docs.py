@@ -29,7 +29,9 @@ def test_every_option_is_in_the_configuration_page() -> None:
     for option in keys.ALL:
         default = as_text(option.default)
         assert f"| `{option.key}` | {f'`{default}`' if default else '–'} | {option.description} |" in text
-    assert [name for name in first_column(text) if name.startswith("hoodie.")] == [option.key for option in keys.ALL]
+    assert [name for name in first_column(text) if name.startswith(("hoodie.", "hudi."))] == [
+        option.key for option in keys.ALL
+    ]
 
 
 def test_every_field_of_the_report_is_in_its_page() -> None:

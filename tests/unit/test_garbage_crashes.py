@@ -152,10 +152,12 @@ class Life:
             (self.path / partition / name).write_bytes((self.path / file.path).read_bytes())
 
     def age(self) -> None:
-        """Signs of life that are fresh could be of an attempt that begins just now."""
+        """Fresh signs of life without an instant could be of an attempt that begins just now."""
+        pending = [instant.ts for instant in self.timeline().pending()]
         for folder in (".hoodie/.heartbeat", ".hoodie/.locks/hudi_services"):
             for file in (self.path / folder).glob("*"):
-                os.utime(file, (1e9, 1e9))
+                if not any(ts in file.name for ts in pending):
+                    os.utime(file, (1e9, 1e9))
 
 
 def collect(path: Path, mode: GarbageMode, **fields: object) -> Report:

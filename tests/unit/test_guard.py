@@ -27,7 +27,7 @@ def test_one_at_a_time(storage: ObjectStorage) -> None:
         with Guard(storage, "other", "schedule"):
             pass
     with Guard(storage, "table", "schedule") as again:
-        assert not again.is_first
+        assert again.previous is not None and not again.previous.held
     assert [file.name for file in storage.list_dir(FOLDER)[0] if file.name.startswith("table")] == ["table.2.json"]
 
 
@@ -79,7 +79,7 @@ def test_a_number_of_the_past_does_not_count(storage: ObjectStorage, monkeypatch
 
 def test_forgotten_guards_leave_nothing(storage: ObjectStorage) -> None:
     with Guard(storage, "clustering-1", "execute") as guard:
-        assert guard.is_first
+        assert guard.previous is None
         guard.forget()
     assert storage.list_dir(FOLDER)[0] == []
 

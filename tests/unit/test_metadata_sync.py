@@ -164,6 +164,48 @@ def test_later_versions_roll_back_nothing_that_is_not_there(release: str, tmp_pa
     assert metadata.reload().timeline.instants == metadata.timeline.instants
 
 
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_a_commit_that_was_compacted_is_taken_out_by_deletions(release: str, tmp_path: Path) -> None:
+    """Its delta commit cannot be undone: its records are in base files by now. Killed anywhere, that is repeated."""
+
+    def act(path: Path, start: int, storage: Storage | None = None) -> None:
+        sync_rollback(
+            open_metadata(path, storage), target, "20990301000000000", far_future(start), deleted={partition: [name]}
+        )
+
+    def complete_rollback(path: Path) -> MetadataTable:
+        timeline = open_metadata(path).data_timeline
+        for state in State:
+            timeline.publish("20990301000000000", Action.ROLLBACK, state, b"x", "20990302000000000")
+        return open_metadata(path)
+
+    whole = unpack_compacted(release, tmp_path / "whole")
+    metadata = open_metadata(whole)
+    before = metadata.files_partition()
+    compaction = max(i.ts for i in metadata.timeline.instants if i.action is Action.COMMIT)
+    known = {i.ts for i in metadata.timeline.completed({Action.DELTA_COMMIT})}
+    partition, name, target = next(
+        (p, n, t)
+        for p, names in sorted(before.items())
+        for n in sorted(names)
+        if (t := n.rpartition("_")[2].split(".")[0]) < compaction and t in known
+    )
+    storage = FaultyStorage(str(whole))
+    act(whole, 0, storage)
+    after = complete_rollback(whole)
+    assert after.files_partition() == {**before, partition: {n: s for n, s in before[partition].items() if n != name}}
+    assert after.timeline.find(target) is not None
+    for survived in range(len(storage.log)):
+        path = unpack_compacted(release, tmp_path / str(survived))
+        with pytest.raises(Killed):
+            act(path, 0, FaultyStorage(str(path), survived))
+        assert open_metadata(path).files_partition() == before
+        act(path, 100)
+        mended = complete_rollback(path)
+        assert mended.files_partition() == after.files_partition()
+        assert not mended.timeline.pending()
+
+
 def commit_with(storage: Storage, path: Path, start: int) -> None:
     metadata = open_metadata(path, storage)
     sync_commit(metadata, change(metadata, path), far_future(start))

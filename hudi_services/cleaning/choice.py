@@ -1,0 +1,155 @@
+"""Which files of one partition go, and why each of the others stays. Pure: from slices to a choice.
+
+Slices go whole, base file and log files together. Source: CleanPlanner.getFilesToCleanKeepingLatestCommits and
+…KeepingLatestVersions of Apache Hudi.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ..model import FileSlice
+from ..table.view import FileGroupId
+from .retention import Policy
+
+
+class Gone(Enum):
+    """Why a slice goes."""
+
+    SUPERSEDED = "superseded before the retained commits"
+    SURPLUS = "more versions than are retained"
+    REPLACED = "its file group was replaced"
+
+
+class Kept(Enum):
+    """Why a slice stays; the first reason that holds."""
+
+    SAVEPOINT = "held by a savepoint"
+    NEWEST = "the newest slice"
+    LAST_BEFORE = "the last one before the retained commits"
+    COMPACTION = "held by a pending compaction"
+    RETAINED = "written by a retained commit"
+    REPLACED_SINCE = "replaced by a retained commit"
+    VERSION = "one of the retained versions"
+
+
+@dataclass(slots=True)
+class Tally:
+    """Files and their bytes."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def add(self, files: int, size: int) -> None:
+        self.files += files
+        self.bytes += size
+
+
+@dataclass(slots=True)
+class Choice:
+    """What becomes of one partition's files."""
+
+    partition: str
+    names: list[str] = field(default_factory=list)
+    """Of the files that go."""
+    gone: dict[Gone, Tally] = field(default_factory=dict)
+    kept: dict[Kept, Tally] = field(default_factory=dict)
+
+    def drop(self, slice_: FileSlice, why: Gone) -> None:
+        names, size = _files(slice_)
+        self.names += names
+        self.gone.setdefault(why, Tally()).add(len(names), size)
+
+    def keep(self, slice_: FileSlice, why: Kept) -> None:
+        names, size = _files(slice_)
+        self.kept.setdefault(why, Tally()).add(len(names), size)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What decides: the policy, its horizon ("" for none) or number of versions, and what must not go."""
+
+    policy: Policy
+    earliest: str
+    versions: int
+    savepointed: Collection[str] = frozenset()
+    """Names of files."""
+    compacting: Mapping[FileGroupId, str] = field(default_factory=dict)
+    """Base instants of the slices that pending compactions and log compactions merge."""
+
+
+def choose(
+    partition: str, groups: Mapping[str, Sequence[FileSlice]], replaced: Mapping[str, str], rules: Rules
+) -> Choice:
+    """`groups` are all committed slices by file id, oldest first; `replaced` says when groups were replaced."""
+    choice = Choice(partition)
+    for file_id, slices in groups.items():
+        newest_first = list(reversed(slices))
+        if file_id in replaced:
+            _choose_replaced(choice, newest_first, replaced[file_id], rules)
+        elif rules.policy is Policy.FILE_VERSIONS:
+            _choose_by_versions(choice, newest_first, rules)
+        else:
+            _choose_by_commits(choice, newest_first, rules)
+    return choice
+
+
+def _choose_replaced(choice: Choice, slices: Iterable[FileSlice], at: str, rules: Rules) -> None:
+    for one in slices:
+        if rules.policy is not Policy.FILE_VERSIONS and at >= rules.earliest:
+            choice.keep(one, Kept.REPLACED_SINCE)
+        elif _is_savepointed(one, rules):
+            choice.keep(one, Kept.SAVEPOINT)
+        else:
+            choice.drop(one, Gone.REPLACED)
+
+
+def _choose_by_commits(choice: Choice, slices: Sequence[FileSlice], rules: Rules) -> None:
+    newest = slices[0].base_instant
+    last_before = next((one.base_instant for one in slices if one.base_instant < rules.earliest), None)
+    for one in slices:
+        if _is_savepointed(one, rules):
+            choice.keep(one, Kept.SAVEPOINT)
+        elif one.base_instant == newest:
+            choice.keep(one, Kept.NEWEST)
+        elif one.base_instant == last_before:
+            choice.keep(one, Kept.LAST_BEFORE)
+        elif _is_compacting(one, rules):
+            choice.keep(one, Kept.COMPACTION)
+        elif one.base_instant < rules.earliest:
+            choice.drop(one, Gone.SUPERSEDED)
+        else:
+            choice.keep(one, Kept.RETAINED)
+
+
+def _choose_by_versions(choice: Choice, slices: Sequence[FileSlice], rules: Rules) -> None:
+    group = (slices[0].partition, slices[0].file_id)
+    # The slice of the pending compaction counts as one version, whatever becomes of it.
+    left = rules.versions - (group in rules.compacting)
+    for one in slices:
+        if _is_compacting(one, rules):
+            choice.keep(one, Kept.COMPACTION)
+        elif left > 0:
+            left -= 1
+            choice.keep(one, Kept.VERSION)
+        elif _is_savepointed(one, rules):
+            choice.keep(one, Kept.SAVEPOINT)
+        else:
+            choice.drop(one, Gone.SURPLUS)
+
+
+def _is_savepointed(one: FileSlice, rules: Rules) -> bool:
+    return bool(rules.savepointed) and any(name in rules.savepointed for name in _files(one)[0])
+
+
+def _is_compacting(one: FileSlice, rules: Rules) -> bool:
+    base = rules.compacting.get((one.partition, one.file_id))
+    return base is not None and one.base_instant >= base
+
+
+def _files(one: FileSlice) -> tuple[list[str], int]:
+    """Names and bytes of all files of a slice."""
+    names = [one.base_file.name] if one.base_file else []
+    names += [log.name for log in one.log_files]
+    size = (one.base_file.size if one.base_file else 0) + sum(log.size for log in one.log_files)
+    return names, size

@@ -1,0 +1,198 @@
+"""From a table to a cleaner plan: trigger, horizon, partitions, files.
+
+Source: CleanPlanActionExecutor of Apache Hudi.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from ..clock import parse_instant
+from ..codecs.clean_plan import CleanerPlan, CleanMetadata
+from ..files.names import parse_base_file, parse_log_file
+from ..handle import Table
+from ..table.partitions import StorageLister
+from ..timeline.instant import Action, Instant
+from .choice import Choice, Kept, Rules, Tally, choose
+from .retention import Horizon, Policy, Retention, horizon
+from .scope import SAVEPOINTS, PartitionRules, last_clean, partitions_to_look_at, savepoints
+
+_BATCH = 64
+"""Partitions that are listed at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanRules:
+    """Everything that a plan follows."""
+
+    retention: Retention = field(default_factory=Retention)
+    partitions: PartitionRules = field(default_factory=PartitionRules)
+    trigger_commits: int = 1
+    """Completed commits since the last clean that a new plan needs."""
+    empty_clean_hours: int | None = None
+    """After so many hours without a clean, one without files is planned, to move the earliest commit to retain."""
+
+
+@dataclass(slots=True)
+class CleanPlanning:
+    """What was found: `plan` is None when there is nothing to do, and `why_empty` says why."""
+
+    plan: CleanerPlan | None = None
+    why_empty: str = ""
+    horizon: Horizon = field(default_factory=Horizon)
+    looked_at: int = 0
+    """Partitions."""
+    choices: list[Choice] = field(default_factory=list)
+    """Of the partitions that lose files."""
+    kept: dict[Kept, Tally] = field(default_factory=dict)
+    """Over all partitions that were looked at."""
+
+
+def plan_clean(table: Table, rules: CleanRules, progress: Callable[[int, int], None]) -> CleanPlanning:
+    """Plan on the table as it is; `progress` is told (partitions done, all). Writes nothing."""
+    previous = last_clean(table)
+    since = _commits_since(table, previous)
+    if since < rules.trigger_commits:
+        return CleanPlanning(
+            why_empty=f"{_count(since, 'commit')} since the last clean, and a clean is planned after "
+            f"{rules.trigger_commits} (hoodie.clean.trigger.max.commits)"
+        )
+    until = horizon(table.timeline, rules.retention, table.clock.now(), previous.earliest_to_retain if previous else "")
+    found = CleanPlanning(horizon=until)
+    if until.earliest is None and rules.retention.policy is not Policy.FILE_VERSIONS:
+        found.why_empty = _why_no_horizon(table, rules.retention, until)
+        return found
+    partitions = partitions_to_look_at(table, until, rules.retention.policy, rules.partitions, previous)
+    found.looked_at = len(partitions)
+    emptied = _choose_all(table, partitions, rules.retention, found, progress)
+    extra = _extra(table)
+    if found.choices or emptied or (_empty_clean_is_due(table, rules, until)):
+        found.plan = CleanerPlan(
+            policy=rules.retention.policy.value,
+            earliest_to_retain=_not_before(until.earliest, previous, bool(found.choices or emptied)),
+            last_completed=_last_completed(table),
+            files={choice.partition: _full_paths(table, choice) for choice in found.choices},
+            partitions_to_delete=tuple(emptied),
+            extra=extra,
+            earliest_action=until.earliest.action.value if until.earliest else "",
+        )
+    else:
+        found.why_empty = _why_nothing(found)
+    return found
+
+
+def _choose_all(
+    table: Table,
+    partitions: list[str],
+    retention: Retention,
+    found: CleanPlanning,
+    progress: Callable[[int, int], None],
+) -> list[str]:
+    """Fills `found`, and gives the partitions of which nothing is left."""
+    rules = Rules(
+        retention.policy,
+        found.horizon.earliest.ts if found.horizon.earliest else "",
+        retention.versions,
+        _savepointed_files(table),
+        _compacting(table),
+    )
+
+    def look(partition: str) -> tuple[Choice, bool]:
+        groups = table.view.all_slices(partition)
+        times = {file_id: table.view.replaced_at(partition, file_id) for file_id in groups}
+        replaced = {file_id: at for file_id, at in times.items() if at is not None}
+        return choose(partition, groups, replaced, rules), len(replaced) == len(groups)
+
+    emptied: list[str] = []
+    for start in range(0, len(partitions), _BATCH):
+        batch = partitions[start : start + _BATCH]
+        table.view.load(batch)
+        for partition in batch:
+            choice, no_live_group = look(partition)
+            if choice.names:
+                found.choices.append(choice)
+            for why, tally in choice.kept.items():
+                found.kept.setdefault(why, Tally()).add(tally.files, tally.bytes)
+            # Unlike Hudi, which forgets that a savepoint may hold the last files.
+            if no_live_group and not choice.kept and partition and not _has_other_files(table, choice):
+                emptied.append(partition)
+        progress(min(start + _BATCH, len(partitions)), len(partitions))
+    return emptied
+
+
+def _has_other_files(table: Table, choice: Choice) -> bool:
+    """Whether the folder holds data files that do not go: those of pending writes."""
+    going = set(choice.names)
+    stored = StorageLister(table.storage).files(choice.partition).items()
+    return any(
+        name not in going and (parse_base_file(choice.partition, name, size) or parse_log_file("", name, size))
+        for name, size in stored
+    )
+
+
+def _savepointed_files(table: Table) -> frozenset[str]:
+    timeline = table.timeline
+    held = (timeline.read_savepoint(instant) for instant in timeline.completed({Action.SAVEPOINT}))
+    return frozenset(name for of_savepoint in held for names in of_savepoint.values() for name in names)
+
+
+def _compacting(table: Table) -> dict[tuple[str, str], str]:
+    pending = table.timeline.pending({Action.COMPACTION, Action.LOG_COMPACTION})
+    operations = (operation for instant in pending for operation in table.timeline.read_compaction_plan(instant))
+    return {(one.partition, one.file_id): one.base_instant for one in operations}
+
+
+def _commits_since(table: Table, previous: CleanMetadata | None) -> int:
+    after = previous.last_completed if previous else ""
+    return sum(instant.ts > after for instant in table.timeline.completed_writes())
+
+
+def _last_completed(table: Table) -> str:
+    writes = table.timeline.completed_writes()
+    return writes[-1].ts if writes else ""
+
+
+def _extra(table: Table) -> dict[str, str]:
+    # Also without partitions, where Hudi leaves it out: its archiver goes by it, and would let the replacecommit go
+    # whose old files a savepoint still holds.
+    held = savepoints(table)
+    return {SAVEPOINTS: ",".join(held)} if held else {}
+
+
+def _full_paths(table: Table, choice: Choice) -> tuple[str, ...]:
+    folder = f"{choice.partition}/" if choice.partition else ""
+    return tuple(table.storage.full_path(f"{folder}{name}") for name in choice.names)
+
+
+def _empty_clean_is_due(table: Table, rules: CleanRules, until: Horizon) -> bool:
+    if rules.empty_clean_hours is None or until.earliest is None or not rules.partitions.incremental:
+        return False
+    cleans = table.timeline.completed({Action.CLEAN})
+    last = parse_instant(cleans[-1].ts, table.timeline.zone) if cleans else None
+    return last is None or table.clock.now() - last > timedelta(hours=rules.empty_clean_hours)
+
+
+def _not_before(earliest: Instant | None, previous: CleanMetadata | None, has_files: bool) -> str:
+    """An empty clean never takes the earliest commit to retain back."""
+    ts = earliest.ts if earliest else ""
+    return ts if has_files or previous is None else max(ts, previous.earliest_to_retain)
+
+
+def _why_no_horizon(table: Table, retention: Retention, until: Horizon) -> str:
+    if until.held_back_by is not None:
+        pending = until.held_back_by
+        return f"the pending {pending.action.value} {pending.ts} is older than every commit that could be cleaned"
+    if retention.policy is Policy.HOURS:
+        return f"no commit was completed in the last {_count(retention.hours, 'hour')}, and so all is kept"
+    completed = len(table.timeline.completed_writes())
+    return f"{_count(completed, 'completed commit')}, and the last {retention.commits} are retained"
+
+
+def _why_nothing(found: CleanPlanning) -> str:
+    pending = found.horizon.held_back_by
+    held = f"; the pending {pending.action.value} {pending.ts} keeps what came after it" if pending else ""
+    return f"nothing can go in the {_count(found.looked_at, 'partition')} that changed since the last clean{held}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

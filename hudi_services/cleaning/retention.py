@@ -1,0 +1,73 @@
+"""How far back a clean keeps everything: the policy, and the earliest commit to retain.
+
+Source: HoodieCleaningPolicy, CleanerUtils.getEarliestCommitToRetain of Apache Hudi.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from ..clock import format_instant
+from ..timeline.active import Timeline
+from ..timeline.instant import Action, Instant
+
+_COMMITS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING, Action.COMPACTION})
+
+
+class Policy(Enum):
+    """What is kept; the values are Hudi's."""
+
+    COMMITS = "KEEP_LATEST_COMMITS"
+    FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+    HOURS = "KEEP_LATEST_BY_HOURS"
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """A policy with its numbers; only those of the policy count."""
+
+    policy: Policy = Policy.COMMITS
+    commits: int = 10
+    hours: int = 24
+    versions: int = 3
+    most_commits: int | None = None
+    """How many commits the earliest one to retain may move on in one clean; None for any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """`earliest` is the first commit whose files all stay; None when nothing may go, or the policy has no such commit.
+
+    `held_back_by` is the pending action for whose sake it is not a later one.
+    """
+
+    earliest: Instant | None = None
+    held_back_by: Instant | None = None
+
+
+def horizon(timeline: Timeline, retention: Retention, now: datetime, previous: str) -> Horizon:
+    """The horizon at `now`; `previous` is the earliest commit to retain of the last clean, "" for none."""
+    commits = [instant for instant in timeline.instants if instant.action in _COMMITS]
+    completed = [instant for instant in commits if instant.is_completed]
+    if retention.policy is Policy.COMMITS:
+        found = _by_commits(commits, completed, retention.commits)
+    elif retention.policy is Policy.HOURS:
+        since = format_instant(now - timedelta(hours=retention.hours), timeline.zone)
+        found = Horizon(next((instant for instant in completed if instant.ts >= since), None))
+    else:
+        found = Horizon()
+    if found.earliest is None or retention.most_commits is None or not previous:
+        return found
+    between = [instant for instant in completed if previous <= instant.ts < found.earliest.ts]
+    return Horizon(between[retention.most_commits]) if len(between) > retention.most_commits else found
+
+
+def _by_commits(commits: list[Instant], completed: list[Instant], retained: int) -> Horizon:
+    if len(completed) <= retained:
+        return Horizon()
+    candidate = completed[len(completed) - retained]
+    pending = next((instant for instant in commits if not instant.is_completed), None)
+    if pending is None or candidate.order <= pending.order:
+        return Horizon(candidate)
+    older = [instant for instant in completed if instant.ts < pending.ts]
+    return Horizon(older[-1] if older else None, pending)

@@ -1,0 +1,109 @@
+"""Which partitions a clean must look at, told by the timeline alone where that is possible.
+
+A slice can only go when a later one, or a replacecommit, took its place before the earliest commit to retain. So a
+clean after another one looks at the partitions that the commits in between updated; only a first clean on a table with
+an archive, a clean after one without such a commit, and one by file versions look at all partitions.
+Source: CleanPlanner.getPartitionPathsToClean of Apache Hudi 0.15.0 to 1.2.0.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..codecs.clean_plan import CleanMetadata
+from ..handle import Table
+from ..timeline.archived import is_archived
+from ..timeline.instant import Action, Instant
+from .retention import Horizon, Policy
+
+SAVEPOINTS = "savepointed_timestamps"
+"""The key under which plans and completed cleans keep the savepoints of their time, a comma list."""
+
+_REPLACES_NOTHING = frozenset({"INSERT", "INSERT_PREPPED", "BULK_INSERT", "BULK_INSERT_PREPPED"})
+_ADDS_SLICES = _REPLACES_NOTHING | {"UPSERT", "UPSERT_PREPPED"}
+_NO_BASE = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRules:
+    """Which partitions may be looked at; a filter and `incremental` exclude each other."""
+
+    incremental: bool = True
+    pattern: str = ""
+    """The whole partition path must match."""
+    selected: tuple[str, ...] = ()
+    """These alone; wins over `pattern`."""
+
+
+def last_clean(table: Table) -> CleanMetadata | None:
+    """What the newest completed clean did; one whose file is empty is not complete."""
+    cleans = [i for i in table.timeline.completed({Action.CLEAN}) if table.timeline.sizes[i.file_name]]
+    return table.timeline.read_clean(cleans[-1]) if cleans else None
+
+
+def savepoints(table: Table) -> tuple[str, ...]:
+    """The commits with a completed savepoint."""
+    return tuple(instant.ts for instant in table.timeline.completed({Action.SAVEPOINT}))
+
+
+def partitions_to_look_at(
+    table: Table, horizon: Horizon, policy: Policy, rules: PartitionRules, previous: CleanMetadata | None
+) -> list[str]:
+    """Partition paths, sorted. Storage is listed only when there is no other way."""
+    if policy is Policy.FILE_VERSIONS:
+        return _filtered(table.view.partitions(), rules)
+    if horizon.earliest is None:
+        return []
+    if rules.incremental:
+        since = _looked_at_until(table, previous)
+        if since is not None:
+            return _changed(table, since, horizon.earliest.ts, previous)
+    return _filtered(table.view.partitions(), rules)
+
+
+def _looked_at_until(table: Table, previous: CleanMetadata | None) -> str | None:
+    """The time before which no partition needs another look; None when that is not known."""
+    if previous is None:
+        # All that ever happened stands in the active timeline, or nobody knows.
+        return None if is_archived(table.storage, table.config) else ""
+    commits = [i.ts for i in table.timeline.instants if i.action.writes_data]
+    until = previous.earliest_to_retain.strip()
+    return until if until and not (commits and until < commits[0]) else None
+
+
+def _changed(table: Table, since: str, until: str, previous: CleanMetadata | None) -> list[str]:
+    before = _listed(previous.extra.get(SAVEPOINTS, "")) if previous else set()
+    removed = before - set(savepoints(table))
+    commits = table.timeline.completed_writes()
+    touched = [instant for instant in commits if since <= instant.ts < until]
+    if removed and table.config.version.removed_savepoint_rescans_table:
+        return table.view.partitions()
+    found = _partitions(table, touched) | _partitions(table, (i for i in commits if i.ts in removed), all_written=True)
+    return sorted(found)
+
+
+def _partitions(table: Table, commits: Iterable[Instant], *, all_written: bool = False) -> set[str]:
+    """Where `commits` left something behind; with `all_written`, all that they wrote to."""
+    found: set[str] = set()
+    for instant in commits:
+        commit = table.timeline.read_commit(instant)
+        only_updates = instant.action is Action.COMMIT and commit.operation in _ADDS_SLICES and not all_written
+        found |= {
+            partition
+            for partition, stats in commit.stats.items()
+            if not only_updates or any(stat.prev_commit.lower() != _NO_BASE for stat in stats)
+        }
+        found |= set(commit.replaced or ())
+    return found
+
+
+def _filtered(partitions: list[str], rules: PartitionRules) -> list[str]:
+    if rules.selected:
+        return [partition for partition in partitions if partition in rules.selected]
+    if rules.pattern:
+        return [partition for partition in partitions if re.fullmatch(rules.pattern, partition)]
+    return partitions
+
+
+def _listed(text: str) -> set[str]:
+    return {part for part in text.split(",") if part}

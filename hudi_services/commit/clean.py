@@ -1,0 +1,144 @@
+"""Carrying out a clean, ours or Hudi's, from the beginning or from where its process died.
+
+    .clean.inflight (a copy of the plan) -> delete the files -> lock: folders of emptied partitions, metadata table,
+    .clean -> unlock
+
+Until the plan is requested nobody may rely on the files staying, from then on nobody on their going: every step may be
+repeated. Readers of the newest state never open what a clean deletes. Source: CleanActionExecutor of Apache Hudi.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+
+from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata
+from ..errors import ConflictError, Idle, LockBusy
+from ..files.names import is_partition_metafile
+from ..handle import Table
+from ..metadata.sync import sync_clean
+from ..timeline.instant import Action, Instant, State
+from .guard import Guard
+from .life import lease_name, signs_of_life
+from .settings import TransactionSettings
+from .times import Times
+from .transaction import critical_section
+
+
+def pending_cleans(table: Table) -> list[Instant]:
+    """Cleans to finish, oldest first, among them those whose completed file is empty: their process died over it."""
+    empty = [i for i in table.timeline.completed({Action.CLEAN}) if not table.timeline.sizes[i.file_name]]
+    return sorted((*table.timeline.pending({Action.CLEAN}), *empty), key=lambda instant: instant.order)
+
+
+def run_clean(
+    table: Table, pending: Instant, settings: TransactionSettings, progress: Callable[[int, int], None]
+) -> CleanMetadata | None:
+    """Finish the requested clean `pending`; `progress` is told (files deleted, all).
+
+    None when its plan is empty, which a process leaves that dies over it: then it is dropped. Raises Idle when it is
+    completed already, ConflictError, LockBusy, CorruptFile and StorageError.
+    """
+    started, ts = time.monotonic(), pending.ts
+    with Guard(table.storage, lease_name(pending), f"clean {ts}") as guard:
+        with critical_section(table, f"begin clean {ts}", settings, own=ts) as current:
+            found = _require_pending(current, ts)
+            _refuse_live(current, found, guard, settings)
+            plan = _begin(current, found)
+        if plan is not None:
+            _delete_files(table, plan, progress)
+            with critical_section(table, f"finish clean {ts}", settings, own=ts) as current:
+                guard.check()
+                _require_pending(current, ts)
+                done = _finish(current, ts, plan, settings, started)
+        guard.forget()
+        return done if plan is not None else None
+
+
+def _refuse_live(current: Table, found: Instant, guard: Guard, settings: TransactionSettings) -> None:
+    """A clean of Hudi's that may be at work is not ours to finish; our own are told by the guard."""
+    if found.state is not State.INFLIGHT or not signs_of_life(current, found, settings, held=guard).alive:
+        return
+    # Our lease must not make it look like one of ours to the next run.
+    guard.forget()
+    expires = settings.heartbeat_expires_millis
+    raise LockBusy(
+        f"{current.storage.root}: the clean {found.ts} was begun by another process less than {expires / 1000:g} "
+        "seconds ago",
+        hint="wait for it; after that time it counts as dead, and the next clean finishes it",
+    )
+
+
+def _begin(current: Table, found: Instant) -> CleanerPlan | None:
+    timeline, ts = current.timeline, found.ts
+    requested = timeline.requested_name(found)
+    if found.is_completed:
+        current.storage.delete(timeline.path(found.file_name))
+    if not timeline.sizes.get(requested):
+        for state in (State.INFLIGHT, State.REQUESTED):
+            current.storage.delete(timeline.path(timeline.layout.file_name(ts, Action.CLEAN, state)))
+        return None
+    plan = timeline.read_cleaner_plan(found)
+    if timeline.layout.file_name(ts, Action.CLEAN, State.INFLIGHT) not in timeline.sizes:
+        # Hudi 0.15 and 1.0 read the plan from here, too, when they archive the clean.
+        timeline.publish(ts, Action.CLEAN, State.INFLIGHT, timeline.read_details(requested))
+    return plan
+
+
+def _require_pending(current: Table, ts: str) -> Instant:
+    found = current.timeline.find(ts, Action.CLEAN)
+    if found is None:
+        raise ConflictError(f"{current.storage.root}: the clean {ts} was taken away by another process")
+    if found.is_completed and current.timeline.sizes[found.file_name]:
+        raise Idle(f"the clean {ts} is completed already")
+    return found
+
+
+def _delete_files(table: Table, plan: CleanerPlan, progress: Callable[[int, int], None]) -> None:
+    # By partition and name: the plan keeps full paths, and the table may be known by another.
+    paths = [_below(partition, path.rpartition("/")[2]) for partition, files in plan.files.items() for path in files]
+    deleted = 0
+
+    def more(count: int) -> None:
+        nonlocal deleted
+        deleted += count
+        progress(deleted, len(paths))
+
+    table.storage.delete_all(paths, more)
+
+
+def _finish(current: Table, ts: str, plan: CleanerPlan, settings: TransactionSettings, started: float) -> CleanMetadata:
+    gone = tuple(_emptied(current, plan.partitions_to_delete))
+    deleted = {partition: tuple(p.rpartition("/")[2] for p in paths) for partition, paths in plan.files.items()}
+    times = Times(current, settings.skew_millis)
+    if current.metadata is not None:
+        sync_clean(current.metadata, ts, deleted, gone, times.next)
+    done = CleanMetadata(
+        ts=ts,
+        earliest_to_retain=plan.earliest_to_retain,
+        last_completed=plan.last_completed,
+        deleted=deleted,
+        deleted_partitions=gone,
+        extra=plan.extra,
+        policy=plan.policy,
+        millis=round((time.monotonic() - started) * 1000),
+    )
+    data = encode_clean_metadata(done, current.config.version.release)
+    current.timeline.publish(ts, Action.CLEAN, State.COMPLETED, data, times.next())
+    return done
+
+
+def _emptied(current: Table, partitions: Iterable[str]) -> Iterable[str]:
+    """Deletes what is left of each partition, and gives those that are gone: one that was written to again stays."""
+    for partition in partitions:
+        if not partition or not current.config.partition_fields:
+            continue
+        files, folders = current.storage.list_dir(partition)
+        if folders or any(not is_partition_metafile(file.name) for file in files if not file.name.endswith(".crc")):
+            continue
+        for file in files:
+            current.storage.delete(file.path)
+        current.storage.remove_empty_dirs(partition)
+        yield partition
+
+
+def _below(partition: str, name: str) -> str:
+    return f"{partition}/{name}" if partition else name

@@ -1,0 +1,58 @@
+"""Cancelling what an instant appended to log files of older slices (table version 6).
+
+A log file of version 6 is named after its slice and may hold blocks of several instants, so that none can be deleted.
+A ROLLBACK command block, in the next log file of the slice, makes readers forget the blocks of one instant.
+Source: BaseRollbackHelper (0.15.0), RollbackHelperV1 (1.2.0), HoodieLogFormatWriter of Apache Hudi.
+"""
+
+from dataclasses import dataclass
+
+from ..codecs.rollback_plan import RollbackRequest
+from ..files.log_blocks import BlockType, HeaderKey, LogBlock
+from ..files.log_reader import read_log_blocks
+from ..files.log_writer import encode_block
+from ..files.names import log_file_name, parse_log_file
+from ..handle import Table
+from ..model import LogFile
+
+_WRITE_TOKEN = "1-0-1"
+"""HoodieLogFormat.UNKNOWN_WRITE_TOKEN: the writer was no task of a job."""
+_ROLLBACK_COMMAND = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLog:
+    """The log file, with its size in bytes, that cancels an instant in one file slice."""
+
+    path: str
+    size: int
+
+
+def cancel_blocks(table: Table, rollback: str, target: str, request: RollbackRequest) -> CommandLog:
+    """Write the command block of the rollback at `rollback` into the slice of `request`, unless it is there already."""
+    logs = _logs_of_slice(table, request)
+    for log in logs:
+        if log.write_token == _WRITE_TOKEN and _is_ours(table, log, rollback, target):
+            return CommandLog(log.path, log.size)
+    header = {
+        HeaderKey.INSTANT_TIME: rollback,
+        HeaderKey.TARGET_INSTANT_TIME: target,
+        HeaderKey.COMMAND_BLOCK_TYPE: _ROLLBACK_COMMAND,
+    }
+    data = encode_block(LogBlock(BlockType.COMMAND, header, b""))
+    version = max((log.version for log in logs), default=0) + 1
+    name = log_file_name(request.file_id, request.base_instant, version, _WRITE_TOKEN)
+    path = f"{request.partition}/{name}" if request.partition else name
+    table.storage.create(path, data)
+    return CommandLog(path, len(data))
+
+
+def _logs_of_slice(table: Table, request: RollbackRequest) -> list[LogFile]:
+    files, _ = table.storage.list_dir(request.partition)
+    parsed = (parse_log_file(request.partition, file.name, file.size) for file in files)
+    return [log for log in parsed if log and (log.file_id, log.instant) == (request.file_id, request.base_instant)]
+
+
+def _is_ours(table: Table, log: LogFile, rollback: str, target: str) -> bool:
+    blocks = read_log_blocks(table.storage.read(log.path), table.storage.full_path(log.path))
+    return any((block.instant, block.rolled_back_instant) == (rollback, target) for block in blocks)

@@ -1,0 +1,30 @@
+"""Writes whose writers died: rolled back at a clean when the table's writers leave that to it (LAZY).
+
+Source: HoodieFailedWritesCleaningPolicy, BaseHoodieTableServiceClient.rollbackFailedWrites of Apache Hudi.
+"""
+
+from ..handle import Table, reopen
+from .conflicts import pending_writes
+from .life import signs_of_life
+from .rollback import roll_back
+from .settings import TransactionSettings
+from .times import Times
+from .transaction import critical_section
+
+
+def roll_back_failed_writes(table: Table, settings: TransactionSettings) -> list[str]:
+    """Roll back every pending write that gives no sign of life; gives the times of those writes.
+
+    Clusterings stay, as with Hudi. Takes no lock when there is nothing to roll back.
+    """
+    dead = [write for write in pending_writes(table) if not signs_of_life(table, write, settings).alive]
+    failed: list[str] = []
+    if not dead:
+        return failed
+    with critical_section(table, "clean", settings, repairs=dead[0].ts) as current:
+        for write in pending_writes(current):
+            if not signs_of_life(current, write, settings).alive:
+                roll_back(current, write, Times(current, settings.skew_millis), keep_plan=False)
+                failed.append(write.ts)
+                current = reopen(current)
+    return failed

@@ -1,0 +1,160 @@
+"""The clean job: finish what is pending, plan, delete. Mirrors HoodieCleaner and run_clean of Apache Hudi."""
+
+import logging
+from collections.abc import Iterable
+
+from ..cleaning.choice import Choice, Tally
+from ..cleaning.plan import CleanPlanning, CleanRules, plan_clean
+from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
+from ..commit.clean import pending_cleans, run_clean
+from ..commit.failed_writes import roll_back_failed_writes
+from ..commit.settings import TransactionSettings
+from ..commit.transaction import request
+from ..errors import Idle
+from ..handle import Table, reopen
+from ..options import keys
+from ..storage import Storage
+from ..timeline.instant import Action, Instant
+from .opening import open_supported
+from .report import InOut, Report
+from .request import CleanRequest
+from .settings import clean_rules, failed_writes_are_ours, transaction_settings
+
+_log = logging.getLogger(__name__)
+
+_DRY_RUN = "dry run: nothing was deleted"
+
+
+def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
+    """Clean the table; starts no JVM. `storage` stands in for the one of `wanted.base_path`."""
+    report = Report.start(wanted)
+    table, wanted = open_supported(wanted, storage, report)
+    settings = transaction_settings(wanted.options)
+    rules = clean_rules(wanted.options)
+    pending = pending_cleans(table)
+    plan_anew = not pending or wanted.options[keys.CLEAN_MULTIPLE]
+    if wanted.dry_run:
+        return _dry_run(wanted, table, pending, rules if plan_anew else None, report)
+    if failed_writes_are_ours(wanted.options):
+        table = _roll_back_failed_writes(table, settings, report)
+    if plan_anew:
+        _schedule(wanted, table, rules, settings, report, idle_is_fine=bool(pending))
+        table = reopen(table)
+        pending = pending_cleans(table)
+    else:
+        report.warnings.append(f"the pending clean {pending[0].ts} was finished; what came since is for the next run")
+    return _execute(wanted, table, pending, settings, report)
+
+
+def _roll_back_failed_writes(table: Table, settings: TransactionSettings, report: Report) -> Table:
+    with report.phase("roll back"):
+        failed = roll_back_failed_writes(table, settings)
+    if not failed:
+        return table
+    report.warnings.append(f"failed writes were rolled back: {', '.join(failed)}")
+    return reopen(table)
+
+
+def _schedule(
+    wanted: CleanRequest,
+    table: Table,
+    rules: CleanRules,
+    settings: TransactionSettings,
+    report: Report,
+    *,
+    idle_is_fine: bool,
+) -> None:
+    """Publish a plan. An empty one is Idle, unless there is something pending to finish."""
+    try:
+        with report.phase("plan"):
+            # First without the lock: an idle run leaves no trace, and locks are held for no longer than needed.
+            found = _plan(wanted, table, rules, report)
+            if found.plan is None:
+                raise Idle(found.why_empty)
+        with report.phase("publish"):
+            ts = request(table, Action.CLEAN, lambda now: _encode(wanted, now, rules, report), settings)
+    except Idle:
+        if not idle_is_fine:
+            raise
+        return
+    _log.info("scheduled the clean %s", ts)
+
+
+def _plan(wanted: CleanRequest, table: Table, rules: CleanRules, report: Report) -> CleanPlanning:
+    found = plan_clean(table, rules, lambda done, total: wanted.progress("plan", done, total))
+    _describe(report, rules, found)
+    return found
+
+
+def _encode(wanted: CleanRequest, current: Table, rules: CleanRules, report: Report) -> bytes:
+    found = _plan(wanted, current, rules, report)
+    if found.plan is None:
+        raise Idle(found.why_empty)
+    return encode_cleaner_plan(found.plan, current.config.version.release)
+
+
+def _execute(
+    wanted: CleanRequest, table: Table, pending: Iterable[Instant], settings: TransactionSettings, report: Report
+) -> Report:
+    files, last = 0, None
+    for instant in pending:
+        with report.phase("delete"):
+            done = run_clean(table, instant, settings, lambda done, total: wanted.progress("delete", done, total))
+        if done is None:
+            report.warnings.append(f"the clean {instant.ts} had an empty plan, and was dropped")
+            continue
+        files, last = files + sum(map(len, done.deleted.values())), instant.ts
+    if last is None:
+        raise Idle("there was an empty clean plan, which was dropped; run again for a new one")
+    report.files = InOut(files, None)
+    return report.completed(last)
+
+
+def _dry_run(
+    wanted: CleanRequest, table: Table, pending: Iterable[Instant], rules: CleanRules | None, report: Report
+) -> Report:
+    report.tables["pending"] = [
+        _pending_row(instant, table.timeline.read_cleaner_plan(instant))
+        for instant in pending
+        if table.timeline.sizes.get(table.timeline.requested_name(instant))
+    ]
+    found = None
+    if rules is not None:
+        with report.phase("plan"):
+            found = _plan(wanted, table, rules, report)
+    if found is not None and found.plan is None and not report.tables["pending"]:
+        raise Idle(found.why_empty)
+    report.reason = _DRY_RUN
+    return report.completed(None)
+
+
+def _pending_row(instant: Instant, plan: CleanerPlan) -> dict[str, str | int]:
+    files = sum(map(len, plan.files.values()))
+    return {"instant": instant.ts, "state": instant.state.name.lower(), "policy": plan.policy, "files": files}
+
+
+def _describe(report: Report, rules: CleanRules, found: CleanPlanning) -> None:
+    gone = [(choice, why, tally) for choice in found.choices for why, tally in choice.gone.items()]
+    report.files = InOut(sum(tally.files for _, _, tally in gone), None)
+    report.bytes = InOut(sum(tally.bytes for _, _, tally in gone), None)
+    earliest, pending = found.horizon.earliest, found.horizon.held_back_by
+    report.tables["retention"] = [
+        {
+            "policy": rules.retention.policy.value,
+            "earliest_to_retain": earliest.ts if earliest else None,
+            "held_back_by": f"{pending.action.value} {pending.ts}" if pending else None,
+            "partitions": found.looked_at,
+        }
+    ]
+    deleted_partitions = set(found.plan.partitions_to_delete) if found.plan else set()
+    report.tables["deleted"] = [
+        _row(choice, why.value, tally) | {"whole_partition": choice.partition in deleted_partitions}
+        for choice, why, tally in gone
+    ]
+    report.tables["kept"] = [
+        {"rule": why.value, "files": tally.files, "bytes": tally.bytes} for why, tally in found.kept.items()
+    ]
+
+
+def _row(choice: Choice, rule: str, tally: Tally) -> dict[str, str | int]:
+    return {"partition": choice.partition, "rule": rule, "files": tally.files, "bytes": tally.bytes}

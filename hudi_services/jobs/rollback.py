@@ -1,0 +1,55 @@
+"""The job behind `rollback`: take back a write that failed, or the newest completed one."""
+
+from collections.abc import Sequence
+
+from ..commit.life import signs_of_life
+from ..commit.settings import TransactionSettings
+from ..commit.take_back import check_take_back
+from ..errors import ConfigError, LockBusy
+from ..handle import Table
+from ..model import BaseFile
+from ..storage import Storage
+from ..timeline.instant import Instant
+from .report import Report
+from .request import RepairRequest
+from .take_back import take_back
+
+
+def rollback(wanted: RepairRequest, storage: Storage | None = None) -> Report:
+    """Roll a failed write back, or with `completed` the newest completed one; finish a rollback that was begun.
+
+    `storage` stands in for the one of `wanted.base_path`. Raises ConfigError, ConflictError and LockBusy for an instant
+    that must not be rolled back, Idle when it was.
+    """
+    return take_back(wanted, storage, _choose)
+
+
+def _choose(wanted: RepairRequest, table: Table, settings: TransactionSettings) -> tuple[Instant, Sequence[BaseFile]]:
+    target = _written(wanted, table, settings)
+    return target, check_take_back(table, target) if target.is_completed else ()
+
+
+def _written(wanted: RepairRequest, table: Table, settings: TransactionSettings) -> Instant:
+    """The write that is asked for, when it is one that may be rolled back."""
+    root, ts = table.storage.root, wanted.instant or ""
+    found = table.timeline.find(ts)
+    if found is None:
+        known = ", ".join(f"{one.ts} ({one.action.value})" for one in table.timeline.pending()) or "none"
+        raise ConfigError(f"{root} has no instant {ts} in its active timeline", hint=f"pending are: {known}")
+    if not found.action.writes_data:
+        raise ConfigError(
+            f"{root}: {found.file_name} is a {found.action.value}, and only writes can be rolled back",
+            hint=f"see what is pending: hudi-services recover --base-path {root}",
+        )
+    if found.is_completed and not wanted.completed:
+        raise ConfigError(
+            f"{root}: the {found.action.value} {ts} is completed, and its rows would be gone",
+            hint="add --completed if that is what you want; for a clustering, use undo",
+        )
+    if not found.is_completed and signs_of_life(table, found, settings).alive:
+        raise LockBusy(
+            f"{root}: somebody is at work on the {found.action.value} {ts} ({found.file_name}), or was until lately",
+            hint="wait for it; hudi.services.abandoned.after.minutes says when a write without a heartbeat is dead, "
+            "hoodie.client.heartbeat.interval_in_ms when one with a heartbeat is",
+        )
+    return found

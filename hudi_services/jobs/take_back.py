@@ -1,0 +1,118 @@
+"""What `rollback` and `undo` have in common: under the lock, decide what goes, tell of it, and roll it back."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..codecs.rollback_plan import RollbackPlan
+from ..commit.rollback import clear_traces, pending_rollback, plan_rollback, resume_rollback, roll_back
+from ..commit.settings import TransactionSettings
+from ..commit.times import Times
+from ..commit.transaction import critical_section
+from ..errors import Idle
+from ..handle import Table
+from ..model import BaseFile
+from ..options import keys
+from ..storage import Storage
+from ..table.partitions import StorageLister
+from ..timeline.instant import Action, Instant
+from .opening import open_supported
+from .report import Report, Row
+from .request import RepairRequest
+from .settings import transaction_settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What is to be done: finish the rollback `begun`, or roll `target` back."""
+
+    plan: RollbackPlan
+    begun: Instant | None = None
+    target: Instant | None = None
+    restored: tuple[BaseFile, ...] = ()
+    """Files that readers will see again."""
+
+
+Choose: TypeAlias = Callable[[RepairRequest, Table, TransactionSettings], tuple[Instant, Sequence[BaseFile]]]
+"""Gives the instant to roll back, and the files that readers will see again; raises what speaks against it."""
+
+
+def take_back(wanted: RepairRequest, storage: Storage | None, choose: Choose) -> Report:
+    """Roll back what `choose` gives, or finish a rollback of it that was begun.
+
+    `storage` stands in for the one of `wanted.base_path`.
+    """
+    report = Report.start(wanted)
+    table, wanted = open_supported(wanted, storage, report)
+    settings = transaction_settings(wanted.options)
+    if wanted.dry_run:
+        with report.phase("plan"):
+            _describe(table, _decide(wanted, table, settings, choose), report)
+        return report.idle("a dry run: nothing was changed")
+    with critical_section(table, f"{wanted.command} {wanted.instant}", settings, repairs=wanted.instant) as current:
+        with report.phase("plan"):
+            try:
+                decided = _decide(wanted, current, settings, choose)
+            except Idle:
+                # Whoever did it may have died before the last step.
+                clear_traces(current, wanted.instant or "")
+                raise
+            _describe(current, decided, report)
+        with report.phase("roll back"):
+            done = _carry_out(wanted, current, decided, Times(current, settings.skew_millis))
+    report.tables["rollbacks"] = [{"instant": done, "of": decided.plan.ts, "action": decided.plan.action}]
+    return report.completed(decided.plan.ts)
+
+
+def _decide(wanted: RepairRequest, table: Table, settings: TransactionSettings, choose: Choose) -> _Decided:
+    """Raises what `choose` raises, and Idle when it was rolled back already."""
+    ts = wanted.instant or ""
+    begun = pending_rollback(table, ts) or _rollback_named(table, ts)
+    if begun is not None:
+        return _Decided(table.timeline.read_rollback_plan(begun), begun)
+    if table.timeline.find(ts) is None:
+        _refuse_done(table, ts)
+    target, restored = choose(wanted, table, settings)
+    plan = plan_rollback(table, target, using_markers=wanted.options[keys.ROLLBACK_USING_MARKERS])
+    return _Decided(plan, None, target, tuple(restored))
+
+
+def _rollback_named(table: Table, ts: str) -> Instant | None:
+    """The pending rollback that has the instant `ts` itself: it stands in the list of pending instants, too."""
+    return next((one for one in table.timeline.pending({Action.ROLLBACK}) if one.ts == ts), None)
+
+
+def _refuse_done(table: Table, ts: str) -> None:
+    """Raise Idle when the instant was rolled back already."""
+    for done in reversed(table.timeline.completed({Action.ROLLBACK})):
+        if table.timeline.read_rollback(done).target_ts == ts:
+            raise Idle(f"{ts} was rolled back already, by {done.ts}")
+
+
+def _carry_out(wanted: RepairRequest, table: Table, decided: _Decided, times: Times) -> str:
+    def progress(done: int, total: int) -> None:
+        wanted.progress("delete", done, total)
+
+    if decided.begun is not None:
+        return resume_rollback(table, decided.begun, times, progress=progress)
+    assert decided.target is not None, "without a rollback that was begun there is an instant to roll back"
+    return roll_back(table, decided.target, times, keep_plan=False, plan=decided.plan, progress=progress)
+
+
+def _describe(table: Table, decided: _Decided, report: Report) -> None:
+    lister = StorageLister(table.storage)
+    gone = [
+        (request.partition, lister.files(request.partition).get(path.rpartition("/")[2], 0))
+        for request in decided.plan.requests
+        for path in request.files
+    ]
+    report.tables["partitions"] = _by_partition(gone)
+    report.tables["visible_again"] = _by_partition((file.partition, file.size) for file in decided.restored)
+
+
+def _by_partition(files: Iterable[tuple[str, int]]) -> list[Row]:
+    """Counted from (partition, bytes) of each file."""
+    sizes: dict[str, list[int]] = {}
+    for partition, size in files:
+        sizes.setdefault(partition, []).append(size)
+    return [{"partition": name, "files": len(found), "bytes": sum(found)} for name, found in sorted(sizes.items())]

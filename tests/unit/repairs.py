@@ -1,0 +1,79 @@
+"""Tables with something to take back, and asking for it."""
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from hudi_services.commit.markers import marker_folder
+from hudi_services.engine import LocalEngine
+from hudi_services.jobs import clustering
+from hudi_services.jobs.request import Mode, RepairRequest
+from hudi_services.options import resolve
+from hudi_services.timeline.instant import Instant
+
+from .tables import listed_view, open_local, request, rows
+
+P = "day=2026-01-01"
+DEAD_AT_ONCE = {"hudi.services.abandoned.after.minutes": "0"}
+
+
+def repair(
+    path: Path | str, command: str, ts: str, options: dict[str, str] | None = None, **more: bool
+) -> RepairRequest:
+    known = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", **(options or {})}
+    return RepairRequest(base_path=str(path), options=resolve([("test", known)]), instant=ts, command=command, **more)
+
+
+def both(path: Path) -> list[pa.Table]:
+    """The rows with and without the metadata table."""
+    table = open_local(path)
+    assert table.metadata is not None
+    return [rows(table, table.view), rows(table, listed_view(table))]
+
+
+def newest(path: Path) -> Instant:
+    return open_local(path).timeline.completed_writes()[-1]
+
+
+def fail_newest(path: Path, markers: str = "DIRECT") -> str:
+    """Make the newest commit one whose writer was killed just before it completed it; its instant.
+
+    `markers` are DIRECT, TIMELINE_SERVER_BASED or none (""), as Hudi writes them.
+    """
+    timeline = open_local(path).timeline
+    target = newest(path)
+    commit = timeline.read_commit(target)
+    stats = [stat for of_partition in commit.stats.values() for stat in of_partition]
+    names = [f"{stat.path}.marker.{'CREATE' if stat.prev_commit == 'null' else 'MERGE'}" for stat in stats]
+    folder = path / marker_folder(target.ts)
+    if markers:
+        folder.mkdir(parents=True)
+    if markers == "DIRECT":
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).touch()
+    if markers == "TIMELINE_SERVER_BASED":
+        (folder / "MARKERS.type").write_text(markers)
+        (folder / "MARKERS0").write_text("".join(f"{name}\n" for name in names))
+    timeline.storage.delete(timeline.path(target.file_name))
+    return target.ts
+
+
+def cluster(path: Path) -> str:
+    """A completed clustering; its instant."""
+    options = {"hoodie.clustering.plan.strategy.sort.columns": "label,ts desc"}
+    ts = clustering.schedule(request(path, Mode.SCHEDULE, options)).instant
+    assert ts
+    clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+    return ts
+
+
+def files_of(path: Path, ts: str) -> set[str]:
+    """Data files that bear the instant, on storage."""
+    return {str(file.relative_to(path)) for file in path.glob("**/*.parquet") if file.stem.endswith(f"_{ts}")}
+
+
+def timeline_files(path: Path, ts: str) -> set[str]:
+    """Timeline files of the instant, in whatever state."""
+    table = open_local(path)
+    return {name for name in table.timeline.sizes if name.startswith(ts)}

@@ -1,0 +1,108 @@
+"""Telling the metadata table that files are gone: listings and statistics forget them, and nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from hudi_services.files.log_blocks import BlockType, HeaderKey
+from hudi_services.files.log_reader import delete_block_keys, read_log_blocks
+from hudi_services.metadata.deletion import deletion_records
+from hudi_services.metadata.delta_commit import write_delta_commit
+from hudi_services.metadata.keys import column_stats_key
+from hudi_services.metadata.table import MetadataTable
+from hudi_services.timeline.instant import Action, State
+
+from .metadata_tables import far_future, open_metadata, stats_of, unpack_compacted
+from .tables import RELEASES, unpack
+
+T = "20980101000000000"
+P = "day=2026-01-01"
+
+
+def forget(path: Path, deleted: dict[str, list[str]], gone: tuple[str, ...] = ()) -> MetadataTable:
+    """Delete the files from the metadata table, and complete the clean that did it on the table."""
+    metadata = open_metadata(path)
+    records, deletes = deletion_records(metadata, deleted, gone)
+    write_delta_commit(metadata, T, records, far_future(), typed=False, deletes=deletes)
+    timeline = metadata.data_timeline
+    for state in State:
+        timeline.publish(T, Action.CLEAN, state, b"", "20990201000000000")
+    return open_metadata(path)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_deleted_files_leave_the_listing(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    before = open_metadata(path).files_partition()
+    first, *others = sorted(before[P])
+    after = forget(path, {P: [first]}).files_partition()
+    assert after == {**before, P: {name: before[P][name] for name in others}}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_partition_goes_with_its_last_file(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    before = open_metadata(path).files_partition()
+    metadata = forget(path, {P: list(before[P])}, (P,))
+    assert metadata.files_partition() == {partition: files for partition, files in before.items() if partition != P}
+    assert metadata.list_partition(P) == {}
+
+
+@pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
+def test_statistics_of_deleted_files_go(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    metadata = open_metadata(path)
+    names = sorted(metadata.files_partition()[P])[:2]
+    before, ranges = stats_of(metadata, "column_stats"), stats_of(metadata, "partition_stats")
+    metadata = forget(path, {P: names})
+    after = stats_of(metadata, "column_stats")
+    assert {one.file_name for one in before} > set(names)
+    assert after == [one for one in before if one.file_name not in names]
+    assert stats_of(metadata, "partition_stats") == ranges
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_a_compacted_table_forgets_too(release: str, tmp_path: Path) -> None:
+    """The entries lie in a base file, below the new blocks."""
+    path = unpack_compacted(release, tmp_path)
+    metadata = open_metadata(path)
+    listing = metadata.files_partition()
+    partition, name = next((p, n) for p, names in sorted(listing.items()) for n in sorted(names))
+    before = stats_of(metadata, "column_stats") if "column_stats" in metadata.partitions else []
+    metadata = forget(path, {partition: [name]})
+    assert name not in metadata.files_partition()[partition]
+    after = stats_of(metadata, "column_stats") if before else []
+    assert after == [one for one in before if one.file_name != name]
+
+
+def test_without_a_definition_the_schema_names_the_columns(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    metadata = open_metadata(path)
+    metadata.storage.delete(metadata.table_config.index_defs_path)
+    names = sorted(metadata.files_partition()[P])
+    metadata = forget(path, {P: names})
+    assert {one.file_name for one in stats_of(metadata, "column_stats")}.isdisjoint(names)
+
+
+def test_one_log_file_holds_records_and_deletes(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    metadata = open_metadata(path)
+    record = stats_of(metadata, "column_stats")[0]
+    gone = [column_stats_key("ts", P, f"file-{i}") for i in range(300)]
+    write_delta_commit(
+        metadata, T, {"column_stats": [record]}, far_future(), typed=True, deletes={"column_stats": [*gone, *gone[:9]]}
+    )
+    commit = open_metadata(path).timeline.find(T)
+    assert commit is not None
+    stats = metadata.timeline.read_commit(commit).stats["column_stats"]
+    assert sum(stat.num_deletes for stat in stats) == len(gone)
+    found: list[str] = []
+    kinds = []
+    for stat in stats:
+        blocks = read_log_blocks((path / ".hoodie/metadata" / stat.path).read_bytes(), stat.path)
+        kinds += [[block.type for block in blocks]]
+        assert all({HeaderKey.INSTANT_TIME, HeaderKey.SCHEMA} <= block.header.keys() for block in blocks)
+        found += [key for block in blocks if block.type is BlockType.DELETE for key in delete_block_keys(block)]
+    assert sorted(found) == sorted(gone)
+    assert [BlockType.HFILE_DATA, BlockType.DELETE] in kinds
+    assert len(kinds) == len(metadata.file_groups("column_stats"))

@@ -1,0 +1,220 @@
+"""Taking a clustering back: old files are read again, newer rows stay, and what was built upon is refused."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hudi_services.codecs.clean_plan import CleanerPlan
+from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Idle
+from hudi_services.files.names import parse_base_file
+from hudi_services.jobs import clustering
+from hudi_services.jobs.report import Report
+from hudi_services.jobs.report import State as Outcome
+from hudi_services.jobs.request import Mode
+from hudi_services.jobs.undo import undo
+from hudi_services.model import CommitMetadata, WriteStat
+from hudi_services.storage import Storage
+from hudi_services.timeline.active import Timeline
+from hudi_services.timeline.instant import Action, State
+
+from .faulty_storage import FaultyStorage, Killed
+from .repairs import P, both, cluster, files_of, repair, timeline_files
+from .tables import listed_view, open_local, request, rows, unpack
+
+LATER = "20980101000000000"
+CLEAN = "20990101000000000"
+
+
+@pytest.fixture(params=["0.15.0", "1.0.2", "1.2.0"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return unpack(request.param, tmp_path)
+
+
+def take_back(path: Path, ts: str, storage: Storage | None = None, **more: bool) -> Report:
+    return undo(repair(path, "undo", ts, **more), storage)
+
+
+def live_files(path: Path) -> set[str]:
+    view = open_local(path).view
+    return {s.base_file.path for p in view.partitions() for s in view.latest_slices(p) if s.base_file}
+
+
+def complete(path: Path, ts: str, commit: CommitMetadata, action: Action = Action.COMMIT) -> None:
+    timeline = open_local(path).timeline
+    data = timeline.layout.encode_commit(commit, open_local(path).config.version.release)
+    for state in State:
+        timeline.publish(ts, action, state, data if state is State.COMPLETED else b"", "20990201000000000")
+
+
+def write_beside(path: Path, partition: str, source: Path, file_id: str) -> str:
+    """A later commit that consists of a copy of one file, without the metadata table knowing; its path."""
+    name = f"{file_id}_0-0-0_{LATER}.parquet"
+    shutil.copy(source, path / partition / name)
+    stat = WriteStat(partition, file_id, f"{partition}/{name}", num_writes=1, file_size=source.stat().st_size)
+    complete(path, LATER, CommitMetadata("INSERT", {partition: (stat,)}))
+    return f"{partition}/{name}"
+
+
+def test_the_old_files_are_read_again(path: Path) -> None:
+    before, old = both(path), live_files(path)
+    ts = cluster(path)
+    new = files_of(path, ts)
+    assert live_files(path) == new
+    dry = take_back(path, ts, dry_run=True)
+    assert dry.state is Outcome.IDLE and files_of(path, ts) == new
+    report = take_back(path, ts)
+    assert report.state is Outcome.COMPLETED
+    assert live_files(path) == old
+    assert all(seen.equals(before[0]) for seen in both(path))
+    assert files_of(path, ts) == set() == timeline_files(path, ts)
+    assert sum(int(str(row["files"])) for row in report.tables["visible_again"]) == len(old)
+    assert report.tables["partitions"] == dry.tables["partitions"]
+    table = open_local(path)
+    assert not table.timeline.pending() and table.metadata is not None and not table.metadata.timeline.pending()
+    with pytest.raises(Idle, match="was rolled back already"):
+        take_back(path, ts)
+    # And all over again.
+    again = cluster(path)
+    assert again > ts and both(path)[0].equals(before[0])
+
+
+def test_rows_written_since_to_other_files_stay(path: Path) -> None:
+    ts = cluster(path)
+    source = path / sorted(files_of(path, ts))[0]
+    new = write_beside(path, P, source, "11111111-1111-1111-1111-111111111111-0")
+    before = rows(open_local(path), listed_view(open_local(path)))
+    take_back(path, ts)
+    assert (path / new).exists()
+    assert rows(open_local(path), listed_view(open_local(path))).equals(before)
+
+
+def test_what_is_no_completed_clustering(path: Path) -> None:
+    write = open_local(path).timeline.completed_writes()[-1].ts
+    planned = clustering.schedule(request(path, Mode.SCHEDULE)).instant
+    for ts in (write, planned, LATER):
+        with pytest.raises(ConfigError, match="has no completed clustering with the instant"):
+            take_back(path, str(ts))
+
+
+def a_newer_slice(path: Path, ts: str) -> str:
+    source = path / sorted(files_of(path, ts))[0]
+    base = parse_base_file(str(source.parent.relative_to(path)), source.name, 1)
+    assert base
+    path_of_new = write_beside(path, base.partition, source, base.file_id)
+    hide_metadata(path)
+    return f"was superseded by {Path(path_of_new).name}"
+
+
+def replaced_since(path: Path, ts: str) -> str:
+    source = sorted(files_of(path, ts))[0]
+    base = parse_base_file(str(Path(source).parent), Path(source).name, 1)
+    assert base
+    complete(
+        path, LATER, CommitMetadata("INSERT", {}, replaced={base.partition: (base.file_id,)}), Action.REPLACE_COMMIT
+    )
+    return "was replaced since"
+
+
+def an_old_file_cleaned(path: Path, ts: str) -> str:
+    plan = open_local(path).timeline.read_plan(open_local(path).timeline.completed({Action.REPLACE_COMMIT})[-1])
+    Path(plan.groups[0].slices[0].data_file).unlink()
+    return "was cleaned"
+
+
+def planned_again(path: Path, ts: str) -> str:
+    options = {"hoodie.clustering.plan.strategy.small.file.limit": "1000000000"}
+    later = clustering.schedule(request(path, Mode.SCHEDULE, options)).instant
+    return f"the pending plan {later} reads"
+
+
+def hide_metadata(path: Path) -> None:
+    """Make it a table without a metadata table: the hand-made commit is not in it."""
+    properties = path / ".hoodie/hoodie.properties"
+    lines = [line for line in properties.read_text().splitlines() if "metadata.partitions" not in line]
+    properties.write_text("\n".join(line for line in lines if "checksum" not in line) + "\n")
+
+
+@pytest.mark.parametrize("happen", [a_newer_slice, replaced_since, an_old_file_cleaned, planned_again])
+def test_what_somebody_built_on(path: Path, happen: Callable[[Path, str], str]) -> None:
+    ts = cluster(path)
+    text = happen(path, ts)
+    everything = sorted(file for file in path.rglob("*") if file.is_file() and ".locks" not in file.parts)
+    with pytest.raises(ConflictError, match=text):
+        take_back(path, ts)
+    assert everything == sorted(file for file in path.rglob("*") if file.is_file() and ".locks" not in file.parts)
+
+
+def test_log_files_on_the_new_slices(tmp_path: Path) -> None:
+    path = unpack("0.15.0", tmp_path)
+    hide_metadata(path)
+    ts = cluster(path)
+    base = parse_base_file("", Path(sorted(files_of(path, ts))[0]).name, 1)
+    assert base
+    (path / P / f".{base.file_id}_{ts}.log.1_0-0-0").write_bytes(b"#HUDI#")
+    with pytest.raises(ConflictError, match="got log files"):
+        take_back(path, ts)
+
+
+def test_a_savepoint_since(path: Path) -> None:
+    ts = cluster(path)
+    timeline = open_local(path).timeline
+    for state in (State.INFLIGHT, State.COMPLETED):
+        timeline.publish(LATER, Action.SAVEPOINT, state, b"", "20990201000000000")
+    with pytest.raises(ConfigError, match=f"the savepoint {LATER} holds the files of {ts}"):
+        take_back(path, ts)
+
+
+def test_a_clean_that_is_about_to_take_an_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = sorted(live_files(path))[0]
+    ts = cluster(path)
+    plan = CleanerPlan("KEEP_LATEST_COMMITS", "", "", {str(Path(old).parent): (f"file:{path}/{old}",)})
+    monkeypatch.setattr(Timeline, "read_cleaner_plan", lambda self, instant: plan)
+    open_local(path).timeline.publish(CLEAN, Action.CLEAN, State.REQUESTED)
+    with pytest.raises(ConflictError, match=f"the pending clean {CLEAN}"):
+        take_back(path, ts)
+
+
+def test_another_number_of_rows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ts = cluster(path)
+    read = Timeline.read_commit
+
+    def one_less(self: Timeline, instant: object) -> CommitMetadata:
+        commit = read(self, instant)  # type: ignore[arg-type]
+        stats = {
+            partition: tuple(replace(stat, num_writes=stat.num_writes - 1) for stat in found)
+            for partition, found in commit.stats.items()
+        }
+        return replace(commit, stats=stats)
+
+    monkeypatch.setattr(Timeline, "read_commit", one_less)
+    with pytest.raises(CheckFailed, match="rows, and its own") as raised:
+        take_back(path, ts)
+    assert raised.value.exit_code == 5
+    assert files_of(path, ts)
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
+    whole = unpack(release, tmp_path / "whole")
+    before = both(whole)[0]
+    ts = cluster(whole)
+    storage = FaultyStorage(str(whole))
+    take_back(whole, ts, storage)
+    assert len(storage.log) > 15
+    for survived in range(len(storage.log)):
+        path = unpack(release, tmp_path / str(survived))
+        ts = cluster(path)
+        with pytest.raises(Killed) as killed:
+            take_back(path, ts, FaultyStorage(str(path), survived))
+        at = f"after {survived} writes: {killed.value}"
+        assert all(seen.equals(before) for seen in both(path)), at
+        try:
+            take_back(path, ts)
+        except Idle:
+            assert survived == len(storage.log) - 1 or not timeline_files(path, ts), at
+        assert all(seen.equals(before) for seen in both(path)), at
+        assert not open_local(path).timeline.pending(), at
+        assert files_of(path, ts) == set(), at
