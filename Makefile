@@ -9,7 +9,7 @@ JAVA_EXTRA := $(if $(HAVE_JAVA),,[java])
 DEV_EXTRA := $(if $(HAVE_JAVA),[dev],[dev,java])
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check test test-unit test-spark test-interop bench format clean
+.PHONY: help install install-dev demo check test test-unit test-spark test-interop test-deep bench format clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -49,6 +49,9 @@ test-spark: install-dev ## Tests with Spark, without Apache Hudi
 
 test-interop: install-dev ## Tests with real Apache Hudi 0.15.0, 1.0.2 and 1.2.0
 	$(RUN) -m pytest tests/interop
+
+test-deep: install-dev ## Long tests with real Apache Hudi that are not part of `make test`; CI runs them, too
+	HUDI_DEEP=1 $(RUN) -m pytest tests/interop
 
 bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minutes
 	$(RUN) scripts/bench.py

@@ -8,6 +8,7 @@ S3, GCS, Azure).
 import functools
 import itertools
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,8 @@ _CHUNK = 8 * 1024 * 1024
 _DELETE_BATCH = 1000
 """What S3 takes in one request."""
 _DELETES_AT_ONCE = 16
+_STAGED = re.compile(r".+#[0-9]+")
+"""How obstore calls a local file until it is whole; it hides such names from its listings."""
 # Hadoop's names for the same stores.
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "azure", "wasbs": "azure", "abfss": "abfs"}
 _SCHEMES = {"s3", "gs", "az", "azure", "abfs", "adl"}
@@ -86,6 +89,15 @@ class Storage(Protocol):
 
     def remove_empty_dirs(self, path: str) -> None:
         """Drop the folder that held deleted files, where the store has folders at all."""
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file another path; raises NotFound, and AlreadyExists without touching either file.
+
+        Killed in the middle, it leaves the whole file under both paths; on local storage the next move ends that.
+        """
+
+    def list_staged(self) -> list[FileInfo]:
+        """What killed writers of `open_output` and `create` left of files, which no other listing shows."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -203,7 +215,7 @@ class ObjectStorage:
         self.delete(path)
         if self._local is None:
             return
-        # obstore stages a local file as `<name>#<n>`, n from 1, which its own listings hide.
+        # Staged under `<name>#<n>`, n from 1.
         for number in itertools.count(1):
             with self.errors(path):
                 try:
@@ -219,6 +231,48 @@ class ObjectStorage:
                 os.rmdir(folder)
             except OSError:
                 return
+
+    def move(self, source: str, target: str) -> None:
+        if self._local is not None:
+            self._move_link(source, target)
+        elif self.head(target) is not None:
+            raise AlreadyExists(f"{self.full_path(target)} exists already")
+        else:
+            # Not every store copies only if absent.
+            with self.errors(source):
+                obstore.copy(self._backend, source, target)
+            self.delete(source)
+
+    def list_staged(self) -> list[FileInfo]:
+        if self._local is None:
+            # An upload that was not finished is no object.
+            return []
+        found: list[FileInfo] = []
+        with self.errors(""):
+            for folder, _, names in os.walk(self._local, onerror=_raise):
+                for name in filter(_STAGED.fullmatch, names):
+                    path = os.path.join(folder, name)
+                    try:
+                        status = os.stat(path)
+                    except FileNotFoundError:
+                        continue
+                    relative = os.path.relpath(path, self._local).replace(os.sep, "/")
+                    found.append(FileInfo(relative, status.st_size, status.st_mtime_ns // 1_000_000))
+        return found
+
+    def _move_link(self, source: str, target: str) -> None:
+        """A rename would overwrite; obstore's creation of files, too, rests on links."""
+        with self.errors(source):
+            os.makedirs(os.path.dirname(self._os_path(target)), exist_ok=True)
+            try:
+                os.link(self._os_path(source), self._os_path(target))
+            except FileExistsError as e:
+                # Two links to one file: a move was cut off here.
+                if not os.path.samefile(self._os_path(source), self._os_path(target)):
+                    raise AlreadyExists(f"{self.full_path(target)} exists already") from e
+            self._drop_checksum_twin(target)
+            self._drop_checksum_twin(source)
+            os.unlink(self._os_path(source))
 
     def _is_missing(self, path: str) -> bool:
         """Whether there is no such local folder; a folder that cannot be looked at is an error, not an empty one."""
@@ -283,6 +337,10 @@ class _Writer:
     def close(self) -> None:
         with self._storage.errors(self._path):
             self._raw.close()
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,19 +1,31 @@
 """`hudi-services clean`."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..jobs.report import Report
 from ..jobs.request import CleanRequest
-from .flags import CleanFlags, command
+from .flags import Retry, command
+from .garbage import GarbageFlags, run_garbage
 from .service import options, run_service
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanFlags(GarbageFlags):
+    """`clean`."""
+
+    retry: Retry = 0
 
 
 @command(CleanFlags)
 def clean(flags: CleanFlags) -> int:
     """Delete files that no reader needs any more.
 
-    Finishes cleans that were begun, plans a new one by Hudi's rules, and deletes. Starts no Spark.
+    Finishes cleans that were begun, plans a new one by Hudi's rules, and deletes. Starts no Spark. With --garbage:
+    looks for files that belong to nothing, and moves them to a quarantine, from which they can come back.
     """
+    if flags.is_about_garbage:
+        return run_garbage(flags)
 
     def read() -> tuple[CleanRequest, Callable[[CleanRequest], Report]]:
         from ..jobs import clean as job

@@ -165,14 +165,6 @@ class ClusteringFlags(ServiceFlags):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CleanFlags(ServiceFlags):
-    """`clean`."""
-
-    dry_run: DryRun = False
-    retry: Retry = 0
-
-
-@dataclass(frozen=True, kw_only=True)
 class UndoFlags(ServiceFlags):
     """`undo`."""
 

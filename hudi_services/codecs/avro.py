@@ -105,12 +105,22 @@ def write_datum(schema: AvroSchema, record: Mapping[str, Any]) -> bytes:
     return out.getvalue()
 
 
-def read_datum(schema: AvroSchema, data: bytes, path: str, *, offset: int = 0) -> dict[str, Any]:
-    """The record whose bare binary is exactly `data`, which lies at `offset` of `path`; raises CorruptFile."""
+def read_datum(
+    schema: AvroSchema, data: bytes, path: str, *, offset: int = 0, wanted: AvroSchema | None = None
+) -> dict[str, Any]:
+    """The record whose bare binary is exactly `data`, which lies at `offset` of `path`; raises CorruptFile.
+
+    `wanted` is a schema of the same record with fewer fields: the others are passed over.
+    """
     source = io.BytesIO(data)
+    reader_schema = None if wanted is None else wanted.parsed
     try:
         record = fastavro.schemaless_reader(
-            source, schema.parsed, None, return_record_name=True, return_record_name_override=True
+            source,
+            schema.parsed,
+            reader_schema,
+            return_record_name=True,
+            return_record_name_override=True,
         )
     except Exception as e:
         # fastavro has no error type of its own for bad bytes.

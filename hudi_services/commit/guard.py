@@ -23,8 +23,8 @@ from ..errors import AlreadyExists, ConflictError, LockBusy, NotFound, StorageEr
 from ..files.names import TABLE_FOLDER
 from ..storage import FileInfo, Storage
 
-_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"
-_LEASE_MILLIS = 60_000
+LEASE_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"
+LEASE_MILLIS = 60_000
 _RENEW_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 
@@ -136,7 +136,7 @@ class Guard:
         self._number, self._since = latest + 1, _now()
         _live.add(self._owner)
         try:
-            self._storage.create(self._path(self._number), self._content(_now() + _LEASE_MILLIS))
+            self._storage.create(self._path(self._number), self._content(_now() + LEASE_MILLIS))
         except AlreadyExists:
             _live.discard(self._owner)
             return False
@@ -158,7 +158,7 @@ class Guard:
         return (self._numbers() or [0])[-1]
 
     def _path(self, number: int) -> str:
-        return f"{_FOLDER}/{self._name}.{number}.json"
+        return f"{LEASE_FOLDER}/{self._name}.{number}.json"
 
     def _content(self, valid_until: int) -> bytes:
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._since / 1000))
@@ -171,7 +171,7 @@ class Guard:
     def _renew(self) -> None:
         while not self._stop.wait(_RENEW_SECONDS):
             try:
-                self._write(_now() + _LEASE_MILLIS)
+                self._write(_now() + LEASE_MILLIS)
             except StorageError:
                 # The next round tries again; check() notices when it was too late.
                 continue
@@ -179,7 +179,7 @@ class Guard:
 
 def _stored(storage: Storage, name: str) -> Iterator[tuple[int, FileInfo]]:
     """The files of the lease `name`, with their numbers."""
-    for file in storage.list_dir(_FOLDER)[0]:
+    for file in storage.list_dir(LEASE_FOLDER)[0]:
         parts = file.name.rsplit(".", 2)
         if len(parts) == 3 and parts[0] == name and parts[1].isdecimal():
             yield int(parts[1]), file

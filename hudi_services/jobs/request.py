@@ -66,6 +66,36 @@ class Request:
         return self
 
 
+class GarbageMode(enum.Enum):
+    """What to do with garbage."""
+
+    FIND = "find"
+    QUARANTINE = "quarantine"
+    RESTORE = "restore"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GarbageRequest(Request):
+    """One run of garbage collection."""
+
+    mode: GarbageMode = GarbageMode.FIND
+    quarantine: str | None = None
+    """RESTORE: which one."""
+    delete_older_than_days: int = 0
+    """DELETE: quarantines of at least this age."""
+    min_age_minutes: int = 60
+    """FIND and QUARANTINE: younger files are never garbage."""
+
+    @property
+    def service(self) -> str:
+        return "garbage"
+
+    @property
+    def action(self) -> str:
+        return self.mode.value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanRequest(Request):
     """One run of clean."""

@@ -1,9 +1,12 @@
 """What the files of instants are called and how commit metadata is encoded: one protocol, two layouts."""
 
+from collections.abc import Collection
 from typing import Protocol
 
 from ..model import CommitMetadata
+from ..storage import Storage
 from ..versions import TableVersion
+from .archived_instants import ArchivedInstants
 from .instant import Action, Instant, State
 from .layout_v1 import LayoutV1
 from .layout_v2 import LayoutV2
@@ -30,6 +33,12 @@ class Layout(Protocol):
 
     def decode_commit(self, data: bytes, path: str) -> CommitMetadata:
         """The other way; an empty file has operation UNKNOWN. Raises CorruptFile naming `path`."""
+
+    def read_archive(self, storage: Storage, folder: str, file_ids: Collection[str] = ()) -> ArchivedInstants:
+        """What the archive in `folder` knows of instants, and which of `file_ids` its completed writes knew.
+
+        Nothing when there is no archive. Raises CorruptFile.
+        """
 
 
 _LAYOUTS: dict[int, Layout] = {1: LayoutV1(), 2: LayoutV2()}

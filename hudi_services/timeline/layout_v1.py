@@ -4,9 +4,14 @@ A clustering is a `replacecommit` in every state. Completion times are not recor
 Source: ActiveTimelineV1, InstantFileNameGeneratorV1, CommitMetadataSerDeV1 of Apache Hudi.
 """
 
+from collections.abc import Collection
+
 from ..clock import instant_of_millis
 from ..codecs.commit_metadata import decode_commit_json, encode_commit_json
 from ..model import CommitMetadata
+from ..storage import Storage
+from .archived_instants import ArchivedInstants
+from .archived_log import read_archive
 from .instant import Action, Instant, State, split_name, suffix, suffixes
 
 _SUFFIXES = suffixes(frozenset(Action) - {Action.CLUSTERING})
@@ -32,3 +37,6 @@ class LayoutV1:
 
     def decode_commit(self, data: bytes, path: str) -> CommitMetadata:
         return decode_commit_json(data, path)
+
+    def read_archive(self, storage: Storage, folder: str, file_ids: Collection[str] = ()) -> ArchivedInstants:
+        return read_archive(storage, folder, file_ids)

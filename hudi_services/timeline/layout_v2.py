@@ -5,10 +5,15 @@ A completed file without completion time is left from layout 1: its content is J
 Source: ActiveTimelineV2, InstantFileNameGeneratorV2, InstantGeneratorV2, CommitMetadataSerDeV2 of Apache Hudi.
 """
 
+from collections.abc import Collection
+
 from ..clock import instant_of_millis
 from ..codecs.avro import MAGIC
 from ..codecs.commit_metadata import decode_commit_avro, decode_commit_json, encode_commit_avro
 from ..model import CommitMetadata
+from ..storage import Storage
+from .archived import read_archive
+from .archived_instants import ArchivedInstants
 from .instant import Action, Instant, State, split_name, suffix, suffixes
 
 _SUFFIXES = suffixes(frozenset(Action))
@@ -41,3 +46,6 @@ class LayoutV2:
         if data.startswith(MAGIC[:1]):
             return decode_commit_avro(data, path)
         return decode_commit_json(data, path)
+
+    def read_archive(self, storage: Storage, folder: str, file_ids: Collection[str] = ()) -> ArchivedInstants:
+        return read_archive(storage, folder, file_ids)

@@ -19,6 +19,7 @@ Tables = Callable[[str], Path]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "releases(*versions): the only releases of Hudi that this test needs")
+    config.addinivalue_line("markers", "deep: only with HUDI_DEEP=1 (`make test-deep`), and then nothing else")
     config.addinivalue_line("markers", "cases(wanted): wanted(recipe, release) says which pairs this test needs")
 
 
@@ -28,12 +29,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.interop)
-    dropped = [item for item in items if not _is_wanted(item)]
+    dropped = [item for item in items if here in item.path.parents and not _is_wanted(item)]
     config.hook.pytest_deselected(items=dropped)
     items[:] = sorted((item for item in items if item not in dropped), key=_release)
 
 
 def _is_wanted(item: pytest.Item) -> bool:
+    if (item.get_closest_marker("deep") is not None) != bool(os.environ.get("HUDI_DEEP")):
+        return False
     releases, cases = item.get_closest_marker("releases"), item.get_closest_marker("cases")
     params = _params(item)
     if releases is not None and params["version"] not in releases.args:

@@ -63,3 +63,7 @@ class FaultyStorage(ObjectStorage):
     def remove_empty_dirs(self, path: str) -> None:
         self._alive()
         super().remove_empty_dirs(path)
+
+    def move(self, source: str, target: str) -> None:
+        self._write("move", source)
+        super().move(source, target)

@@ -20,7 +20,7 @@ ROWS = [
     {"metadata"},
     {"handle"},
     {"commit", "engine"},
-    {"clustering", "cleaning", "indexing", "writing"},
+    {"clustering", "cleaning", "garbage", "indexing", "writing"},
     {"recovery"},
     {"spark"},
     {"jobs"},

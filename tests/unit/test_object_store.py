@@ -15,14 +15,19 @@ import pytest
 from hudi_services.clock import SystemClock
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import AlreadyExists, TableNotFound
+from hudi_services.garbage.quarantine import QUARANTINE_FOLDER, list_quarantines
 from hudi_services.handle import open_table
 from hudi_services.jobs import clustering
+from hudi_services.jobs.garbage import collect_garbage
 from hudi_services.jobs.report import State
-from hudi_services.jobs.request import Mode
+from hudi_services.jobs.request import GarbageMode, GarbageRequest, Mode
+from hudi_services.options import resolve
 from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action
 
+from .archives import unpack_archived
 from .tables import RELEASES, request, unpack
+from .test_quarantine import moves
 
 
 def _put(url: str, data: bytes = b"") -> None:
@@ -103,6 +108,29 @@ def test_a_file_is_created_once() -> None:
     storage.delete("a b/é%2F.json")
     storage.delete("a b/é%2F.json")
     assert storage.head("a b/é%2F.json") is None
+
+
+def test_a_file_is_moved() -> None:
+    moves(ObjectStorage("s3://lake/moved"))
+
+
+def test_garbage_goes_and_comes_back_on_s3(tmp_path: Path) -> None:
+    url = "s3://lake/garbage"
+    _upload(unpack_archived(tmp_path) / "1.2.0" / "listed", url)
+    storage = ObjectStorage(url)
+    before = {file.path: file.size for file in storage.list_tree("")}
+    options = resolve([("test", {})])
+    found = GarbageRequest(base_path=url, options=options, mode=GarbageMode.QUARANTINE, min_age_minutes=0)
+    assert collect_garbage(found).files.after == 10
+    (one,) = list_quarantines(storage)
+    # A copy that was cut off before the original was deleted.
+    stored = next(file.path for file in storage.list_tree(f"{QUARANTINE_FOLDER}/{one.id}/files"))
+    storage.create(stored.partition("/files/")[2], storage.read(stored))
+    back = GarbageRequest(base_path=url, options=options, mode=GarbageMode.RESTORE, quarantine=one.id)
+    assert collect_garbage(back).state is State.COMPLETED
+    leases = ".hoodie/.locks/"
+    assert {f.path: f.size for f in storage.list_tree("") if not f.path.startswith(leases)} == before
+    assert list_quarantines(storage) == []
 
 
 def test_nothing_there() -> None:

@@ -1,0 +1,102 @@
+"""The part of `hudi-services clean` that is about garbage: its flags, and from them to a run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+import typer
+
+from ..errors import ConfigError
+from ..jobs.report import Report
+from ..jobs.request import GarbageMode, GarbageRequest
+from .flags import DryRun, ServiceFlags
+from .service import options, run_service
+
+GarbageFlag: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--garbage",
+        help="Look for files that belong to no instant, and what dead attempts left. Alone, it changes nothing.",
+    ),
+]
+Apply: TypeAlias = Annotated[
+    bool, typer.Option("--apply", help="With --garbage: move what was found to a new quarantine.")
+]
+Restore: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--restore", metavar="ID", help="With --garbage: put the files of this quarantine back."),
+]
+DeleteOlderThan: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--delete-older-than",
+        min=0,
+        metavar="DAYS",
+        help="With --garbage: delete quarantines of this age, for good.",
+    ),
+]
+MinAge: TypeAlias = Annotated[
+    int,
+    typer.Option("--min-age", min=0, metavar="MINUTES", help="With --garbage: younger files are never garbage."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GarbageFlags(ServiceFlags):
+    """To be a base of the flags of `clean`, which calls `run_garbage` when `is_about_garbage`."""
+
+    dry_run: DryRun = False
+    garbage: GarbageFlag = False
+    apply: Apply = False
+    restore: Restore = None
+    delete_older_than: DeleteOlderThan = None
+    min_age: MinAge = 60
+
+    @property
+    def is_about_garbage(self) -> bool:
+        return self.garbage or self.apply or self.restore is not None or self.delete_older_than is not None
+
+
+def run_garbage(flags: GarbageFlags) -> int:
+    """Do what `flags` say, print the report, and give the exit code."""
+
+    def read() -> tuple[GarbageRequest, Callable[[GarbageRequest], Report]]:
+        # Only here, so that a wrong flag is told before Arrow is loaded.
+        request = garbage_request(flags)
+        from ..jobs.garbage import collect_garbage
+
+        return request, collect_garbage
+
+    return run_service(flags, ("garbage", _mode(flags).value), read)
+
+
+def garbage_request(flags: GarbageFlags) -> GarbageRequest:
+    """Raises ConfigError for flags that do not go together, and for a value, a file or a key=value that is wrong."""
+    given = {
+        "--dry-run": flags.dry_run,
+        "--apply": flags.apply,
+        "--restore": flags.restore is not None,
+        "--delete-older-than": flags.delete_older_than is not None,
+    }
+    chosen = [name for name, is_given in given.items() if is_given]
+    if not flags.garbage:
+        raise ConfigError(f"{chosen[0] if chosen else '--min-age'} needs --garbage", hint="give --garbage, too")
+    if len(chosen) > 1:
+        raise ConfigError(f"{chosen[0]} and {chosen[1]} exclude each other", hint="run one after the other")
+    return GarbageRequest(
+        base_path=flags.base_path,
+        options=options(flags),
+        table_name=flags.table_name,
+        mode=_mode(flags),
+        quarantine=flags.restore,
+        delete_older_than_days=flags.delete_older_than or 0,
+        min_age_minutes=flags.min_age,
+    )
+
+
+def _mode(flags: GarbageFlags) -> GarbageMode:
+    if flags.restore is not None:
+        return GarbageMode.RESTORE
+    if flags.delete_older_than is not None:
+        return GarbageMode.DELETE
+    return GarbageMode.QUARANTINE if flags.apply else GarbageMode.FIND

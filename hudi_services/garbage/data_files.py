@@ -1,0 +1,62 @@
+"""The data files of a table, folder by folder, as storage lists them: also where no reader looks."""
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from ..clock import parse_instant
+from ..files.names import TABLE_FOLDER, parse_base_file, parse_log_file
+from ..storage import FileInfo, Storage
+from .model import DataFile
+
+_REQUESTS_AT_ONCE = 32
+_FOLDERS_IN_MEMORY = 256
+_INSTANT_DIGITS = (14, 17)
+_WRITE_TOKEN = re.compile(r"[0-9]+-[0-9]+-[0-9]+")
+_BASE_FILE_ENDING = ".parquet"
+
+
+class DataFolders:
+    """Lists every folder of a table but `.hoodie`, a few hundred at a time. Tables in folders of this one are left out.
+
+    A folder without partition metafile counts: an attempt may have died before it wrote one.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self.nested: set[str] = set()
+        """Folders of other tables, as far as they were seen."""
+
+    def walk(self, progress: Callable[[int, int], None]) -> Iterator[tuple[str, list[tuple[FileInfo, DataFile]]]]:
+        """(folder, its data files); `progress` gets how many folders were listed, and how many are known."""
+        waiting, done = [""], 0
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+            while waiting:
+                batch = waiting[-_FOLDERS_IN_MEMORY:]
+                del waiting[-_FOLDERS_IN_MEMORY:]
+                for folder, (files, below) in zip(batch, pool.map(self._storage.list_dir, batch), strict=True):
+                    done += 1
+                    if folder and f"{folder}/{TABLE_FOLDER}" in below:
+                        self.nested.add(folder)
+                        continue
+                    waiting += [one for one in below if one != TABLE_FOLDER]
+                    parsed = ((file, parse_data_file(folder, file)) for file in files)
+                    yield folder, [(file, data) for file, data in parsed if data is not None]
+                progress(done, done + len(waiting))
+
+
+def parse_data_file(folder: str, file: FileInfo) -> DataFile | None:
+    """The base or log file called so; None for all that a Hudi writer would not call its own.
+
+    Stricter than readers are: files that others put into the table's folders must not be taken for garbage.
+    """
+    base = parse_base_file(folder, file.name, file.size)
+    if base is not None:
+        ours = base.name.endswith(_BASE_FILE_ENDING) and _WRITE_TOKEN.fullmatch(base.write_token)
+        return base if ours and _is_instant(base.instant) else None
+    log = parse_log_file(folder, file.name, file.size)
+    return log if log is not None and log.write_token and _is_instant(log.instant) else None
+
+
+def _is_instant(text: str) -> bool:
+    return len(text) in _INSTANT_DIGITS and parse_instant(text, "UTC") is not None

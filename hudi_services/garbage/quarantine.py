@@ -1,0 +1,226 @@
+"""Quarantines: garbage that was moved out of the table, and can be brought back.
+
+    .hoodie/.hudi_services/quarantine/<id>/manifest.json     what was to be moved, written before the first file is
+                                     <id>/files/<path>       the files, by their paths in the table
+
+The id is the time, yyyyMMddTHHmmssSSS in UTC. A file that the manifest names is either under `files/`, or still (or
+again) where it was; killed in the middle of one move, it is whole in both places. Uploads that were not finished get
+`.staged` behind their names: the store hides them otherwise.
+
+    manifest   {"version": 1, "tool": {"name", "version"}, "table": {"base_path", "name"}, "created",
+                "files": [{"path", "size", "mtime" (epoch milliseconds), "attempt", "action", "reason"}]}
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from enum import Enum
+
+from .. import __version__
+from ..commit.markers import marker_folder
+from ..errors import AlreadyExists, ConfigError, NotFound, StorageError
+from ..files.names import TABLE_FOLDER
+from ..handle import Table
+from ..storage import FileInfo, Storage
+from .model import Garbage, Item, Total
+
+QUARANTINE_FOLDER = f"{TABLE_FOLDER}/.hudi_services/quarantine"
+_MANIFEST = "manifest.json"
+_MANIFEST_VERSION = 1
+_ID = re.compile(r"[0-9]{8}T[0-9]{9}")
+_STAGED = ".staged"
+_MOVES_AT_ONCE = 16
+_BATCH = 256
+
+Progress = Callable[[int, int], None]
+
+
+class _Move(Enum):
+    DONE = "done"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """One that exists. `held` counts the files in it now."""
+
+    id: str
+    held: Total
+
+    @property
+    def created(self) -> datetime:
+        return _moment(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a run moved, and sentences about the files that it could not move."""
+
+    total: Total
+    problems: tuple[str, ...] = ()
+
+
+def create(table: Table, items: Sequence[Item]) -> str:
+    """A new quarantine for `items`, with its manifest and no files yet; gives its id."""
+    moment = table.clock.now().astimezone(timezone.utc)
+    while True:
+        name = _id(moment)
+        try:
+            table.storage.create(f"{_folder(name)}/{_MANIFEST}", _manifest(table, items, moment))
+            return name
+        except AlreadyExists:
+            moment += timedelta(milliseconds=1)
+
+
+def fill(storage: Storage, quarantine: str, items: Sequence[Item], progress: Progress) -> Moved:
+    """Move `items` into a quarantine; a file that is gone by now is no problem."""
+    sizes = {item.path: item.size for item in items}
+    moved = _move_all({path: _stored_at(quarantine, path) for path in sizes}, sizes, storage.move, progress)
+    for attempt in {item.attempt for item in items if item.reason is Garbage.MARKERS}:
+        storage.remove_empty_dirs(marker_folder(attempt))
+    return moved
+
+
+def restore(storage: Storage, quarantine: str, progress: Progress) -> Moved:
+    """Put everything in a quarantine back where it was; then the quarantine goes.
+
+    A file whose place is taken by another stays, and is a problem to tell. May be repeated. Raises ConfigError for a
+    quarantine that does not exist.
+    """
+    stored = _stored(storage, quarantine)
+    sizes = {file.path: file.size for file in stored}
+    targets = {file.path: _original(quarantine, file.path) for file in stored}
+    moved = _move_all(targets, sizes, lambda source, target: _bring_back(storage, source, target), progress)
+    if not moved.problems:
+        _remove(storage, quarantine)
+    return moved
+
+
+def delete(storage: Storage, quarantine: str, progress: Progress) -> Total:
+    """Delete a quarantine with its files, the manifest last, so that one that was cut off can be deleted again."""
+    stored = _stored(storage, quarantine)
+    with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
+        for done, _ in enumerate(pool.map(lambda file: storage.delete(file.path), stored), 1):
+            progress(done, len(stored))
+    _remove(storage, quarantine)
+    return _total(stored)
+
+
+def list_quarantines(storage: Storage) -> list[Quarantine]:
+    """Oldest first."""
+    _, folders = storage.list_dir(QUARANTINE_FOLDER)
+    names = sorted(folder.rpartition("/")[2] for folder in folders)
+    return [
+        Quarantine(name, _total(storage.list_tree(f"{_folder(name)}/files")))
+        for name in names
+        if _ID.fullmatch(name) and _is_time(name)
+    ]
+
+
+def _move_all(
+    targets: dict[str, str], sizes: dict[str, int], move: Callable[[str, str], None], progress: Progress
+) -> Moved:
+    def one(source: str) -> _Move | str:
+        try:
+            move(source, targets[source])
+            return _Move.DONE
+        except NotFound:
+            return _Move.GONE
+        except StorageError as error:
+            return error.message
+
+    total, problems, sources = Total(), [], sorted(targets)
+    with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
+        # In batches, so that after a failure that is none of storage's only few more are moved.
+        for start in range(0, len(sources), _BATCH):
+            batch = sources[start : start + _BATCH]
+            for source, outcome in zip(batch, pool.map(one, batch), strict=True):
+                if outcome is _Move.DONE:
+                    total = total.plus(sizes[source])
+                elif isinstance(outcome, str):
+                    problems.append(outcome)
+            progress(start + len(batch), len(sources))
+    return Moved(total, tuple(problems))
+
+
+def _bring_back(storage: Storage, source: str, target: str) -> None:
+    try:
+        storage.move(source, target)
+    except AlreadyExists:
+        # A copy that was cut off before the deletion left the file in both places.
+        if storage.read(source) != storage.read(target):
+            raise
+        storage.delete(source)
+
+
+def _stored(storage: Storage, quarantine: str) -> list[FileInfo]:
+    folder = _folder(quarantine)
+    if not _ID.fullmatch(quarantine) or not any(storage.list_dir(folder)):
+        known = ", ".join(one.id for one in list_quarantines(storage)) or "none"
+        raise ConfigError(
+            f"there is no quarantine {quarantine} in {storage.full_path(QUARANTINE_FOLDER)}", hint=f"there are: {known}"
+        )
+    return storage.list_tree(f"{folder}/files")
+
+
+def _remove(storage: Storage, quarantine: str) -> None:
+    storage.delete(f"{_folder(quarantine)}/{_MANIFEST}")
+    storage.remove_empty_dirs(_folder(quarantine))
+
+
+def _manifest(table: Table, items: Sequence[Item], moment: datetime) -> bytes:
+    files: Iterator[dict[str, str | int | None]] = (
+        {
+            "path": item.path,
+            "size": item.size,
+            "mtime": item.mtime_millis,
+            "attempt": item.attempt,
+            "action": item.action,
+            "reason": item.reason.value,
+        }
+        for item in items
+    )
+    content = {
+        "version": _MANIFEST_VERSION,
+        "tool": {"name": "hudi-services", "version": __version__},
+        "table": {"base_path": table.storage.root, "name": table.config.name},
+        "created": moment.isoformat(timespec="milliseconds"),
+        "files": list(files),
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False).encode()
+
+
+def _folder(quarantine: str) -> str:
+    return f"{QUARANTINE_FOLDER}/{quarantine}"
+
+
+def _stored_at(quarantine: str, path: str) -> str:
+    staged = re.fullmatch(r".+#[0-9]+", path) is not None
+    return f"{_folder(quarantine)}/files/{path}{_STAGED if staged else ''}"
+
+
+def _original(quarantine: str, stored: str) -> str:
+    path = stored[len(f"{_folder(quarantine)}/files/") :]
+    return path.removesuffix(_STAGED) if re.fullmatch(r".+#[0-9]+\.staged", path) else path
+
+
+def _total(files: Sequence[FileInfo]) -> Total:
+    return Total(len(files), sum(file.size for file in files))
+
+
+def _id(moment: datetime) -> str:
+    return moment.strftime("%Y%m%dT%H%M%S") + f"{moment.microsecond // 1000:03d}"
+
+
+def _moment(name: str) -> datetime:
+    return datetime.strptime(name + "000", "%Y%m%dT%H%M%S%f").replace(tzinfo=timezone.utc)
+
+
+def _is_time(name: str) -> bool:
+    try:
+        return bool(_moment(name))
+    except ValueError:
+        return False

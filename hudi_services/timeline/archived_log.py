@@ -1,0 +1,142 @@
+"""The archive of timeline layout 1: log files of Avro blocks, one record for each state of each instant.
+
+    archived/.commits_.archive.<n>_<write token>       blocks of type AVRO_DATA, the schema in their header
+
+    content    int32 version (3) | int32 count | count times: int32 length, Avro binary of HoodieArchivedMetaEntry
+
+Of an entry we read commitTime, actionType, actionState (absent in very old ones, which were completed), what a rollback
+undid, and the file groups that a write touched. Source: HoodieArchivedTimeline, HoodieAvroDataBlock of Hudi 0.15.0.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from ..codecs.avro import AvroSchema, parse_schema, read_datum
+from ..codecs.rollback_plan import RollbackMetadata
+from ..errors import CorruptFile
+from ..files.cursor import Cursor
+from ..files.log_blocks import BlockType, HeaderKey, LogBlock
+from ..files.log_reader import read_log_blocks
+from ..storage import Storage
+from .archived_instants import ArchivedAction, ArchivedInstants
+
+_FILE = re.compile(r"\.commits_\.archive\.[0-9]+.*")
+_CONTENT_VERSIONS = range(1, 4)
+"""Those that tell how many records follow (HoodieAvroDataBlockVersion)."""
+_NAMESPACE = "org.apache.hudi.avro.model"
+
+
+def read_archive(storage: Storage, folder: str, file_ids: Collection[str] = ()) -> ArchivedInstants:
+    """All that the archive in `folder` knows, of file groups only whether it knows `file_ids`.
+
+    Raises CorruptFile, naming the file and the offset, and StorageError. A torn block is an error here, too: what it
+    would have told is unknown.
+    """
+    names = sorted(file.name for file in storage.list_dir(folder)[0] if _FILE.fullmatch(file.name))
+    return ArchivedInstants.of(
+        entry
+        for name in names
+        for entry in archived_actions(
+            storage.read(f"{folder}/{name}"), storage.full_path(f"{folder}/{name}"), frozenset(file_ids)
+        )
+    )
+
+
+def archived_actions(data: bytes, path: str, file_ids: frozenset[str] = frozenset()) -> Iterator[ArchivedAction]:
+    """The entries of one archive file, in file order, with those of `file_ids` that they touch; raises CorruptFile."""
+    for block in read_log_blocks(data, path):
+        if block.type is BlockType.CORRUPT:
+            raise CorruptFile(f"{path} has a torn block at offset {block.offset}")
+        if block.type is BlockType.AVRO_DATA:
+            yield from _entries(block, file_ids)
+
+
+def _entries(block: LogBlock, file_ids: frozenset[str]) -> Iterator[ArchivedAction]:
+    text = block.header.get(HeaderKey.SCHEMA)
+    cursor = Cursor(block.content, block.path, base=block.offset)
+    if text is None:
+        cursor.fail("the block has no schema")
+    schema = parse_schema(text, block.path)
+    version = cursor.int32("content version")
+    if version not in _CONTENT_VERSIONS:
+        cursor.fail(f"content version {version} is not known")
+    for _ in range(cursor.int32("record count")):
+        length = cursor.int32("record length")
+        offset = cursor.base + cursor.pos
+        data = cursor.take(length, "record")
+        tree = read_datum(schema, data, block.path, offset=offset, wanted=_wanted())
+        yield _entry(tree, file_ids, f"{block.path} at offset {offset}")
+    if cursor.remaining:
+        cursor.fail(f"{cursor.remaining} bytes after the last record")
+
+
+def _entry(tree: Mapping[str, Any], file_ids: frozenset[str], source: str) -> ArchivedAction:
+    try:
+        rollback = tree["hoodieRollbackMetadata"]
+        commits = (tree["hoodieCommitMetadata"], tree["hoodieReplaceCommitMetadata"])
+        return ArchivedAction(
+            ts=_text(tree["commitTime"]),
+            action=_text(tree["actionType"]),
+            state=_text(tree["actionState"] or "COMPLETED"),
+            rolled_back=None if rollback is None else _rollback(rollback),
+            file_ids=file_ids.intersection(one for commit in commits if commit for one in _file_ids(commit)),
+        )
+    except (KeyError, IndexError, TypeError) as e:
+        raise CorruptFile(f"{source} is no entry of an archive: {e}") from e
+
+
+def _rollback(tree: Mapping[str, Any]) -> RollbackMetadata:
+    # Entries of releases before instantsRollback name no action.
+    targets = tree["instantsRollback"] or [{"commitTime": tree["commitsRollback"][0], "action": ""}]
+    return RollbackMetadata("", targets[0]["commitTime"], targets[0]["action"], {})
+
+
+def _file_ids(commit: Mapping[str, Any]) -> Iterator[str]:
+    for stats in (commit["partitionToWriteStats"] or {}).values():
+        yield from (stat["fileId"] for stat in stats)
+    for replaced in (commit.get("partitionToReplaceFileIds") or {}).values():
+        yield from replaced
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("an instant, an action or a state")
+    return value
+
+
+@lru_cache(maxsize=1)
+def _wanted() -> AvroSchema:
+    """The few fields to read; Avro's schema resolution skips all others."""
+
+    def optional(name: str, kind: object) -> dict[str, object]:
+        return {"name": name, "type": ["null", kind], "default": None}
+
+    def listed(name: str, items: object) -> dict[str, object]:
+        return {"name": name, "type": {"type": "array", "items": items}, "default": []}
+
+    def record(name: str, *fields: object) -> dict[str, object]:
+        return {"type": "record", "name": name, "namespace": _NAMESPACE, "fields": list(fields)}
+
+    def keyed(name: str, values: object) -> dict[str, object]:
+        return optional(name, {"type": "map", "values": {"type": "array", "items": values}})
+
+    instant = record(
+        "HoodieInstantInfo", {"name": "commitTime", "type": "string"}, {"name": "action", "type": "string"}
+    )
+    stats = keyed("partitionToWriteStats", record("HoodieWriteStat", optional("fileId", "string")))
+    more_stats = keyed("partitionToWriteStats", "HoodieWriteStat")
+    replaced = keyed("partitionToReplaceFileIds", "string")
+    rollback = record(
+        "HoodieRollbackMetadata", listed("commitsRollback", "string"), listed("instantsRollback", instant)
+    )
+    entry = record(
+        "HoodieArchivedMetaEntry",
+        *(optional(name, "string") for name in ("commitTime", "actionType", "actionState")),
+        optional("hoodieRollbackMetadata", rollback),
+        optional("hoodieCommitMetadata", record("HoodieCommitMetadata", stats)),
+        optional("hoodieReplaceCommitMetadata", record("HoodieReplaceCommitMetadata", more_stats, replaced)),
+    )
+    return parse_schema(json.dumps(entry), "the schema of archive entries")

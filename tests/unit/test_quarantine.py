@@ -1,0 +1,273 @@
+"""Quarantines: what goes in comes out, whenever the process dies."""
+
+import json
+import os
+import shutil
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from hudi_services import __version__
+from hudi_services.clock import SystemClock
+from hudi_services.errors import AlreadyExists, ConfigError, Idle, NotFound
+from hudi_services.garbage.quarantine import QUARANTINE_FOLDER, list_quarantines
+from hudi_services.jobs.garbage import collect_garbage
+from hudi_services.jobs.report import Report, State
+from hudi_services.jobs.request import GarbageMode, GarbageRequest
+from hudi_services.options import resolve
+from hudi_services.storage import ObjectStorage, Storage
+
+from .archives import unpack_archived
+from .faulty_storage import FaultyStorage, Killed
+
+RELEASE = "1.2.0"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A table with ten files of commits that were rolled back, markers, and an upload that was not finished."""
+    table = unpack_archived(tmp_path) / RELEASE / "listed"
+    dead = garbage_in(table)[0].rsplit("_", 1)[1].split(".")[0]
+    markers = table / ".hoodie/.temp" / dead / "p0"
+    markers.mkdir(parents=True)
+    (markers / "a.parquet.marker.CREATE").touch()
+    (markers / ".a.parquet.marker.CREATE.crc").touch()
+    (table / f"{garbage_in(table)[0]}#1").write_bytes(b"half a file")
+    return table
+
+
+def run(path: Path, mode: GarbageMode, storage: Storage | None = None, **fields: object) -> Report:
+    wanted = GarbageRequest(
+        base_path=str(path),
+        options=resolve([("test", {})]),
+        mode=mode,
+        **{"min_age_minutes": 0, **fields},  # type: ignore[arg-type]
+    )
+    return collect_garbage(wanted, storage)
+
+
+def garbage_in(path: Path) -> list[str]:
+    """Paths of rolled back files: each round of the fixture has one after its good commit."""
+    quarantined = list((path / ".hoodie/.hudi_services").rglob("*.parquet"))
+    assert not quarantined
+    report = run(path, GarbageMode.FIND)
+    attempts = {row["attempt"] for row in report.tables["attempts"]}
+    return sorted(
+        str(file.relative_to(path)) for file in path.glob("p?/*.parquet") if file.stem.split("_")[2] in attempts
+    )
+
+
+def tree(path: Path) -> dict[str, bytes]:
+    """All files but our own, and the twins that move with theirs."""
+    files = (file for file in path.rglob("*") if file.is_file() and file.suffix != ".crc")
+    named = {str(file.relative_to(path)): file.read_bytes() for file in files}
+    return {name: data for name, data in named.items() if not name.startswith((".hoodie/.hudi_", ".hoodie/.locks"))}
+
+
+def only_quarantine(path: Path) -> str:
+    (name,) = os.listdir(path / QUARANTINE_FOLDER)
+    return name
+
+
+def test_there_and_back(path: Path) -> None:
+    before = tree(path)
+    dry = run(path, GarbageMode.FIND)
+    assert (dry.state, dry.reason) == (State.COMPLETED, "dry run: nothing was moved")
+    assert tree(path) == before and not (path / QUARANTINE_FOLDER).exists()
+    report = run(path, GarbageMode.QUARANTINE)
+    assert (report.state, report.files.before, report.files.after) == (State.COMPLETED, 12, 12)
+    assert report.bytes.before == report.bytes.after
+    name = only_quarantine(path)
+    assert report.reason == f"moved to the quarantine {name}"
+    moved = before.keys() - tree(path).keys()
+    assert len(moved) == 12
+    # The folder of an attempt's markers goes with its last marker.
+    assert os.listdir(path / ".hoodie/.temp") == []
+    with pytest.raises(Idle, match="there is no garbage"):
+        run(path, GarbageMode.FIND)
+    restored = run(path, GarbageMode.RESTORE, quarantine=name)
+    assert (restored.state, restored.files.before, restored.files.after) == (State.COMPLETED, 12, 12)
+    assert tree(path) == before
+    assert list_quarantines(ObjectStorage(str(path))) == []
+
+
+def test_the_manifest(path: Path) -> None:
+    sizes = {name: os.stat(path / name) for name in tree(path)}
+    run(path, GarbageMode.QUARANTINE)
+    name = only_quarantine(path)
+    manifest = json.loads((path / QUARANTINE_FOLDER / name / "manifest.json").read_bytes())
+    assert manifest["version"] == 1
+    assert manifest["tool"] == {"name": "hudi-services", "version": __version__}
+    assert manifest["table"] == {"base_path": str(path), "name": "listed"}
+    created = datetime.fromisoformat(manifest["created"])
+    assert created.strftime("%Y%m%dT%H%M%S%f")[:-3] == name and created.tzinfo == timezone.utc
+    assert len(manifest["files"]) == 12
+    for file in manifest["files"]:
+        status = sizes[file["path"]]
+        assert (file["size"], file["mtime"]) == (status.st_size, status.st_mtime_ns // 1_000_000)
+        assert file["attempt"] in file["path"] and file["reason"]
+        stored = path / QUARANTINE_FOLDER / name / "files" / file["path"]
+        assert stored.exists() or stored.with_name(f"{stored.name}.staged").exists()
+
+
+def test_any_write_may_be_the_last(path: Path, tmp_path: Path) -> None:
+    """The next run finishes what a killed one began, and two restores bring all of it back."""
+    before = tree(path)
+    whole = FaultyStorage(str(shutil.copytree(path, tmp_path / "whole")))
+    run(path, GarbageMode.QUARANTINE, whole)
+    total = len(whole.log)
+    assert total > 14
+    for survived in range(total):
+        copy = shutil.copytree(path, tmp_path / str(survived))
+        with pytest.raises(Killed):
+            run(copy, GarbageMode.QUARANTINE, FaultyStorage(str(copy), survived))
+        assert_nothing_lost(copy, before)
+        try:
+            assert run(copy, GarbageMode.QUARANTINE).state is State.COMPLETED
+        except Idle:
+            # Only giving the locks back was cut off.
+            assert survived >= total - 4
+        assert_nothing_lost(copy, before)
+        with pytest.raises(Idle):
+            run(copy, GarbageMode.FIND)
+        names = sorted(os.listdir(copy / QUARANTINE_FOLDER))
+        assert 1 <= len(names) <= 2
+        for name in names:
+            assert run(copy, GarbageMode.RESTORE, quarantine=name).state is State.COMPLETED
+        assert tree(copy) == before
+        shutil.rmtree(copy)
+
+
+def assert_nothing_lost(path: Path, before: dict[str, bytes]) -> None:
+    """Every file is where it was, or in a quarantine whose manifest names it."""
+    now, held = tree(path), {}
+    for folder in (path / QUARANTINE_FOLDER).glob("*"):
+        named = {file["path"] for file in json.loads((folder / "manifest.json").read_bytes())["files"]}
+        for file in (folder / "files").rglob("*"):
+            original = str(file.relative_to(folder / "files")).removesuffix(".staged")
+            if file.is_file():
+                assert original in named
+                held[original] = file.read_bytes()
+    assert {**held, **now} == before
+
+
+@pytest.mark.parametrize("mode", [GarbageMode.RESTORE, GarbageMode.DELETE])
+def test_restoring_and_deleting_may_be_cut_off(path: Path, tmp_path: Path, mode: GarbageMode) -> None:
+    before = tree(path)
+    run(path, GarbageMode.QUARANTINE)
+    name, without = only_quarantine(path), tree(path)
+    expected = before if mode is GarbageMode.RESTORE else without
+    whole = FaultyStorage(str(shutil.copytree(path, tmp_path / "whole")))
+    run(path, mode, whole, quarantine=name)
+    assert tree(tmp_path / "whole") == expected
+    for survived in range(len(whole.log)):
+        copy = shutil.copytree(path, tmp_path / str(survived))
+        with pytest.raises(Killed):
+            run(copy, mode, FaultyStorage(str(copy), survived), quarantine=name)
+        if os.listdir(copy / QUARANTINE_FOLDER):
+            assert run(copy, mode, quarantine=name).state is State.COMPLETED
+        assert tree(copy) == expected
+        assert not os.path.exists(copy / QUARANTINE_FOLDER / name)
+        shutil.rmtree(copy)
+
+
+def test_a_file_whose_place_is_taken_stays(path: Path) -> None:
+    before = tree(path)
+    run(path, GarbageMode.QUARANTINE)
+    name, first = only_quarantine(path), sorted(n for n in before if n not in tree(path))[1]
+    (path / first).write_bytes(b"another")
+    report = run(path, GarbageMode.RESTORE, quarantine=name)
+    assert (report.state, report.exit_code, report.files.after) == (State.PARTLY_DONE, 7, 11)
+    assert report.warnings == [f"{path / first} exists already"]
+    assert report.reason is not None and first in report.reason and name in report.hint
+    assert tree(path) == {**before, first: b"another"}
+    (path / first).unlink()
+    assert run(path, GarbageMode.RESTORE, quarantine=name).state is State.COMPLETED
+    assert tree(path) == before
+
+
+def test_a_move_that_was_cut_off_left_the_file_in_both_places(path: Path) -> None:
+    before = tree(path)
+    run(path, GarbageMode.QUARANTINE)
+    name, moved = only_quarantine(path), sorted(n for n in before if n not in tree(path))
+    for file in moved:
+        stored = path / QUARANTINE_FOLDER / name / "files" / file
+        (path / file).parent.mkdir(parents=True, exist_ok=True)
+        staged = Path(f"{stored}.staged")
+        # Linked, as on local storage, or copied, as elsewhere.
+        if staged.exists() or file.startswith("p1"):
+            os.link(staged if staged.exists() else stored, path / file)
+        else:
+            shutil.copyfile(stored, path / file)
+    assert run(path, GarbageMode.RESTORE, quarantine=name).state is State.COMPLETED
+    assert tree(path) == before
+
+
+def test_unknown_quarantines(path: Path) -> None:
+    run(path, GarbageMode.QUARANTINE)
+    name = only_quarantine(path)
+    for wrong in ("20200101T000000000", "..", "", "x/../" + name):
+        with pytest.raises(ConfigError, match="there is no quarantine") as caught:
+            run(path, GarbageMode.RESTORE, quarantine=wrong)
+        assert caught.value.hint == f"there are: {name}"
+
+
+def test_old_quarantines_are_deleted(path: Path) -> None:
+    run(path, GarbageMode.QUARANTINE)
+    folder = path / QUARANTINE_FOLDER
+    young = only_quarantine(path)
+    for other in ("20200101T000000000", "not-ours", "20209999T000000000"):
+        shutil.copytree(folder / young, folder / other)
+    without = tree(path)
+    report = run(path, GarbageMode.DELETE, delete_older_than_days=30)
+    assert [row["quarantine"] for row in report.tables["quarantines"]] == ["20200101T000000000"]
+    assert (report.state, report.files.before, report.files.after) == (State.COMPLETED, 12, 0)
+    assert sorted(os.listdir(folder)) == sorted([young, "not-ours", "20209999T000000000"])
+    with pytest.raises(Idle, match="no quarantine is 30 days old"):
+        run(path, GarbageMode.DELETE, delete_older_than_days=30)
+    assert run(path, GarbageMode.DELETE, delete_older_than_days=0).state is State.COMPLETED
+    assert tree(path) == without
+
+
+def test_the_listing_of_quarantines(path: Path) -> None:
+    run(path, GarbageMode.QUARANTINE)
+    with pytest.raises(Idle):
+        run(path, GarbageMode.FIND)
+    (one,) = list_quarantines(ObjectStorage(str(path)))
+    assert one.held.files == 12 and abs((SystemClock().now() - one.created).total_seconds()) < 60
+
+
+def moves(storage: Storage) -> None:
+    """What `move` promises, on any store."""
+    storage.create("a/é b.txt", b"1")
+    storage.move("a/é b.txt", "c/d/é b.txt")
+    assert storage.head("a/é b.txt") is None and storage.read("c/d/é b.txt") == b"1"
+    storage.create("a/other", b"2")
+    with pytest.raises(AlreadyExists, match=r"c/d/é b\.txt exists already"):
+        storage.move("a/other", "c/d/é b.txt")
+    assert (storage.read("a/other"), storage.read("c/d/é b.txt")) == (b"2", b"1")
+    with pytest.raises(NotFound, match="nowhere does not exist"):
+        storage.move("nowhere", "c/new")
+    assert storage.head("c/new") is None
+
+
+def test_moving_a_local_file(tmp_path: Path) -> None:
+    moves(ObjectStorage(str(tmp_path)))
+
+
+def test_checksum_twins_go_with_their_files(tmp_path: Path) -> None:
+    """Hadoop would refuse a file that comes back to the twin of another."""
+    for name in (".a.crc", "a", ".b.crc"):
+        (tmp_path / name).write_bytes(b"x")
+    ObjectStorage(str(tmp_path)).move("a", "b")
+    assert os.listdir(tmp_path) == ["b"]
+
+
+def test_uploads_are_listed(tmp_path: Path) -> None:
+    for name in ("p/a.parquet#1", "p/a.parquet#12", "p/a#x", "p/b#2.parquet", "c#3"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"12345")
+    found = ObjectStorage(str(tmp_path)).list_staged()
+    assert sorted((file.path, file.size) for file in found) == [("c#3", 5), ("p/a.parquet#1", 5), ("p/a.parquet#12", 5)]
