@@ -37,21 +37,21 @@ check: install-dev ## Format, lint, types, import layers, unit tests: a minute, 
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(RUN) -m pytest tests/unit
+	$(RUN) -m pytest -n 2 tests/unit
 
 test: check test-spark test-interop ## All tests
 
 test-unit: install-dev ## Unit tests: no JVM
-	$(RUN) -m pytest tests/unit
+	$(RUN) -m pytest -n 2 tests/unit
 
 test-spark: install-dev ## Tests with Spark, without Apache Hudi
 	$(RUN) -m pytest tests/spark
 
 test-interop: install-dev ## Tests with real Apache Hudi 0.15.0, 1.0.2 and 1.2.0
-	$(RUN) -m pytest tests/interop
+	$(RUN) -m pytest -n 2 --dist loadgroup tests/interop
 
 test-deep: install-dev ## Long tests with real Apache Hudi that are not part of `make test`; CI runs them, too
-	HUDI_DEEP=1 $(RUN) -m pytest tests/interop
+	HUDI_DEEP=1 $(RUN) -m pytest -n 2 --dist loadgroup tests/interop
 
 bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minutes
 	$(RUN) scripts/bench.py

@@ -1,4 +1,6 @@
-"""Fixtures: one JVM at a time, each table made once per release, and a copy for each test.
+"""Fixtures: one JVM per release, each table made once per release, and a copy for each test.
+
+With `-n 2 --dist loadgroup` two releases are tested side by side.
 
 HUDI_INTEROP_TABLES names a folder that keeps the tables between runs.
 """
@@ -29,6 +31,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.interop)
+            item.add_marker(pytest.mark.xdist_group(_params(item).get("version", "none")))
     dropped = [item for item in items if here in item.path.parents and not _is_wanted(item)]
     config.hook.pytest_deselected(items=dropped)
     items[:] = sorted((item for item in items if item not in dropped), key=_release)

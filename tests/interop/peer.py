@@ -227,9 +227,13 @@ def write_options(path: Path) -> dict[str, str]:
 
 
 def metadata_options(path: Path) -> dict[str, str]:
-    """The options that keep the metadata table as it is: Hudi drops a partition that a writer does not ask for."""
-    on = table_properties(path).get("hoodie.table.metadata.partitions", "").split(",")
+    """The options that keep table version and metadata table: Hudi drops a partition that a writer does not ask for."""
+    properties = table_properties(path)
+    on = properties.get("hoodie.table.metadata.partitions", "").split(",")
+    # Or a later release lifts the table to its own version.
+    stay = {"hoodie.write.table.version": "8", "hoodie.write.auto.upgrade": "false"}
     return {
+        **(stay if properties.get("hoodie.table.version") == "8" else {}),
         "hoodie.metadata.enable": str("files" in on).lower(),
         "hoodie.metadata.index.column.stats.enable": str("column_stats" in on).lower(),
         "hoodie.metadata.index.partition.stats.enable": str("partition_stats" in on).lower(),

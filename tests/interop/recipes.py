@@ -19,10 +19,14 @@ Columns = Mapping[str, str]
 class Writer:
     """Writes the commits of one table."""
 
-    def __init__(self, spark: "SparkSession", version: str, path: str) -> None:
+    def __init__(
+        self, spark: "SparkSession", version: str, path: str, options: Mapping[str, str] | None = None
+    ) -> None:
+        """`options` go into every commit."""
         self.spark = spark
         self.version = version
         self.path = path
+        self._options = dict(options or {})
 
     def write(
         self,
@@ -42,6 +46,7 @@ class Writer:
             "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.datasource.write.operation": operation,
             "hoodie.bulkinsert.sort.mode": "NONE",
+            **self._options,
         }
         if partition:
             known["hoodie.datasource.write.partitionpath.field"] = partition
@@ -128,6 +133,13 @@ def _plain(w: Writer) -> None:
     changed = {**TRIP, "ts": "id * 10 + 5", "name": "concat('new-', cast(id as string))"}
     w.write(changed, 40, 55, "upsert", partition="part", options=hive)
     w.write(TRIP, 100, 107, "delete", partition="part", options=hive)
+
+
+def _plain8(w: Writer) -> None:
+    """A table of version 8, as a later release writes it."""
+    _plain(
+        Writer(w.spark, w.version, w.path, {"hoodie.write.table.version": "8", "hoodie.write.auto.upgrade": "false"})
+    )
 
 
 def _bulk(w: Writer) -> None:
@@ -263,6 +275,7 @@ RECIPES = {
     "no_meta": Recipe(_no_meta, ("name",)),
     "no_mdt": Recipe(_no_mdt),
     "many": Recipe(_many, ("at",)),
+    "plain8": Recipe(_plain8),
     "past": Recipe(_past),
     "changes": Recipe(_changes),
 }

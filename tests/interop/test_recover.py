@@ -146,7 +146,7 @@ def _folder(path: Path) -> Path:
     return path / ".hoodie/timeline" if (path / ".hoodie/timeline").exists() else path / ".hoodie"
 
 
-def _age(path: Path) -> None:
+def long_ago(path: Path) -> None:
     """As if it had happened two hours ago, in a process that is gone: ours keeps the leases of what died in it."""
     for lease in path.glob(".hoodie/.locks/hudi_services/*.json"):
         lease.write_text(json.dumps({**json.loads(lease.read_text()), "validUntil": 0}))
@@ -157,7 +157,7 @@ def _age(path: Path) -> None:
 def _is_recovered(peer: Peer, path: Path, crash: str) -> None:
     before = Reading.of(peer, path)
     _CRASHES[crash](peer, path)
-    _age(path)
+    long_ago(path)
     assert before.differences(Reading.of(peer, path)) == [], crash
     assert layout.pending(path), crash
     looked = ours.run("recover", path)
@@ -177,7 +177,13 @@ def test_a_dead_writer(peer: Peer, table: Tables) -> None:
     _is_recovered(peer, table("plain"), "no markers")
 
 
+# Versions 6, 8 and 9.
+_RECIPES = {"0.15.0": ("plain",), "1.0.2": (), "1.2.0": ("plain8", "plain")}
+
+
 @pytest.mark.deep
-@pytest.mark.parametrize("crash", sorted(_CRASHES.keys() - {"no markers"}))
-def test_twelve_crashes(peer: Peer, table: Tables, crash: str) -> None:
-    _is_recovered(peer, table("plain"), crash)
+@pytest.mark.cases(lambda recipe, version: recipe in _RECIPES[version])
+@pytest.mark.parametrize("recipe", ["plain", "plain8"])
+@pytest.mark.parametrize("crash", sorted(_CRASHES))
+def test_twelve_crashes(peer: Peer, table: Tables, recipe: str, crash: str) -> None:
+    _is_recovered(peer, table(recipe), crash)

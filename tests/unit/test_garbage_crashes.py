@@ -257,8 +257,11 @@ def check(life: Life, number: int) -> int:
     return len(moved)
 
 
-def live(release: str, number: int, made: Path, path: Path) -> int:
-    """A whole life; gives the files that were garbage. In a process of its own: there are many."""
+def live(release: str, number: int, made: Path, path: Path, *, keep: bool = False) -> int:
+    """A whole life; gives the files that were garbage. In a process of its own: there are many.
+
+    `keep` leaves the table as it was at the end.
+    """
     # Nothing here writes into a file that exists.
     shutil.copytree(made, path, copy_function=os.link)
     if number % 2:
@@ -275,8 +278,17 @@ def live(release: str, number: int, made: Path, path: Path) -> int:
     table = life.open()
     for view in (table.view, listed_view(table)):
         assert rows(table, view).equals(rows_of(made)), f"{release}, life {number}"
-    shutil.rmtree(path)
+    if not keep:
+        shutil.rmtree(path)
     return moved
+
+
+def begin(release: str, folder: Path) -> Path:
+    """The table with which lives begin, without what Hudi left in it, which is the business of other tests."""
+    made = unpack_archived(folder) / release / "listed"
+    collect(made, GarbageMode.QUARANTINE)
+    shutil.rmtree(made / ".hoodie/.hudi_services")
+    return made
 
 
 @functools.lru_cache(maxsize=1)
@@ -286,10 +298,7 @@ def rows_of(path: Path) -> pa.Table:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_random_lives(release: str, processes: ProcessPoolExecutor, tmp_path: Path) -> None:
-    made = unpack_archived(tmp_path) / release / "listed"
-    # What Hudi left in it is the business of other tests.
-    collect(made, GarbageMode.QUARANTINE)
-    shutil.rmtree(made / ".hoodie/.hudi_services")
+    made = begin(release, tmp_path)
     lives = [processes.submit(live, release, number, made, tmp_path / str(number)) for number in range(LIVES)]
     # Or the lives were too quiet to show anything.
     assert sum(one.result() for one in lives) > LIVES * RUNS * 0.6

@@ -1,0 +1,70 @@
+"""After every command of ours real Hudi writes on for long: it archives, cleans, compacts; no row is lost or twice."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from . import layout, ours
+from .conftest import Tables
+from .mdt_check import check_metadata
+from .peer import Peer
+from .reading import Reading, newer
+from .test_rollback import fail_a_write
+
+_COMMITS = 36
+_SERVICES = {
+    "hoodie.clean.automatic": "true",
+    "hoodie.clean.commits.retained": "3",
+    "hoodie.cleaner.commits.retained": "3",
+    "hoodie.keep.min.commits": "5",
+    "hoodie.keep.max.commits": "8",
+}
+_DEAD = {"hudi.services.abandoned.after.minutes": "0"}
+
+
+def _every_command(peer: Peer, path: Path) -> None:
+    rows = peer.rows(path).sort_by("id")
+    ours.schedule(path, sort=("name",))
+    ours.execute(path)
+    peer.upsert(path, newer(rows.slice(0, 5)))
+    ours.run("clean", path, options={"hoodie.clean.commits.retained": "1"}).ok()
+    ts = fail_a_write(peer, path, newer(rows))
+    ours.run("rollback", path, "--instant", ts, options=_DEAD).ok()
+    peer.cluster(path)
+    ours.run("undo", path, "--instant", layout.writes(path)[-1].requested).ok()
+    fail_a_write(peer, path, newer(rows))
+    ours.run("recover", path, "--apply", "--abandoned-after", "0").ok()
+    assert not layout.pending(path)
+
+
+@pytest.mark.deep
+def test_hudi_writes_on_for_long(peer: Peer, table: Tables) -> None:
+    path = table("past")
+    before = peer.rows(path).sort_by("id")
+    _every_command(peer, path)
+    # The archive never passes a savepoint.
+    held = next(i.requested for i in layout.completed(path) if i.action == "savepoint")
+    peer.procedure(path, "delete_savepoint", f"instant_time => '{held}'")
+    for number in range(_COMMITS):
+        rows = peer.rows(path).sort_by("id").slice(number % 20, 6)
+        peer.upsert(path, newer(rows), **_SERVICES)
+        if number % 9 == 8:
+            peer.cluster(path)
+            ours.run("clean", path, options={"hoodie.clean.commits.retained": "2"})
+    assert len(layout.writes(path)) < 12, "nothing was archived"
+    reading = Reading.of(peer, path)
+    for rows in reading.rows.values():
+        after = rows.sort_by("id")
+        assert after["id"].to_pylist() == before["id"].to_pylist()
+        assert _plain(after).equals(_plain(before))
+    assert check_metadata(peer, path) == []
+    compacted = list((path / ".hoodie/metadata/.hoodie").rglob("*.commit"))
+    assert compacted or not (path / ".hoodie/metadata").exists()
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """What no update changed: the values but for the ordering field, whichever types a reader gives them."""
+    chosen = rows.select(["id", "name", "qty"])
+    return pa.table({name: pc.cast(chosen[name], pa.string()) for name in chosen.column_names})
