@@ -1,19 +1,42 @@
 """What the documents promise is what the program does."""
 
+import ast
 import os
 import re
+import shutil
 import subprocess
+import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+from typer.main import get_command
 
 from hudi_services import errors
+from hudi_services.cleaning import choice
+from hudi_services.cli.app import app
 from hudi_services.cli.config_files import read_properties
+from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
+from hudi_services.garbage import model as garbage_model
+from hudi_services.jobs import clean, garbage, recover, undo
 from hudi_services.jobs.report import Report, State, TableFacts
+from hudi_services.jobs.request import CleanRequest, GarbageMode, GarbageRequest, RecoverRequest
 from hudi_services.options import keys, resolve
+from hudi_services.options.option import Phase
 from hudi_services.options.resolve import as_text
 
+from .repairs import DEAD_AT_ONCE, cluster, fail_newest, repair
+from .tables import unpack
+from .test_layers import PACKAGE, ROWS
+
 ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT))
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/**/*.md")]
+)
+RUNBOOKS = sorted(path.name for path in (ROOT / "docs/runbooks").glob("*.md") if path.name != "README.md")
+PARTS_OF_A_RUNBOOK = ["What you see", "Why", "Check", "Do", "Afterwards"]
+ANYTHING = "…"
 
 
 def document(name: str) -> str:
@@ -35,7 +58,7 @@ def test_every_option_is_in_the_configuration_page() -> None:
 
 
 def test_every_field_of_the_report_is_in_its_page() -> None:
-    fields = first_column(document("docs/report.md"))[1:]
+    fields = first_column(document("docs/report.md").partition("\n## The lists\n")[0])[1:]
     assert fields == list(Report("clustering", "execute", TableFacts("/t")).document())
     for state in State:
         assert f"- `{state.value}`: " in document("docs/report.md")
@@ -55,10 +78,140 @@ def test_the_example_conf_file_is_good() -> None:
     assert resolve([("example", {**values, **commented})]).warnings == ()
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/configuration.md", "docs/report.md", "docs/exit-codes.md"])
+@pytest.mark.parametrize("name", DOCUMENTS)
 def test_links_lead_somewhere(name: str) -> None:
-    for target in re.findall(r"\]\((?!http)([^)#]+)", document(name)):
-        assert (ROOT / name).parent.joinpath(target).exists(), target
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(document(name))):
+        parts = urlsplit(target)
+        if parts.scheme:
+            continue
+        file = (ROOT / name).parent / parts.path if parts.path else ROOT / name
+        assert file.exists(), target
+        if parts.fragment:
+            assert parts.fragment in anchors(file.read_text(encoding="utf-8")), target
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(text: str) -> set[str]:
+    """Of the headings, as GitHub names them."""
+    headings = re.findall(r"^#+ (.+)$", without_code(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_command_is_in_the_readme() -> None:
+    for command in app.registered_commands:
+        assert f"\nhudi-services {command.name} " in document("README.md"), command.name
+
+
+def test_every_runbook_is_in_the_index() -> None:
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", document("docs/runbooks/README.md")))
+    assert linked == set(RUNBOOKS)
+
+
+@pytest.mark.parametrize("name", RUNBOOKS)
+def test_the_parts_of_a_runbook(name: str) -> None:
+    text = without_code(document(f"docs/runbooks/{name}"))
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == PARTS_OF_A_RUNBOOK
+
+
+@pytest.mark.parametrize("name", [name for name in DOCUMENTS if name.startswith("docs/") or name == "README.md"])
+def test_commands_in_the_documents_can_be_read(name: str) -> None:
+    """Their flags exist."""
+    commands = getattr(get_command(app), "commands", {})
+    joined = document(name).replace("\\\n", " ")
+    for command, arguments in re.findall(r"hudi-services ([a-z]+) ([^`\n|#]*)", joined):
+        if command not in commands:
+            continue
+        known = {flag for one in commands[command].params for flag in one.opts}
+        assert {word for word in arguments.split() if re.match(r"--\w", word)} - {"--help"} <= known, arguments
+
+
+def test_what_the_index_quotes_is_what_the_program_says() -> None:
+    """Each quoted text is a piece of one literal, with anything for what is filled in."""
+    said = "\n".join(text for path in PACKAGE.rglob("*.py") for text in literals(path))
+    ours = document("docs/runbooks/README.md").partition("## What this program says")[2].partition("\n## ")[0]
+    quoted = re.findall(r"^\| `([^`]+)` \|", ours, re.MULTILINE)
+    assert len(quoted) > 20
+    for text in quoted:
+        pattern = ".*".join(re.escape(piece) for piece in text.split(ANYTHING))
+        assert re.search(pattern, said), text
+
+
+def literals(path: Path) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            found.append("".join(str(v.value) if isinstance(v, ast.Constant) else ANYTHING for v in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
+    return found
+
+
+def test_every_rule_and_reason_is_in_the_page_of_cleaning() -> None:
+    text = document("docs/cleaning.md")
+    for value in [one.value for kind in (choice.Gone, choice.Kept, garbage_model.Garbage) for one in kind]:
+        assert f"| `{value}` |" in text
+    for reason in garbage_model.Kept:
+        assert f"`{reason.value}`" in text or reason.value.startswith("unknown: ")
+    for option in keys.ALL:
+        if option.phase is Phase.CLEAN:
+            assert all(f"| `{option.key}` | `{alias}` |" in text for alias in option.aliases)
+
+
+def test_every_list_of_the_reports_is_in_their_page(tmp_path: Path) -> None:
+    page = document("docs/report.md").partition("\n## The lists\n")[2]
+    sections = dict(re.findall(r"^### (.+?)\n(.*?)(?=^### |\Z)", page, re.MULTILINE | re.DOTALL))
+    seen: dict[str, set[tuple[str, str]]] = {title: set() for title in sections}
+    for title, report in made_reports(tmp_path):
+        seen[title] |= {(name, field) for name, rows in report.tables.items() for row in rows for field in row}
+    for title, text in sections.items():
+        listed = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", text, re.MULTILINE)
+        assert set(listed) == seen[title], title
+
+
+def made_reports(folder: Path) -> list[tuple[str, Report]]:
+    """Runs that show every list of every service, each with its heading in the page."""
+    quick = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", **DEAD_AT_ONCE}
+    cleaning = {"hoodie.clean.fileversions.retained": "1", "hoodie.clean.multiple.enabled": "true"}
+    options = resolve([("test", {**quick, **cleaning})])
+
+    clustered = unpack("1.2.0", folder / "clustered")
+    ts = cluster(clustered)
+    plan = encode_cleaner_plan(CleanerPlan("KEEP_LATEST_COMMITS", "", "", {}), "1.2.0")
+    (clustered / ".hoodie/timeline/20990101000000000.clean.requested").write_bytes(plan)
+    cleaned = clean.clean(CleanRequest(base_path=str(clustered), options=options, dry_run=True))
+    undone = undo.undo(repair(clustered, "undo", ts))
+
+    failed = unpack("1.2.0", folder / "failed")
+    fail_newest(failed)
+    recovered = recover.recover(RecoverRequest(base_path=str(failed), options=options, apply=True))
+    file = next(failed.glob("day=*/*.parquet"))
+    file_id, _, instant = file.name.split("_")
+    for age in (7200, 60):
+        stray = shutil.copy(file, file.with_name(f"{file_id}_9-9-{age}_{instant}"))
+        os.utime(stray, (time.time() - age,) * 2)
+    collected = [
+        garbage.collect_garbage(GarbageRequest(base_path=str(failed), options=options, mode=mode))
+        for mode in (GarbageMode.QUARANTINE, GarbageMode.DELETE)
+    ]
+    return [
+        ("clean", cleaned),
+        ("rollback and undo", undone),
+        ("recover", recovered),
+        *(("garbage", report) for report in collected),
+    ]
+
+
+def test_the_rooms_of_the_architecture() -> None:
+    text = document("ARCHITECTURE.md")
+    rooms = {file.relative_to(PACKAGE).parts[0].removesuffix(".py") for file in PACKAGE.rglob("[!_]*.py")}
+    described = re.findall(r"^\| (`.+?`) \|", text, re.MULTILINE)
+    assert {name.rstrip("/") for names in described for name in re.findall(r"`([\w/]+)`", names)} == rooms
+    arrows = text.partition("## Arrows")[2].split("```")[1].split("\n")
+    listed = [set(line.split()) for line in reversed(arrows) if line.strip()]
+    assert listed == [row & rooms for row in ROWS if row & rooms]
 
 
 def test_every_make_target_of_the_readme_exists() -> None:
