@@ -46,6 +46,14 @@ class SystemClock:
         time.sleep(seconds)
 
 
+def duration(millis: float) -> str:
+    """A span of time as a person says it: seconds, minutes, hours or days."""
+    for limit, unit, size in ((120e3, "seconds", 1e3), (7200e3, "minutes", 60e3), (172800e3, "hours", 3600e3)):
+        if millis < limit:
+            return f"{millis / size:.0f} {unit}"
+    return f"{millis / 86400e3:.0f} days"
+
+
 def format_instant(moment: datetime, zone: str) -> str:
     """The instant of an aware `moment`, cut to the millisecond; `zone` is "UTC" or "LOCAL"."""
     local = local_time(moment, zone)

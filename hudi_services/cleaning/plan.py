@@ -191,7 +191,7 @@ def _why_no_horizon(table: Table, retention: Retention, until: Horizon) -> str:
 def _why_nothing(found: CleanPlanning) -> str:
     pending = found.horizon.held_back_by
     held = f"; the pending {pending.action.value} {pending.ts} keeps what came after it" if pending else ""
-    return f"nothing can go in the {_count(found.looked_at, 'partition')} that changed since the last clean{held}"
+    return f"nothing can go in the {_count(found.looked_at, 'partition')} that had to be looked at{held}"
 
 
 def _count(number: int, what: str) -> str:

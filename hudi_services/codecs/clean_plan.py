@@ -137,4 +137,6 @@ def _files(tree: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     if (tree.get("version") or 1) < 2:
         return {name: tuple(files) for name, files in (tree.get("filesToBeDeletedPerPartition") or {}).items()}
     found = tree.get("filePathsToBeDeletedPerPartition") or {}
+    if any(part in ("", ".", "..") for name in found if name for part in name.split("/")):
+        raise TypeError("a partition that lies elsewhere")
     return {name: tuple(info["filePath"] or "" for info in files) for name, files in found.items()}

@@ -17,7 +17,8 @@ from ..handle import Table
 from ..metadata.sync import sync_clean
 from ..timeline.instant import Action, Instant, State
 from .guard import Guard
-from .life import lease_name, signs_of_life
+from .life import is_clustering, lease_name, signs_of_life
+from .removed import remove_instant
 from .settings import TransactionSettings
 from .times import Times
 from .transaction import critical_section
@@ -25,8 +26,8 @@ from .transaction import critical_section
 
 def pending_cleans(table: Table) -> list[Instant]:
     """Cleans to finish, oldest first, among them those whose completed file is empty: their process died over it."""
-    empty = [i for i in table.timeline.completed({Action.CLEAN}) if not table.timeline.sizes[i.file_name]]
-    return sorted((*table.timeline.pending({Action.CLEAN}), *empty), key=lambda instant: instant.order)
+    found = (*table.timeline.pending({Action.CLEAN}), *table.timeline.emptied_cleans())
+    return sorted(found, key=lambda instant: instant.order)
 
 
 def run_clean(
@@ -45,7 +46,9 @@ def run_clean(
             plan = _begin(current, found)
         if plan is not None:
             _delete_files(table, plan, progress)
-            with critical_section(table, f"finish clean {ts}", settings, own=ts) as current:
+            with critical_section(
+                table, f"finish clean {ts}", settings, own=ts, completes=f"the clean {ts}"
+            ) as current:
                 guard.check()
                 _require_pending(current, ts)
                 done = _finish(current, ts, plan, settings, started)
@@ -59,10 +62,9 @@ def _refuse_live(current: Table, found: Instant, guard: Guard, settings: Transac
         return
     # Our lease must not make it look like one of ours to the next run.
     guard.forget()
-    expires = settings.heartbeat_expires_millis
+    minutes = settings.patience_millis / 60_000
     raise LockBusy(
-        f"{current.storage.root}: the clean {found.ts} was begun by another process less than {expires / 1000:g} "
-        "seconds ago",
+        f"{current.storage.root}: the clean {found.ts} was begun by another process less than {minutes:g} minutes ago",
         hint="wait for it; after that time it counts as dead, and the next clean finishes it",
     )
 
@@ -70,13 +72,12 @@ def _refuse_live(current: Table, found: Instant, guard: Guard, settings: Transac
 def _begin(current: Table, found: Instant) -> CleanerPlan | None:
     timeline, ts = current.timeline, found.ts
     requested = timeline.requested_name(found)
-    if found.is_completed:
-        current.storage.delete(timeline.path(found.file_name))
     if not timeline.sizes.get(requested):
-        for state in (State.INFLIGHT, State.REQUESTED):
-            current.storage.delete(timeline.path(timeline.layout.file_name(ts, Action.CLEAN, state)))
+        remove_instant(current, found)
         return None
     plan = timeline.read_cleaner_plan(found)
+    if found.is_completed:
+        current.storage.delete(timeline.path(found.file_name))
     if timeline.layout.file_name(ts, Action.CLEAN, State.INFLIGHT) not in timeline.sizes:
         # Hudi 0.15 and 1.0 read the plan from here, too, when they archive the clean.
         timeline.publish(ts, Action.CLEAN, State.INFLIGHT, timeline.read_details(requested))
@@ -127,7 +128,12 @@ def _finish(current: Table, ts: str, plan: CleanerPlan, settings: TransactionSet
 
 
 def _emptied(current: Table, partitions: Iterable[str]) -> Iterable[str]:
-    """Deletes what is left of each partition, and gives those that are gone: one that was written to again stays."""
+    """Deletes what is left of each partition, and gives those that are gone: one that was written to again stays.
+
+    So do all while somebody writes: a file that is not closed yet cannot be seen everywhere.
+    """
+    if any(i.action.writes_data and _may_write(current, i) for i in current.timeline.pending()):
+        return
     for partition in partitions:
         if not partition or not current.config.partition_fields:
             continue
@@ -138,6 +144,10 @@ def _emptied(current: Table, partitions: Iterable[str]) -> Iterable[str]:
             current.storage.delete(file.path)
         current.storage.remove_empty_dirs(partition)
         yield partition
+
+
+def _may_write(current: Table, pending: Instant) -> bool:
+    return pending.state is State.INFLIGHT or not is_clustering(current, pending)
 
 
 def _below(partition: str, name: str) -> str:

@@ -7,11 +7,9 @@ from ..handle import Table
 from ..model import BaseFile, FileSlice
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
-from .life import is_stale_rollback, now_millis, signs_of_life
+from .life import is_clustering, is_stale_rollback, now_millis, signs_of_life
 from .settings import TransactionSettings
 
-_REQUESTED_PATIENCE = 10
-"""How many times the life of a heartbeat a write may take from its request to its first file."""
 _PLANNED = {Action.CLUSTERING, Action.REPLACE_COMMIT, Action.ROLLBACK, Action.CLEAN}
 _WRITES = {Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT}
 
@@ -27,15 +25,7 @@ def recover_hint(table: Table) -> str:
 
 def pending_writes(table: Table) -> list[Instant]:
     """Ingestion writes that are under way, or were when their writer died; clusterings are not among them."""
-    return [instant for instant in table.timeline.pending(_WRITES) if not _is_clustering(table, instant)]
-
-
-def _is_clustering(table: Table, instant: Instant) -> bool:
-    try:
-        return table.timeline.is_clustering(instant)
-    except CorruptFile:
-        # What it is nobody can tell; as a write it is at least not overlooked.
-        return False
+    return [instant for instant in table.timeline.pending(_WRITES) if not is_clustering(table, instant)]
 
 
 def check_plans(table: Table, settings: TransactionSettings) -> None:
@@ -43,7 +33,7 @@ def check_plans(table: Table, settings: TransactionSettings) -> None:
 
     ConflictError while it is so young that somebody may be writing it.
     """
-    for instant in table.timeline.pending(_PLANNED):
+    for instant in (*table.timeline.pending(_PLANNED), *table.timeline.emptied_cleans()):
         try:
             _read_plan(table, instant)
         except CorruptFile as error:
@@ -72,15 +62,14 @@ def refuse_beside_writers(
     An inflight write counts as long as it is pending; when its writer is dead that is NeedsRecovery, but for a caller
     that repairs the instant `repairs`: that one is no other writer, and other dead ones do not matter. A write that is
     only requested may be looking up its keys for long, but a writer that a pending plan refused leaves just that, so it
-    counts for a while. A clean or an index build, which Hudi leaves to its next run when it was killed, counts for the
-    life of a heartbeat after it began. `own` is the one that the caller works at.
+    counts for a while. So does a clean or an index build after its last sign, which Hudi leaves to its next run when it
+    was killed. `own` is the one that the caller works at.
     """
-    expires = settings.heartbeat_expires_millis
     for write in pending_writes(table):
         if write.ts == repairs:
             continue
         if write.state is State.REQUESTED:
-            _refuse_recent(table, write, _REQUESTED_PATIENCE * expires)
+            _refuse_recent(table, write, settings)
         elif signs_of_life(table, write, settings).alive:
             raise _in_progress(table, write, "until it is completed or rolled back")
         elif repairs is None:
@@ -90,13 +79,18 @@ def refuse_beside_writers(
                 hint=recover_hint(table),
             )
     for service in table.timeline.pending({Action.CLEAN, Action.INDEXING}):
-        if service.state is State.INFLIGHT and service.ts != own:
-            _refuse_recent(table, service, expires)
+        is_other = service.state is State.INFLIGHT and service.ts != own
+        if is_other and signs_of_life(table, service, settings).alive:
+            raise _in_progress(table, service, _a_while(settings))
 
 
-def _refuse_recent(table: Table, instant: Instant, limit_millis: int) -> None:
-    if now_millis(table) - table.timeline.begun[instant.ts] < limit_millis:
-        raise _in_progress(table, instant, f"for {limit_millis / 60_000:g} minutes")
+def _refuse_recent(table: Table, write: Instant, settings: TransactionSettings) -> None:
+    if now_millis(table) - table.timeline.begun[write.ts] < settings.patience_millis:
+        raise _in_progress(table, write, _a_while(settings))
+
+
+def _a_while(settings: TransactionSettings) -> str:
+    return f"for {settings.patience_millis / 60_000:g} minutes"
 
 
 def _in_progress(table: Table, instant: Instant, counts: str) -> ConflictError:

@@ -4,9 +4,10 @@ Source: HoodieFailedWritesCleaningPolicy, BaseHoodieTableServiceClient.rollbackF
 """
 
 from ..handle import Table, reopen
+from ..timeline.instant import Instant
 from .conflicts import pending_writes
-from .life import signs_of_life
-from .rollback import roll_back
+from .life import is_stale_rollback, signs_of_life
+from .rollback import pending_rollback, roll_back
 from .settings import TransactionSettings
 from .times import Times
 from .transaction import critical_section
@@ -17,14 +18,22 @@ def roll_back_failed_writes(table: Table, settings: TransactionSettings) -> list
 
     Clusterings stay, as with Hudi. Takes no lock when there is nothing to roll back.
     """
-    dead = [write for write in pending_writes(table) if not signs_of_life(table, write, settings).alive]
+    dead = [write for write in pending_writes(table) if _is_dead(table, write, settings)]
     failed: list[str] = []
     if not dead:
         return failed
     with critical_section(table, "clean", settings, repairs=dead[0].ts) as current:
         for write in pending_writes(current):
-            if not signs_of_life(current, write, settings).alive:
+            if _is_dead(current, write, settings):
                 roll_back(current, write, Times(current, settings.skew_millis), keep_plan=False)
                 failed.append(write.ts)
                 current = reopen(current)
     return failed
+
+
+def _is_dead(table: Table, write: Instant, settings: TransactionSettings) -> bool:
+    """Whether neither its writer nor somebody who rolls it back is at work."""
+    rollback = pending_rollback(table, write.ts)
+    if rollback is not None:
+        return is_stale_rollback(table, rollback, settings)
+    return not signs_of_life(table, write, settings).alive

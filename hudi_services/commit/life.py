@@ -2,13 +2,14 @@
 
 A sign is a file that was written: the heartbeat, a file of the instant itself, a marker. With a heartbeat the newest
 sign may be as old as Hudi allows a heartbeat to be. Without one nobody promised to give signs, and they may be much
-older; but a clustering writes markers all the time, and of our own attempts the lease tells.
+older, but for cleans, which are short; of our own attempts the lease tells.
 Source: HoodieHeartbeatClient; Hudi's own rule for clusterings is hoodie.clustering.pending.expiration of 60 minutes.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from ..errors import CorruptFile
 from ..handle import Table
 from ..timeline.instant import Action, Instant, State
 from .guard import Guard, read_lease
@@ -34,13 +35,14 @@ def lease_name(instant: Instant) -> str:
 
 
 def signs_of_life(table: Table, instant: Instant, settings: TransactionSettings, *, held: Guard | None = None) -> Life:
-    """Look for signs of whoever works at the pending `instant`.
+    """Look for signs of whoever works at the pending `instant`, which is no rollback.
 
     `held` is the guard of the instant's lease, when the caller itself holds it: then the lease before it counts.
     """
     heartbeat = table.storage.head(heartbeat_path(instant.ts))
     markers = table.storage.list_tree(marker_folder(instant.ts))
-    is_service = instant.action is Action.CLEAN or table.timeline.is_clustering(instant)
+    is_short = instant.action in (Action.CLEAN, Action.INDEXING)
+    is_service = is_short or is_clustering(table, instant)
     signs = [file.mtime_millis for file in (heartbeat, *markers) if file is not None]
     # That a service was planned says nothing about anybody who executes it.
     states = (State.INFLIGHT,) if is_service else (State.REQUESTED, State.INFLIGHT)
@@ -50,12 +52,20 @@ def signs_of_life(table: Table, instant: Instant, settings: TransactionSettings,
         lease = held.previous if held else read_lease(table.storage, lease_name(instant))
     if lease is not None and (lease.held or last <= lease.until_millis):
         alive = lease.held
+    elif heartbeat is not None:
+        alive = now_millis(table) - last < settings.heartbeat_expires_millis
     else:
-        promised = heartbeat is not None or is_service
-        limit = settings.heartbeat_expires_millis if promised else settings.abandoned_millis
-        alive = now_millis(table) - last < limit
+        alive = now_millis(table) - last < (settings.patience_millis if is_short else settings.abandoned_millis)
     count = len(read_markers(table.storage, instant.ts)) if markers else 0
     return Life(last, heartbeat.mtime_millis if heartbeat else None, count, alive)
+
+
+def is_clustering(table: Table, instant: Instant) -> bool:
+    """Told by its plan; when that cannot be read it is taken for a write, so that it is at least not overlooked."""
+    try:
+        return table.timeline.is_clustering(instant)
+    except CorruptFile:
+        return False
 
 
 def last_written_millis(table: Table, instant: Instant, states: Collection[State] = tuple(State)) -> int:
@@ -65,10 +75,30 @@ def last_written_millis(table: Table, instant: Instant, states: Collection[State
     return max((file.mtime_millis for file in found if file is not None), default=0)
 
 
+def rollback_life(table: Table, rollback: Instant, settings: TransactionSettings) -> Life:
+    """Whether somebody works at a pending rollback: the lease of ours, Hudi's heartbeat of it, or else its files.
+
+    Hudi gives a heartbeat of rollbacks from 1.2 on, with several writers.
+    """
+    heartbeat = table.storage.head(heartbeat_path(rollback.ts))
+    last = max(heartbeat.mtime_millis if heartbeat else 0, last_written_millis(table, rollback))
+    lease = read_lease(table.storage, rollback_lease_name(rollback.ts))
+    if lease is not None and (lease.held or last <= lease.until_millis):
+        alive = lease.held
+    else:
+        limit = settings.heartbeat_expires_millis if heartbeat else settings.patience_millis
+        alive = now_millis(table) - last < limit
+    return Life(last, heartbeat.mtime_millis if heartbeat else None, 0, alive)
+
+
+def rollback_lease_name(ts: str) -> str:
+    """The lease that we hold while we carry out the rollback at `ts`."""
+    return f"rollback-{ts}"
+
+
 def is_stale_rollback(table: Table, rollback: Instant, settings: TransactionSettings) -> bool:
-    """Whether nobody has worked at a pending rollback for as long as a heartbeat lasts."""
-    assert rollback.action is Action.ROLLBACK
-    return now_millis(table) - last_written_millis(table, rollback) >= settings.heartbeat_expires_millis
+    """Whether nobody works at a pending rollback any more."""
+    return not rollback_life(table, rollback, settings).alive
 
 
 def now_millis(table: Table) -> float:

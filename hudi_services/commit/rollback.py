@@ -12,9 +12,9 @@ BaseHoodieTableServiceClient.rollbackInflightClustering.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from ..codecs.rollback_plan import (
@@ -24,13 +24,15 @@ from ..codecs.rollback_plan import (
     encode_rollback_metadata,
     encode_rollback_plan,
 )
-from ..errors import AlreadyExists
+from ..errors import AlreadyExists, CorruptFile
 from ..files.names import parse_log_file
 from ..handle import Table, reopen
 from ..metadata.sync import sync_rollback
 from ..timeline.instant import Action, Instant, State
 from .command_blocks import cancel_blocks
+from .guard import Guard
 from .heartbeat import heartbeat_path
+from .life import rollback_lease_name
 from .markers import delete_markers
 from .removed import keep_copies
 from .rollback_requests import rollback_requests
@@ -61,13 +63,14 @@ def roll_back(
     where the caller has it already; a rollback that was begun goes by its own.
     """
     rollback = pending_rollback(table, target.ts)
-    if rollback is None:
-        plan = plan or plan_rollback(table, target)
+    if rollback is not None:
+        return _carry_out(table, rollback, table.timeline.read_rollback_plan(rollback), times, keep_plan, progress)
+    plan = plan or plan_rollback(table, target)
+    ts = times.next()
+    with _at_work(table, ts):
         data = encode_rollback_plan(plan, table.config.version.release)
-        rollback = table.timeline.publish(times.next(), Action.ROLLBACK, State.REQUESTED, data)
-    else:
-        plan = table.timeline.read_rollback_plan(rollback)
-    return _carry_out(table, rollback, plan, times, keep_plan, progress)
+        rollback = table.timeline.publish(ts, Action.ROLLBACK, State.REQUESTED, data)
+        return _finish(table, rollback, plan, times, keep_plan, progress)
 
 
 def plan_rollback(table: Table, target: Instant, *, using_markers: bool = True) -> RollbackPlan:
@@ -85,8 +88,10 @@ def resume_rollback(table: Table, rollback: Instant, times: Times, *, progress: 
 def pending_rollback(table: Table, ts: str) -> Instant | None:
     """The rollback of the instant `ts` that its process did not finish, if there is one."""
     for instant in table.timeline.pending({Action.ROLLBACK}):
-        if table.timeline.read_rollback_plan(instant).ts == ts:
-            return instant
+        # One that cannot be read is for `recover` to drop.
+        with suppress(CorruptFile):
+            if table.timeline.read_rollback_plan(instant).ts == ts:
+                return instant
     return None
 
 
@@ -103,6 +108,21 @@ def clear_traces(table: Table, ts: str) -> None:
 
 
 def _carry_out(
+    table: Table, rollback: Instant, plan: RollbackPlan, times: Times, keep_plan: bool, progress: Progress
+) -> str:
+    with _at_work(table, rollback.ts):
+        return _finish(table, rollback, plan, times, keep_plan, progress)
+
+
+@contextmanager
+def _at_work(table: Table, ts: str) -> Iterator[None]:
+    """Hold the lease of the rollback at `ts`: it tells others, should we die, that nobody works at it any more."""
+    with Guard(table.storage, rollback_lease_name(ts), f"rollback {ts}") as guard:
+        yield
+        guard.forget()
+
+
+def _finish(
     table: Table, rollback: Instant, plan: RollbackPlan, times: Times, keep_plan: bool, progress: Progress
 ) -> str:
     started = time.monotonic()

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from ..storage import Storage
 from .lock import LockSettings
 
+_PATIENCE = 10
+"""Lives of a heartbeat: twenty minutes by Hudi's defaults."""
+
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
@@ -18,6 +21,11 @@ class TransactionSettings:
     heartbeat_misses: int = 2
     abandoned_millis: int = 3_600_000
     """Without a sign of life for so long, a write that gives no heartbeat counts as abandoned."""
+
+    @property
+    def patience_millis(self) -> int:
+        """For short work that gives no signs between its beginning and its end: a clean, a rollback, a key look-up."""
+        return _PATIENCE * self.heartbeat_expires_millis
 
     @property
     def heartbeat_expires_millis(self) -> int:

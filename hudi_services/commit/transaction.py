@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from ..clock import duration
 from ..errors import CheckFailed, ConflictError, HudiServicesError, Idle, LockBusy, PartlyDone, StorageError
 from ..files.column_stats import ColumnStats
 from ..files.names import parse_base_file
@@ -31,7 +32,7 @@ from .conflicts import (
 )
 from .guard import Guard
 from .heartbeat import Heartbeat
-from .life import lease_name, signs_of_life
+from .life import lease_name, now_millis, rollback_life, signs_of_life
 from .lock import table_lock
 from .markers import delete_markers, read_markers
 from .rollback import drop_requested, pending_rollback, roll_back
@@ -49,20 +50,37 @@ class WrittenBaseFile:
 
 @contextmanager
 def critical_section(
-    table: Table, action: str, settings: TransactionSettings, *, own: str = "", repairs: str | None = None
+    table: Table,
+    action: str,
+    settings: TransactionSettings,
+    *,
+    own: str = "",
+    repairs: str | None = None,
+    completes: str = "",
 ) -> Iterator[Table]:
     """Hold our guard and Hudi's lock, and give the table as it is now. `own` is the instant that the caller works at.
 
     Raises LockBusy; ConflictError when no lock is configured and another writer is visibly at work; NeedsRecovery when
     a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs one (`repairs`).
+    `completes` names what is complete when the body has ended: then PartlyDone tells that the lock stayed.
     """
-    wait = settings.lock.wait_millis / 1000
-    with Guard(table.storage, "table", action, wait), table_lock(table.storage, settings.lock_storage, settings.lock):
-        current = reopen(table)
-        check_timeline(current.timeline, current.storage)
-        if not settings.lock.file_system:
-            refuse_beside_writers(current, settings, own=own, repairs=repairs)
-        yield current
+    wait, done = settings.lock.wait_millis / 1000, False
+    lock = table_lock(table.storage, settings.lock_storage, settings.lock)
+    try:
+        with Guard(table.storage, "table", action, wait), lock:
+            current = reopen(table)
+            check_timeline(current.timeline, current.storage)
+            if not settings.lock.file_system:
+                refuse_beside_writers(current, settings, own=own, repairs=repairs)
+            yield current
+            done = True
+    except StorageError as error:
+        if not (done and completes):
+            raise
+        raise PartlyDone(
+            f"{completes} is complete, but the table's lock could not be given back: {error}",
+            hint="delete the lock file when no other writer holds it",
+        ) from error
 
 
 def request(
@@ -152,16 +170,9 @@ class Attempt:
         Raises ConflictError, StaleInput, CheckFailed and StorageError, and PartlyDone for what goes wrong after it.
         """
         self._files = frozenset(one.stat.path for one in files)
-        try:
-            with critical_section(self.table, f"commit {self.instant.ts}", self._settings) as current:
-                self._commit(current, files, replaced, operation)
-        except StorageError as error:
-            if self._begun:
-                raise
-            raise PartlyDone(
-                f"the clustering {self.instant.ts} is complete, but the table's lock could not be given back: {error}",
-                hint="delete the lock file when no other writer holds it",
-            ) from error
+        ts = self.instant.ts
+        with critical_section(self.table, f"commit {ts}", self._settings, completes=f"the clustering {ts}") as current:
+            self._commit(current, files, replaced, operation)
         self._guard.forget()
 
     def _commit(
@@ -206,8 +217,7 @@ class Attempt:
             # A rollback left pending would be finished by the next Hudi writer, whatever became of the plan by then.
             begun_rollback = pending_rollback(current, found.ts)
             if found.state is State.INFLIGHT or begun_rollback is not None:
-                if begun_rollback is None:
-                    self._refuse_live(current, found)
+                self._refuse_live(current, found, begun_rollback)
                 self.rolled_back.append(
                     roll_back(current, found, Times(current, self._settings.skew_millis), keep_plan=True)
                 )
@@ -226,18 +236,25 @@ class Attempt:
             self._begun = True
             self.table = current
 
-    def _refuse_live(self, current: Table, found: Instant) -> None:
-        """An attempt of Hudi's that may be alive is not ours to roll back; our own are told by their lease."""
-        if not signs_of_life(current, found, self._settings, held=self._guard).alive:
+    def _refuse_live(self, current: Table, found: Instant, rollback: Instant | None) -> None:
+        """An attempt of Hudi's that may be alive is not ours to roll back, nor is a rollback of Hudi's ours to finish.
+
+        Our own are told by their leases.
+        """
+        if rollback is not None:
+            life, what = rollback_life(current, rollback, self._settings), "rolled back"
+        else:
+            life, what = signs_of_life(current, found, self._settings, held=self._guard), "executed"
+        if not life.alive:
             return
-        expires = self._settings.heartbeat_expires_millis
         # Our lease must not make this attempt look like one of ours to the next run.
         self._guard.forget()
+        silence = duration(now_millis(current) - life.last_sign_millis)
         raise LockBusy(
-            f"{current.storage.root}: the clustering {found.ts} is being executed by another process, or was until "
-            f"less than {expires / 1000:g} seconds ago",
-            hint="wait for it; without a sign of life for that long it counts as dead "
-            "(hoodie.client.heartbeat.interval_in_ms, hoodie.client.heartbeat.tolerable.misses)",
+            f"{current.storage.root}: the clustering {found.ts} is being {what} by another process, which gave a sign "
+            f"of life {silence} ago",
+            hint="wait for it; without a sign for two minutes where it gives a heartbeat, else for "
+            "hudi.services.abandoned.after.minutes, it counts as dead",
         )
 
     def _require_pending(self, current: Table) -> Instant:

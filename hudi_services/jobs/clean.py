@@ -37,50 +37,54 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
     plan_anew = not pending or wanted.options[keys.CLEAN_MULTIPLE]
     if wanted.dry_run:
         return _dry_run(wanted, table, pending, rules if plan_anew else None, report)
-    if failed_writes_are_ours(wanted.options):
-        table = _roll_back_failed_writes(table, settings, report)
+    rolled_back = failed_writes_are_ours(wanted.options) and _roll_back_failed_writes(table, settings, report)
+    if rolled_back:
+        table = reopen(table)
     if plan_anew:
-        _schedule(wanted, table, rules, settings, report, idle_is_fine=bool(pending))
+        why_idle = _schedule(wanted, table, rules, settings, report)
         table = reopen(table)
         pending = pending_cleans(table)
-    else:
-        report.warnings.append(f"the pending clean {pending[0].ts} was finished; what came since is for the next run")
-    return _execute(wanted, table, pending, settings, report)
+        if why_idle and not pending:
+            return _only_rolled_back(report, why_idle, rolled_back)
+    report = _execute(wanted, table, pending, settings, report)
+    if not plan_anew:
+        report.warnings.append("what changed since that clean was planned is for the next run")
+    return report
 
 
-def _roll_back_failed_writes(table: Table, settings: TransactionSettings, report: Report) -> Table:
+def _only_rolled_back(report: Report, why_idle: str, rolled_back: bool) -> Report:
+    if not rolled_back:
+        raise Idle(why_idle)
+    report.reason = f"failed writes were rolled back; {why_idle}"
+    return report.completed(None)
+
+
+def _roll_back_failed_writes(table: Table, settings: TransactionSettings, report: Report) -> bool:
+    """Whether there were any."""
     with report.phase("roll back"):
         failed = roll_back_failed_writes(table, settings)
-    if not failed:
-        return table
-    report.warnings.append(f"failed writes were rolled back: {', '.join(failed)}")
-    return reopen(table)
+    if failed:
+        report.warnings.append(f"failed writes were rolled back: {', '.join(failed)}")
+    return bool(failed)
 
 
 def _schedule(
-    wanted: CleanRequest,
-    table: Table,
-    rules: CleanRules,
-    settings: TransactionSettings,
-    report: Report,
-    *,
-    idle_is_fine: bool,
-) -> None:
-    """Publish a plan. An empty one is Idle, unless there is something pending to finish."""
+    wanted: CleanRequest, table: Table, rules: CleanRules, settings: TransactionSettings, report: Report
+) -> str:
+    """Publish a plan; gives why there was nothing to plan, or "". Raises NeedsRecovery and ConflictError."""
     try:
         with report.phase("plan"):
             # First without the lock: an idle run leaves no trace, and locks are held for no longer than needed.
             found = _plan(wanted, table, rules, report)
             _look_at_what_holds_back(table, found, settings, report)
             if found.plan is None:
-                raise Idle(found.why_empty)
+                return found.why_empty
         with report.phase("publish"):
             ts = request(table, Action.CLEAN, lambda now: _encode(wanted, now, rules, report), settings)
-    except Idle:
-        if not idle_is_fine:
-            raise
-        return
+    except Idle as idle:
+        return idle.message
     _log.info("scheduled the clean %s", ts)
+    return ""
 
 
 def _look_at_what_holds_back(table: Table, found: CleanPlanning, settings: TransactionSettings, report: Report) -> None:
@@ -136,6 +140,9 @@ def _dry_run(
     if rules is not None:
         with report.phase("plan"):
             found = _plan(wanted, table, rules, report)
+            _look_at_what_holds_back(table, found, transaction_settings(wanted.options), report)
+    if failed_writes_are_ours(wanted.options):
+        report.warnings.append("the run first rolls failed writes back, which may let more files go")
     if found is not None and found.plan is None and not report.tables["pending"]:
         raise Idle(found.why_empty)
     report.reason = _DRY_RUN

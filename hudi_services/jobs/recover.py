@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from ..commit.clean import run_clean
+from ..clock import duration
+from ..commit.clean import pending_cleans, run_clean
 from ..commit.removed import remove_instant
 from ..commit.rollback import resume_rollback, roll_back
 from ..commit.settings import TransactionSettings
@@ -10,7 +11,7 @@ from ..commit.times import Times
 from ..commit.transaction import critical_section
 from ..errors import ConfigError, HudiServicesError, Idle, PartlyDone
 from ..handle import Table, reopen
-from ..recovery.findings import Decision, Finding, duration, find, judge
+from ..recovery.findings import Decision, Finding, find, judge
 from ..storage import Storage
 from ..timeline.instant import Action
 from .opening import open_supported
@@ -39,7 +40,9 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
     report.tables["instants"] = [_row(one) | {"done": done} for one, done, _ in outcomes]
     failed = [error for _, _, error in outcomes if error is not None]
     if failed:
-        raise PartlyDone(f"{len(failed)} of {len(outcomes)} could not be done; the first: {sentence(failed[0])}")
+        hint = failed[0].hint or "run it again: what was done stays done"
+        message = f"{len(failed)} of {len(outcomes)} could not be done; the first: {sentence(failed[0])}"
+        raise PartlyDone(message, hint=hint)
     if all(one.decision is Decision.WAIT for one in findings):
         raise Idle("nothing that is pending may be touched: see the reasons")
     return report.completed(wanted.instant)
@@ -76,20 +79,28 @@ def _act(table: Table, finding: Finding, settings: TransactionSettings) -> str:
     if finding.instant.action is Action.CLEAN and finding.decision is Decision.RESUME:
         run_clean(table, finding.instant, settings, lambda done, total: None)
         return "finished"
-    with critical_section(table, "recover", settings, own=finding.instant.ts, repairs=finding.instant.ts) as current:
+    own, done = finding.instant.ts, f"the recovery of {finding.instant.ts}"
+    target = _repaired(table, finding)
+    with critical_section(table, "recover", settings, own=own, repairs=target, completes=done) as current:
         found = current.timeline.find(finding.instant.ts, finding.instant.action)
         if found is None:
             return "gone already"
         # Whoever was silent until now may have come back, or have ended.
-        again = None if _is_done(current, finding) else judge(current, found, settings)
+        again = (
+            judge(current, found, settings)
+            if found in {*current.timeline.pending(), *pending_cleans(current)}
+            else None
+        )
         if again is None or again.decision is not finding.decision:
             return "left alone: it changed meanwhile"
         return _DEEDS[again.decision](current, again, Times(current, settings.skew_millis))
 
 
-def _is_done(current: Table, finding: Finding) -> bool:
-    found = current.timeline.find(finding.instant.ts, finding.instant.action)
-    return found is None or found.is_completed
+def _repaired(table: Table, finding: Finding) -> str:
+    """The instant that is no other writer's: the one of the finding, or what a rollback takes away."""
+    if finding.instant.action is Action.ROLLBACK and finding.decision is Decision.RESUME:
+        return table.timeline.read_rollback_plan(finding.instant).ts
+    return finding.instant.ts
 
 
 def _resume(current: Table, finding: Finding, times: Times) -> str:
@@ -112,7 +123,7 @@ _DEEDS: dict[Decision, Callable[[Table, Finding, Times], str]] = {
 }
 
 
-def _row(finding: Finding) -> dict[str, str | int]:
+def _row(finding: Finding) -> dict[str, str | int | None]:
     life, instant = finding.life, finding.instant
     return {
         "instant": instant.ts,
@@ -120,8 +131,9 @@ def _row(finding: Finding) -> dict[str, str | int]:
         "state": instant.state.name.lower(),
         "age": duration(finding.age_millis),
         "last_sign": f"{duration(finding.silent_millis)} ago" if life.last_sign_millis else "none",
-        "heartbeat": "none" if life.heartbeat_millis is None else "alive" if life.alive else "ended",
+        "heartbeat": finding.heartbeat,
         "markers": life.markers,
+        "files": finding.files,
         "decision": finding.decision.value,
         "why": finding.why,
         "blocks": finding.blocks,

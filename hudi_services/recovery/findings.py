@@ -15,13 +15,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from ..clock import duration
 from ..clustering.plan import input_files
 from ..commit.clean import pending_cleans
 from ..commit.conflicts import StaleInput, check_inputs
-from ..commit.life import Life, is_stale_rollback, last_written_millis, now_millis, signs_of_life
+from ..commit.life import Life, is_stale_rollback, now_millis, rollback_life, signs_of_life
+from ..commit.markers import read_markers
 from ..commit.settings import TransactionSettings
 from ..errors import CorruptFile, HudiServicesError
 from ..handle import Table
+from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 
 
@@ -41,6 +44,10 @@ class Finding:
     age_millis: float
     silent_millis: float
     """Since the last sign of life."""
+    heartbeat: str
+    """none, alive or ended."""
+    files: int | None
+    """Data files that its markers name and that are there; None for what writes none."""
     decision: Decision
     why: str
     blocks: str
@@ -59,6 +66,12 @@ class _Case:
     def silence(self) -> str:
         """How long nobody gave a sign, for people."""
         return duration(now_millis(self.table) - self.life.last_sign_millis) if self.life.last_sign_millis else "ever"
+
+    @property
+    def is_young(self) -> bool:
+        """Whether its first file may still be being written."""
+        age = now_millis(self.table) - self.table.timeline.begun[self.instant.ts]
+        return age < self.settings.heartbeat_expires_millis
 
     @property
     def is_old(self) -> bool:
@@ -92,14 +105,6 @@ def abandoned(table: Table, instants: Iterable[Instant], settings: TransactionSe
     return next((one for one in instants if judge(table, one, settings).decision is not Decision.WAIT), None)
 
 
-def duration(millis: float) -> str:
-    """A span of time as a person says it: seconds, minutes, hours or days."""
-    for limit, unit, size in ((120e3, "seconds", 1e3), (7200e3, "minutes", 60e3), (172800e3, "hours", 3600e3)):
-        if millis < limit:
-            return f"{millis / size:.0f} {unit}"
-    return f"{millis / 86400e3:.0f} days"
-
-
 _RANK = {
     Action.ROLLBACK: 0,
     Action.COMMIT: 1,
@@ -120,19 +125,35 @@ def _finding(table: Table, instant: Instant, settings: TransactionSettings) -> F
     decision, why, blocks = _judges(table, instant)(case)
     begun = table.timeline.begun.get(instant.ts, 0)
     now = now_millis(table)
-    return Finding(instant, life, now - begun, now - life.last_sign_millis, decision, why, blocks)
+    return Finding(
+        instant,
+        life,
+        now - begun,
+        now - life.last_sign_millis,
+        _heartbeat(life, now, settings),
+        _files(table, instant) if instant.action.writes_data else None,
+        decision,
+        why,
+        blocks,
+    )
+
+
+def _heartbeat(life: Life, now: float, settings: TransactionSettings) -> str:
+    if life.heartbeat_millis is None:
+        return "none"
+    return "alive" if now - life.heartbeat_millis < settings.heartbeat_expires_millis else "ended"
+
+
+def _files(table: Table, instant: Instant) -> int:
+    named = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, instant.ts)}
+    lister = StorageLister(table.storage)
+    lister.load(sorted({partition for partition, _ in named}))
+    return sum(name in lister.files(partition) for partition, name in named)
 
 
 def _life(table: Table, instant: Instant, settings: TransactionSettings) -> Life:
-    if instant.action in (Action.ROLLBACK, Action.SAVEPOINT, Action.RESTORE, Action.INDEXING):
-        last = last_written_millis(table, instant)
-        return Life(last, None, 0, now_millis(table) - last < settings.heartbeat_expires_millis)
-    try:
-        return signs_of_life(table, instant, settings)
-    except CorruptFile:
-        # A plan that cannot be read does not say whether it is one of clustering.
-        last = last_written_millis(table, instant)
-        return Life(last, None, 0, now_millis(table) - last < settings.heartbeat_expires_millis)
+    look = rollback_life if instant.action is Action.ROLLBACK else signs_of_life
+    return look(table, instant, settings)
 
 
 def _judges(table: Table, instant: Instant) -> Callable[[_Case], _Judgement]:
@@ -164,8 +185,8 @@ def _clustering(case: _Case) -> _Judgement:
     if begun_rollback is not None:
         return *begun_rollback, blocks
     begun = case.instant.state is State.INFLIGHT
-    if begun and case.life.alive:
-        return Decision.WAIT, f"it is being executed: a sign of life {case.silence} ago", blocks
+    if case.life.alive and (begun or case.life.heartbeat_millis is not None):
+        return Decision.WAIT, f"somebody is at work at it: a sign of life {case.silence} ago", blocks
     if begun:
         return Decision.ROLL_BACK, f"its execution gives no sign of life for {case.silence}; the plan goes, too", blocks
     stale = _why_stale(case)
@@ -186,12 +207,15 @@ def _why_stale(case: _Case) -> str:
     source = case.table.storage.full_path(timeline.path(timeline.requested_name(case.instant)))
     try:
         groups = input_files(timeline.read_plan(case.instant), source)
+    except CorruptFile as error:
+        return error.message
+    except HudiServicesError:
+        # A slice with log files, a path that names no file: a plan that is not ours to execute, but Hudi's.
+        return ""
+    try:
         check_inputs(case.table, [file for group in groups for file in group])
     except StaleInput as stale:
         return stale.message
-    except HudiServicesError as error:
-        # A slice with log files, a path that names no file: a plan of a kind that is not ours to execute.
-        return "" if not isinstance(error, CorruptFile) else error.message
     return ""
 
 
@@ -212,15 +236,17 @@ def _unreadable_replace(case: _Case) -> _Judgement:
 
 def _clean(case: _Case) -> _Judgement:
     blocks = "new cleans"
-    if case.instant.state is State.INFLIGHT and case.life.alive:
+    if case.life.alive:
         return Decision.WAIT, f"it is at work: a sign of life {case.silence} ago", blocks
     timeline = case.table.timeline
     name = timeline.requested_name(case.instant)
-    if not timeline.sizes.get(name):
-        return Decision.DROP, f"{name} is empty: its process died over it", blocks
     try:
         plan = timeline.read_cleaner_plan(case.instant)
     except CorruptFile as error:
+        if case.is_young:
+            return Decision.WAIT, f"{name} cannot be read, and may be being written", blocks
+        if not timeline.sizes.get(name):
+            return Decision.DROP, f"{name} is empty: its process died over it", blocks
         return Decision.DROP, f"{error.message}; what it did not delete the next clean finds", f"{blocks}, all of them"
     files = sum(map(len, plan.files.values()))
     return Decision.RESUME, f"its plan names {files} files, and may be finished at any time", blocks

@@ -92,6 +92,10 @@ class Timeline:
         found = [i for i in parsed if i and i.ts == ts and i.action.completed_as is action.completed_as]
         return tuple(sorted(found, key=_rank))
 
+    def emptied_cleans(self) -> tuple[Instant, ...]:
+        """Completed cleans whose file is empty: their process died over it, and Hudi does them again by their plan."""
+        return tuple(i for i in self.completed({Action.CLEAN}) if not self.sizes[i.file_name])
+
     def pending_clusterings(self) -> tuple[Instant, ...]:
         """Pending instants whose requested file carries a clustering plan; raises CorruptFile when one is broken."""
         return tuple(i for i in self.pending(_CLUSTERING_LIKE) if self.read_requested(i).is_clustering)

@@ -1,6 +1,8 @@
 """What may happen to an execution while it runs, or after it: other processes, late tasks, a store that stutters."""
 
+import os
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from hudi_services.commit.markers import create_marker, read_markers
 from hudi_services.commit.rollback import roll_back
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import CheckFailed, ConflictError, Idle, NeedsRecovery, PartlyDone, StorageError
+from hudi_services.errors import CheckFailed, ConflictError, Idle, LockBusy, NeedsRecovery, PartlyDone, StorageError
 from hudi_services.files.names import base_file_name, new_file_id
 from hudi_services.handle import Table
 from hudi_services.jobs import clustering
@@ -177,7 +179,10 @@ def test_a_rollback_that_was_not_finished_is_finished_first(planned: Planned) ->
     table = planned.table
     plan = RollbackPlan(planned.ts, table.timeline.layout.clustering_action.value, ())
     data = encode_rollback_plan(plan, table.config.version.release)
-    table.timeline.publish(Times(table, 0).next(), Action.ROLLBACK, State.REQUESTED, data)
+    begun = table.timeline.publish(Times(table, 0).next(), Action.ROLLBACK, State.REQUESTED, data)
+    with pytest.raises(LockBusy, match="being rolled back by another process"):
+        planned.execute()
+    os.utime(Path(table.storage.root) / table.timeline.path(begun.file_name), (time.time() - 1300,) * 2)
     assert planned.execute() is Outcome.COMPLETED
     assert planned.table.timeline.pending() == ()
     assert planned.unharmed()

@@ -16,6 +16,7 @@ from hudi_services.commit.conflicts import (
     refuse_beside_writers,
 )
 from hudi_services.commit.guard import Guard
+from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.commit.life import Life, signs_of_life
 from hudi_services.commit.settings import TransactionSettings
 from hudi_services.errors import ConflictError, NeedsRecovery
@@ -117,15 +118,17 @@ def clustering_life(path: Path, ts: str, state: State = State.INFLIGHT) -> Life:
     return signs_of_life(table, found, SETTINGS)
 
 
-def test_a_clustering_of_hudi_writes_markers_all_the_time(path: Path) -> None:
+def test_a_clustering_of_hudi_without_heartbeat(path: Path) -> None:
+    """It may sort for long before its first file."""
     ts = planned(path)
     assert not clustering_life(path, ts, State.REQUESTED).alive
     assert clustering_life(path, ts).alive
-    for file in path.glob(f".hoodie/**/{ts}*"):
-        age(file, 3)
-    table = open_local(path)
-    found = table.timeline.find(ts)
-    assert found and not signs_of_life(table, found, SETTINGS).alive
+    for minutes, alive in ((59, True), (61, False)):
+        for file in path.glob(f".hoodie/**/{ts}*"):
+            age(file, minutes)
+        table = open_local(path)
+        found = table.timeline.find(ts)
+        assert found and signs_of_life(table, found, SETTINGS).alive is alive
 
 
 def test_the_lease_tells_of_our_own_attempts(path: Path) -> None:
@@ -174,10 +177,20 @@ def test_a_rollback_that_nobody_finishes(path: Path) -> None:
     assert base
     data = encode_rollback_plan(RollbackPlan(base.instant, "commit", ()), table.config.version.release)
     table.timeline.publish(T, Action.ROLLBACK, State.REQUESTED, data)
+    for minutes in (0, 19):
+        for file in path.glob(f".hoodie/**/{T}*"):
+            age(file, minutes)
+        with pytest.raises(ConflictError, match="rolls back"):
+            check_pending_rollbacks(open_local(path), [base], SETTINGS)
+    for file in path.glob(f".hoodie/**/{T}*"):
+        age(file, 21)
+    # Hudi 1.2 gives a heartbeat of rollbacks when there are several writers.
+    heartbeat = path / heartbeat_path(T)
+    heartbeat.parent.mkdir(exist_ok=True)
+    heartbeat.touch()
     with pytest.raises(ConflictError, match="rolls back"):
         check_pending_rollbacks(open_local(path), [base], SETTINGS)
-    for file in path.glob(f".hoodie/**/{T}*"):
-        age(file, 3)
+    age(heartbeat, 3)
     with pytest.raises(NeedsRecovery, match="rolls back"):
         check_pending_rollbacks(open_local(path), [base], SETTINGS)
 
