@@ -39,6 +39,11 @@ def open_table(storage: Storage, clock: Clock) -> Table:
     return _at_present(storage, TableConfig.load(storage, clock=clock), clock)
 
 
+def is_unchanged(table: Table, since: Table) -> bool:
+    """Whether nothing happened to the table between two looks: what one of them was told, the other would be, too."""
+    return table.timeline.sizes == since.timeline.sizes and table.config.raw == since.config.raw
+
+
 def reopen(table: Table) -> Table:
     """The same table now."""
     return _at_present(table.storage, TableConfig.load(table.storage, clock=table.clock), table.clock)

@@ -25,7 +25,7 @@ def clean(flags: CleanFlags) -> int:
     looks for files that belong to nothing, and moves them to a quarantine, from which they can come back.
     """
     if flags.is_about_garbage:
-        return run_garbage(flags)
+        return run_garbage(flags, flags.retry)
 
     def read() -> tuple[CleanRequest, Callable[[CleanRequest], Report]]:
         from ..jobs import clean as job

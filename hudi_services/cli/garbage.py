@@ -57,7 +57,7 @@ class GarbageFlags(ServiceFlags):
         return self.garbage or self.apply or self.restore is not None or self.delete_older_than is not None
 
 
-def run_garbage(flags: GarbageFlags) -> int:
+def run_garbage(flags: GarbageFlags, retries: int = 0) -> int:
     """Do what `flags` say, print the report, and give the exit code."""
 
     def read() -> tuple[GarbageRequest, Callable[[GarbageRequest], Report]]:
@@ -67,7 +67,7 @@ def run_garbage(flags: GarbageFlags) -> int:
 
         return request, collect_garbage
 
-    return run_service(flags, ("garbage", _mode(flags).value), read)
+    return run_service(flags, ("garbage", _mode(flags).value), read, retries)
 
 
 def garbage_request(flags: GarbageFlags) -> GarbageRequest:

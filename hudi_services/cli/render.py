@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _MOST_ROWS = 40
 """Of one list: a person reads no more."""
+_FOLDED = 30
+"""Wider columns may be folded."""
 _ENDINGS = {
     State.REQUESTED: "a plan was written",
     State.COMPLETED: "done",
@@ -42,12 +44,13 @@ def print_table(report: Report, all_options: bool) -> None:
     from rich.console import Console
 
     console = Console()
-    ending = _ENDINGS[report.state]
-    console.print(f"[bold]{report.service} {report.action}[/bold]: {ending}", highlight=False)
+    ending = "a dry run" if report.dry_run else _ENDINGS[report.state]
+    title = " ".join(dict.fromkeys((report.service, report.action)))
+    console.print(f"[bold]{title}[/bold]: {ending}", highlight=False)
     if report.reason:
         console.print(report.reason, markup=False, highlight=False)
     console.print(_facts(report))
-    lists = [_list(name, rows) for name, rows in report.tables.items()]
+    lists = [_list(name, rows, console.width) for name, rows in report.tables.items()]
     for table in (_left_out(report), *lists, _checks(report), _options(report, all_options)):
         if table.row_count:
             console.print(table)
@@ -99,16 +102,31 @@ def _left_out(report: Report) -> "Table":
     return _table({"left out": "right", "reason": "left"}, [(str(n), why) for why, n in report.left_out.items()])
 
 
-def _list(name: str, rows: Sequence[Row]) -> "Table":
-    """One of the report's lists; fields that end in `bytes` are sizes, numbers stand right."""
+def _list(name: str, rows: Sequence[Row], width: int) -> "Table":
+    """One of the report's lists; fields that end in `bytes` are sizes, numbers stand right.
+
+    What does not fit side by side stands below each other: an instant that is broken over lines cannot be copied.
+    """
     from rich.text import Text
 
-    columns = list(rows[0]) if rows else []
-    numeric = {c for c in columns if all(isinstance(row[c], int | float | None) for row in rows)}
-    table = _table({c.replace("_", " "): "right" if c in numeric else "left" for c in columns}, [])
-    table.title, table.title_justify = name.replace("_", " "), "left"
-    for row in rows[:_MOST_ROWS]:
-        table.add_row(*(Text(_cell(c, row[c])) for c in columns))
+    cells = [{field: _cell(field, value) for field, value in row.items()} for row in rows[:_MOST_ROWS]]
+    widths = {field: max(len(text) for text in (field, *(row[field] for row in cells))) for field in (rows or [{}])[0]}
+    needed = sum(min(one, _FOLDED) + 2 for one in widths.values())
+    if needed > width:
+        table = _table({"field": "left", name.replace("_", " "): "left"}, [])
+        for row in cells:
+            for field, text in row.items():
+                if text:
+                    table.add_row(Text(field.replace("_", " "), style="dim"), Text(text))
+            table.add_section()
+    else:
+        numeric = {field for field in widths if all(isinstance(row[field], int | float | None) for row in rows)}
+        table = _table({f.replace("_", " "): "right" if f in numeric else "left" for f in widths}, [])
+        for column, one in zip(table.columns, widths.values(), strict=True):
+            column.no_wrap = one <= _FOLDED
+        for row in cells:
+            table.add_row(*map(Text, row.values()))
+        table.title, table.title_justify = name.replace("_", " "), "left"
     if len(rows) > _MOST_ROWS:
         table.caption, table.caption_justify = f"and {len(rows) - _MOST_ROWS} more: see --format json", "left"
     return table

@@ -12,7 +12,7 @@ from ..commit.failed_writes import roll_back_failed_writes
 from ..commit.settings import TransactionSettings
 from ..commit.transaction import request
 from ..errors import Idle, NeedsRecovery
-from ..handle import Table, reopen
+from ..handle import Table, is_unchanged, reopen
 from ..options import keys
 from ..recovery.findings import abandoned
 from ..storage import Storage
@@ -80,7 +80,13 @@ def _schedule(
             if found.plan is None:
                 return found.why_empty
         with report.phase("publish"):
-            ts = request(table, Action.CLEAN, lambda now: _encode(wanted, now, rules, report), settings)
+
+            def plan(current: Table) -> bytes:
+                # Planning may take long, and the lock is held: again only when it may come to something else.
+                last = found if is_unchanged(current, table) else _plan(wanted, current, rules, report)
+                return _encode(current, last)
+
+            ts = request(table, Action.CLEAN, plan, settings)
     except Idle as idle:
         return idle.message
     _log.info("scheduled the clean %s", ts)
@@ -104,8 +110,7 @@ def _plan(wanted: CleanRequest, table: Table, rules: CleanRules, report: Report)
     return found
 
 
-def _encode(wanted: CleanRequest, current: Table, rules: CleanRules, report: Report) -> bytes:
-    found = _plan(wanted, current, rules, report)
+def _encode(current: Table, found: CleanPlanning) -> bytes:
     if found.plan is None:
         raise Idle(found.why_empty)
     return encode_cleaner_plan(found.plan, current.config.version.release)
@@ -145,7 +150,7 @@ def _dry_run(
         report.warnings.append("the run first rolls failed writes back, which may let more files go")
     if found is not None and found.plan is None and not report.tables["pending"]:
         raise Idle(found.why_empty)
-    report.reason = _DRY_RUN
+    report.dry_run, report.reason = True, _DRY_RUN
     return report.completed(None)
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from ..clock import parse_instant
 from ..clustering.output import RewriteTask
-from ..clustering.plan import Planned, PlanRules, build, check_sort_columns, dropped_columns, input_files
+from ..clustering.plan import Planned, build, check_sort_columns, dropped_columns, input_files
 from ..clustering.proof import Checksum
 from ..clustering.rewrite import RewriteResult, rewrite_group
 from ..clustering.sort_order import from_strategy_params
@@ -21,7 +21,7 @@ from ..commit.transaction import Attempt, WrittenBaseFile, request
 from ..engine import Engine
 from ..errors import ConfigError, HudiServicesError, Idle, NeedsRecovery
 from ..files.names import new_file_id
-from ..handle import Table, current_schema
+from ..handle import Table, current_schema, is_unchanged
 from ..model import BaseFile, WriteStat
 from ..options import keys
 from ..recovery.findings import abandoned
@@ -92,7 +92,12 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
             refuse_beside_writers(table, settings)
     with report.phase("publish"):
         action = table.timeline.layout.clustering_action
-        ts = request(table, action, lambda current: _encode(current, rules, report), settings, wanted.instant)
+
+        def plan(current: Table) -> bytes:
+            # Planning may take long, and the lock is held: again only when it may come to something else.
+            return _encode(current, planned if is_unchanged(current, table) else build(current, rules), report)
+
+        ts = request(table, action, plan, settings, wanted.instant)
     _log.info("scheduled the clustering %s", ts)
     return report.requested(ts)
 
@@ -117,8 +122,7 @@ def _check_new_instant(ts: str, table: Table) -> None:
         )
 
 
-def _encode(current: Table, rules: PlanRules, report: Report) -> bytes:
-    planned = build(current, rules)
+def _encode(current: Table, planned: Planned, report: Report) -> bytes:
     _describe(planned, report)
     if planned.plan is None:
         raise Idle(planned.why_empty)

@@ -5,12 +5,13 @@ from collections.abc import Callable
 from ..clock import duration
 from ..commit.clean import pending_cleans, run_clean
 from ..commit.removed import remove_instant
-from ..commit.rollback import resume_rollback, roll_back
+from ..commit.rollback import plan_rollback, resume_rollback, roll_back
 from ..commit.settings import TransactionSettings
 from ..commit.times import Times
 from ..commit.transaction import critical_section
 from ..errors import ConfigError, HudiServicesError, Idle, PartlyDone
 from ..handle import Table, reopen
+from ..options import keys
 from ..recovery.findings import Decision, Finding, find, judge
 from ..storage import Storage
 from ..timeline.instant import Action
@@ -33,7 +34,7 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
         raise _nothing(wanted, table)
     if not wanted.apply:
         report.tables["instants"] = [_row(one) for one in findings]
-        report.reason = _DRY_RUN
+        report.dry_run, report.reason = True, _DRY_RUN
         return report.completed(wanted.instant)
     with report.phase("repair"):
         outcomes = _repair(wanted, table, findings, settings)
@@ -65,7 +66,9 @@ def _repair(
     outcomes: list[_Outcome] = []
     for number, finding in enumerate(findings, 1):
         try:
-            outcomes.append((finding, _act(table, finding, settings), None))
+            outcomes.append(
+                (finding, _act(table, finding, settings, wanted.options[keys.ROLLBACK_USING_MARKERS]), None)
+            )
         except HudiServicesError as error:
             outcomes.append((finding, f"failed: {sentence(error)}", error))
         wanted.progress("repair", number, len(findings))
@@ -73,7 +76,7 @@ def _repair(
     return outcomes
 
 
-def _act(table: Table, finding: Finding, settings: TransactionSettings) -> str:
+def _act(table: Table, finding: Finding, settings: TransactionSettings, using_markers: bool) -> str:
     if finding.decision is Decision.WAIT:
         return "left alone"
     if finding.instant.action is Action.CLEAN and finding.decision is Decision.RESUME:
@@ -93,7 +96,7 @@ def _act(table: Table, finding: Finding, settings: TransactionSettings) -> str:
         )
         if again is None or again.decision is not finding.decision:
             return "left alone: it changed meanwhile"
-        return _DEEDS[again.decision](current, again, Times(current, settings.skew_millis))
+        return _DEEDS[again.decision](current, again, Times(current, settings.skew_millis), using_markers)
 
 
 def _repaired(table: Table, finding: Finding) -> str:
@@ -103,20 +106,21 @@ def _repaired(table: Table, finding: Finding) -> str:
     return finding.instant.ts
 
 
-def _resume(current: Table, finding: Finding, times: Times) -> str:
+def _resume(current: Table, finding: Finding, times: Times, using_markers: bool) -> str:
     return f"finished: {resume_rollback(current, finding.instant, times)}"
 
 
-def _roll_back(current: Table, finding: Finding, times: Times) -> str:
-    return f"rolled back by {roll_back(current, finding.instant, times, keep_plan=False)}"
+def _roll_back(current: Table, finding: Finding, times: Times, using_markers: bool) -> str:
+    plan = plan_rollback(current, finding.instant, using_markers=using_markers)
+    return f"rolled back by {roll_back(current, finding.instant, times, keep_plan=False, plan=plan)}"
 
 
-def _drop(current: Table, finding: Finding, times: Times) -> str:
+def _drop(current: Table, finding: Finding, times: Times, using_markers: bool) -> str:
     remove_instant(current, finding.instant)
     return "dropped"
 
 
-_DEEDS: dict[Decision, Callable[[Table, Finding, Times], str]] = {
+_DEEDS: dict[Decision, Callable[[Table, Finding, Times, bool], str]] = {
     Decision.RESUME: _resume,
     Decision.ROLL_BACK: _roll_back,
     Decision.DROP: _drop,

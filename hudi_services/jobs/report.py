@@ -73,6 +73,8 @@ class Report:
     instant: str | None = None
     state: State = State.FAILED
     exit_code: int = HudiServicesError.exit_code
+    dry_run: bool = False
+    """Whether nothing was to be changed."""
     groups: int | None = None
     files: InOut = InOut()
     bytes: InOut = InOut()
@@ -173,6 +175,7 @@ class Report:
             "instant": self.instant,
             "state": self.state.value,
             "exit_code": self.exit_code,
+            "dry_run": self.dry_run,
             "reason": self.reason,
             "error": self._error(),
             "groups": self.groups,

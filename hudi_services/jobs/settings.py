@@ -99,7 +99,8 @@ def transaction_settings(options: Options) -> TransactionSettings:
     return TransactionSettings(
         lock=lock,
         lock_storage=ObjectStorage(folder) if folder else None,
-        skew_millis=options[keys.CLOCK_SKEW_MILLIS],
+        # As Hudi: without a lock there is one writer at a time, and no other clock to wait for.
+        skew_millis=options[keys.CLOCK_SKEW_MILLIS] if lock.file_system else 0,
         heartbeat_millis=options[keys.HEARTBEAT_INTERVAL_MILLIS],
         heartbeat_misses=options[keys.HEARTBEAT_TOLERABLE_MISSES],
         abandoned_millis=options[keys.ABANDONED_AFTER_MINUTES] * 60_000,

@@ -61,9 +61,14 @@ def check_config(config: TableConfig, storage: Storage) -> None:
     if unknown:
         raise UnsupportedTable(
             f"{storage.root} has the metadata partition {unknown[0]} "
-            f"(hoodie.table.metadata.partitions), which this version cannot keep in step",
+            f"({_where(config, unknown[0])}), which this version cannot keep in step",
             hint="use Apache Hudi's own service with the index switched on, or drop the index first",
         )
+
+
+def _where(config: TableConfig, partition: str) -> str:
+    being_built = partition not in config.metadata_partitions
+    return f"hoodie.table.metadata.partitions{'.inflight' if being_built else ''}"
 
 
 def check_rewritable(config: TableConfig, timeline: Timeline, storage: Storage) -> None:
