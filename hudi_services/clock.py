@@ -48,10 +48,12 @@ class SystemClock:
 
 def duration(millis: float) -> str:
     """A span of time as a person says it: seconds, minutes, hours or days."""
-    for limit, unit, size in ((120e3, "seconds", 1e3), (7200e3, "minutes", 60e3), (172800e3, "hours", 3600e3)):
+    count, unit = millis / 86400e3, "day"
+    for limit, name, size in ((120e3, "second", 1e3), (7200e3, "minute", 60e3), (172800e3, "hour", 3600e3)):
         if millis < limit:
-            return f"{millis / size:.0f} {unit}"
-    return f"{millis / 86400e3:.0f} days"
+            count, unit = millis / size, name
+            break
+    return f"{count:.0f} {unit}{'' if round(count) == 1 else 's'}"
 
 
 def format_instant(moment: datetime, zone: str) -> str:

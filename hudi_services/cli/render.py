@@ -16,6 +16,8 @@ _MOST_ROWS = 40
 """Of one list: a person reads no more."""
 _FOLDED = 30
 """Wider columns may be folded."""
+_NARROWEST = 20
+"""To so many characters."""
 _ENDINGS = {
     State.REQUESTED: "a plan was written",
     State.COMPLETED: "done",
@@ -111,7 +113,7 @@ def _list(name: str, rows: Sequence[Row], width: int) -> "Table":
 
     cells = [{field: _cell(field, value) for field, value in row.items()} for row in rows[:_MOST_ROWS]]
     widths = {field: max(len(text) for text in (field, *(row[field] for row in cells))) for field in (rows or [{}])[0]}
-    needed = sum(min(one, _FOLDED) + 2 for one in widths.values())
+    needed = sum((one if one <= _FOLDED else _NARROWEST) + 2 for one in widths.values())
     if needed > width:
         table = _table({"field": "left", name.replace("_", " "): "left"}, [])
         for row in cells:
