@@ -97,7 +97,10 @@ class Storage(Protocol):
         """
 
     def list_staged(self) -> list[FileInfo]:
-        """What killed writers of `open_output` and `create` left of files, which no other listing shows."""
+        """What killed writers of `open_output` and `create` left of files, which no other listing shows.
+
+        What vanishes meanwhile is passed over.
+        """
 
 
 @functools.lru_cache(maxsize=64)
@@ -249,7 +252,7 @@ class ObjectStorage:
             return []
         found: list[FileInfo] = []
         with self.errors(""):
-            for folder, _, names in os.walk(self._local, onerror=_raise):
+            for folder, _, names in os.walk(self._local, onerror=_raise_unless_gone):
                 for name in filter(_STAGED.fullmatch, names):
                     path = os.path.join(folder, name)
                     try:
@@ -339,8 +342,9 @@ class _Writer:
             self._raw.close()
 
 
-def _raise(error: OSError) -> None:
-    raise error
+def _raise_unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,30 +1,38 @@
 """Finding garbage: list, then load the timeline, then judge.
 
 The order makes it safe beside writers: whoever begins after the listing has no file in it, and whoever began before
-is on the timeline. What a look before the listing vouches for needs no judgement, so that only doubtful files are held
-in memory.
+is on the timeline. What a look before the listing vouches for needs no judgement, and of what is beyond its knowledge
+no later one tells more, so that only doubtful files are held in memory.
+
+Without a metadata table a clean takes a rolled back file for the newest of its file group once the timeline has passed
+it, and deletes the committed ones beside it. Such a file goes only when another is left for readers, whatever a clean
+that was planned before has yet to delete.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ..handle import Table, reopen
 from ..model import BaseFile
-from ..storage import FileInfo
+from ..storage import FileInfo, Storage
+from ..timeline.instant import Action
 from .data_files import DataFolders
 from .knowledge import Knowledge
 from .leftovers import Leftover, list_leftovers, list_uploads
 from .model import Ages, DataFile, Findings, Garbage, Item, Kept, Total, Verdict
 
+_REQUESTS_AT_ONCE = 32
+
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """`is_alone`: no live base file of its file group lies beside it, but perhaps one that only a savepoint holds."""
+    """`beside`: live base files of its file group, where readers list storage."""
 
     info: FileInfo
     file: DataFile
-    is_alone: bool
+    beside: tuple[BaseFile, ...]
 
 
 def find_garbage(table: Table, ages: Ages, progress: Callable[[int, int], None]) -> Findings:
@@ -33,58 +41,101 @@ def find_garbage(table: Table, ages: Ages, progress: Callable[[int, int], None])
     Raises CorruptFile for a plan, a rollback, a savepoint or a metadata table that cannot be read.
     """
     folders = DataFolders(table.storage)
-    candidates = list(_candidates(table, folders, progress))
+    listing = _list(table, folders, progress)
     leftovers = [*list_leftovers(table.storage), *list_uploads(table.storage, folders.nested)]
     current = reopen(table)
     knowledge = Knowledge(current)
-    look = _Look(knowledge, ages, round(current.clock.now().timestamp() * 1000))
-    for candidate in candidates:
+    look = _Look(knowledge, ages, round(current.clock.now().timestamp() * 1000), listing.kept)
+    for candidate in listing.candidates:
         look.at_data_file(candidate)
-    look.settle()
+    look.settle(current.storage, is_cleaning=_is_cleaning(table, current))
     for leftover in leftovers:
         look.at_leftover(leftover)
     items = tuple(sorted(look.items, key=lambda item: item.path))
-    return Findings(items, dict(look.kept), tuple(dict.fromkeys(knowledge.warnings)))
+    warnings = (*listing.warnings, *knowledge.warnings)
+    return Findings(items, dict(look.kept), tuple(dict.fromkeys(warnings)))
 
 
-def _candidates(table: Table, folders: DataFolders, progress: Callable[[int, int], None]) -> Iterator[_Candidate]:
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """Data files to be judged, those that nobody can judge, counted, and what could not be read about these."""
+
+    candidates: list[_Candidate]
+    kept: dict[Kept, Total]
+    warnings: list[str]
+
+
+def _list(table: Table, folders: DataFolders, progress: Callable[[int, int], None]) -> _Listing:
     """Data files that `table` does not vouch for; the partition's listing is read once for all of its files."""
     before = Knowledge(table)
+    candidates: list[_Candidate] = []
+    kept: dict[Kept, Total] = defaultdict(Total)
     for _, files in folders.walk(progress):
-        doubtful = [(info, file) for info, file in files if not before.is_live(file)]
-        if not doubtful:
-            continue
-        names = {file.name for _, file in doubtful}
-        live = (file for _, file in files if file.name not in names and isinstance(file, BaseFile))
-        groups = {file.file_id for file in live if not before.is_in_savepoint(file)}
-        yield from (_Candidate(info, file, file.file_id not in groups) for info, file in doubtful)
+        doubtful = []
+        live: dict[str, list[BaseFile]] = defaultdict(list)
+        for info, file in files:
+            if before.is_live(file):
+                if before.readers_list_storage and isinstance(file, BaseFile):
+                    live[file.file_id].append(file)
+            elif (why := before.beyond_knowledge(file)) is not None:
+                kept[why] = kept[why].plus(info.size)
+            else:
+                doubtful.append((info, file))
+        candidates += [_Candidate(info, file, tuple(live.get(file.file_id, ()))) for info, file in doubtful]
+    return _Listing(candidates, kept, before.warnings if kept else [])
+
+
+def _is_cleaning(before: Table, now: Table) -> bool:
+    """Whether a clean is pending, or was completed after `before`."""
+    known = {instant.ts for instant in before.timeline.completed({Action.CLEAN})}
+    done = {instant.ts for instant in now.timeline.completed({Action.CLEAN})}
+    return bool(now.timeline.pending({Action.CLEAN}) or done - known)
 
 
 class _Look:
     """Sorts what was listed into garbage and what is kept."""
 
-    def __init__(self, knowledge: Knowledge, ages: Ages, now_millis: int) -> None:
+    def __init__(self, knowledge: Knowledge, ages: Ages, now_millis: int, kept: dict[Kept, Total]) -> None:
         self._knowledge = knowledge
         self._ages = ages
         self._now = now_millis
         self.items: list[Item] = []
-        self.kept: dict[Kept, Total] = defaultdict(Total)
-        self._alone: list[_Candidate] = []
+        self.kept: dict[Kept, Total] = defaultdict(Total, kept)
+        self._rolled_back: list[_Candidate] = []
 
     def at_data_file(self, candidate: _Candidate) -> None:
         verdict = self._knowledge.judge(candidate.file)
         if isinstance(verdict, Garbage) and self._is_young(candidate.info.mtime_millis, self._ages.minimum):
             verdict = Kept.YOUNG
-        if verdict is Garbage.ROLLED_BACK and candidate.is_alone and self._knowledge.readers_list_storage:
-            self._alone.append(candidate)
+        if verdict is Garbage.ROLLED_BACK and self._knowledge.readers_list_storage:
+            self._rolled_back.append(candidate)
         else:
             self._sort(candidate, verdict)
 
-    def settle(self) -> None:
-        """Judge the rolled back files that may hold rows of others: those of groups that an attempt began do not."""
-        new = self._knowledge.begun_by_dead_attempts([candidate.file for candidate in self._alone])
-        for candidate in self._alone:
-            self._sort(candidate, Garbage.ROLLED_BACK if candidate.file.file_id in new else Kept.ONLY_FILE)
+    def settle(self, storage: Storage, *, is_cleaning: bool) -> None:
+        """Judge the rolled back files that may hold rows of others: those of groups that an attempt began do not.
+
+        `is_cleaning`: a clean is about to delete files, or did so since they were listed.
+        """
+        if is_cleaning:
+            for candidate in self._rolled_back:
+                self._sort(candidate, Kept.CLEANING)
+            return
+        left = self._still_there(storage, [file for one in self._rolled_back for file in one.beside])
+        alone = [one.file for one in self._rolled_back if left.isdisjoint(file.path for file in one.beside)]
+        new = self._knowledge.begun_by_dead_attempts(alone)
+        stay = {file.path for file in alone if file.file_id not in new}
+        for candidate in self._rolled_back:
+            self._sort(candidate, Kept.ONLY_FILE if candidate.file.path in stay else Garbage.ROLLED_BACK)
+
+    def _still_there(self, storage: Storage, files: Collection[BaseFile]) -> set[str]:
+        """Paths of those that readers see and that neither a savepoint nor a plan names; storage is asked again.
+
+        What only a savepoint holds goes with it.
+        """
+        paths = {file.path for file in files if self._knowledge.is_live(file) and not self._knowledge.is_held(file)}
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
+            return {info.path for info in pool.map(storage.head, paths) if info is not None}
 
     def _sort(self, candidate: _Candidate, verdict: Verdict) -> None:
         if isinstance(verdict, Garbage):

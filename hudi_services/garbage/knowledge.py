@@ -60,8 +60,16 @@ class Knowledge:
             return Kept.LISTED
         return self._held.get((file.partition, file.name)) or self._in_group(file) or verdict
 
-    def is_in_savepoint(self, file: DataFile) -> bool:
-        return self._held.get((file.partition, file.name)) is Kept.IN_SAVEPOINT
+    def beyond_knowledge(self, file: DataFile) -> Kept | None:
+        """Why no later look will tell more of an old file that is not live, None for one that is to be judged then."""
+        if not self._is_old(file.instant) or file.instant in self._writes or file.instant in self.pending:
+            return None
+        verdict = self._without_commit(file)
+        return verdict if verdict in (Kept.UNREADABLE_ARCHIVE, Kept.NOT_IN_ARCHIVE) else None
+
+    def is_held(self, file: DataFile) -> bool:
+        """Whether a savepoint or a pending plan names it."""
+        return (file.partition, file.name) in self._held
 
     @property
     def readers_list_storage(self) -> bool:

@@ -38,6 +38,7 @@ class Kept(Enum):
     NOT_IN_ARCHIVE = "unknown: older than the timeline, and the archive does not tell enough of that time"
     LISTED = "unknown: its instant is gone from the timeline, but the metadata table lists it"
     ONLY_FILE = "unknown: rolled back, but all that is left of a file group that a completed write may have begun"
+    CLEANING = "unknown: rolled back, but a clean is pending, or has just ended, that may rely on it"
     CHANGED = "changed while we looked"
 
 

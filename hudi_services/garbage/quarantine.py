@@ -8,12 +8,13 @@ again) where it was; killed in the middle of one move, it is whole in both place
 `.staged` behind their names: the store hides them otherwise.
 
     manifest   {"version": 1, "tool": {"name", "version"}, "table": {"base_path", "name"}, "created",
-                "files": [{"path", "size", "mtime" (epoch milliseconds), "attempt", "action", "reason"}]}
+                "files": [{"path", "size", "mtime" (epoch milliseconds), "attempt", "action", "reason",
+                           "seen" (whether readers took it for a committed file)}]}
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -21,10 +22,11 @@ from enum import Enum
 
 from .. import __version__
 from ..commit.markers import marker_folder
-from ..errors import AlreadyExists, ConfigError, NotFound, StorageError
+from ..errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, NotFound, StorageError
 from ..files.names import TABLE_FOLDER
 from ..handle import Table
 from ..storage import FileInfo, Storage
+from .data_files import parse_data_file
 from .model import Garbage, Item, Total
 
 QUARANTINE_FOLDER = f"{TABLE_FOLDER}/.hudi_services/quarantine"
@@ -34,6 +36,8 @@ _ID = re.compile(r"[0-9]{8}T[0-9]{9}")
 _STAGED = ".staged"
 _MOVES_AT_ONCE = 16
 _BATCH = 256
+_PIECE = 1024 * 1024
+_NAMES_TOLD = 5
 
 Progress = Callable[[int, int], None]
 
@@ -84,15 +88,18 @@ def fill(storage: Storage, quarantine: str, items: Sequence[Item], progress: Pro
     return moved
 
 
-def restore(storage: Storage, quarantine: str, progress: Progress) -> Moved:
+def restore(table: Table, quarantine: str, progress: Progress) -> Moved:
     """Put everything in a quarantine back where it was; then the quarantine goes.
 
     A file whose place is taken by another stays, and is a problem to tell. May be repeated. Raises ConfigError for a
-    quarantine that does not exist.
+    quarantine that does not exist, and ConflictError, before anything is moved, when readers would take a file for
+    committed that they did not when it went: without a metadata table they do once the timeline has passed it.
     """
+    storage = table.storage
     stored = _stored(storage, quarantine)
     sizes = {file.path: file.size for file in stored}
     targets = {file.path: _original(quarantine, file.path) for file in stored}
+    _refuse_new_rows(table, quarantine, targets.values())
     moved = _move_all(targets, sizes, lambda source, target: _bring_back(storage, source, target), progress)
     if not moved.problems:
         _remove(storage, quarantine)
@@ -151,9 +158,50 @@ def _bring_back(storage: Storage, source: str, target: str) -> None:
         storage.move(source, target)
     except AlreadyExists:
         # A copy that was cut off before the deletion left the file in both places.
-        if storage.read(source) != storage.read(target):
+        if not _are_equal(storage, source, target):
             raise
         storage.delete(source)
+
+
+def _are_equal(storage: Storage, one: str, other: str) -> bool:
+    """Compared piece by piece: many are at the same time, and base files can be large."""
+    first, second = storage.head(one), storage.head(other)
+    if first is None or second is None or first.size != second.size:
+        return False
+    pieces = ((start, min(_PIECE, first.size - start)) for start in range(0, first.size, _PIECE))
+    return all(storage.read_range(one, *piece) == storage.read_range(other, *piece) for piece in pieces)
+
+
+def _refuse_new_rows(table: Table, quarantine: str, paths: Iterable[str]) -> None:
+    seen_now = [path for path in paths if _is_seen(table, path)]
+    if not seen_now:
+        return
+    seen_then = _seen_then(table.storage, quarantine)
+    new = sorted(path for path in seen_now if path not in seen_then)
+    if new:
+        more = f" and {len(new) - _NAMES_TOLD} more" if len(new) > _NAMES_TOLD else ""
+        raise ConflictError(
+            f"the timeline has passed files of the quarantine {quarantine}, so that readers would take them for "
+            f"committed: {', '.join(new[:_NAMES_TOLD])}{more}",
+            hint=f"nothing was moved: leave the files in {table.storage.full_path(_folder(quarantine))}, "
+            "or delete them with --delete-older-than",
+        )
+
+
+def _is_seen(table: Table, path: str) -> bool:
+    """Whether readers take the file for a committed one, for its instant's sake alone."""
+    partition, _, _ = path.rpartition("/")
+    file = parse_data_file(partition, FileInfo(path, 0, 0)) if table.metadata is None else None
+    return file is not None and table.timeline.contains_or_before_start(file.instant)
+
+
+def _seen_then(storage: Storage, quarantine: str) -> frozenset[str]:
+    path = f"{_folder(quarantine)}/{_MANIFEST}"
+    try:
+        files = json.loads(storage.read(path))["files"]
+        return frozenset(file["path"] for file in files if file.get("seen"))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise CorruptFile(f"{storage.full_path(path)} is no manifest of a quarantine: {error}") from error
 
 
 def _stored(storage: Storage, quarantine: str) -> list[FileInfo]:
@@ -172,7 +220,7 @@ def _remove(storage: Storage, quarantine: str) -> None:
 
 
 def _manifest(table: Table, items: Sequence[Item], moment: datetime) -> bytes:
-    files: Iterator[dict[str, str | int | None]] = (
+    files: Iterator[dict[str, str | int | bool | None]] = (
         {
             "path": item.path,
             "size": item.size,
@@ -180,6 +228,7 @@ def _manifest(table: Table, items: Sequence[Item], moment: datetime) -> bytes:
             "attempt": item.attempt,
             "action": item.action,
             "reason": item.reason.value,
+            "seen": _is_seen(table, item.path),
         }
         for item in items
     )

@@ -66,7 +66,7 @@ def _restore(wanted: GarbageRequest, table: Table, report: Report) -> Report:
     with critical_section(table, "restore garbage", transaction_settings(wanted.options)) as current:
         report.files = InOut(sum(one.held.files for one in list_quarantines(current.storage) if one.id == name), None)
         with report.phase("move"):
-            moved = restore(current.storage, name, _progress(wanted, "move"))
+            moved = restore(current, name, _progress(wanted, "move"))
     what = f"restored from the quarantine {name}"
     return _end(report, moved, what, f"{name} is still there: restore it again when nothing stands in the way")
 

@@ -1,10 +1,11 @@
 """What is garbage, what is not, and what is only told."""
 
+import itertools
 import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,14 @@ from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, CorruptFile, Idle
 from hudi_services.files.names import base_file_name
+from hudi_services.garbage import find
 from hudi_services.garbage.find import find_garbage
 from hudi_services.garbage.model import Ages, Findings, Garbage, Kept
 from hudi_services.handle import Table, open_table
 from hudi_services.jobs import clustering
+from hudi_services.jobs.clean import clean
 from hudi_services.jobs.garbage import collect_garbage
-from hudi_services.jobs.request import GarbageMode, GarbageRequest, Mode
+from hudi_services.jobs.request import CleanRequest, GarbageMode, GarbageRequest, Mode
 from hudi_services.options import resolve
 from hudi_services.storage import FileInfo, ObjectStorage
 from hudi_services.timeline.instant import Action
@@ -65,7 +68,11 @@ def found(path: Path, **ages: int) -> dict[str, Garbage]:
 
 
 def kept(path: Path, **ages: int) -> dict[Kept, int]:
-    return {why: total.files for why, total in look(path, **ages).kept.items()}
+    return files_kept(look(path, **ages))
+
+
+def files_kept(findings: Findings) -> dict[Kept, int]:
+    return {why: total.files for why, total in findings.kept.items()}
 
 
 def put_file(path: Path, ts: str, *, folder: str | None = None, token: str = "0-1-1", age: int = DAY) -> str:
@@ -126,15 +133,99 @@ def test_the_only_file_that_is_left_of_a_file_group_stays(release: str, archived
     assert table.metadata is None
     assert kept(path) == {Kept.ONLY_FILE: 4} and found(path) == {}
     # With its committed file beside it, each is garbage, but not when only a savepoint holds that.
-    old = sorted(archived_times(path))[0]
-    items = [file for file in path.glob("p?/*.parquet") if file.stem.split("_")[2] not in archived_times(path)]
-    orphans = [file for file in items if file.stem.split("_")[2] < (table.timeline.first_ts() or "")]
-    for file in orphans:
-        put(path, f"{file.parent.name}/{base_file_name(file.stem.split('_')[0], '0-0-0', old)}", file.read_bytes())
-    assert found(path) == {str(file.relative_to(path)): Garbage.ROLLED_BACK for file in orphans}
-    savepoint = {file.parent.name: [base_file_name(file.stem.split("_")[0], "0-0-0", old)] for file in orphans}
-    write_savepoint(table, savepoint)
+    beside = put_committed_beside(path)
+    assert found(path) == dict.fromkeys(beside, Garbage.ROLLED_BACK)
+    write_savepoint(table, by_partition(beside.values()))
     assert kept(path) == {Kept.ONLY_FILE: 4} and found(path) == {}
+
+
+def put_committed_beside(path: Path) -> dict[str, str]:
+    """The rolled back files that readers see, each with the committed one under it, which a clean had deleted."""
+    known, first = archived_times(path), open_local(path).timeline.first_ts() or ""
+    beside = {}
+    for file in sorted(path.glob("p?/*.parquet")):
+        file_id, _, ts = file.stem.split("_")
+        if ts not in known and ts < first:
+            older = base_file_name(file_id, "0-0-0", max(one for one in known if one < ts))
+            beside[f"{file.parent.name}/{file.name}"] = put(path, f"{file.parent.name}/{older}", file.read_bytes())
+    return beside
+
+
+def by_partition(paths: Iterable[str]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for path in paths:
+        names.setdefault(path.partition("/")[0], []).append(path.partition("/")[2])
+    return names
+
+
+@ALL
+def test_what_a_pending_clean_relies_on_stays(release: str, archived: Callable[[str, str], Path]) -> None:
+    """It takes the rolled back files for the newest of their groups, and deletes what lies beside them."""
+    path = archived(release, "plain")
+    beside = put_committed_beside(path)
+    before = rows(open_local(path), open_local(path).view)
+    retained = ("hoodie.cleaner.commits.retained", "hoodie.clean.commits.retained")
+    full = ("hoodie.cleaner.incremental.mode", "hoodie.clean.incremental.enabled")
+    skew = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
+    options = resolve([("test", {**skew, **dict.fromkeys(retained, "1"), **dict.fromkeys(full, "false")})])
+    writes = itertools.count()
+    while not (pending := open_local(path).timeline.pending({Action.CLEAN})):
+        with pytest.raises(Killed):
+            clean(CleanRequest(base_path=str(path), options=options), FaultyStorage(str(path), next(writes)))
+    plan = open_local(path).timeline.read_cleaner_plan(pending[0])
+    deleted = {os.path.basename(file) for files in plan.files.values() for file in files}
+    assert {os.path.basename(file) for file in beside.values()} <= deleted
+    assert found(path) == {} and kept(path) == {Kept.CLEANING: 2, Kept.IN_PLAN: 2}
+    with pytest.raises(Idle):
+        collect_garbage(request_for(path, GarbageMode.QUARANTINE))
+    clean(CleanRequest(base_path=str(path), options=options))
+    assert not any((path / name).exists() for name in beside.values())
+    assert rows(open_local(path), open_local(path).view).equals(before)
+
+
+@TWO
+def test_a_clean_that_ends_while_we_look(release: str, archived: Callable[[str, str], Path]) -> None:
+    """Whether it is on the timeline by then or not."""
+    path = archived(release, "plain")
+    beside = put_committed_beside(path)
+    timeline = open_local(path).timeline
+    name = timeline.layout.file_name(NOBODYS, Action.CLEAN, InstantState.COMPLETED, NOBODYS)
+
+    def end() -> None:
+        (path / timeline.path(name)).touch()
+
+    findings = find_garbage(open_with(ArrivingLate(str(path), end)), Ages(0, 0), lambda done, total: None)
+    assert findings.items == () and files_kept(findings) == {Kept.CLEANING: 4}
+    assert set(found(path)) == set(beside)
+
+    def delete() -> None:
+        for file in beside.values():
+            (path / file).unlink()
+
+    findings = find_garbage(open_with(ArrivingLate(str(path), delete)), Ages(0, 0), lambda done, total: None)
+    assert findings.items == () and files_kept(findings) == {Kept.ONLY_FILE: 4}
+
+
+@TWO
+def test_what_nobody_can_judge_is_not_held_in_memory(
+    release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be millions of files of a time of which the archive tells nothing."""
+    path = unpack(release, tmp_path)
+    without_metadata_table(path)
+    for number in range(50):
+        put_file(path, BEFORE_ALL, token=f"0-0-{number}")
+    live = put_file(path, NOBODYS)
+    held: list[str] = []
+    real = find._Look.at_data_file
+
+    def at_data_file(self: find._Look, candidate: find._Candidate) -> None:
+        held.append(candidate.file.path)
+        real(self, candidate)
+
+    monkeypatch.setattr(find._Look, "at_data_file", at_data_file)
+    assert found(path) == {live: Garbage.DEAD_ATTEMPT} and held == [live]
+    assert kept(path) == {Kept.NOT_IN_ARCHIVE: 50}
 
 
 def write_savepoint(table: Table, files: dict[str, list[str]]) -> None:

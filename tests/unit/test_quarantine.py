@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 from hudi_services import __version__
 from hudi_services.clock import SystemClock
-from hudi_services.errors import AlreadyExists, ConfigError, Idle, NotFound
+from hudi_services.errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, Idle, NotFound
+from hudi_services.files.names import base_file_name
 from hudi_services.garbage.quarantine import QUARANTINE_FOLDER, list_quarantines
 from hudi_services.jobs.garbage import collect_garbage
 from hudi_services.jobs.report import Report, State
@@ -20,6 +22,8 @@ from hudi_services.storage import ObjectStorage, Storage
 
 from .archives import unpack_archived
 from .faulty_storage import FaultyStorage, Killed
+from .tables import RELEASES, open_local, rows, unpack
+from .test_undo import hide_metadata
 
 RELEASE = "1.2.0"
 
@@ -204,6 +208,103 @@ def test_a_move_that_was_cut_off_left_the_file_in_both_places(path: Path) -> Non
     assert tree(path) == before
 
 
+def test_two_files_are_compared_piece_by_piece(path: Path) -> None:
+    """Sizes first: base files can be large, and many are moved at the same time."""
+    run(path, GarbageMode.QUARANTINE)
+    name = only_quarantine(path)
+    first, second = sorted((path / QUARANTINE_FOLDER / name / "files/p0").glob("*.parquet"))[:2]
+    large = b"x" * 3_000_000
+    for stored, other in ((first, large), (second, large[:-1] + b"y")):
+        stored.write_bytes(large)
+        (path / "p0" / stored.name).write_bytes(other)
+    third = path / QUARANTINE_FOLDER / name / "files/p1"
+    shorter = sorted(third.glob("*.parquet"))[0]
+    (path / "p1" / shorter.name).write_bytes(b"x")
+    lengths: list[int] = []
+
+    class Watched(ObjectStorage):
+        def read(self, path: str) -> bytes:
+            assert not path.endswith(".parquet")
+            return super().read(path)
+
+        def read_range(self, path: str, start: int, length: int) -> bytes:
+            assert shorter.name not in path
+            lengths.append(length)
+            return super().read_range(path, start, length)
+
+    report = run(path, GarbageMode.RESTORE, Watched(str(path)), quarantine=name)
+    assert report.state is State.PARTLY_DONE and len(report.warnings) == 2
+    assert max(lengths) < 2_000_000 and (path / "p0" / first.name).read_bytes() == large
+    assert not first.exists() and second.exists() and shorter.exists()
+
+
+def put_dead_file(path: Path) -> str:
+    """A file of an attempt that is gone, between the first two commits of a table."""
+    table = open_local(path)
+    partition = table.view.partitions()[0]
+    source = table.view.latest_slices(partition)[0].base_file
+    assert source is not None
+    dead = str(int(table.timeline.completed_writes()[0].ts) + 1)
+    name = f"{partition}/{base_file_name('11111111-1111-1111-1111-111111111111-0', '0-1-1', dead)}"
+    shutil.copy(path / source.path, path / name)
+    return name
+
+
+def forget_commits(path: Path, count: int) -> None:
+    """What archival does to the timeline; readers do not ask the archive."""
+    timeline = open_local(path).timeline
+    for write in timeline.completed_writes()[:count]:
+        for name in [name for name in timeline.sizes if name.startswith(write.ts)]:
+            (path / timeline.path(name)).unlink()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_readers_would_now_take_for_committed_is_not_restored(release: str, tmp_path: Path) -> None:
+    """Without a metadata table every file that is older than the timeline counts."""
+    path = unpack(release, tmp_path)
+    hide_metadata(path)
+    dead = put_dead_file(path)
+    before = rows(open_local(path), open_local(path).view)
+    run(path, GarbageMode.QUARANTINE)
+    name = only_quarantine(path)
+    run(path, GarbageMode.RESTORE, quarantine=name)
+    run(path, GarbageMode.QUARANTINE)
+    name = only_quarantine(path)
+    forget_commits(path, 2)
+    stored = {str(file) for file in (path / QUARANTINE_FOLDER).rglob("*")}
+    with pytest.raises(ConflictError, match=rf"quarantine {name}, so that readers .*: {dead}$") as caught:
+        run(path, GarbageMode.RESTORE, quarantine=name)
+    assert caught.value.hint.startswith("nothing was moved")
+    assert {str(file) for file in (path / QUARANTINE_FOLDER).rglob("*")} == stored
+    assert rows(open_local(path), open_local(path).view).equals(before)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_readers_took_for_committed_is_restored(release: str, tmp_path: Path) -> None:
+    """So that a table can be as it was, duplicates and all."""
+    path = unpack_archived(tmp_path) / release / "plain"
+    table = open_local(path)
+    archive = table.timeline.layout.read_archive(table.storage, table.config.history_path)
+    source = next(path.glob("p0/*.parquet"))
+    dead = base_file_name(
+        "11111111-1111-1111-1111-111111111111-0", "0-1-1", max(filter(archive.surrounds, archive.rolled_back))
+    )
+    shutil.copy(source, path / "p0" / dead)
+    before = rows(table, table.view)
+    run(path, GarbageMode.QUARANTINE)
+    name = only_quarantine(path)
+    manifest = path / QUARANTINE_FOLDER / name / "manifest.json"
+    (file,) = json.loads(manifest.read_bytes())["files"]
+    assert file["path"] == f"p0/{dead}" and file["seen"] is True
+    whole = manifest.read_bytes()
+    manifest.write_bytes(whole[:-9])
+    with pytest.raises(CorruptFile, match=r"manifest\.json is no manifest of a quarantine"):
+        run(path, GarbageMode.RESTORE, quarantine=name)
+    manifest.write_bytes(whole)
+    assert run(path, GarbageMode.RESTORE, quarantine=name).state is State.COMPLETED
+    assert rows(open_local(path), open_local(path).view).equals(before)
+
+
 def test_unknown_quarantines(path: Path) -> None:
     run(path, GarbageMode.QUARANTINE)
     name = only_quarantine(path)
@@ -271,3 +372,20 @@ def test_uploads_are_listed(tmp_path: Path) -> None:
         file.write_bytes(b"12345")
     found = ObjectStorage(str(tmp_path)).list_staged()
     assert sorted((file.path, file.size) for file in found) == [("c#3", 5), ("p/a.parquet#1", 5), ("p/a.parquet#12", 5)]
+
+
+def test_a_folder_that_vanishes_while_uploads_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writers delete their markers when they end."""
+    for name in ("a/b.parquet#1", "markers/a.marker.CREATE"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_bytes(b"12345")
+    real = os.scandir
+
+    def scandir(folder: str) -> Iterator[os.DirEntry[str]]:
+        if str(folder).endswith("markers"):
+            shutil.rmtree(folder)
+        return real(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    (found,) = ObjectStorage(str(tmp_path)).list_staged()
+    assert found.path == "a/b.parquet#1" and not (tmp_path / "markers").exists()
