@@ -6,7 +6,9 @@
     -> .rollback -> (its inflight file) -> markers, heartbeat
 
 Copies of the timeline files that go are kept. Killed anywhere, the next rollback of the same instant finds the plan and
-goes on. Sources: BaseRollbackActionExecutor, CopyOnWriteRollbackActionExecutor, ActiveTimelineV2.revertToInflight,
+goes on, but not while the target is completed: nothing of it was deleted then, nor by Hudi, and since the rollback was
+begun others may have built on it.
+Sources: BaseRollbackActionExecutor, CopyOnWriteRollbackActionExecutor, ActiveTimelineV2.revertToInflight,
 BaseHoodieTableServiceClient.rollbackInflightClustering.
 """
 
@@ -24,7 +26,7 @@ from ..codecs.rollback_plan import (
     encode_rollback_metadata,
     encode_rollback_plan,
 )
-from ..errors import AlreadyExists, CorruptFile
+from ..errors import AlreadyExists, ConflictError, CorruptFile
 from ..files.names import parse_log_file
 from ..handle import Table, reopen
 from ..metadata.sync import sync_rollback
@@ -55,17 +57,21 @@ def roll_back(
     *,
     keep_plan: bool,
     plan: RollbackPlan | None = None,
+    checked: bool = False,
     progress: Progress = _unseen,
 ) -> str:
-    """Undo `target`, in any state, and give the rollback's instant; the caller holds the lock.
+    """Undo `target` and give the rollback's instant; the caller holds the lock.
 
     `keep_plan` leaves the requested file, so that the action can be executed again. `plan` is that of `plan_rollback`,
-    where the caller has it already; a rollback that was begun goes by its own.
+    where the caller has it already; a rollback that was begun goes by its own. Raises ConflictError for a completed
+    target, unless no rollback of it was begun and the caller `checked`, under this lock, that it may go.
     """
     rollback = pending_rollback(table, target.ts)
     if rollback is not None:
-        return _carry_out(table, rollback, table.timeline.read_rollback_plan(rollback), times, keep_plan, progress)
+        return _resume(table, rollback, times, keep_plan, progress)
     plan = plan or plan_rollback(table, target)
+    if not checked:
+        _refuse_completed(table, plan)
     ts = times.next()
     with _at_work(table, ts):
         data = encode_rollback_plan(plan, table.config.version.release)
@@ -80,9 +86,16 @@ def plan_rollback(table: Table, target: Instant, *, using_markers: bool = True) 
 
 
 def resume_rollback(table: Table, rollback: Instant, times: Times, *, progress: Progress = _unseen) -> str:
-    """Finish a rollback whose process died, and leave nothing of its target, not even the plan."""
-    plan = table.timeline.read_rollback_plan(rollback)
-    return _carry_out(table, rollback, plan, times, False, progress)
+    """Finish a rollback whose process died, and leave nothing of its target, not even the plan.
+
+    Raises ConflictError when the target is still completed.
+    """
+    return _resume(table, rollback, times, False, progress)
+
+
+def is_still_completed(table: Table, plan: RollbackPlan) -> bool:
+    """Whether what `plan` is to take away is a completed instant: then nothing of it was deleted yet."""
+    return any(one.state is State.COMPLETED for one in table.timeline.files_of(plan.ts, Action(plan.action)))
 
 
 def pending_rollback(table: Table, ts: str) -> Instant | None:
@@ -107,11 +120,21 @@ def clear_traces(table: Table, ts: str) -> None:
     table.storage.delete(heartbeat_path(ts))
 
 
-def _carry_out(
-    table: Table, rollback: Instant, plan: RollbackPlan, times: Times, keep_plan: bool, progress: Progress
-) -> str:
+def _resume(table: Table, rollback: Instant, times: Times, keep_plan: bool, progress: Progress) -> str:
+    plan = table.timeline.read_rollback_plan(rollback)
+    _refuse_completed(table, plan, rollback)
     with _at_work(table, rollback.ts):
         return _finish(table, rollback, plan, times, keep_plan, progress)
+
+
+def _refuse_completed(table: Table, plan: RollbackPlan, begun: Instant | None = None) -> None:
+    if not is_still_completed(table, plan):
+        return
+    by = f", although {begun.file_name} is to roll it back" if begun else ""
+    raise ConflictError(
+        f"{table.storage.root}: the {plan.action} {plan.ts} is completed{by}",
+        hint=f"if it is to go all the same: hudi-services rollback --instant {plan.ts} --completed, or undo",
+    )
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
     only requested              nothing
     completed                   what its commit metadata names: one request a file, without fileId and base instant
+    completed, file empty       every file in any partition that bears its time
     pending, with markers       one request a marker, with fileId and base instant
     pending, without            every file in any partition that bears its time (Hudi leaves those behind)
 
@@ -13,11 +14,12 @@ Sources: MarkerBasedRollbackStrategy, ListingBasedRollbackStrategy, RollbackUtil
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from ..codecs.commit_metadata import UNKNOWN_OPERATION
 from ..codecs.rollback_plan import RollbackRequest
 from ..errors import CorruptFile
 from ..files.names import parse_base_file, parse_log_file
 from ..handle import Table
-from ..model import LogFile, WriteStat
+from ..model import CommitMetadata, LogFile, WriteStat
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 from .markers import Marker, marker_folder, read_markers
@@ -31,10 +33,16 @@ def rollback_requests(table: Table, target: Instant, *, using_markers: bool = Tr
     if target.state is State.REQUESTED:
         return ()
     if target.is_completed:
-        return _grouped(_by_commit(table, target))
+        commit = table.timeline.read_commit(target)
+        return _grouped(_by_listing(table, target) if says_nothing(commit) else _by_commit(table, target, commit))
     if using_markers and table.storage.list_tree(marker_folder(target.ts)):
         return _grouped(_by_markers(table, target))
     return _grouped([*_by_listing(table, target), *_forecast_appends(table, target)])
+
+
+def says_nothing(commit: CommitMetadata) -> bool:
+    """Whether the commit's file tells nothing of what it did: it is empty, or as good as."""
+    return commit.operation == UNKNOWN_OPERATION and not commit.stats and not commit.replaced
 
 
 def _by_markers(table: Table, target: Instant) -> Iterator[RollbackRequest]:
@@ -66,8 +74,8 @@ def _append(table: Table, log: LogFile, ts: str) -> RollbackRequest:
     return RollbackRequest(log.partition, (), log.file_id, log.instant, blocks)
 
 
-def _by_commit(table: Table, target: Instant) -> Iterator[RollbackRequest]:
-    for partition, stats in table.timeline.read_commit(target).stats.items():
+def _by_commit(table: Table, target: Instant, commit: CommitMetadata) -> Iterator[RollbackRequest]:
+    for partition, stats in commit.stats.items():
         for stat in stats:
             names = {path.rpartition("/")[2] for path in (stat.path, *stat.cdc_files, *(stat.log_files or ())) if path}
             for name in sorted(names):
@@ -84,7 +92,7 @@ def _by_commit(table: Table, target: Instant) -> Iterator[RollbackRequest]:
 def _by_listing(table: Table, target: Instant) -> Iterator[RollbackRequest]:
     lister = StorageLister(table.storage)
     # In version 6 the log files of a compaction's slice bear its time, too, and hold the rows of others.
-    with_logs = target.action is not Action.COMPACTION
+    with_logs = table.timeline.began_as(target) is not Action.COMPACTION
     for partition in lister.partitions():
         for name in sorted(lister.files(partition)):
             if _bears(partition, name, target.ts, with_logs=with_logs):

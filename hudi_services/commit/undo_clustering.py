@@ -14,7 +14,14 @@ from ..handle import Table
 from ..model import BaseFile, CommitMetadata
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant
-from .take_back import OldFiles, check_not_being_cleaned, check_not_planned, check_not_savepointed, written_groups
+from .take_back import (
+    OldFiles,
+    check_not_being_cleaned,
+    check_not_first,
+    check_not_planned,
+    check_not_savepointed,
+    written_groups,
+)
 
 _FOOTERS_AT_ONCE = 16
 
@@ -34,15 +41,17 @@ def completed_clustering(table: Table, ts: str) -> Instant:
 def check_undo(table: Table, target: Instant) -> list[BaseFile]:
     """Whether the completed clustering `target` can be undone; gives the old files, which readers will see again.
 
-    Raises ConfigError when a savepoint holds it, ConflictError when somebody built on its files or the old ones are
-    not all there any more, and CheckFailed when they hold another number of rows.
+    Raises ConfigError when a savepoint holds it, ConflictError when the timeline begins with it, somebody built on its
+    files or the old ones are not all there any more, and CheckFailed when they hold another number of rows.
     """
     check_not_savepointed(table, target.ts)
+    check_not_first(table, target)
     commit = table.timeline.read_commit(target)
-    old = OldFiles(table)
     _check_untouched(table, target, commit)
     check_not_planned(table, written_groups(commit), target.ts)
-    files = [_input(table, target, path, partition, old) for partition, path in _inputs(table, target)]
+    inputs = list(_inputs(table, target))
+    old = OldFiles(table, {partition for partition, _ in inputs})
+    files = [_input(table, target, path, partition, old) for partition, path in inputs]
     _check_replaced(table, target, commit, files)
     check_not_being_cleaned(table, files)
     _check_rows(table, target, commit, files)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from ..commit.life import signs_of_life
 from ..commit.settings import TransactionSettings
-from ..commit.take_back import check_take_back
+from ..commit.take_back import check_is_newest, check_take_back
+from ..commit.undo_clustering import check_undo
 from ..errors import ConfigError, LockBusy
 from ..handle import Table
 from ..model import BaseFile
@@ -19,14 +20,20 @@ def rollback(wanted: RepairRequest, storage: Storage | None = None) -> Report:
     """Roll a failed write back, or with `completed` the newest completed one; finish a rollback that was begun.
 
     `storage` stands in for the one of `wanted.base_path`. Raises ConfigError, ConflictError and LockBusy for an instant
-    that must not be rolled back, Idle when it was.
+    that must not be rolled back, CheckFailed as `undo`, Idle when it was.
     """
     return take_back(wanted, storage, _choose)
 
 
 def _choose(wanted: RepairRequest, table: Table, settings: TransactionSettings) -> tuple[Instant, Sequence[BaseFile]]:
     target = _written(wanted, table, settings)
-    return target, check_take_back(table, target) if target.is_completed else ()
+    if not target.is_completed:
+        return target, ()
+    if table.timeline.is_clustering(target):
+        # Its plan tells exactly which files it replaced.
+        check_is_newest(table, target)
+        return target, check_undo(table, target)
+    return target, check_take_back(table, target)
 
 
 def _written(wanted: RepairRequest, table: Table, settings: TransactionSettings) -> Instant:

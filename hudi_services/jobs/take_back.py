@@ -1,16 +1,26 @@
 """What `rollback` and `undo` have in common: under the lock, decide what goes, tell of it, and roll it back."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..codecs.rollback_plan import RollbackPlan
-from ..commit.rollback import clear_traces, pending_rollback, plan_rollback, resume_rollback, roll_back
+from ..commit.life import is_stale_rollback
+from ..commit.removed import remove_instant
+from ..commit.rollback import (
+    clear_traces,
+    is_still_completed,
+    pending_rollback,
+    plan_rollback,
+    resume_rollback,
+    roll_back,
+)
 from ..commit.settings import TransactionSettings
+from ..commit.take_back import refuse_other_writers
 from ..commit.times import Times
 from ..commit.transaction import critical_section
-from ..errors import Idle
-from ..handle import Table
+from ..errors import Idle, LockBusy
+from ..handle import Table, reopen
 from ..model import BaseFile
 from ..options import keys
 from ..storage import Storage
@@ -21,11 +31,14 @@ from .report import Report, Row
 from .request import RepairRequest
 from .settings import transaction_settings
 
+_DRY_RUN = "dry run: nothing was changed"
+
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """What is to be done: finish the rollback `begun`, or roll `target` back."""
+    """What is to be done to `table`, as it is now: finish the rollback `begun`, or roll `target` back."""
 
+    table: Table
     plan: RollbackPlan
     begun: Instant | None = None
     target: Instant | None = None
@@ -40,41 +53,75 @@ Choose: TypeAlias = Callable[[RepairRequest, Table, TransactionSettings], tuple[
 def take_back(wanted: RepairRequest, storage: Storage | None, choose: Choose) -> Report:
     """Roll back what `choose` gives, or finish a rollback of it that was begun.
 
-    `storage` stands in for the one of `wanted.base_path`.
+    `storage` stands in for the one of `wanted.base_path`. Raises LockBusy while somebody is at work at that rollback,
+    ConflictError for a completed instant while another writer is at work.
     """
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
     settings = transaction_settings(wanted.options)
     if wanted.dry_run:
         with report.phase("plan"):
-            _describe(table, _decide(wanted, table, settings, choose), report)
-        return report.idle("a dry run: nothing was changed")
+            decided = _decide(wanted, table, settings, choose, report)
+            _describe(decided, report)
+        report.reason = _DRY_RUN
+        return report.completed(decided.plan.ts)
     with critical_section(table, f"{wanted.command} {wanted.instant}", settings, repairs=wanted.instant) as current:
         with report.phase("plan"):
             try:
-                decided = _decide(wanted, current, settings, choose)
+                decided = _decide(wanted, current, settings, choose, report)
             except Idle:
                 # Whoever did it may have died before the last step.
                 clear_traces(current, wanted.instant or "")
                 raise
-            _describe(current, decided, report)
+            _describe(decided, report)
         with report.phase("roll back"):
-            done = _carry_out(wanted, current, decided, Times(current, settings.skew_millis))
+            done = _carry_out(wanted, decided, Times(decided.table, settings.skew_millis))
     report.tables["rollbacks"] = [{"instant": done, "of": decided.plan.ts, "action": decided.plan.action}]
     return report.completed(decided.plan.ts)
 
 
-def _decide(wanted: RepairRequest, table: Table, settings: TransactionSettings, choose: Choose) -> _Decided:
-    """Raises what `choose` raises, and Idle when it was rolled back already."""
+def _decide(
+    wanted: RepairRequest, table: Table, settings: TransactionSettings, choose: Choose, report: Report
+) -> _Decided:
+    """Raises what `choose` raises, LockBusy, ConflictError, and Idle when it was rolled back already."""
     ts = wanted.instant or ""
     begun = pending_rollback(table, ts) or _rollback_named(table, ts)
-    if begun is not None:
-        return _Decided(table.timeline.read_rollback_plan(begun), begun)
+    if begun is None:
+        return _judge(wanted, table, settings, choose)
+    _refuse_live(table, begun, settings)
+    plan = table.timeline.read_rollback_plan(begun)
+    if not is_still_completed(table, plan):
+        return _Decided(table, plan, begun)
+    # Nothing of it was done, and readers and writers went on with the target since: as if nobody had begun.
+    wanted = replace(wanted, instant=plan.ts)
+    if wanted.dry_run:
+        return _judge(wanted, table, settings, choose)
+    remove_instant(table, begun)
+    report.warnings.append(f"the rollback {begun.ts} of {plan.ts} was begun and had done nothing: it was dropped")
+    return _decide(wanted, reopen(table), settings, choose, report)
+
+
+def _judge(wanted: RepairRequest, table: Table, settings: TransactionSettings, choose: Choose) -> _Decided:
+    """For an instant whose rollback nobody began."""
+    ts = wanted.instant or ""
     if table.timeline.find(ts) is None:
         _refuse_done(table, ts)
     target, restored = choose(wanted, table, settings)
+    if target.is_completed:
+        refuse_other_writers(table, target, settings)
     plan = plan_rollback(table, target, using_markers=wanted.options[keys.ROLLBACK_USING_MARKERS])
-    return _Decided(plan, None, target, tuple(restored))
+    return _Decided(table, plan, None, target, tuple(restored))
+
+
+def _refuse_live(table: Table, begun: Instant, settings: TransactionSettings) -> None:
+    """Raise LockBusy while somebody may be carrying the rollback out: Hudi does so without the lock."""
+    if not is_stale_rollback(table, begun, settings):
+        raise LockBusy(
+            f"{table.storage.root}: somebody is at work on the rollback {begun.ts} ({begun.file_name}), or was until "
+            f"less than {settings.heartbeat_expires_millis / 1000:g} seconds ago",
+            hint="wait for it; without a sign of life for that long it counts as dead "
+            "(hoodie.client.heartbeat.interval_in_ms, hoodie.client.heartbeat.tolerable.misses)",
+        )
 
 
 def _rollback_named(table: Table, ts: str) -> Instant | None:
@@ -89,18 +136,23 @@ def _refuse_done(table: Table, ts: str) -> None:
             raise Idle(f"{ts} was rolled back already, by {done.ts}")
 
 
-def _carry_out(wanted: RepairRequest, table: Table, decided: _Decided, times: Times) -> str:
+def _carry_out(wanted: RepairRequest, decided: _Decided, times: Times) -> str:
+    """Gives the rollback's instant."""
+
     def progress(done: int, total: int) -> None:
         wanted.progress("delete", done, total)
 
     if decided.begun is not None:
-        return resume_rollback(table, decided.begun, times, progress=progress)
+        return resume_rollback(decided.table, decided.begun, times, progress=progress)
     assert decided.target is not None, "without a rollback that was begun there is an instant to roll back"
-    return roll_back(table, decided.target, times, keep_plan=False, plan=decided.plan, progress=progress)
+    return roll_back(
+        decided.table, decided.target, times, keep_plan=False, plan=decided.plan, checked=True, progress=progress
+    )
 
 
-def _describe(table: Table, decided: _Decided, report: Report) -> None:
-    lister = StorageLister(table.storage)
+def _describe(decided: _Decided, report: Report) -> None:
+    lister = StorageLister(decided.table.storage)
+    lister.load(sorted({request.partition for request in decided.plan.requests}))
     gone = [
         (request.partition, lister.files(request.partition).get(path.rpartition("/")[2], 0))
         for request in decided.plan.requests

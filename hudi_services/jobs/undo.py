@@ -17,7 +17,7 @@ def undo(wanted: RepairRequest, storage: Storage | None = None) -> Report:
     """Take a completed clustering back; finish that when it was begun.
 
     `storage` stands in for the one of `wanted.base_path`. Raises ConfigError, ConflictError and CheckFailed for one
-    that cannot be undone, Idle when it was.
+    that cannot be undone, LockBusy while somebody is at work at that, Idle when it was.
     """
     return take_back(wanted, storage, _choose)
 

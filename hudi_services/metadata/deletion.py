@@ -3,7 +3,8 @@
     files           per data partition: the names, isDeleted, size 0; under `__all_partitions__`: partitions that go
     column_stats    the keys of those files, for every column that may have a record
 
-Ranges of whole partitions (partition_stats) stay: they are wider than need be, which harms no reader.
+Ranges of whole partitions (partition_stats) stay: after a clean, and after the rollback of a clustering, they are at
+most wider than need be, which harms no reader.
 Source: HoodieTableMetadataUtil.convertMetadataToRecords for cleans, of Apache Hudi 0.15.0 to 1.2.0.
 """
 

@@ -95,11 +95,12 @@ def sync_rollback(
     files are still there. `appended` are log files with their sizes, by data partition, that the rollback wrote or
     cancelled (merge-on-read, version 6); `deleted` are the names of the deleted files.
 
-    The delta commit of the target is rolled back. Where a compaction may have merged it into base files that is too
-    late (Hudi then refuses): a delta commit at the rollback's instant takes the deleted files out again.
+    The delta commit of the target is rolled back. Where it may be merged (`may_be_merged`) that is too late: a delta
+    commit at the rollback's instant takes the deleted files out again. The ranges of whole partitions then stay as the
+    target left them, which is right for a target that changed no rows only.
     """
     metadata = resume_rollbacks(metadata, times)
-    merged = _is_merged(metadata, target)
+    merged = may_be_merged(metadata, target)
     records, deletes = deletion_records(metadata, deleted or {}) if merged else ({FILES: []}, {})
     listing = [_listing(partition, files) for partition, files in (appended or {}).items()]
     if metadata.logs_by_name or any(records.values()):
@@ -114,6 +115,19 @@ def sync_rollback(
         undo(metadata, failed, ts, times)
 
 
+def may_be_merged(metadata: MetadataTable, target: str) -> bool:
+    """Whether a compaction may have merged the delta commit of `target`: one was begun later, or that is archived.
+
+    Hudi refuses to roll such a target back (HoodieBackedTableMetadataWriter.validateRollback).
+    """
+    timeline = metadata.timeline
+    found = timeline.find(target, Action.DELTA_COMMIT)
+    if found is None or not found.is_completed:
+        return found is None and timeline.contains_or_before_start(target)
+    merges = {Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT}
+    return any(i.ts > target and {i.action, timeline.began_as(i)} & merges for i in timeline.instants)
+
+
 def _ready(metadata: MetadataTable, instant: str, times: Callable[[], str]) -> MetadataTable:
     """The metadata table without what killed writers left, and without a delta commit of `instant`."""
     _require_supported(metadata)
@@ -122,16 +136,6 @@ def _ready(metadata: MetadataTable, instant: str, times: Callable[[], str]) -> M
         metadata = undo_pending(metadata, times)
     repeated = metadata.timeline.find(instant, Action.DELTA_COMMIT)
     return metadata if repeated is None else undo(metadata, repeated, times(), times)
-
-
-def _is_merged(metadata: MetadataTable, target: str) -> bool:
-    """Whether a compaction may have merged the delta commit of `target`: one was begun later, or that is archived."""
-    timeline = metadata.timeline
-    found = timeline.find(target, Action.DELTA_COMMIT)
-    if found is None or not found.is_completed:
-        return found is None and timeline.contains_or_before_start(target)
-    merges = {Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT}
-    return any(i.ts > target and {i.action, timeline.began_as(i)} & merges for i in timeline.instants)
 
 
 def _undo_half(metadata: MetadataTable, ts: str, times: Callable[[], str]) -> MetadataTable:

@@ -30,7 +30,7 @@ class Lister(Protocol):
 
 
 class StorageLister:
-    """Lists folders when asked, one request per folder; what `partitions` saw on its way is not asked for again."""
+    """Lists folders when asked, one request per folder; what `partitions` and `load` saw is not asked for again."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

@@ -15,6 +15,8 @@ from .tables import listed_view, open_local, request, rows
 
 P = "day=2026-01-01"
 DEAD_AT_ONCE = {"hudi.services.abandoned.after.minutes": "0"}
+NO_HEARTBEAT = {**DEAD_AT_ONCE, "hoodie.client.heartbeat.tolerable.misses": "0"}
+"""Whatever is pending counts as dead, a rollback that was just begun, too."""
 
 
 def repair(

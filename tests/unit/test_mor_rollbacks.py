@@ -7,11 +7,12 @@ import pytest
 
 from hudi_services.clock import SystemClock
 from hudi_services.codecs.rollback_plan import RollbackMetadata, RollbackPlan
-from hudi_services.commit.rollback import pending_rollback, resume_rollback, roll_back
+from hudi_services.commit.removed import remove_instant
+from hudi_services.commit.rollback import is_still_completed, pending_rollback, resume_rollback, roll_back
 from hudi_services.commit.times import Times
 from hudi_services.files.log_blocks import BlockType, HeaderKey
 from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.handle import open_table
+from hudi_services.handle import open_table, reopen
 from hudi_services.storage import ObjectStorage, Storage
 from hudi_services.timeline.instant import Action
 
@@ -48,10 +49,13 @@ def take_back(path: Path, ts: str, storage: Storage | None = None) -> str:
     table = open_table(storage or ObjectStorage(str(path)), SystemClock())
     begun = pending_rollback(table, ts)
     if begun is not None:
-        return resume_rollback(table, begun, Times(table, 0))
+        if not is_still_completed(table, table.timeline.read_rollback_plan(begun)):
+            return resume_rollback(table, begun, Times(table, 0))
+        remove_instant(table, begun)
+        table = reopen(table)
     target = table.timeline.find(ts)
     assert target
-    return roll_back(table, target, Times(table, 0), keep_plan=False)
+    return roll_back(table, target, Times(table, 0), keep_plan=False, checked=True)
 
 
 def name(path: str) -> str:

@@ -22,6 +22,7 @@ from hudi_services.timeline.instant import Action, State
 from .faulty_storage import FaultyStorage, Killed
 from .repairs import (
     DEAD_AT_ONCE,
+    NO_HEARTBEAT,
     P,
     both,
     cluster,
@@ -43,6 +44,11 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def roll_back(path: Path, ts: str, storage: Storage | None = None, **more: bool) -> Report:
     return rollback(repair(path, "rollback", ts, DEAD_AT_ONCE, **more), storage)
+
+
+def finish(path: Path, ts: str, storage: Storage | None = None, **more: bool) -> Report:
+    """Roll back, or go on with a rollback whose process just died."""
+    return rollback(repair(path, "rollback", ts, NO_HEARTBEAT, **more), storage)
 
 
 def is_gone(path: Path, ts: str) -> None:
@@ -97,7 +103,7 @@ def test_a_completed_write(path: Path) -> None:
     for name in timeline_files(path, ts) - {newest(path).file_name}:
         next(path.glob(f".hoodie/**/{name}")).unlink()
     dry = roll_back(path, ts, completed=True, dry_run=True)
-    assert (dry.state, dry.reason) == (Outcome.IDLE, "a dry run: nothing was changed")
+    assert (dry.state, dry.reason) == (Outcome.COMPLETED, "dry run: nothing was changed")
     assert sum(int(str(row["files"])) for row in dry.tables["visible_again"]) == len(left)
     assert files_of(path, ts) == left and both(path)[0].equals(updated[0])
     assert roll_back(path, ts, completed=True).tables["partitions"] == dry.tables["partitions"]
@@ -234,7 +240,7 @@ def test_a_rollback_that_hudi_began_is_finished(path: Path) -> None:
     with pytest.raises(Killed):
         roll_back(path, ts, FaultyStorage(str(path), 6))
     (begun,) = open_local(path).timeline.pending({Action.ROLLBACK})
-    report = roll_back(path, begun.ts)
+    report = finish(path, begun.ts)
     assert report.instant == ts
     is_gone(path, ts)
 
@@ -267,8 +273,8 @@ def test_the_command_line(path: Path, capfd: pytest.CaptureFixture[str]) -> None
     dead = ["--hoodie-conf", "hudi.services.abandoned.after.minutes=0"]
     assert run(command) == 4
     assert "somebody is at work" in capfd.readouterr().err
-    assert run([*command, *dead, "--dry-run"]) == 0
-    assert "a dry run: nothing was changed" in capfd.readouterr().out
+    assert run([*command, *dead, "--dry-run", "--fail-if-idle"]) == 0
+    assert "dry run: nothing was changed" in capfd.readouterr().out
     assert run([*command, *dead, "--format", "json"]) == 0
     report = json.loads(capfd.readouterr().out)
     assert (report["service"], report["action"], report["instant"]) == ("rollback", "rollback", ts)
@@ -323,7 +329,7 @@ def test_every_write_may_be_the_last(release: str, make: Callable[[Path], str], 
 
 def mend(path: Path, ts: str) -> None:
     try:
-        roll_back(path, ts, completed=True)
+        finish(path, ts, completed=True)
     except Idle:
         assert open_local(path).timeline.find(ts) is None
     is_gone(path, ts)
@@ -336,7 +342,7 @@ def test_killed_while_it_mends(release: str, tmp_path: Path) -> None:
     before = both(path)
     for survived in range(2, 12):
         with pytest.raises(Killed):
-            roll_back(path, ts, FaultyStorage(str(path), survived))
+            finish(path, ts, FaultyStorage(str(path), survived))
         assert all(seen.equals(before[0]) for seen in both(path))
     mend(path, ts)
     assert all(seen.equals(before[0]) for seen in both(path))
