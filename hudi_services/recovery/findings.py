@@ -21,6 +21,7 @@ from ..commit.clean import pending_cleans
 from ..commit.conflicts import StaleInput, check_inputs
 from ..commit.life import Life, is_stale_rollback, now_millis, rollback_life, signs_of_life
 from ..commit.markers import read_markers
+from ..commit.rollback import is_still_completed
 from ..commit.settings import TransactionSettings
 from ..errors import CorruptFile, HudiServicesError
 from ..handle import Table
@@ -253,18 +254,20 @@ def _clean(case: _Case) -> _Judgement:
 
 
 def _rollback(case: _Case) -> _Judgement:
-    name = case.table.timeline.requested_name(case.instant)
+    timeline = case.table.timeline
+    name = timeline.requested_name(case.instant)
     blocks = "clustering of the files that it is to delete"
     if case.life.alive:
         return Decision.WAIT, f"it is at work: a sign of life {case.silence} ago", blocks
     try:
-        plan = case.table.timeline.read_rollback_plan(case.instant)
+        plan = timeline.read_rollback_plan(case.instant)
     except CorruptFile as error:
-        return (
-            Decision.DROP,
-            f"{error.message}; what it was to undo is found again",
-            f"every writer: {name} must be read",
-        )
+        why = f"{error.message}; what it was to undo is found again"
+        return Decision.DROP, why, f"every writer: {name} must be read"
+    if is_still_completed(case.table, plan):
+        # Its files go after its completed file only: nothing was taken away, and others may build on it by now.
+        why = f"it was to take {plan.action} {plan.ts} back, which is complete and untouched: ask for that anew"
+        return Decision.DROP, why, blocks
     return Decision.RESUME, f"the rollback of {plan.action} {plan.ts}, which nobody works at for {case.silence}", blocks
 
 
