@@ -25,6 +25,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cases(wanted): wanted(recipe, release) says which pairs this test needs")
 
 
+# Before xdist looks for the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """All tests of a release after each other, so that no JVM starts twice, and only the releases they ask for."""
     here = Path(__file__).parent

@@ -177,8 +177,8 @@ def _leave_half(whole: Path, copy: Path, state: str) -> None:
     if state == "inflight":
         inflight = begun.with_name(begun.name.replace("requested", "inflight"))
         inflight.write_bytes(begun.read_bytes())
-        # Without a sign of life for longer than the two minutes for which a clean counts as alive.
-        os.utime(inflight, (time.time() - 600,) * 2)
+        # Without a sign of life for longer than the twenty minutes for which a clean counts as alive.
+        os.utime(inflight, (time.time() - 1300,) * 2)
         gone = sorted(name for name in _only_files(copy) - _only_files(whole) if Path(name).name not in _held(copy))
         for name in gone[::2]:
             (copy / name).unlink()
