@@ -5,45 +5,51 @@ losing markers and timeline files, repeated tasks, and ageing; then it moves the
 """
 
 import contextlib
+import copy
 import functools
-import multiprocessing
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from hudi_services import table_config
 from hudi_services.clock import SystemClock
 from hudi_services.commit.rollback import roll_back
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import HudiServicesError, Idle
 from hudi_services.files.names import base_file_name, parse_base_file
+from hudi_services.garbage import data_files
 from hudi_services.handle import Table, open_table
 from hudi_services.jobs import clustering
 from hudi_services.jobs.garbage import collect_garbage
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import GarbageMode, GarbageRequest, Mode
 from hudi_services.options import resolve
-from hudi_services.storage import ObjectStorage
+from hudi_services.table import facts, partitions
 from hudi_services.table.facts import TimelineFacts
 from hudi_services.table.partitions import StorageLister
-from hudi_services.table.view import SlicingRules, slices_of
+from hudi_services.table.view import FileSystemView, SlicingRules, slices_of
 from hudi_services.table_config import TableConfig
+from hudi_services.timeline import archived
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Instant
 
 from .archives import unpack_archived
-from .faulty_storage import FaultyStorage, Killed
-from .tables import RELEASES, listed_view, open_local, request, rows
+from .faulty_storage import Killed
+from .quick_storage import QuickStorage
+from .tables import RELEASES, listed_view, request, rows
 
 LIVES = 48
 """Of each release. A table grows with every run of its life, and they with it in time."""
 RUNS = 7
+PORTIONS = 4
+"""Of the lives of a release; each is a test of its own, so that they spread over the workers of pytest."""
 WRITES = 28
 """About what an execution needs."""
 ARCHIVES = {"0.15.0": ".hoodie/archived", "1.0.2": ".hoodie/timeline/history", "1.2.0": ".hoodie/timeline/history"}
@@ -64,7 +70,7 @@ class Life:
         self.steps: list[str] = []
 
     def open(self) -> Table:
-        return open_local(self.path)
+        return open_quick(self.path)
 
     def run(self) -> None:
         """An execution that is killed, what people and programs then do about it, and perhaps a task that ran twice."""
@@ -91,8 +97,8 @@ class Life:
     def execute_killed(self) -> None:
         self.killed(lambda storage: clustering.execute(self.request(Mode.EXECUTE), storage, LocalEngine()), WRITES)
 
-    def killed(self, job: Callable[[FaultyStorage], object], writes: int) -> None:
-        storage = FaultyStorage(str(self.path), self.random.randrange(writes))
+    def killed(self, job: Callable[[QuickStorage], object], writes: int) -> None:
+        storage = QuickStorage(str(self.path), self.random.randrange(writes))
         with contextlib.suppress(Killed, Idle):
             job(storage)
         self.steps.append(f"killed after {storage.log[-1:]}")
@@ -107,12 +113,12 @@ class Life:
             keep = self.random.random() < 0.4
             self.killed(lambda storage: self.roll_back(storage, target, keep), self.random.choice([15, 200]))
 
-    def roll_back(self, storage: FaultyStorage, target: Instant, keep: bool) -> None:
+    def roll_back(self, storage: QuickStorage, target: Instant, keep: bool) -> None:
         table = open_table(storage, SystemClock())
         roll_back(table, target, Times(table, 0), keep_plan=keep)
 
     def timeline(self) -> Timeline:
-        storage = ObjectStorage(str(self.path))
+        storage = QuickStorage(str(self.path))
         return Timeline.open(storage, TableConfig.load(storage))
 
     def pending(self) -> Instant | None:
@@ -121,7 +127,7 @@ class Life:
 
     def mend(self) -> None:
         if self.pending() is not None:
-            clustering.execute(self.request(Mode.EXECUTE), engine=LocalEngine())
+            clustering.execute(self.request(Mode.EXECUTE), QuickStorage(str(self.path)), LocalEngine())
 
     def lose_markers(self) -> None:
         """As Hudi's timeline server does when it dies: a rollback then finds no file."""
@@ -163,16 +169,20 @@ class Life:
 def collect(path: Path, mode: GarbageMode, **fields: object) -> Report:
     options = resolve([("test", {"hoodie.time.generator.max_expected_clock_skew_ms": "0"})])
     wanted = GarbageRequest(base_path=str(path), options=options, mode=mode, min_age_minutes=0, **fields)  # type: ignore[arg-type]
-    return collect_garbage(wanted)
+    return collect_garbage(wanted, QuickStorage(str(path)))
+
+
+def open_quick(path: Path) -> Table:
+    return open_table(QuickStorage(str(path)), SystemClock())
 
 
 def needed(table: Table) -> set[str]:
     """Files of every slice that readers and time travel see in the metadata table, and of pending plans."""
-    facts, rules = TimelineFacts(table.timeline), SlicingRules(table.config.version.log_files_carry_delta_instant)
+    known, rules = TimelineFacts(table.timeline), SlicingRules(table.config.version.log_files_carry_delta_instant)
     assert table.metadata is not None
     found = set()
-    for partition in table.view.partitions():
-        groups = slices_of(partition, table.metadata.list_partition(partition), facts, rules)
+    for partition, files in table.metadata.files_partition().items():
+        groups = slices_of(partition, files, known, rules)
         found |= {one.base_file.path for slices in groups.values() for one in slices if one.base_file}
     for instant in table.timeline.pending_clusterings():
         for group in table.timeline.read_plan(instant).groups:
@@ -207,7 +217,8 @@ def dead(table: Table) -> set[str]:
     assert table.metadata is not None
     inside = (file for file in files if file.instant not in pending and file.instant >= (timeline.first_ts() or ""))
     gone = [file for file in inside if file.instant not in completed or file.path not in listed]
-    return {file.path for file in gone if file.name not in table.metadata.list_partition(file.partition)}
+    known = table.metadata.files_partition() if gone else {}
+    return {file.path for file in gone if file.name not in known.get(file.partition, {})}
 
 
 def stored(path: Path) -> dict[str, tuple[int, int, int]]:
@@ -217,9 +228,10 @@ def stored(path: Path) -> dict[str, tuple[int, int, int]]:
     """
     found = {}
     for folder, _, names in os.walk(path):
+        below = os.path.relpath(folder, path)
         for name in names:
             status = os.stat(f"{folder}/{name}")
-            found[os.path.relpath(f"{folder}/{name}", path)] = (status.st_ino, status.st_size, status.st_mtime_ns)
+            found[os.path.normpath(f"{below}/{name}")] = (status.st_ino, status.st_size, status.st_mtime_ns)
     own = (".hoodie/.hudi_services", ".hoodie/.locks/hudi_services/table.")
     return {name: facts for name, facts in found.items() if not name.startswith(own)}
 
@@ -258,7 +270,7 @@ def check(life: Life, number: int) -> int:
 
 
 def live(release: str, number: int, made: Path, path: Path, *, keep: bool = False) -> int:
-    """A whole life; gives the files that were garbage. In a process of its own: there are many.
+    """A whole life; gives the files that were garbage.
 
     `keep` leaves the table as it was at the end.
     """
@@ -276,7 +288,9 @@ def live(release: str, number: int, made: Path, path: Path, *, keep: bool = Fals
         except (AssertionError, HudiServicesError) as error:
             raise AssertionError(f"{release}, life {number}, run {run}: {life.steps}: {error}") from error
     table = life.open()
-    for view in (table.view, listed_view(table)):
+    # As a rule both see the same files, which are then read once.
+    views = {base_files(view): view for view in (table.view, listed_view(table))}
+    for view in views.values():
         assert rows(table, view).equals(rows_of(made)), f"{release}, life {number}"
     if not keep:
         shutil.rmtree(path)
@@ -291,20 +305,49 @@ def begin(release: str, folder: Path) -> Path:
     return made
 
 
+def base_files(view: FileSystemView) -> frozenset[str]:
+    slices = (one for partition in view.partitions() for one in view.latest_slices(partition))
+    return frozenset(one.base_file.path for one in slices if one.base_file)
+
+
 @functools.lru_cache(maxsize=1)
 def rows_of(path: Path) -> pa.Table:
-    return rows(open_local(path), open_local(path).view)
+    return rows(open_quick(path), open_quick(path).view)
 
 
-@pytest.mark.parametrize("release", RELEASES)
-def test_random_lives(release: str, processes: ProcessPoolExecutor, tmp_path: Path) -> None:
-    made = begin(release, tmp_path)
-    lives = [processes.submit(live, release, number, made, tmp_path / str(number)) for number in range(LIVES)]
+@pytest.fixture(scope="module", params=RELEASES)
+def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A release, and the table of it that lives begin with."""
+    return request.param, begin(request.param, tmp_path_factory.mktemp("begun"))
+
+
+@pytest.fixture(autouse=True)
+def cheap_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bytes are decoded once: the lives have their archives and their properties in common."""
+    for module, name in ((archived, "_columns"), (table_config, "parse_properties")):
+        monkeypatch.setattr(module, name, remember(getattr(module, name)))
+    # To start a thread takes longer than to read one of these files.
+    for reader in (data_files, facts, partitions):
+        monkeypatch.setattr(reader, "_REQUESTS_AT_ONCE", 1)
+
+
+def remember(decode: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function of bytes and the path of their file, which it needs for errors only."""
+    known: dict[tuple[object, ...], Any] = {}
+
+    def call(data: bytes, path: str, *rest: object) -> Any:
+        key = (data, *rest)
+        if key not in known:
+            known[key] = decode(data, path, *rest)
+        return copy.copy(known[key])
+
+    return call
+
+
+@pytest.mark.parametrize("portion", range(PORTIONS))
+def test_random_lives(begun: tuple[str, Path], portion: int, tmp_path: Path) -> None:
+    release, made = begun
+    numbers = range(portion, LIVES, PORTIONS)
+    moved = sum(live(release, n, made, tmp_path / str(n)) for n in numbers)
     # Or the lives were too quiet to show anything.
-    assert sum(one.result() for one in lives) > LIVES * RUNS * 0.6
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[ProcessPoolExecutor]:
-    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
-        yield pool
+    assert moved > len(numbers) * RUNS * 0.5
