@@ -25,7 +25,7 @@ class Garbage(Enum):
 class Kept(Enum):
     """Why a file that readers do not need, or may not need, stays where it is."""
 
-    PENDING = "belongs to a pending instant: see rollback"
+    PENDING = "belongs to a pending instant: see recover"
     YOUNG = "younger than the minimum age"
     IN_SAVEPOINT = "named in a savepoint"
     IN_PLAN = "named in a pending plan"
