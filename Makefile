@@ -8,6 +8,14 @@ HAVE_JAVA := $(or $(JAVA_HOME),$(shell command -v java 2>/dev/null))
 JAVA_EXTRA := $(if $(HAVE_JAVA),,[java])
 DEV_EXTRA := $(if $(HAVE_JAVA),[dev],[dev,java])
 
+# The releases of Hudi in two runs side by side: the second one prints when both have ended.
+define INTEROP
+mkdir -p build; \
+HUDI_RELEASES="1.2.0" $(RUN) -m pytest tests/interop > build/interop.log 2>&1 & other=$$!; \
+HUDI_RELEASES="0.15.0 1.0.2" $(RUN) -m pytest tests/interop; mine=$$?; \
+wait $$other; theirs=$$?; cat build/interop.log; exit $$((mine | theirs))
+endef
+
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo check test test-unit test-spark test-interop test-deep bench format clean
 
@@ -48,10 +56,10 @@ test-spark: install-dev ## Tests with Spark, without Apache Hudi
 	$(RUN) -m pytest tests/spark
 
 test-interop: install-dev ## Tests with real Apache Hudi 0.15.0, 1.0.2 and 1.2.0
-	$(RUN) -m pytest -n 2 --dist loadgroup tests/interop
+	@$(INTEROP)
 
 test-deep: install-dev ## Long tests with real Apache Hudi that are not part of `make test`; CI runs them, too
-	HUDI_DEEP=1 $(RUN) -m pytest -n 2 --dist loadgroup tests/interop
+	@HUDI_DEEP=1; export HUDI_DEEP; $(INTEROP)
 
 bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minutes
 	$(RUN) scripts/bench.py
