@@ -295,7 +295,7 @@ def test_replaced_files_of_which_older_ones_are_left(path: Path) -> None:
 def test_replaced_files_and_a_clean_that_cannot_be_read(path: Path) -> None:
     ts, name = delete_partition(path)
     clean_up(path, name, plan=False)
-    with pytest.raises(ConflictError, match="nobody knows whether it took files|ends too early"):
+    with pytest.raises(ConflictError, match=r"nobody knows whether it took files|ends too early"):
         rolled_back(path, ts, NO_LOCK)
 
 
