@@ -1,6 +1,6 @@
 """Opening a table: its configuration, timeline and file-system view, as one value."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from .clock import Clock
@@ -13,7 +13,7 @@ from .table.partitions import Lister, StorageLister
 from .table.view import FileGroupId, FileSystemView, SlicingRules
 from .table_config import TableConfig
 from .timeline.active import Timeline
-from .timeline.instant import Action
+from .timeline.instant import Action, Instant
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,14 @@ def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Table:
 
 def pending_compactions(table: Table) -> dict[FileGroupId, str]:
     """File groups in a pending compaction or log compaction, with its instant."""
-    held: dict[FileGroupId, str] = {}
+    return {(one.partition, one.file_id): instant.ts for instant, one in pending_operations(table)}
+
+
+def pending_operations(table: Table) -> Iterator[tuple[Instant, CompactionOperation]]:
+    """What pending compactions and log compactions are to do, each with its instant."""
     for instant in table.timeline.pending({Action.COMPACTION, Action.LOG_COMPACTION}):
-        operations: tuple[CompactionOperation, ...] = table.timeline.read_compaction_plan(instant)
-        held |= {(operation.partition, operation.file_id): instant.ts for operation in operations}
-    return held
+        for operation in table.timeline.read_compaction_plan(instant):
+            yield instant, operation
 
 
 def pending_clusterings(table: Table) -> Mapping[FileGroupId, str]:

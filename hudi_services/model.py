@@ -4,6 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
+def path_in(partition: str, name: str) -> str:
+    """The path, relative to the table, of the file `name` in a partition; "" is a table's only one."""
+    return f"{partition}/{name}" if partition else name
+
+
 @dataclass(frozen=True, slots=True)
 class BaseFile:
     """One base file. `partition` is the path relative to the table, "" when the table has no partitions."""
@@ -17,7 +22,7 @@ class BaseFile:
 
     @property
     def path(self) -> str:
-        return f"{self.partition}/{self.name}" if self.partition else self.name
+        return path_in(self.partition, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,7 @@ class LogFile:
 
     @property
     def path(self) -> str:
-        return f"{self.partition}/{self.name}" if self.partition else self.name
+        return path_in(self.partition, self.name)
 
 
 @dataclass(frozen=True, slots=True)

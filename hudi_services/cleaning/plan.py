@@ -10,7 +10,8 @@ from datetime import timedelta
 from ..clock import parse_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata
 from ..files.names import parse_base_file, parse_log_file
-from ..handle import Table
+from ..handle import Table, pending_operations
+from ..model import path_in
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant
 from .choice import Choice, Kept, Rules, Tally, choose
@@ -94,7 +95,7 @@ def _choose_all(
         found.horizon.earliest.ts if found.horizon.earliest else "",
         retention.versions,
         _savepointed_files(table),
-        _compacting(table),
+        {(one.partition, one.file_id): one.base_instant for _, one in pending_operations(table)},
     )
 
     def look(partition: str) -> tuple[Choice, bool]:
@@ -136,12 +137,6 @@ def _savepointed_files(table: Table) -> frozenset[str]:
     return frozenset(name for of_savepoint in held for names in of_savepoint.values() for name in names)
 
 
-def _compacting(table: Table) -> dict[tuple[str, str], str]:
-    pending = table.timeline.pending({Action.COMPACTION, Action.LOG_COMPACTION})
-    operations = (operation for instant in pending for operation in table.timeline.read_compaction_plan(instant))
-    return {(one.partition, one.file_id): one.base_instant for one in operations}
-
-
 def _commits_since(table: Table, previous: CleanMetadata | None) -> int:
     after = previous.last_completed if previous else ""
     return sum(instant.ts > after for instant in table.timeline.completed_writes())
@@ -160,8 +155,7 @@ def _extra(table: Table) -> dict[str, str]:
 
 
 def _full_paths(table: Table, choice: Choice) -> tuple[str, ...]:
-    folder = f"{choice.partition}/" if choice.partition else ""
-    return tuple(table.storage.full_path(f"{folder}{name}") for name in choice.names)
+    return tuple(table.storage.full_path(path_in(choice.partition, name)) for name in choice.names)
 
 
 def _empty_clean_is_due(table: Table, rules: CleanRules, until: Horizon) -> bool:

@@ -1,11 +1,7 @@
 """`hudi-services rollback`."""
 
-from collections.abc import Callable
-
-from ..jobs.report import Report
-from ..jobs.request import RepairRequest
 from .flags import RollbackFlags, command
-from .service import options, run_service
+from .take_back import Job, run_take_back
 
 
 @command(RollbackFlags)
@@ -16,18 +12,9 @@ def rollback(flags: RollbackFlags) -> int:
     alone. With --completed, the newest completed commit can be taken back, too.
     """
 
-    def read() -> tuple[RepairRequest, Callable[[RepairRequest], Report]]:
+    def load() -> Job:
         from ..jobs import rollback
 
-        wanted = RepairRequest(
-            base_path=flags.base_path,
-            table_name=flags.table_name,
-            options=options(flags),
-            instant=flags.instant,
-            command="rollback",
-            completed=flags.completed,
-            dry_run=flags.dry_run,
-        )
-        return wanted, rollback.rollback
+        return rollback.rollback
 
-    return run_service(flags, ("rollback", "rollback"), read)
+    return run_take_back(flags, "rollback", load, completed=flags.completed)

@@ -1,11 +1,7 @@
 """`hudi-services undo`."""
 
-from collections.abc import Callable
-
-from ..jobs.report import Report
-from ..jobs.request import RepairRequest
 from .flags import UndoFlags, command
-from .service import options, run_service
+from .take_back import Job, run_take_back
 
 
 @command(UndoFlags)
@@ -16,17 +12,9 @@ def undo(flags: UndoFlags) -> int:
     other files since stay.
     """
 
-    def read() -> tuple[RepairRequest, Callable[[RepairRequest], Report]]:
+    def load() -> Job:
         from ..jobs import undo
 
-        wanted = RepairRequest(
-            base_path=flags.base_path,
-            table_name=flags.table_name,
-            options=options(flags),
-            instant=flags.instant,
-            command="undo",
-            dry_run=flags.dry_run,
-        )
-        return wanted, undo.undo
+        return undo.undo
 
-    return run_service(flags, ("undo", "undo"), read)
+    return run_take_back(flags, "undo", load)

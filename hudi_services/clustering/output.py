@@ -15,6 +15,7 @@ from ..files.names import base_file_name
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import WrittenFile
 from ..files.record_keys import RecordKeys
+from ..model import path_in
 from ..storage import Storage
 from .settings import FileSettings
 from .sort_order import SortColumn
@@ -88,7 +89,7 @@ class Output:
         self._file_id = file_id
         self._start = time.perf_counter()
         name = base_file_name(file_id, form.token, task.instant)
-        self.path = f"{task.partition}/{name}" if task.partition else name
+        self.path = path_in(task.partition, name)
         self.file_name = name if task.meta_fields else None
         """The value of `_hoodie_file_name`; None in tables without meta fields."""
         self._keys = RecordKeys(_bloom_filter(task.settings, rows)) if task.meta_fields else None

@@ -15,6 +15,7 @@ from ..errors import ConflictError, Idle, LockBusy
 from ..files.names import is_partition_metafile
 from ..handle import Table
 from ..metadata.sync import sync_clean
+from ..model import path_in
 from ..timeline.instant import Action, Instant, State
 from .guard import Guard
 from .life import is_clustering, lease_name, signs_of_life
@@ -95,7 +96,7 @@ def _require_pending(current: Table, ts: str) -> Instant:
 
 def _delete_files(table: Table, plan: CleanerPlan, progress: Callable[[int, int], None]) -> None:
     # By partition and name: the plan keeps full paths, and the table may be known by another.
-    paths = [_below(partition, path.rpartition("/")[2]) for partition, files in plan.files.items() for path in files]
+    paths = [path_in(partition, path.rpartition("/")[2]) for partition, files in plan.files.items() for path in files]
     deleted = 0
 
     def more(count: int) -> None:
@@ -148,7 +149,3 @@ def _emptied(current: Table, partitions: Iterable[str]) -> Iterable[str]:
 
 def _may_write(current: Table, pending: Instant) -> bool:
     return pending.state is State.INFLIGHT or not is_clustering(current, pending)
-
-
-def _below(partition: str, name: str) -> str:
-    return f"{partition}/{name}" if partition else name

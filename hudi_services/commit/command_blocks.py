@@ -8,16 +8,11 @@ Source: BaseRollbackHelper (0.15.0), RollbackHelperV1 (1.2.0), HoodieLogFormatWr
 from dataclasses import dataclass
 
 from ..codecs.rollback_plan import RollbackRequest
-from ..files.log_blocks import BlockType, HeaderKey, LogBlock
 from ..files.log_reader import read_log_blocks
-from ..files.log_writer import encode_block
-from ..files.names import log_file_name, parse_log_file
+from ..files.log_writer import encode_rollback_command
+from ..files.names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
 from ..handle import Table
-from ..model import LogFile
-
-_WRITE_TOKEN = "1-0-1"
-"""HoodieLogFormat.UNKNOWN_WRITE_TOKEN: the writer was no task of a job."""
-_ROLLBACK_COMMAND = "0"
+from ..model import LogFile, path_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +27,12 @@ def cancel_blocks(table: Table, rollback: str, target: str, request: RollbackReq
     """Write the command block of the rollback at `rollback` into the slice of `request`, unless it is there already."""
     logs = _logs_of_slice(table, request)
     for log in logs:
-        if log.write_token == _WRITE_TOKEN and _is_ours(table, log, rollback, target):
+        if log.write_token == UNKNOWN_WRITE_TOKEN and _is_ours(table, log, rollback, target):
             return CommandLog(log.path, log.size)
-    header = {
-        HeaderKey.INSTANT_TIME: rollback,
-        HeaderKey.TARGET_INSTANT_TIME: target,
-        HeaderKey.COMMAND_BLOCK_TYPE: _ROLLBACK_COMMAND,
-    }
-    data = encode_block(LogBlock(BlockType.COMMAND, header, b""))
+    data = encode_rollback_command(rollback, target)
     version = max((log.version for log in logs), default=0) + 1
-    name = log_file_name(request.file_id, request.base_instant, version, _WRITE_TOKEN)
-    path = f"{request.partition}/{name}" if request.partition else name
+    name = log_file_name(request.file_id, request.base_instant, version, UNKNOWN_WRITE_TOKEN)
+    path = path_in(request.partition, name)
     table.storage.create(path, data)
     return CommandLog(path, len(data))
 

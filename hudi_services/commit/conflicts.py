@@ -7,7 +7,7 @@ from ..handle import Table
 from ..model import BaseFile, FileSlice
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
-from .life import is_clustering, is_stale_rollback, now_millis, signs_of_life
+from .life import age_millis, is_clustering, is_stale_rollback, signs_of_life
 from .settings import TransactionSettings
 
 _PLANNED = {Action.CLUSTERING, Action.REPLACE_COMMIT, Action.ROLLBACK, Action.CLEAN}
@@ -37,7 +37,7 @@ def check_plans(table: Table, settings: TransactionSettings) -> None:
         try:
             _read_plan(table, instant)
         except CorruptFile as error:
-            if now_millis(table) - table.timeline.begun[instant.ts] < settings.heartbeat_expires_millis:
+            if age_millis(table, instant) < settings.heartbeat_expires_millis:
                 raise ConflictError(error.message, hint="it may be being written: try again in a while") from error
             raise NeedsRecovery(error.message, hint=recover_hint(table)) from error
 
@@ -85,7 +85,7 @@ def refuse_beside_writers(
 
 
 def _refuse_recent(table: Table, write: Instant, settings: TransactionSettings) -> None:
-    if now_millis(table) - table.timeline.begun[write.ts] < settings.patience_millis:
+    if age_millis(table, write) < settings.patience_millis:
         raise _in_progress(table, write, _a_while(settings))
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from ..errors import CorruptFile
 from ..handle import Table
+from ..storage import FileInfo
 from ..timeline.instant import Action, Instant, State
-from .guard import Guard, read_lease
+from .guard import Guard, Lease, read_lease
 from .heartbeat import heartbeat_path
 from .markers import marker_folder, read_markers
 from .settings import TransactionSettings
@@ -50,14 +51,26 @@ def signs_of_life(table: Table, instant: Instant, settings: TransactionSettings,
     lease = None
     if is_service:
         lease = held.previous if held else read_lease(table.storage, lease_name(instant))
+    silence = settings.patience_millis if is_short else settings.abandoned_millis
+    count = len(read_markers(table.storage, instant.ts)) if markers else 0
+    return _life(table, settings, last, heartbeat, lease, silence, count)
+
+
+def _life(
+    table: Table,
+    settings: TransactionSettings,
+    last: int,
+    heartbeat: FileInfo | None,
+    lease: Lease | None,
+    silence: int,
+    markers: int = 0,
+) -> Life:
+    """`silence` is how long one without heartbeat may be silent, milliseconds. A lease counts unless it is outlived."""
     if lease is not None and (lease.held or last <= lease.until_millis):
         alive = lease.held
-    elif heartbeat is not None:
-        alive = now_millis(table) - last < settings.heartbeat_expires_millis
     else:
-        alive = now_millis(table) - last < (settings.patience_millis if is_short else settings.abandoned_millis)
-    count = len(read_markers(table.storage, instant.ts)) if markers else 0
-    return Life(last, heartbeat.mtime_millis if heartbeat else None, count, alive)
+        alive = now_millis(table) - last < (settings.heartbeat_expires_millis if heartbeat else silence)
+    return Life(last, heartbeat.mtime_millis if heartbeat else None, markers, alive)
 
 
 def is_clustering(table: Table, instant: Instant) -> bool:
@@ -83,12 +96,7 @@ def rollback_life(table: Table, rollback: Instant, settings: TransactionSettings
     heartbeat = table.storage.head(heartbeat_path(rollback.ts))
     last = max(heartbeat.mtime_millis if heartbeat else 0, last_written_millis(table, rollback))
     lease = read_lease(table.storage, rollback_lease_name(rollback.ts))
-    if lease is not None and (lease.held or last <= lease.until_millis):
-        alive = lease.held
-    else:
-        limit = settings.heartbeat_expires_millis if heartbeat else settings.patience_millis
-        alive = now_millis(table) - last < limit
-    return Life(last, heartbeat.mtime_millis if heartbeat else None, 0, alive)
+    return _life(table, settings, last, heartbeat, lease, settings.patience_millis)
 
 
 def rollback_lease_name(ts: str) -> str:
@@ -99,6 +107,11 @@ def rollback_lease_name(ts: str) -> str:
 def is_stale_rollback(table: Table, rollback: Instant, settings: TransactionSettings) -> bool:
     """Whether nobody works at a pending rollback any more."""
     return not rollback_life(table, rollback, settings).alive
+
+
+def age_millis(table: Table, instant: Instant) -> float:
+    """Since the first file of the instant was written."""
+    return now_millis(table) - table.timeline.begun[instant.ts]
 
 
 def now_millis(table: Table) -> float:

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from ..errors import AlreadyExists, NotFound
-from ..files.names import TABLE_FOLDER
+from ..files.names import OWN_FOLDER
 from ..handle import Table
 from ..timeline.instant import Instant
 
-_FOLDER = f"{TABLE_FOLDER}/.hudi_services/removed"
+_FOLDER = f"{OWN_FOLDER}/removed"
 
 
 def keep_copies(table: Table, repair: str, file_names: Iterable[str]) -> None:

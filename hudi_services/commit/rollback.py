@@ -30,6 +30,7 @@ from ..errors import AlreadyExists, ConflictError, CorruptFile
 from ..files.names import parse_log_file
 from ..handle import Table, reopen
 from ..metadata.sync import sync_rollback
+from ..model import path_in
 from ..timeline.instant import Action, Instant, State
 from .command_blocks import cancel_blocks
 from .guard import Guard
@@ -228,7 +229,7 @@ def _delete_files(table: Table, plan: RollbackPlan, progress: Progress) -> dict[
     def delete(one: tuple[str, str]) -> None:
         # By partition and name: the plan keeps full paths, and the table may be known by another.
         partition, name = one[0], _name(one[1])
-        table.storage.delete_output(f"{partition}/{name}" if partition else name)
+        table.storage.delete_output(path_in(partition, name))
 
     deleted: dict[str, list[str]] = defaultdict(list)
     with ThreadPoolExecutor(_DELETES_AT_ONCE) as pool:

@@ -19,7 +19,7 @@ from ..codecs.rollback_plan import RollbackRequest
 from ..errors import CorruptFile
 from ..files.names import parse_base_file, parse_log_file
 from ..handle import Table
-from ..model import CommitMetadata, LogFile, WriteStat
+from ..model import CommitMetadata, LogFile, WriteStat, path_in
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 from .markers import Marker, marker_folder, read_markers
@@ -80,8 +80,7 @@ def _by_commit(table: Table, target: Instant, commit: CommitMetadata) -> Iterato
             names = {path.rpartition("/")[2] for path in (stat.path, *stat.cdc_files, *(stat.log_files or ())) if path}
             for name in sorted(names):
                 if _bears(partition, name, target.ts):
-                    path = f"{partition}/{name}" if partition else name
-                    yield RollbackRequest(partition, (table.storage.full_path(path),))
+                    yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
             log = parse_log_file(partition, stat.path.rpartition("/")[2], 0)
             if log is not None and log.instant != target.ts:
                 # Hudi stores the bytes that were written, and 1 where it does not know them.
@@ -96,8 +95,7 @@ def _by_listing(table: Table, target: Instant) -> Iterator[RollbackRequest]:
     for partition in lister.partitions():
         for name in sorted(lister.files(partition)):
             if _bears(partition, name, target.ts, with_logs=with_logs):
-                path = f"{partition}/{name}" if partition else name
-                yield RollbackRequest(partition, (table.storage.full_path(path),))
+                yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
 
 
 def _forecast_appends(table: Table, target: Instant) -> Iterator[RollbackRequest]:
@@ -110,7 +108,7 @@ def _forecast_appends(table: Table, target: Instant) -> Iterator[RollbackRequest
             base = slices.get(stat.file_id)
             if _updates(stat) and base is not None and base < target.ts:
                 # Which log file it was nobody noted; its file group stands in, as in Hudi's plans.
-                blocks = {table.storage.full_path(f"{partition}/{stat.file_id}" if partition else stat.file_id): 1}
+                blocks = {table.storage.full_path(path_in(partition, stat.file_id)): 1}
                 yield RollbackRequest(partition, (), stat.file_id, base, blocks)
 
 

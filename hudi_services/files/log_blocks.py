@@ -26,6 +26,8 @@ from enum import IntEnum
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
 DELETE_CONTENT_VERSION = 3
+ROLLBACK_COMMAND = "0"
+"""HoodieCommandBlockTypeEnum.ROLLBACK_BLOCK, by ordinal."""
 
 
 class BlockType(IntEnum):
@@ -72,6 +74,6 @@ class LogBlock:
     @property
     def rolled_back_instant(self) -> str | None:
         """For a rollback command: the instant whose blocks it cancels, wherever they stand in the slice."""
-        if self.type is BlockType.COMMAND and self.header.get(HeaderKey.COMMAND_BLOCK_TYPE) == "0":
+        if self.type is BlockType.COMMAND and self.header.get(HeaderKey.COMMAND_BLOCK_TYPE) == ROLLBACK_COMMAND:
             return self.header.get(HeaderKey.TARGET_INSTANT_TIME)
         return None

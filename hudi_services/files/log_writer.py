@@ -6,7 +6,15 @@ Source: HoodieLogFormatWriter.appendBlocks, HoodieDeleteBlock.getContentBytes of
 import struct
 from collections.abc import Mapping, Sequence
 
-from .log_blocks import DELETE_CONTENT_VERSION, FORMAT_VERSION, MAGIC, HeaderKey, LogBlock
+from .log_blocks import (
+    DELETE_CONTENT_VERSION,
+    FORMAT_VERSION,
+    MAGIC,
+    ROLLBACK_COMMAND,
+    BlockType,
+    HeaderKey,
+    LogBlock,
+)
 
 _NO_FOOTER = b"\0\0\0\0"
 # Union branch 2 (IntWrapper) with value 0: the ordering value of a delete that beats every older record.
@@ -27,6 +35,16 @@ def encode_block(block: LogBlock) -> bytes:
     )
     size = len(body) + 8
     return b"".join((MAGIC, struct.pack(">q", size), body, struct.pack(">q", size + len(MAGIC))))
+
+
+def encode_rollback_command(instant: str, target: str) -> bytes:
+    """The command block by which the rollback at `instant` makes readers forget the blocks of `target`."""
+    header = {
+        HeaderKey.INSTANT_TIME: instant,
+        HeaderKey.TARGET_INSTANT_TIME: target,
+        HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
+    }
+    return encode_block(LogBlock(BlockType.COMMAND, header, b""))
 
 
 def delete_block_content(keys: Sequence[tuple[str, str]]) -> bytes:

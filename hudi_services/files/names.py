@@ -13,8 +13,12 @@ import uuid
 
 from ..model import BaseFile, LogFile
 
+UNKNOWN_WRITE_TOKEN = "1-0-1"
+"""HoodieLogFormat.UNKNOWN_WRITE_TOKEN: the writer was no task of a job."""
 PARTITION_METAFILE = ".hoodie_partition_metadata"
 TABLE_FOLDER = ".hoodie"
+OWN_FOLDER = f"{TABLE_FOLDER}/.hudi_services"
+"""What this tool keeps beside a table; nobody else reads it."""
 
 _BASE_FILE = re.compile(r"([a-zA-Z0-9-]+)_([a-zA-Z0-9-]+)_([0-9]+)(\.[a-zA-Z0-9]+)", re.ASCII)
 _LOG_FILE = re.compile(r"\.([^._]+)_([^.]*)\.(log|archive)\.(\d+)(?:_(\d+-\d+-\d+)(\.cdc)?)?", re.ASCII)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from ..commit.life import now_millis
 from ..handle import Table, reopen
 from ..model import BaseFile
 from ..storage import FileInfo, Storage
@@ -45,7 +46,7 @@ def find_garbage(table: Table, ages: Ages, progress: Callable[[int, int], None])
     leftovers = [*list_leftovers(table.storage), *list_uploads(table.storage, folders.nested)]
     current = reopen(table)
     knowledge = Knowledge(current)
-    look = _Look(knowledge, ages, round(current.clock.now().timestamp() * 1000), listing.kept)
+    look = _Look(knowledge, ages, round(now_millis(current)), listing.kept)
     for candidate in listing.candidates:
         look.at_data_file(candidate)
     look.settle(current.storage, is_cleaning=_is_cleaning(table, current))

@@ -23,13 +23,13 @@ from enum import Enum
 from .. import __version__
 from ..commit.markers import marker_folder
 from ..errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, NotFound, StorageError
-from ..files.names import TABLE_FOLDER
+from ..files.names import OWN_FOLDER
 from ..handle import Table
 from ..storage import FileInfo, Storage
 from .data_files import parse_data_file
 from .model import Garbage, Item, Total
 
-QUARANTINE_FOLDER = f"{TABLE_FOLDER}/.hudi_services/quarantine"
+QUARANTINE_FOLDER = f"{OWN_FOLDER}/quarantine"
 _MANIFEST = "manifest.json"
 _MANIFEST_VERSION = 1
 _ID = re.compile(r"[0-9]{8}T[0-9]{9}")

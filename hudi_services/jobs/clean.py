@@ -45,18 +45,14 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
         table = reopen(table)
         pending = pending_cleans(table)
         if why_idle and not pending:
-            return _only_rolled_back(report, why_idle, rolled_back)
+            if not rolled_back:
+                raise Idle(why_idle)
+            report.reason = f"failed writes were rolled back; {why_idle}"
+            return report.completed(None)
     report = _execute(wanted, table, pending, settings, report)
     if not plan_anew:
         report.warnings.append("what changed since that clean was planned is for the next run")
     return report
-
-
-def _only_rolled_back(report: Report, why_idle: str, rolled_back: bool) -> Report:
-    if not rolled_back:
-        raise Idle(why_idle)
-    report.reason = f"failed writes were rolled back; {why_idle}"
-    return report.completed(None)
 
 
 def _roll_back_failed_writes(table: Table, settings: TransactionSettings, report: Report) -> bool:
@@ -150,8 +146,7 @@ def _dry_run(
         report.warnings.append("the run first rolls failed writes back, which may let more files go")
     if found is not None and found.plan is None and not report.tables["pending"]:
         raise Idle(found.why_empty)
-    report.dry_run, report.reason = True, _DRY_RUN
-    return report.completed(None)
+    return report.looked(_DRY_RUN)
 
 
 def _pending_row(instant: Instant, plan: CleanerPlan) -> dict[str, str | int]:

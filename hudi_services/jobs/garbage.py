@@ -40,9 +40,7 @@ def collect_garbage(wanted: GarbageRequest, storage: Storage | None = None) -> R
 def _find(wanted: GarbageRequest, table: Table, report: Report) -> Report:
     _look(wanted, table, report)
     _list_quarantines(table.storage, report)
-    report.completed(None)
-    report.reason = "dry run: nothing was moved"
-    return report
+    return report.looked("dry run: nothing was moved")
 
 
 def _quarantine(wanted: GarbageRequest, table: Table, report: Report) -> Report:

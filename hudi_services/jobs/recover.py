@@ -1,7 +1,5 @@
 """The recovery job: say what is stuck on a table and why, and mend it."""
 
-from collections.abc import Callable
-
 from ..clock import duration
 from ..commit.clean import pending_cleans, run_clean
 from ..commit.removed import remove_instant
@@ -34,8 +32,7 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
         raise _nothing(wanted, table)
     if not wanted.apply:
         report.tables["instants"] = [_row(one) for one in findings]
-        report.dry_run, report.reason = True, _DRY_RUN
-        return report.completed(wanted.instant)
+        return report.looked(_DRY_RUN, wanted.instant)
     with report.phase("repair"):
         outcomes = _repair(wanted, table, findings, settings)
     report.tables["instants"] = [_row(one) | {"done": done} for one, done, _ in outcomes]
@@ -89,14 +86,17 @@ def _act(table: Table, finding: Finding, settings: TransactionSettings, using_ma
         if found is None:
             return "gone already"
         # Whoever was silent until now may have come back, or have ended.
-        again = (
-            judge(current, found, settings)
-            if found in {*current.timeline.pending(), *pending_cleans(current)}
-            else None
-        )
-        if again is None or again.decision is not finding.decision:
+        is_pending = found in {*current.timeline.pending(), *pending_cleans(current)}
+        if not is_pending or judge(current, found, settings).decision is not finding.decision:
             return "left alone: it changed meanwhile"
-        return _DEEDS[again.decision](current, again, Times(current, settings.skew_millis), using_markers)
+        if finding.decision is Decision.DROP:
+            remove_instant(current, found)
+            return "dropped"
+        times = Times(current, settings.skew_millis)
+        if finding.decision is Decision.RESUME:
+            return f"finished: {resume_rollback(current, found, times)}"
+        plan = plan_rollback(current, found, using_markers=using_markers)
+        return f"rolled back by {roll_back(current, found, times, keep_plan=False, plan=plan)}"
 
 
 def _repaired(table: Table, finding: Finding) -> str:
@@ -104,27 +104,6 @@ def _repaired(table: Table, finding: Finding) -> str:
     if finding.instant.action is Action.ROLLBACK and finding.decision is Decision.RESUME:
         return table.timeline.read_rollback_plan(finding.instant).ts
     return finding.instant.ts
-
-
-def _resume(current: Table, finding: Finding, times: Times, using_markers: bool) -> str:
-    return f"finished: {resume_rollback(current, finding.instant, times)}"
-
-
-def _roll_back(current: Table, finding: Finding, times: Times, using_markers: bool) -> str:
-    plan = plan_rollback(current, finding.instant, using_markers=using_markers)
-    return f"rolled back by {roll_back(current, finding.instant, times, keep_plan=False, plan=plan)}"
-
-
-def _drop(current: Table, finding: Finding, times: Times, using_markers: bool) -> str:
-    remove_instant(current, finding.instant)
-    return "dropped"
-
-
-_DEEDS: dict[Decision, Callable[[Table, Finding, Times, bool], str]] = {
-    Decision.RESUME: _resume,
-    Decision.ROLL_BACK: _roll_back,
-    Decision.DROP: _drop,
-}
 
 
 def _row(finding: Finding) -> dict[str, str | int | None]:

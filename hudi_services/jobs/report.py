@@ -123,6 +123,11 @@ class Report:
         """The action is done."""
         return self._end(State.COMPLETED, 0, instant)
 
+    def looked(self, reason: str, instant: str | None = None) -> "Report":
+        """A dry run found something to do; `reason` says that nothing was done."""
+        self.dry_run, self.reason = True, reason
+        return self._end(State.COMPLETED, 0, instant)
+
     def idle(self, reason: str) -> "Report":
         """There was nothing to do."""
         self.reason = reason

@@ -63,8 +63,7 @@ def take_back(wanted: RepairRequest, storage: Storage | None, choose: Choose) ->
         with report.phase("plan"):
             decided = _decide(wanted, table, settings, choose, report)
             _describe(decided, report)
-        report.reason = _DRY_RUN
-        return report.completed(decided.plan.ts)
+        return report.looked(_DRY_RUN, decided.plan.ts)
     with critical_section(table, f"{wanted.command} {wanted.instant}", settings, repairs=wanted.instant) as current:
         with report.phase("plan"):
             try:

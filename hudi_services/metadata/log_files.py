@@ -7,13 +7,10 @@ HoodieLogFormat.WriterBuilder of Apache Hudi.
 
 from dataclasses import dataclass
 
-from ..files.names import log_file_name, parse_log_file
+from ..files.names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
 from ..model import FileSlice, WriteStat
 from ..timeline.instant import Action
 from .table import MetadataTable
-
-WRITE_TOKEN = "1-0-1"
-"""HoodieLogFormat.UNKNOWN_WRITE_TOKEN: the writer was no task of a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class LogNames:
         base = self.base_instant(group)
         taken = [log.version for log in self._stored if log.file_id == group.file_id and log.instant == base]
         version = max(taken, default=0) + 1
-        name = log_file_name(group.file_id, base, version, WRITE_TOKEN)
+        name = log_file_name(group.file_id, base, version, UNKNOWN_WRITE_TOKEN)
         older = [log.name for log in group.log_files] if self._by_name else []
         base_file = group.base_file.name if self._by_name and group.base_file else ""
         stat = WriteStat(

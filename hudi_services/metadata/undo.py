@@ -22,8 +22,7 @@ from ..codecs.rollback_plan import (
     encode_rollback_metadata,
     encode_rollback_plan,
 )
-from ..files.log_blocks import BlockType, HeaderKey, LogBlock
-from ..files.log_writer import encode_block
+from ..files.log_writer import encode_rollback_command
 from ..files.names import parse_base_file, parse_log_file
 from ..model import WriteStat
 from ..timeline.instant import Action, Instant, State
@@ -31,7 +30,6 @@ from .log_files import LogNames
 from .table import MetadataTable
 
 _INSTANT_DIGITS = 17
-_ROLLBACK_COMMAND = "0"
 
 
 def resume_rollbacks(metadata: MetadataTable, times: Callable[[], str]) -> MetadataTable:
@@ -133,12 +131,7 @@ def _delete(metadata: MetadataTable, plan: RollbackPlan) -> dict[str, RollbackPa
 
 def _cancel(metadata: MetadataTable, ts: str, plan: RollbackPlan) -> dict[str, RollbackPartition]:
     done: dict[str, RollbackPartition] = {}
-    header = {
-        HeaderKey.INSTANT_TIME: ts,
-        HeaderKey.TARGET_INSTANT_TIME: plan.ts,
-        HeaderKey.COMMAND_BLOCK_TYPE: _ROLLBACK_COMMAND,
-    }
-    data = encode_block(LogBlock(BlockType.COMMAND, header, b""))
+    data = encode_rollback_command(ts, plan.ts)
     for partition in sorted({request.partition for request in plan.requests if request.log_blocks}):
         names = LogNames(metadata, partition, ts)
         groups = {group.file_id: group for group in metadata.file_groups(partition)}

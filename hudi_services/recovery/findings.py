@@ -19,9 +19,9 @@ from ..clock import duration
 from ..clustering.plan import input_files
 from ..commit.clean import pending_cleans
 from ..commit.conflicts import StaleInput, check_inputs
-from ..commit.life import Life, is_stale_rollback, now_millis, rollback_life, signs_of_life
+from ..commit.life import Life, age_millis, is_stale_rollback, now_millis, rollback_life, signs_of_life
 from ..commit.markers import read_markers
-from ..commit.rollback import is_still_completed
+from ..commit.rollback import is_still_completed, pending_rollback
 from ..commit.settings import TransactionSettings
 from ..errors import CorruptFile, HudiServicesError
 from ..handle import Table
@@ -71,8 +71,7 @@ class _Case:
     @property
     def is_young(self) -> bool:
         """Whether its first file may still be being written."""
-        age = now_millis(self.table) - self.table.timeline.begun[self.instant.ts]
-        return age < self.settings.heartbeat_expires_millis
+        return age_millis(self.table, self.instant) < self.settings.heartbeat_expires_millis
 
     @property
     def is_old(self) -> bool:
@@ -92,13 +91,8 @@ def find(table: Table, settings: TransactionSettings) -> list[Finding]:
     Rollbacks come first, because what they undo is then gone; then writes, newest first, as Hudi rolls them back.
     """
     instants = {*table.timeline.pending(), *pending_cleans(table)}
-    found = [_finding(table, instant, settings) for instant in instants]
+    found = [judge(table, instant, settings) for instant in instants]
     return sorted(found, key=lambda one: (_RANK.get(one.instant.action, len(_RANK)), _newest_first(one.instant.ts)))
-
-
-def judge(table: Table, instant: Instant, settings: TransactionSettings) -> Finding:
-    """The finding of one instant, as the table is now."""
-    return _finding(table, instant, settings)
 
 
 def abandoned(table: Table, instants: Iterable[Instant], settings: TransactionSettings) -> Instant | None:
@@ -120,16 +114,17 @@ def _newest_first(ts: str) -> int:
     return -int(ts)
 
 
-def _finding(table: Table, instant: Instant, settings: TransactionSettings) -> Finding:
-    life = _life(table, instant, settings)
+def judge(table: Table, instant: Instant, settings: TransactionSettings) -> Finding:
+    """The finding of one instant, as the table is now."""
+    look = rollback_life if instant.action is Action.ROLLBACK else signs_of_life
+    life = look(table, instant, settings)
     case = _Case(table, instant, settings, life)
     decision, why, blocks = _judges(table, instant)(case)
-    begun = table.timeline.begun.get(instant.ts, 0)
     now = now_millis(table)
     return Finding(
         instant,
         life,
-        now - begun,
+        age_millis(table, instant),
         now - life.last_sign_millis,
         _heartbeat(life, now, settings),
         _files(table, instant) if instant.action.writes_data else None,
@@ -150,11 +145,6 @@ def _files(table: Table, instant: Instant) -> int:
     lister = StorageLister(table.storage)
     lister.load(sorted({partition for partition, _ in named}))
     return sum(name in lister.files(partition) for partition, name in named)
-
-
-def _life(table: Table, instant: Instant, settings: TransactionSettings) -> Life:
-    look = rollback_life if instant.action is Action.ROLLBACK else signs_of_life
-    return look(table, instant, settings)
 
 
 def _judges(table: Table, instant: Instant) -> Callable[[_Case], _Judgement]:
@@ -193,13 +183,10 @@ def _clustering(case: _Case) -> _Judgement:
     stale = _why_stale(case)
     if stale:
         return Decision.DROP, f"it can never be executed: {stale}", blocks
-    if _planned_long_ago(case):
-        age = duration(now_millis(case.table) - case.table.timeline.begun[case.instant.ts])
-        return (
-            Decision.DROP,
-            f"it was planned {age} ago and nobody executed it; schedule anew when it is wanted",
-            blocks,
-        )
+    age = age_millis(case.table, case.instant)
+    if age >= case.settings.abandoned_millis:
+        why = f"it was planned {duration(age)} ago and nobody executed it; schedule anew when it is wanted"
+        return Decision.DROP, why, blocks
     return Decision.WAIT, f"a plan that can be executed: hudi-services execute --instant-time {case.instant.ts}", blocks
 
 
@@ -218,11 +205,6 @@ def _why_stale(case: _Case) -> str:
     except StaleInput as stale:
         return stale.message
     return ""
-
-
-def _planned_long_ago(case: _Case) -> bool:
-    begun = case.table.timeline.begun[case.instant.ts]
-    return now_millis(case.table) - begun >= case.settings.abandoned_millis
 
 
 def _unreadable_replace(case: _Case) -> _Judgement:
@@ -306,13 +288,9 @@ _SERVICES: dict[Action, Callable[[_Case], _Judgement]] = {
 
 def _rollback_of(case: _Case) -> tuple[Decision, str] | None:
     """What a pending rollback of the instant means for it, if there is one that can be read."""
-    for rollback in case.table.timeline.pending({Action.ROLLBACK}):
-        try:
-            if case.table.timeline.read_rollback_plan(rollback).ts != case.instant.ts:
-                continue
-        except CorruptFile:
-            continue
-        if is_stale_rollback(case.table, rollback, case.settings):
-            return Decision.ROLL_BACK, f"the rollback {rollback.ts} of it was begun, and nobody works at that"
-        return Decision.WAIT, f"the rollback {rollback.ts} of it is at work"
-    return None
+    rollback = pending_rollback(case.table, case.instant.ts)
+    if rollback is None:
+        return None
+    if is_stale_rollback(case.table, rollback, case.settings):
+        return Decision.ROLL_BACK, f"the rollback {rollback.ts} of it was begun, and nobody works at that"
+    return Decision.WAIT, f"the rollback {rollback.ts} of it is at work"
