@@ -16,7 +16,7 @@ from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant
 from .choice import Choice, Kept, Rules, Tally, choose
 from .retention import Horizon, Policy, Retention, horizon
-from .scope import SAVEPOINTS, PartitionRules, last_clean, partitions_to_look_at, savepoints
+from .scope import SAVEPOINTS, PartitionRules, last_clean, partitions_to_look_at, removed_savepoints, savepoints
 
 _BATCH = 64
 """Partitions that are listed at once."""
@@ -43,6 +43,8 @@ class CleanPlanning:
     horizon: Horizon = field(default_factory=Horizon)
     looked_at: int = 0
     """Partitions."""
+    half_released: tuple[str, ...] = ()
+    """Deleted savepoints that may have held files in partitions which were not looked at."""
     choices: list[Choice] = field(default_factory=list)
     """Of the partitions that lose files."""
     kept: dict[Kept, Tally] = field(default_factory=dict)
@@ -65,6 +67,8 @@ def plan_clean(table: Table, rules: CleanRules, progress: Callable[[int, int], N
         return found
     partitions = partitions_to_look_at(table, until, rules.retention.policy, rules.partitions, previous)
     found.looked_at = len(partitions)
+    if rules.partitions.incremental and not table.config.version.removed_savepoint_rescans_table:
+        found.half_released = tuple(sorted(removed_savepoints(table, previous)))
     emptied = _choose_all(table, partitions, rules.retention, found, progress)
     extra = _extra(table)
     if found.choices or emptied or (_empty_clean_is_due(table, rules, until)):

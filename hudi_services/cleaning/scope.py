@@ -46,6 +46,12 @@ def savepoints(table: Table) -> tuple[str, ...]:
     return tuple(instant.ts for instant in table.timeline.completed({Action.SAVEPOINT}))
 
 
+def removed_savepoints(table: Table, previous: CleanMetadata | None) -> set[str]:
+    """Those that the last clean still respected: what they alone held may go now."""
+    before = _listed(previous.extra.get(SAVEPOINTS, "")) if previous else set()
+    return before - set(savepoints(table))
+
+
 def partitions_to_look_at(
     table: Table, horizon: Horizon, policy: Policy, rules: PartitionRules, previous: CleanMetadata | None
 ) -> list[str]:
@@ -72,8 +78,7 @@ def _looked_at_until(table: Table, previous: CleanMetadata | None) -> str | None
 
 
 def _changed(table: Table, since: str, until: str, previous: CleanMetadata | None) -> list[str]:
-    before = _listed(previous.extra.get(SAVEPOINTS, "")) if previous else set()
-    removed = before - set(savepoints(table))
+    removed = removed_savepoints(table, previous)
     commits = table.timeline.completed_writes()
     touched = [instant for instant in commits if since <= instant.ts < until]
     if removed and table.config.version.removed_savepoint_rescans_table:

@@ -72,6 +72,7 @@ def _schedule(
         with report.phase("plan"):
             # First without the lock: an idle run leaves no trace, and locks are held for no longer than needed.
             found = _plan(wanted, table, rules, report)
+            _warn_of_savepoints(found, report)
             _look_at_what_holds_back(table, found, settings, report)
             if found.plan is None:
                 return found.why_empty
@@ -98,6 +99,16 @@ def _look_at_what_holds_back(table: Table, found: CleanPlanning, settings: Trans
     if found.plan is None:
         raise NeedsRecovery(f"{table.storage.root}: {held}", hint=recover_hint(table))
     report.warnings.append(f"{held}; {recover_hint(table)}")
+
+
+def _warn_of_savepoints(found: CleanPlanning, report: Report) -> None:
+    # Deleting more than Hudi 0.15 in the same clean would surprise; silence would let rows come back.
+    if found.half_released:
+        report.warnings.append(
+            f"the savepoint at {', '.join(found.half_released)} was deleted: what it held in other partitions than its "
+            f"own stays, and on this table version replaced rows come back once they are archived; run once with "
+            f"--hoodie-conf {keys.CLEAN_INCREMENTAL.key}=false --hoodie-conf {keys.CLEAN_TRIGGER_COMMITS.key}=0"
+        )
 
 
 def _plan(wanted: CleanRequest, table: Table, rules: CleanRules, report: Report) -> CleanPlanning:
@@ -141,6 +152,7 @@ def _dry_run(
     if rules is not None:
         with report.phase("plan"):
             found = _plan(wanted, table, rules, report)
+            _warn_of_savepoints(found, report)
             _look_at_what_holds_back(table, found, transaction_settings(wanted.options), report)
     if failed_writes_are_ours(wanted.options):
         report.warnings.append("the run first rolls failed writes back, which may let more files go")

@@ -1,5 +1,6 @@
 """Two writers: real Hudi and we see each other's plans, changes and locks."""
 
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer, PeerError
 from .readers import same_rows
-from .reading import newer
+from .reading import Reading, newer
 
 _ALLOW_UPDATES = {
     "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
@@ -82,4 +83,43 @@ def test_hudi_waits_for_a_plan_of_ours(peer: Peer, table: Tables) -> None:
     assert planned < live
     ours.execute(path)
     assert peer.rows(path).num_rows == before.num_rows + 5
+    assert check_metadata(peer, path) == []
+
+
+@pytest.mark.releases("0.15.0", "1.2.0")
+def test_clean_beside_a_live_writer(peer: Peer, table: Tables) -> None:
+    """Upserts of Hudi's one after the other, and our cleans all the time, under one lock provider of Hudi's."""
+    path = table("plain")
+    before = peer.rows(path).sort_by("id")
+    patient = {**_LOCK, "hoodie.write.lock.wait_time_ms": "20000", "hoodie.write.lock.num_retries": "20"}
+    names, failed = [f"live-{i}" for i in range(4)], []
+
+    def write() -> None:
+        column = before.column_names.index("name")
+        try:
+            for name in names:
+                rows = before.set_column(column, "name", pa.array([name] * before.num_rows))
+                peer.upsert(path, newer(rows), **patient)
+        except PeerError as error:
+            failed.append(str(error))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    runs = []
+    while writer.is_alive():
+        options = {**patient, "hoodie.clean.commits.retained": "1"}
+        runs.append(ours.run("clean", path, options=options))
+    writer.join()
+
+    assert failed == []
+    assert {run.code for run in runs} == {0}, [run.stderr for run in runs if run.code]
+    assert sum(run.report["state"] == "completed" for run in runs) > 2
+    assert not [warning for run in runs for warning in run.report["warnings"] if "rolled back" in warning]
+    ours.run("clean", path, options=patient)
+    assert layout.pending(path) == []
+    assert not list((path / ".hoodie").glob("lock*"))
+    after = Reading.of(peer, path)
+    for rows in after.rows.values():
+        assert sorted(rows["id"].to_pylist()) == before["id"].to_pylist()
+        assert set(rows["name"].to_pylist()) == {names[-1]}
     assert check_metadata(peer, path) == []

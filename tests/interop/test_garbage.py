@@ -102,6 +102,9 @@ def test_a_sample_of_the_random_lives(peer: Peer, tmp_path: Path) -> None:
     """Of those in tests/unit/test_garbage_crashes.py: real Hudi reads the same rows after each, and writes on."""
     made = begin(peer.version, tmp_path)
     before = Reading.of(peer, made)
+    # 1.0.2 itself made this table with ranges of partitions that are too narrow.
+    wrong = set(check_metadata(peer, made))
+    assert not wrong or peer.version == "1.0.2"
     for number in range(4):
         path = tmp_path / f"life-{number}"
         live(peer.version, number, made, path, keep=True)
@@ -112,4 +115,4 @@ def test_a_sample_of_the_random_lives(peer: Peer, tmp_path: Path) -> None:
         assert before.differences(Reading.of(peer, path)) == [], number
         peer.upsert(path, newer(before.hudi.slice(0, 3)))
         assert peer.rows(path).num_rows == before.hudi.num_rows
-        assert check_metadata(peer, path) == []
+        assert set(check_metadata(peer, path)) <= wrong

@@ -39,6 +39,18 @@ def _every_command(peer: Peer, path: Path) -> None:
     assert not layout.pending(path)
 
 
+def _let_go_of(held: str, peer: Peer, path: Path) -> None:
+    """Hudi 0.15.0 left alone (also without any command of ours) lets rows come back that the savepoint had held."""
+    peer.upsert(path, newer(peer.rows(path).slice(0, 1)))
+    retained = {"hoodie.clean.commits.retained": "1"}
+    run = ours.run("clean", path, options=retained).ok()
+    warned = [warning for warning in run.report["warnings"] if f"the savepoint at {held} was deleted" in warning]
+    assert bool(warned) == (peer.version == "0.15.0")
+    for warning in warned:
+        remedy = dict(pair.split("=") for pair in warning.split("--hoodie-conf ")[1:])
+        ours.run("clean", path, options=retained | {key: value.strip() for key, value in remedy.items()}).ok()
+
+
 @pytest.mark.deep
 def test_hudi_writes_on_for_long(peer: Peer, table: Tables) -> None:
     path = table("past")
@@ -47,6 +59,7 @@ def test_hudi_writes_on_for_long(peer: Peer, table: Tables) -> None:
     # The archive never passes a savepoint.
     held = next(i.requested for i in layout.completed(path) if i.action == "savepoint")
     peer.procedure(path, "delete_savepoint", f"instant_time => '{held}'")
+    _let_go_of(held, peer, path)
     for number in range(_COMMITS):
         rows = peer.rows(path).sort_by("id").slice(number % 20, 6)
         peer.upsert(path, newer(rows), **_SERVICES)

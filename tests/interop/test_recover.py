@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hudi_services.engine import LocalEngine
@@ -187,3 +188,31 @@ _RECIPES = {"0.15.0": ("plain",), "1.0.2": (), "1.2.0": ("plain8", "plain")}
 @pytest.mark.parametrize("crash", sorted(_CRASHES))
 def test_twelve_crashes(peer: Peer, table: Tables, recipe: str, crash: str) -> None:
     _is_recovered(peer, table(recipe), crash)
+
+
+_OURS = ("plan left", "execution begun", "execution at its end", "clean", "rollback", "undo", "uncompleted")
+
+
+@pytest.mark.deep
+@pytest.mark.releases("0.15.0", "1.2.0")
+@pytest.mark.parametrize("crash", _OURS)
+def test_hudi_comes_first(peer: Peer, table: Tables, crash: str) -> None:
+    """A writer that knows nothing of the crash: it adds rows, rolls back what it takes for failed, and cleans."""
+    path = table("plain")
+    before = peer.rows(path)
+    _CRASHES[crash](peer, path)
+    long_ago(path)
+    added = newer(before.slice(0, 5))
+    ids = pa.array([f"new-{i}" for i in range(5)])
+    added = added.set_column(added.column_names.index("id"), added.schema.field("id"), ids)
+    peer.insert(path, added, **{"hoodie.clean.automatic": "true"})
+    since = Reading.of(peer, path)
+    assert {rows.num_rows for rows in since.rows.values()} == {before.num_rows + 5}, crash
+
+    ours.run("recover", path, "--apply", "--abandoned-after", "0")
+    # What Hudi's rollback left of a write whose markers were gone.
+    ours.run("clean", path, "--garbage", "--apply")
+
+    assert layout.pending(path) == [], crash
+    assert since.differences(Reading.of(peer, path)) == [], crash
+    goes_on(peer, path, since.hudi)
