@@ -2,6 +2,7 @@
 
     files           per data partition: the names, isDeleted, size 0; under `__all_partitions__`: partitions that go
     column_stats    the keys of those files, for every column that may have a record
+    bloom_filters   the keys of those files
 
 Ranges of whole partitions (partition_stats) stay: after a clean, and after the rollback of a clustering, they are at
 most wider than need be, which harms no reader.
@@ -11,7 +12,15 @@ Source: HoodieTableMetadataUtil.convertMetadataToRecords for cleans, of Apache H
 from collections.abc import Collection, Mapping, Sequence
 
 from .index_columns import described_columns
-from .keys import ALL_PARTITIONS_KEY, COLUMN_STATS, FILES, column_stats_key, partition_id
+from .keys import (
+    ALL_PARTITIONS_KEY,
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    bloom_filter_key,
+    column_stats_key,
+    partition_id,
+)
 from .records import FileEntry, FilesRecord, Record, RecordType
 from .table import MetadataTable
 
@@ -34,13 +43,11 @@ def deletion_records(
     if gone_partitions:
         entries = dict.fromkeys(map(partition_id, gone_partitions), _GONE)
         listings.append(FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, entries))
-    if COLUMN_STATS not in metadata.partitions or not any(deleted.values()):
-        return {FILES: listings}, {}
-    columns = described_columns(metadata)
-    keys = [
-        column_stats_key(column, partition, name)
-        for partition, names in deleted.items()
-        for name in names
-        for column in columns
-    ]
-    return {FILES: listings}, {COLUMN_STATS: keys}
+    files = [(partition, name) for partition, names in deleted.items() for name in names]
+    keys: dict[str, Sequence[str]] = {}
+    if files and COLUMN_STATS in metadata.partitions:
+        columns = described_columns(metadata)
+        keys[COLUMN_STATS] = [column_stats_key(column, *file) for file in files for column in columns]
+    if files and BLOOM_FILTERS in metadata.partitions:
+        keys[BLOOM_FILTERS] = [bloom_filter_key(*file) for file in files]
+    return {FILES: listings}, keys

@@ -20,7 +20,8 @@ from ..files.log_writer import delete_block_content, encode_block
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..timeline.instant import Action, State
 from .log_files import LogNames, NewLog
-from .records import Record, encode_record
+from .record_codec import encode_record
+from .records import Record
 from .table import MetadataTable
 
 _OPERATION = "UPSERT_PREPPED"

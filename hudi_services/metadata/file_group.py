@@ -15,7 +15,8 @@ from ..files.log_reader import delete_block_keys, read_log_blocks
 from ..model import FileSlice
 from ..storage import Storage
 from .blocks import BlockFilter
-from .records import Record, decode_record, merge_records
+from .record_codec import decode_record
+from .records import Record, merge_records
 
 _SCHEMA_INFO = b"schema"
 _Rows = Iterator[tuple[bytes, bytes]]

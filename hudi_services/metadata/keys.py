@@ -3,6 +3,7 @@
     files             `__all_partitions__`, or the data partition ("." for the root)
     column_stats      H64(column) + H64(partition) + H128(file name)
     partition_stats   H64(column) + H64(partition)
+    bloom_filters     H64(partition) + H128(base file name)
 
 H64 and H128 are `codecs.hashing.xxh64_key` and `md5_key`. A record lies in the file group number
 `file_group_index(key, count)` of its partition, file groups in the order of their file ids.
@@ -14,6 +15,7 @@ from ..codecs.hashing import md5_key, xxh64_key
 FILES = "files"
 COLUMN_STATS = "column_stats"
 PARTITION_STATS = "partition_stats"
+BLOOM_FILTERS = "bloom_filters"
 
 ALL_PARTITIONS_KEY = "__all_partitions__"
 ROOT_PARTITION = "."
@@ -40,3 +42,7 @@ def column_stats_key(column: str, partition: str, file_name: str) -> str:
 
 def partition_stats_key(column: str, partition: str) -> str:
     return column_stats_prefix(column, partition)
+
+
+def bloom_filter_key(partition: str, file_name: str) -> str:
+    return xxh64_key(partition_id(partition)) + md5_key(file_name)

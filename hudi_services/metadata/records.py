@@ -1,35 +1,22 @@
-"""Records of the metadata table: HoodieMetadataRecord for listings and column statistics, and how they merge.
+"""Records of the metadata table as values, and what two of one key mean together. Their bytes: `record_codec`.
 
-    type 1  key `__all_partitions__`: filesystemMetadata {partition: size 0, isDeleted}
-    type 2  key = a data partition:   filesystemMetadata {file name: size > 0, isDeleted}
-    type 3  column_stats:     ColumnStatsMetadata of one column of one file
-    type 6  partition_stats:  the same of one column of one data partition, whose path stands in fileName
+    type 1  key `__all_partitions__`: the data partitions
+    type 2  key = a data partition:   its files
+    type 3  column_stats:     statistics of one column of one file
+    type 4  bloom_filters:    the bloom filter over the record keys of one base file
+    type 6  partition_stats:  as type 3, of one column of one data partition, whose path stands for the file's name
+    type 7  secondary_index_*: that a record key has a secondary key, both in the record's own key
 
-A record is stored in Avro under its key, with the field `key` itself empty. The schema in HFiles and log blocks is the
-record's with the five meta columns, always null here, in front. Source: HoodieMetadataPayload (preCombine),
-MetadataPartitionType.combineMetadataPayloads, HoodieTableMetadataUtil.mergeColumnStatsRecords of Apache Hudi.
+Source: HoodieMetadataPayload (preCombine), MetadataPartitionType.combineMetadataPayloads,
+HoodieTableMetadataUtil.mergeColumnStatsRecords of Apache Hudi.
 """
 
-import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from ..codecs.avro import AvroSchema, load_schema, parse_schema, read_datum, write_datum
-from ..errors import CorruptFile
-from ..versions import RELEASES
-from .values import BoundType, NoPromotion, ValueType, Wrapped, greatest, promote, smallest, unwrap, v1_bound, wrap
-
-_NAMESPACE = "org.apache.hudi.avro.model."
-_META_COLUMNS = (
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    "_hoodie_record_key",
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-)
+from .values import BoundType, NoPromotion, ValueType, greatest, promote, smallest
 
 
 class RecordType(IntEnum):
@@ -38,10 +25,9 @@ class RecordType(IntEnum):
     ALL_PARTITIONS = 1
     FILES = 2
     COLUMN_STATS = 3
+    BLOOM_FILTERS = 4
     PARTITION_STATS = 6
-
-
-_STATS_TYPES = (RecordType.COLUMN_STATS, RecordType.PARTITION_STATS)
+    SECONDARY_INDEX = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,47 +69,26 @@ class StatsRecord:
     tight: bool = False
 
 
-Record = FilesRecord | StatsRecord
+@dataclass(frozen=True, slots=True)
+class BloomRecord:
+    """The bloom filter of a base file, `bits` as in its footer, and the instant that wrote it."""
+
+    key: str
+    type_code: str
+    instant: str
+    bits: bytes
+    deleted: bool = False
 
 
-@functools.lru_cache(maxsize=8)
-def stored_schema(release: str) -> AvroSchema:
-    """The schema of HFiles and log blocks that a writer of this Hudi release uses."""
-    record = json.loads(load_schema("HoodieMetadataRecord", release).text)
-    meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in _META_COLUMNS]
-    record["fields"] = meta + record["fields"]
-    return parse_schema(json.dumps(record, separators=(",", ":"), ensure_ascii=False), "HoodieMetadataRecord.avsc")
+@dataclass(frozen=True, slots=True)
+class SecondaryRecord:
+    """A pair of secondary and record key, both in `key`."""
+
+    key: str
+    deleted: bool = False
 
 
-def writer_schema(release: str, newest: AvroSchema | None) -> AvroSchema:
-    """The schema for a new block: `release`'s, or that of a later writer which wrote the `newest` one already.
-
-    Some readers (hudi-rs) take the schema of one block for all of them.
-    """
-    later = (stored_schema(r) for r in RELEASES[RELEASES.index(release) + 1 :])
-    return next((schema for schema in later if newest and schema.text == newest.text), stored_schema(release))
-
-
-def encode_record(record: Record, schema: AvroSchema, *, typed: bool) -> bytes:
-    """The value under the record's key; `typed` column statistics say their type (table version 9)."""
-    tree: dict[str, Any] = {"key": "", "type": int(record.type), "filesystemMetadata": None}
-    if isinstance(record, FilesRecord):
-        entries = {name: {"size": e.size, "isDeleted": e.deleted} for name, e in record.entries.items()}
-        return write_datum(schema, tree | {"filesystemMetadata": entries})
-    return write_datum(schema, tree | {"ColumnStatsMetadata": _stats_tree(record, typed)})
-
-
-def decode_record(key: str, value: bytes, schema: AvroSchema, path: str) -> Record:
-    """The record stored under `key` in the file `path`; raises CorruptFile, also for types that we do not read."""
-    tree = read_datum(schema, value, path)
-    try:
-        kind = RecordType(tree["type"])
-        if kind in _STATS_TYPES:
-            return _stats_record(key, kind, tree["ColumnStatsMetadata"])
-        entries = (tree["filesystemMetadata"] or {}).items()
-        return FilesRecord(key, kind, {name: FileEntry(int(e["size"]), bool(e["isDeleted"])) for name, e in entries})
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as e:
-        raise CorruptFile(f"{path} has no valid metadata record under the key {key[:80]!r}: {e}") from e
+Record = FilesRecord | StatsRecord | BloomRecord | SecondaryRecord
 
 
 def merge_records(older: Record, newer: Record) -> Record:
@@ -169,63 +134,3 @@ def _widen(older: StatsRecord, newer: StatsRecord) -> StatsRecord:
         total_size=older.total_size + newer.total_size,
         total_uncompressed_size=older.total_uncompressed_size + newer.total_uncompressed_size,
     )
-
-
-def _stats_tree(record: StatsRecord, typed: bool) -> dict[str, Any]:
-    tree: dict[str, Any] = {
-        "fileName": record.file_name,
-        "columnName": record.column,
-        "minValue": _union(wrap(record.minimum, record.bound, typed=typed)),
-        "maxValue": _union(wrap(record.maximum, record.bound, typed=typed)),
-        "valueCount": record.value_count,
-        "nullCount": record.null_count,
-        "totalSize": record.total_size,
-        "totalUncompressedSize": record.total_uncompressed_size,
-        "isDeleted": record.deleted,
-        "isTightBound": record.tight,
-    }
-    if typed:
-        decimal = record.bound.type is ValueType.DECIMAL
-        info = f"{record.bound.precision},{record.bound.scale}" if decimal else None
-        tree["valueType"] = {"typeOrdinal": int(record.bound.type), "additionalInfo": info}
-    return tree
-
-
-def _union(wrapped: Wrapped | None) -> tuple[str, dict[str, Any]] | None:
-    return None if wrapped is None else (_NAMESPACE + wrapped[0], {"value": wrapped[1]})
-
-
-def _stats_record(key: str, kind: RecordType, tree: Mapping[str, Any]) -> StatsRecord:
-    minimum, maximum = _wrapped(tree["minValue"]), _wrapped(tree["maxValue"])
-    bound = _bound(tree.get("valueType"), minimum or maximum)
-    return StatsRecord(
-        key=key,
-        type=kind,
-        file_name=tree["fileName"] or "",
-        column=tree["columnName"] or "",
-        bound=bound,
-        minimum=unwrap(minimum, bound),
-        maximum=unwrap(maximum, bound),
-        value_count=int(tree["valueCount"] or 0),
-        null_count=int(tree["nullCount"] or 0),
-        total_size=int(tree["totalSize"] or 0),
-        total_uncompressed_size=int(tree["totalUncompressedSize"] or 0),
-        deleted=bool(tree["isDeleted"]),
-        tight=bool(tree.get("isTightBound")),
-    )
-
-
-def _wrapped(union: Any) -> Wrapped | None:
-    return None if union is None else (union[0].rpartition(".")[2], union[1]["value"])
-
-
-def _bound(value_type: Mapping[str, Any] | None, wrapped: Wrapped | None) -> BoundType:
-    if value_type is None:
-        return v1_bound(wrapped)
-    kind = ValueType(value_type["typeOrdinal"])
-    if kind is ValueType.V1:
-        return v1_bound(wrapped)
-    if kind is not ValueType.DECIMAL:
-        return BoundType(kind)
-    precision, _, scale = (value_type["additionalInfo"] or "").partition(",")
-    return BoundType(kind, int(precision), int(scale))

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from ..errors import UnsupportedTable
 from ..table.support import SUPPORTED_METADATA_PARTITIONS
 from ..timeline.instant import Action
+from .bloom_filters import bloom_records
 from .deletion import deletion_records
 from .delta_commit import write_delta_commit
 from .index_columns import IndexColumns, index_columns
 from .keys import (
     ALL_PARTITIONS_KEY,
+    BLOOM_FILTERS,
     COLUMN_STATS,
     FILES,
     PARTITION_STATS,
@@ -62,6 +64,8 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
         ]
     if PARTITION_STATS in metadata.partitions:
         records[PARTITION_STATS] = list(_partition_records(metadata, change, indexed))
+    if BLOOM_FILTERS in metadata.partitions:
+        records[BLOOM_FILTERS] = bloom_records(metadata.storage, change.new_files, change.instant)
     write_delta_commit(metadata, change.instant, records, times, typed=indexed.typed)
 
 

@@ -22,7 +22,8 @@ from ..timeline.archived import ArchivedTimes
 from .blocks import INITIALISATION, BlockFilter
 from .file_group import FileGroupReader
 from .keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
-from .records import FilesRecord, Record, writer_schema
+from .record_schema import writer_schema
+from .records import FilesRecord, Record
 
 _SEEK_AT_MOST = 8
 """Partitions to look up by their keys; for more, one scan of the listing costs less."""

@@ -40,6 +40,7 @@ _WRAPPER_OF_ORDINAL = {
     19: "LongWrapper",
 }
 _DECIMAL = 10
+_BLOOM = b"org.apache.hudi.bloomfilter"
 _Key = TypeVar("_Key", str, tuple[str, str])
 
 
@@ -132,7 +133,8 @@ def check_metadata(peer: Peer, path: Path) -> list[str]:
     if "files" not in on:
         return [f"partitions {sorted(on)} without files"] if on else []
     indexed = _indexed_columns(path)
-    found = peer.metadata(path, {name: indexed for name in ("column_stats", "partition_stats") if name in on})
+    partitions = ("column_stats", "partition_stats", "bloom_filters")
+    found = peer.metadata(path, {name: indexed for name in partitions if name in on})
     listing = {partition: dict(_data_files(path / partition)) for partition in _partitions(path)}
     problems = _compare_files(found["files"], listing)
     if problems or "column_stats" not in on:
@@ -145,6 +147,8 @@ def check_metadata(peer: Peer, path: Path) -> list[str]:
     problems = _compare_column_stats(found, footers, indexed, typed=typed)
     if "partition_stats" in on:
         problems += _compare_partition_stats(found, footers, live, indexed)
+    if "bloom_filters" in on:
+        problems += _compare_blooms(found["blooms"], bases)
     return problems
 
 
@@ -249,6 +253,13 @@ def _compare_partition_stats(
                 f" its files {min(lows)!r} to {max(highs)!r}"
             )
     return problems
+
+
+def _compare_blooms(found: Mapping[str, str], files: Iterable[Path]) -> list[str]:
+    footers = {file.name: pq.read_metadata(file).metadata or {} for file in files}
+    wanted = {name: notes[_BLOOM].decode() for name, notes in footers.items() if _BLOOM in notes}
+    problems = [f"the bloom filter of {name} is {where}" for name, where in _one_sided(found, wanted)]
+    return problems + [f"the bloom filter of {n} is another" for n in found.keys() & wanted if found[n] != wanted[n]]
 
 
 def _read(record: Mapping[str, Any]) -> Stats:

@@ -237,4 +237,7 @@ def metadata_options(path: Path) -> dict[str, str]:
         "hoodie.metadata.enable": str("files" in on).lower(),
         "hoodie.metadata.index.column.stats.enable": str("column_stats" in on).lower(),
         "hoodie.metadata.index.partition.stats.enable": str("partition_stats" in on).lower(),
+        "hoodie.metadata.index.bloom.filter.enable": str("bloom_filters" in on).lower(),
+        # With it, upserts find their keys by the filters there, and fail where one is missing.
+        "hoodie.bloom.index.use.metadata": str("bloom_filters" in on).lower(),
     }

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _BUNDLE = "hudi-spark3.5-bundle_2.12"
 # The tests run many short jobs: the client compiler and the serial collector are soonest up, and spare the other core.
+# Hudi ships its reader of the metadata table to its tasks, a lock inside.
+_OPENED = "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
 SOON_UP = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djdk.attach.allowAttachSelf=true"
 
 
@@ -39,7 +41,7 @@ def session(version: str, *, cores: int = 2, memory: str = "2g", java_options: s
         "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"{java_options} -Duser.timezone=UTC",
+        "spark.driver.extraJavaOptions": f"{java_options} {_OPENED} -Duser.timezone=UTC",
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
@@ -108,7 +110,8 @@ class Server:
         """What Hudi finds in the metadata table; `columns` are the indexed columns of each stats partition in it.
 
         Files by partition and name with their sizes; stats records by a scan of key prefixes, which also finds stale
-        ones; `looked_up`: which column stats are found by exact keys, which proves keys and file groups.
+        ones; `looked_up`: which column stats are found by exact keys, which proves keys and file groups. `blooms`: the
+        bloom filters by file name, as text, when `columns` names bloom_filters.
         """
         hudi = self.spark._jvm.org.apache.hudi
         table = self._metadata_table(path)
@@ -117,8 +120,11 @@ class Server:
             folder = hudi.storage.StoragePath(f"{path}/{partition}" if partition else path)
             files[partition] = {f.getPath().getName(): f.getLength() for f in table.getAllFilesInPartition(folder)}
         found: dict[str, Any] = {"files": files}
+        if "bloom_filters" in columns:
+            found["blooms"] = self._blooms(table, files)
         for index, names in columns.items():
-            found[index] = self._scan_stats(table, index, names)
+            if index != "bloom_filters":
+                found[index] = self._scan_stats(table, index, names)
         # Each look-up is a Spark job: some columns stand for all.
         found["looked_up"] = self._look_up_stats(table, files, columns.get("column_stats", ())[::4])
         return found
@@ -155,15 +161,24 @@ class Server:
         self, table: Any, files: Mapping[str, Mapping[str, int]], columns: Sequence[str]
     ) -> list[tuple[str, str]]:
         """File and column of every record that is found by its exact key."""
+        pairs = self._pairs(files)
+        found = []
+        for column in columns:
+            found += [(pair.getRight(), column) for pair in table.getColumnStats(pairs, column)]
+        return found
+
+    def _blooms(self, table: Any, files: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
+        found = table.getBloomFilters(self._pairs(files))
+        return {pair.getRight(): found[pair].serializeToString() for pair in found}
+
+    def _pairs(self, files: Mapping[str, Mapping[str, int]]) -> Any:
+        """A Java list of (partition, file name)."""
         jvm = self.spark._jvm
         pairs = jvm.java.util.ArrayList()
         for partition, names in files.items():
             for name in names:
                 pairs.add(jvm.org.apache.hudi.common.util.collection.Pair.of(partition, name))
-        found = []
-        for column in columns:
-            found += [(pair.getRight(), column) for pair in table.getColumnStats(pairs, column)]
-        return found
+        return pairs
 
     def _json(self, record: Any) -> dict[str, Any]:
         """An Avro record in Avro's JSON form, where unions name their branch."""

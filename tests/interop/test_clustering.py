@@ -21,7 +21,7 @@ _FOR_DAFT = {"plain", "no_mdt"}
 _NOT_FOR_HUDI_RS = {("types_avro", "1.2.0"), ("types_row", "1.2.0")}
 _FOR_OTHER_SERVICES = {"past", "plain8", "changes"}
 # Version 8 differs from 9 in little: these show it.
-_FOR_1_0 = {"plain", "paths", "types_row", "many"}
+_FOR_1_0 = {"plain", "paths", "types_row", "many", "blooms"}
 # Each kind of page in one release at least.
 _COPIED = {"0.15.0": {"types_avro", "types_row", "no_meta"}, "1.2.0": {"types_row", "paths", "bulk", "no_meta"}}
 # Where Hudi itself cannot upsert, clustered or not: null list elements on the Avro path, virtual keys with BLOOM,

@@ -1,0 +1,35 @@
+"""The partition bloom_filters: the bloom filter of every base file, as it stands in the file's footer.
+
+A writer that looks keys up here (hoodie.bloom.index.use.metadata) fails on a file that has no record, so that every new
+base file must get one. A file without a filter has none in Hudi either.
+Source: HoodieTableMetadataUtil.convertMetadataToBloomFilterRecords of Apache Hudi.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from ..files.bloom import SIMPLE
+from ..files.parquet_footer import read_footer
+from ..files.record_keys import BLOOM_FILTER, BLOOM_FILTER_TYPE
+from ..model import path_in
+from ..storage import Storage
+from .keys import bloom_filter_key
+from .records import BloomRecord
+from .stats import NewFile
+
+_FOOTERS_AT_ONCE = 16
+
+
+def bloom_records(storage: Storage, files: Iterable[NewFile], instant: str) -> list[BloomRecord]:
+    """The records of new base files, read back from their footers. Raises CorruptFile and StorageError."""
+
+    def record(file: NewFile) -> BloomRecord | None:
+        footer, _ = read_footer(storage, path_in(file.partition, file.name), file.size)
+        bits = footer.key_values.get(BLOOM_FILTER)
+        if bits is None:
+            return None
+        type_code = footer.key_values.get(BLOOM_FILTER_TYPE, SIMPLE)
+        return BloomRecord(bloom_filter_key(file.partition, file.name), type_code, instant, bits.encode())
+
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        return [found for found in pool.map(record, files) if found is not None]
