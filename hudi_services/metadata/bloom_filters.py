@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from ..files.bloom import SIMPLE
-from ..files.parquet_footer import read_footer
+from ..files.parquet_footer import Footer, read_footer
 from ..files.record_keys import BLOOM_FILTER, BLOOM_FILTER_TYPE
 from ..model import path_in
 from ..storage import Storage
@@ -25,11 +25,16 @@ def bloom_records(storage: Storage, files: Iterable[NewFile], instant: str) -> l
 
     def record(file: NewFile) -> BloomRecord | None:
         footer, _ = read_footer(storage, path_in(file.partition, file.name), file.size)
-        bits = footer.key_values.get(BLOOM_FILTER)
-        if bits is None:
-            return None
-        type_code = footer.key_values.get(BLOOM_FILTER_TYPE, SIMPLE)
-        return BloomRecord(bloom_filter_key(file.partition, file.name), type_code, instant, bits.encode())
+        return bloom_record(file.partition, file.name, footer, instant)
 
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         return [found for found in pool.map(record, files) if found is not None]
+
+
+def bloom_record(partition: str, name: str, footer: Footer, instant: str) -> BloomRecord | None:
+    """The record of one base file, None when it has no filter. Raises CorruptFile."""
+    bits = footer.key_values.get(BLOOM_FILTER)
+    if bits is None:
+        return None
+    type_code = footer.key_values.get(BLOOM_FILTER_TYPE, SIMPLE)
+    return BloomRecord(bloom_filter_key(partition, name), type_code, instant, bits.encode())

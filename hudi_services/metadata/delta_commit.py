@@ -2,7 +2,7 @@
 
     <T>.deltacommit.requested    empty
     <T>.deltacommit.inflight     which file groups will be written: what a rollback of version 6 goes by
-    one log file per file group  an HFile block: its records, sorted by key; and a delete block: the keys that go
+    one log file per file group  HFile blocks: its records, sorted by key; and a delete block: the keys that go
     <T>.deltacommit              what was written
 
 Each file is created whole. A writer that dies in between leaves a pending delta commit, whose log files nobody reads.
@@ -11,6 +11,7 @@ Source: HoodieBackedTableMetadataWriter.commitInternal of Apache Hudi.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from ..codecs.avro import load_schema
 from ..codecs.hashing import file_group_index
@@ -46,9 +47,10 @@ def write_delta_commit(
     typed: bool,
     deletes: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write the records of each partition, keys unique, as the delta commit `instant`, which must not exist yet.
+    """Write the records of each partition as the delta commit `instant`, which must not exist yet.
 
-    `times` gives the completion time; `typed` is the form of column statistics (see `records.encode_record`).
+    Records of one key are merged in their order: each stands in a later block than the one before. `times` gives the
+    completion time; `typed` is the form of column statistics (see `records.encode_record`).
     `deletes` are keys to forget, by partition; none of them has a record here, which it would hide.
     """
     gone = deletes or {}
@@ -104,12 +106,23 @@ def _write(metadata: MetadataTable, instant: str, write: _GroupWrite, typed: boo
 def _blocks(metadata: MetadataTable, instant: str, write: _GroupWrite, typed: bool) -> Iterator[LogBlock]:
     schema = metadata.writer_schema
     header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema.text}
-    if write.records:
-        rows = [(record.key.encode(), encode_record(record, schema, typed=typed)) for record in write.records]
+    for records in _in_blocks(write.records):
+        rows = [(record.key.encode(), encode_record(record, schema, typed=typed)) for record in records]
         yield LogBlock(BlockType.HFILE_DATA, header, write_hfile(rows, schema.text))
     if write.deletes:
         content = delete_block_content([(key, write.group.partition) for key in write.deletes])
         yield LogBlock(BlockType.DELETE, header, content)
+
+
+def _in_blocks(records: Sequence[Record]) -> list[list[Record]]:
+    """Of sorted records: the second one of a key goes into the second block, and so on."""
+    blocks: list[list[Record]] = []
+    for _, versions in groupby(records, lambda record: record.key):
+        for number, record in enumerate(versions):
+            if number == len(blocks):
+                blocks.append([])
+            blocks[number].append(record)
+    return blocks
 
 
 def _forecast(writes: Sequence[_GroupWrite]) -> CommitMetadata:

@@ -1,13 +1,18 @@
-"""Reading one file group of the metadata table: a base HFile and the blocks of its log files on top.
+"""Reading the file groups of the metadata table: a base HFile each, and the blocks of its log files on top.
 
-Each HFile is a layer, each delete block is one. A key's record is what its records in all layers mean together, oldest
-first; a delete block forgets what is below it.
+Each HFile is a layer, each delete block is one; all have their keys in order, and are read side by side. What the
+layers hold under one key is merged as `records.Stored` says.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 
 from ..codecs.avro import AvroSchema, parse_schema
+from ..codecs.hashing import file_group_index
 from ..errors import CorruptFile
 from ..files.hfile_reader import HFileReader, StoredRanges
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
@@ -16,20 +21,32 @@ from ..model import FileSlice
 from ..storage import Storage
 from .blocks import BlockFilter
 from .record_codec import decode_record
-from .records import Record, merge_records
+from .records import Record, Stored
 
 _SCHEMA_INFO = b"schema"
-_Rows = Iterator[tuple[bytes, bytes]]
+_Row = tuple[bytes, int, bytes | None]
+"""(key, number of the layer, value), the value None where a delete block names the key."""
+Keep = Callable[[str], bool]
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """Records of one HFile, or the keys of one delete block."""
+    """Records of one HFile, or the keys of one delete block, in order."""
 
     path: str
     reader: HFileReader | None
     schema: AvroSchema | None
-    deleted: frozenset[str] = frozenset()
+    deleted: tuple[bytes, ...] = ()
+
+    def rows(self, number: int, prefix: bytes) -> Iterator[_Row]:
+        if self.reader is not None:
+            pairs = self.reader.scan_prefix(prefix) if prefix else self.reader.scan()
+            return ((key, number, value) for key, value in pairs)
+        return ((key, number, None) for key in self.deleted if key.startswith(prefix))
+
+    def decode(self, key: str, value: bytes) -> Record:
+        assert self.schema is not None, "only HFiles have values"
+        return decode_record(key, value, self.schema, self.path)
 
 
 class FileGroupReader:
@@ -37,6 +54,7 @@ class FileGroupReader:
 
     def __init__(self, storage: Storage, folder: str, file_slice: FileSlice, blocks: BlockFilter) -> None:
         self._layers: list[_Layer] = []
+        self._has_base = file_slice.base_file is not None
         if file_slice.base_file is not None:
             path = f"{folder}/{file_slice.base_file.path}"
             ranges = StoredRanges(storage, path, file_slice.base_file.size)
@@ -52,32 +70,61 @@ class FileGroupReader:
         """Of the records that were written last; None when there are none."""
         return next((layer.schema for layer in reversed(self._layers) if layer.schema is not None), None)
 
-    def scan(self) -> dict[str, Record]:
-        """Every record, by key."""
-        return self._merge(lambda reader: reader.scan())
+    def scan(self, prefix: str = "", keep: Keep | None = None) -> Iterator[Record]:
+        """Records whose key begins with `prefix`, in order; keys that `keep` refuses are not even decoded."""
+        for _, stored in self.stored(prefix, keep):
+            if stored.merged is not None:
+                yield stored.merged
 
-    def scan_prefix(self, prefix: str, keep: Callable[[str], bool] | None = None) -> dict[str, Record]:
-        """Records whose key begins with `prefix`, by key; keys that `keep` refuses are not even decoded."""
+    def stored(self, prefix: str = "", keep: Keep | None = None) -> Iterator[tuple[str, Stored]]:
+        """As `scan`, every key that any layer names, with what stands in the base file and in the log files."""
         raw = prefix.encode()
-        return self._merge(lambda reader: reader.scan_prefix(raw), keep)
+        rows = merge(*(layer.rows(number, raw) for number, layer in enumerate(self._layers)))
+        for row, found in groupby(rows, itemgetter(0)):
+            versions = list(found)
+            key = _text(row, self._layers[versions[0][1]].path)
+            if keep is None or keep(key):
+                yield key, self._stored(key, versions)
 
-    def _merge(
-        self, rows: Callable[[HFileReader], _Rows], keep: Callable[[str], bool] | None = None
-    ) -> dict[str, Record]:
-        merged: dict[str, Record] = {}
-        for layer in self._layers:
-            for key in layer.deleted:
-                merged.pop(key, None)
-            if layer.reader is None or layer.schema is None:
+    def _stored(self, key: str, versions: Iterable[_Row]) -> Stored:
+        found = Stored()
+        for _, number, value in versions:
+            if value is None:
+                found = found.forgotten()
                 continue
-            for row, value in rows(layer.reader):
-                key = _text(row, layer.path)
-                if keep is not None and not keep(key):
-                    continue
-                record = decode_record(key, value, layer.schema, layer.path)
-                older = merged.get(key)
-                merged[key] = record if older is None else merge_records(older, record)
-        return merged
+            record = self._layers[number].decode(key, value)
+            found = Stored(record) if number == 0 and self._has_base else found.after(record)
+        return found
+
+
+class PartitionReader:
+    """The merged records of one partition of the metadata table; its log files are read when they are first needed."""
+
+    def __init__(self, open_groups: Callable[[], Sequence[FileGroupReader]]) -> None:
+        self._open_groups = open_groups
+
+    @cached_property
+    def groups(self) -> Sequence[FileGroupReader]:
+        return self._open_groups()
+
+    def scan(self, prefix: str = "", keep: Keep | None = None) -> Iterator[Record]:
+        """Records whose key begins with `prefix` (and that `keep` wants), file group by file group."""
+        for group in self.groups:
+            yield from group.scan(prefix, keep)
+
+    def scan_prefixes(
+        self, prefixes: Iterable[str], keep: Keep | None = None
+    ) -> Iterator[tuple[str, Iterator[Record]]]:
+        """Each prefix with what `scan` finds of it."""
+        # In order, so that each block of an HFile is unpacked once.
+        for prefix in sorted(prefixes):
+            yield prefix, self.scan(prefix, keep)
+
+    def stored(self, keys: Iterable[str]) -> Iterator[tuple[str, Stored]]:
+        """What stands under each of `keys`, nothing for a key that no layer names."""
+        for key in sorted(keys):
+            group = self.groups[file_group_index(key, len(self.groups))]
+            yield key, next((stored for _, stored in group.stored(key, key.__eq__)), Stored())
 
 
 def _hfile_layer(reader: HFileReader, path: str) -> _Layer:
@@ -90,7 +137,8 @@ def _hfile_layer(reader: HFileReader, path: str) -> _Layer:
 
 def _block_layer(block: LogBlock) -> _Layer:
     if block.type is BlockType.DELETE:
-        return _Layer(block.path, None, None, frozenset(delete_block_keys(block)))
+        keys = sorted(key.encode() for key in delete_block_keys(block))
+        return _Layer(block.path, None, None, tuple(keys))
     schema = block.header.get(HeaderKey.SCHEMA)
     reader = HFileReader(block.content, block.path)
     if schema is None:

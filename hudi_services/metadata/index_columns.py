@@ -9,7 +9,7 @@ HoodieIndexVersion, HoodieTableMetadataUtil.getColumnsToIndex of Apache Hudi.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,13 +40,23 @@ class IndexColumns:
 def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) -> IndexColumns:
     """What to record of files that have the columns `candidates`, in the order of their schema. Raises CorruptFile."""
     definition = _definition(metadata)
-    version = definition.get("version")
-    typed = metadata.config.version.typed_column_stats if version is None else version == _V2
+    typed = _is_typed(metadata, definition)
     fields = definition.get("sourceFields")
     if fields:
         return IndexColumns(frozenset(map(str, fields)), typed)
     supported = [stats.column for stats in candidates if is_indexable(stats, typed=typed)]
-    return IndexColumns(_recorded(metadata, supported) or _default(metadata, supported), typed)
+    recorded = _recorded(metadata, described_columns(metadata).union(supported))
+    return IndexColumns(recorded or _default(metadata, supported), typed)
+
+
+def are_typed(metadata: MetadataTable) -> bool:
+    """Whether statistics are written with a value type. Raises CorruptFile."""
+    return _is_typed(metadata, _definition(metadata))
+
+
+def _is_typed(metadata: MetadataTable, definition: Mapping[str, Any]) -> bool:
+    version = definition.get("version")
+    return metadata.config.version.typed_column_stats if version is None else version == _V2
 
 
 def described_columns(metadata: MetadataTable) -> frozenset[str]:
@@ -77,11 +87,11 @@ def _definition(metadata: MetadataTable) -> dict[str, Any]:
         raise CorruptFile(f"{metadata.storage.full_path(path)} holds no index definitions: {e}") from e
 
 
-def _recorded(metadata: MetadataTable, columns: Sequence[str]) -> frozenset[str]:
+def _recorded(metadata: MetadataTable, columns: Iterable[str]) -> frozenset[str]:
     """The columns that some file has a record of."""
     prefixes = {xxh64_key(column): column for column in columns}
-    found = metadata.scan_prefixes(COLUMN_STATS, prefixes)
-    return frozenset(prefixes[prefix] for prefix, records in found if records)
+    found = metadata.reader(COLUMN_STATS).scan_prefixes(prefixes)
+    return frozenset(prefixes[prefix] for prefix, records in found if next(records, None) is not None)
 
 
 def _default(metadata: MetadataTable, columns: Sequence[str]) -> frozenset[str]:

@@ -91,6 +91,35 @@ class SecondaryRecord:
 Record = FilesRecord | StatsRecord | BloomRecord | SecondaryRecord
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a file group holds under one key: the base file's record, and what its log files mean together.
+
+    Hudi merges the log files among themselves first, and what comes out onto the base file. So a key, or a file in a
+    listing, that log files delete and write anew is merged with the base file's after all: the deletion is lost.
+    """
+
+    base: Record | None = None
+    logs: Record | None = None
+    is_deleted: bool = False
+    """The log files' last word is that the key goes; `logs` is None then."""
+
+    def after(self, newer: Record) -> "Stored":
+        """With one more record in the log files."""
+        return Stored(self.base, newer if self.logs is None else merge_records(self.logs, newer))
+
+    def forgotten(self) -> "Stored":
+        """With one more delete block in the log files."""
+        return Stored(self.base, None, is_deleted=True)
+
+    @property
+    def merged(self) -> Record | None:
+        """What readers find."""
+        if self.base is None or self.is_deleted:
+            return self.logs
+        return self.base if self.logs is None else merge_records(self.base, self.logs)
+
+
 def merge_records(older: Record, newer: Record) -> Record:
     """What two records of one key mean together; a deleted record merges like an absent one, which is for callers."""
     if isinstance(newer, FilesRecord) and isinstance(older, FilesRecord):

@@ -9,13 +9,13 @@ FileFormatUtils.getColumnRangeInPartition of Apache Hudi.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from ..files.column_stats import ColumnStats
 from ..files.column_type import ColumnType, Kind
 from .keys import column_stats_key, partition_stats_key
 from .records import RecordType, StatsRecord
-from .values import BoundType, NoPromotion, ValueType, greatest, promote, smallest
+from .values import BoundType, NoPromotion, ValueType, greatest, number, promote, smallest
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,45 @@ def partition_record(partition: str, column: str, files: Sequence[StatsRecord], 
         total_uncompressed_size=sum(record.total_uncompressed_size for record in files),
         tight=tight,
     )
+
+
+def same_statistics(one: StatsRecord, other: StatsRecord) -> bool:
+    """Whether two records tell the same, in whatever form: -0.0 is 0.0, and a type may be a wider one."""
+    return same_bound(one, other, "minimum") and same_bound(one, other, "maximum") and counts(one) == counts(other)
+
+
+def same_bound(one: StatsRecord, other: StatsRecord, side: Literal["minimum", "maximum"]) -> bool:
+    left, right = (number(getattr(record, side), record.bound) for record in (one, other))
+    return bool(left == right)
+
+
+def counts(record: StatsRecord) -> tuple[int, int, int, int]:
+    """Values, nulls among them, bytes, uncompressed bytes."""
+    return (record.value_count, record.null_count, record.total_size, record.total_uncompressed_size)
+
+
+def holds_range(partition: StatsRecord, files: StatsRecord) -> bool:
+    """Whether the range of a partition holds that of `files`: then no reader skips the partition who must not.
+
+    Java orders byte arrays by signed bytes, parquet by unsigned ones: nobody can tell which of their ranges is right.
+    """
+    if files.minimum is None or isinstance(files.minimum, bytes):
+        return True
+    if partition.minimum is None or partition.maximum is None:
+        return False
+    low, high = (number(value, partition.bound) for value in (partition.minimum, partition.maximum))
+    try:
+        return bool(low <= number(files.minimum, files.bound) and number(files.maximum, files.bound) <= high)
+    except TypeError:
+        # The column had another type before, as which its values cannot be compared.
+        return True
+
+
+def holds_nulls(partition: StatsRecord, files: StatsRecord) -> bool:
+    """Whether the counts of a partition say that there are nulls, and values, where `files` have some."""
+    if files.null_count > 0 and partition.null_count <= 0:
+        return False
+    return files.null_count >= files.value_count or partition.null_count < partition.value_count
 
 
 def _column_record(file: NewFile, stats: ColumnStats) -> StatsRecord:

@@ -1,7 +1,8 @@
-"""Keeping the metadata table in step with the table: its side of a commit, of a clean and of a rollback.
+"""Keeping the metadata table in step with the table: its side of a commit, of a clean and of a rollback, and repairs.
 
 All run under the table's lock, before the action is completed on the table's own timeline: until then nobody reads
-what they wrote. All first clean up after killed writers, and may be called again after a kill.
+what they wrote. A repair belongs to the metadata table alone, and is read as soon as it is complete there. All first
+clean up after killed writers, and may be called again after a kill.
 Source: HoodieBackedTableMetadataWriter (update, commitInternal), HoodieTableMetadataUtil.convertMetadataToRecords.
 """
 
@@ -14,7 +15,7 @@ from ..timeline.instant import Action
 from .bloom_filters import bloom_records
 from .deletion import deletion_records
 from .delta_commit import write_delta_commit
-from .index_columns import IndexColumns, index_columns
+from .index_columns import IndexColumns, are_typed, index_columns
 from .keys import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
@@ -25,13 +26,18 @@ from .keys import (
     column_stats_prefix,
     partition_id,
 )
+from .mending import Wanted, plan_mending
 from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord, merge_records
 from .stats import NewFile, column_records, partition_record
 from .table import MetadataTable
-from .undo import resume_rollbacks, undo, undo_pending
+from .undo import repairs_among, resume_rollbacks, undo, undo_pending
 
 _ROLLBACK_SUFFIX = "006"
 """What a rollback of version 6 appends to its instant on the metadata table's timeline."""
+
+_REPAIR_SUFFIX = "010"
+"""What a repair of version 6 appends to its instant: Hudi 0.15 reads a delta commit that the table does not have when
+it takes it for one that builds a partition (HoodieTableMetadataUtil.isValidInstant)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,7 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     at each call. A delta commit of the same instant, complete or not, is rolled back first. Raises UnsupportedTable,
     before it writes, for a table with metadata partitions that we cannot keep in step.
     """
-    metadata = _ready(metadata, change.instant, times)
+    metadata = _without(_ready(metadata, times), change.instant, times)
     candidates = change.new_files[0].columns if change.new_files else ()
     indexed = index_columns(metadata, candidates) if COLUMN_STATS in metadata.partitions else _NOTHING
     records: dict[str, Sequence[Record]] = {FILES: _files_records(change.new_files)}
@@ -80,7 +86,7 @@ def sync_clean(
 
     `deleted` are bare file names by data partition, `gone_partitions` those of which nothing is left.
     """
-    metadata = _ready(metadata, instant, times)
+    metadata = _without(_ready(metadata, times), instant, times)
     records, deletes = deletion_records(metadata, deleted, gone_partitions)
     write_delta_commit(metadata, instant, records, times, typed=False, deletes=deletes)
 
@@ -101,22 +107,40 @@ def sync_rollback(
 
     The delta commit of the target is rolled back. Where it may be merged (`may_be_merged`) that is too late: a delta
     commit at the rollback's instant takes the deleted files out again. The ranges of whole partitions then stay as the
-    target left them, which is right for a target that changed no rows only.
+    target left them, which is right for a target that changed no rows only. A repair after the target may have written
+    its files, too: then both is done.
     """
-    metadata = resume_rollbacks(metadata, times)
+    metadata = undo_pending(resume_rollbacks(metadata, times), times)
     merged = may_be_merged(metadata, target)
-    records, deletes = deletion_records(metadata, deleted or {}) if merged else ({FILES: []}, {})
+    repaired = _is_repaired_since(metadata, target)
+    records, deletes = deletion_records(metadata, deleted or {}) if merged or repaired else ({FILES: []}, {})
     listing = [_listing(partition, files) for partition, files in (appended or {}).items()]
     if metadata.logs_by_name or any(records.values()):
-        metadata = undo_pending(metadata, times) if metadata.logs_by_name else _undo_half(metadata, rollback, times)
+        metadata = _undo_half(metadata, rollback, times)
         if metadata.timeline.find(rollback, Action.DELTA_COMMIT) is None:
             everything = {**records, FILES: _joined(records[FILES], listing)}
             write_delta_commit(metadata, rollback, everything, times, typed=False, deletes=deletes)
             metadata = metadata.reload()
     failed = metadata.timeline.find(target, Action.DELTA_COMMIT)
     if failed is not None and not merged:
-        ts = rollback + _ROLLBACK_SUFFIX if metadata.logs_by_name else rollback
-        undo(metadata, failed, ts, times)
+        own = times() if repaired else rollback
+        undo(metadata, failed, rollback + _ROLLBACK_SUFFIX if metadata.logs_by_name else own, times)
+
+
+def sync_repair(metadata: MetadataTable, wanted: Wanted, times: Callable[[], str]) -> tuple[str, Mapping[str, int]]:
+    """Write a delta commit after which readers find `wanted`, as far as that can be done; otherwise as `sync_commit`.
+
+    Gives its instant, which the table's timeline does not have, and how many keys it wrote by metadata partition: none
+    at all when nothing can be done.
+    """
+    metadata = _ready(metadata, times)
+    mending = plan_mending(metadata, wanted)
+    instant = times() + (_REPAIR_SUFFIX if metadata.logs_by_name else "")
+    if mending.count:
+        write_delta_commit(
+            metadata, instant, mending.records, times, typed=are_typed(metadata), deletes=mending.deletes
+        )
+    return instant, mending.count
 
 
 def may_be_merged(metadata: MetadataTable, target: str) -> bool:
@@ -132,14 +156,21 @@ def may_be_merged(metadata: MetadataTable, target: str) -> bool:
     return any(i.ts > target and {i.action, timeline.began_as(i)} & merges for i in timeline.instants)
 
 
-def _ready(metadata: MetadataTable, instant: str, times: Callable[[], str]) -> MetadataTable:
-    """The metadata table without what killed writers left, and without a delta commit of `instant`."""
+def _ready(metadata: MetadataTable, times: Callable[[], str]) -> MetadataTable:
+    """The metadata table without what killed writers left."""
     _require_supported(metadata)
-    metadata = resume_rollbacks(metadata, times)
-    if metadata.logs_by_name:
-        metadata = undo_pending(metadata, times)
+    return undo_pending(resume_rollbacks(metadata, times), times)
+
+
+def _without(metadata: MetadataTable, instant: str, times: Callable[[], str]) -> MetadataTable:
+    """Without a delta commit of `instant`."""
     repeated = metadata.timeline.find(instant, Action.DELTA_COMMIT)
     return metadata if repeated is None else undo(metadata, repeated, times(), times)
+
+
+def _is_repaired_since(metadata: MetadataTable, target: str) -> bool:
+    later = (i for i in metadata.timeline.completed({Action.DELTA_COMMIT}) if i.ts > target)
+    return bool(repairs_among(metadata, later))
 
 
 def _undo_half(metadata: MetadataTable, ts: str, times: Callable[[], str]) -> MetadataTable:
@@ -200,7 +231,7 @@ def _ranges(
     described: set[str] = set()
     prefixes = {column_stats_prefix(column, partition): column for column in columns}
     wanted = {column_stats_key(column, partition, name) for column in columns for name in live}
-    for prefix, records in metadata.scan_prefixes(COLUMN_STATS, prefixes, wanted.__contains__):
+    for prefix, records in metadata.reader(COLUMN_STATS).scan_prefixes(prefixes, wanted.__contains__):
         known = [r for r in records if isinstance(r, StatsRecord) and not r.deleted]
         columns[prefixes[prefix]] += known
         described |= {record.file_name for record in known}

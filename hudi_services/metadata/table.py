@@ -5,7 +5,7 @@ exist is said by the table's `hoodie.table.metadata.partitions`; how many file g
 the latest file slices are counted. Source: HoodieBackedTableMetadata, HoodieTableMetadataUtil of Apache Hudi.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,14 +20,15 @@ from ..table_config import METADATA_TABLE_FOLDER, TableConfig
 from ..timeline.active import Timeline
 from ..timeline.archived import ArchivedTimes
 from .blocks import INITIALISATION, BlockFilter
-from .file_group import FileGroupReader
+from .file_group import FileGroupReader, PartitionReader
 from .keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
 from .record_schema import writer_schema
 from .records import FilesRecord, Record
 
 _SEEK_AT_MOST = 8
 """Partitions to look up by their keys; for more, one scan of the listing costs less."""
-_HINT = "let Apache Hudi rebuild it: set hoodie.table.metadata.partitions to nothing and delete .hoodie/metadata"
+REBUILD_HINT = "let Apache Hudi rebuild it: set hoodie.table.metadata.partitions to nothing and delete .hoodie/metadata"
+"""The way out when the metadata table is not whole."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,10 @@ class MetadataTable:
         try:
             own = TableConfig.load(storage, METADATA_TABLE_FOLDER)
         except TableNotFound as e:
-            raise NeedsRecovery(f"{storage.full_path(METADATA_TABLE_FOLDER)} is missing", hint=_HINT) from e
+            raise NeedsRecovery(f"{storage.full_path(METADATA_TABLE_FOLDER)} is missing", hint=REBUILD_HINT) from e
         timeline = Timeline.open(storage, own)
         if not timeline.completed():
-            raise NeedsRecovery(f"{storage.full_path(own.timeline_path)} has no completed instant", hint=_HINT)
+            raise NeedsRecovery(f"{storage.full_path(own.timeline_path)} has no completed instant", hint=REBUILD_HINT)
         return cls(storage, config, own, data_timeline, timeline)
 
     def reload(self) -> "MetadataTable":
@@ -94,46 +95,32 @@ class MetadataTable:
         groups = slices_of(partition, self.stored_files(partition), self._facts, rules)
         if not groups:
             folder = self.storage.full_path(f"{METADATA_TABLE_FOLDER}/{partition}")
-            raise NeedsRecovery(f"{folder} holds no file group of the metadata table", hint=_HINT)
+            raise NeedsRecovery(f"{folder} holds no file group of the metadata table", hint=REBUILD_HINT)
         return [_merged(slices) for slices in groups.values()]
 
-    def scan(self, partition: str) -> Iterator[Record]:
-        """Every record of a partition."""
-        for group in self._open_groups(partition):
-            yield from group.scan().values()
-
-    def scan_prefixes(
-        self, partition: str, prefixes: Iterable[str], keep: Callable[[str], bool] | None = None
-    ) -> Iterator[tuple[str, list[Record]]]:
-        """For each prefix the records whose key begins with it (and that `keep` wants), over all file groups."""
-        groups = self._open_groups(partition)
-        # In order, so that each block of an HFile is unpacked once.
-        for prefix in sorted(prefixes):
-            yield prefix, [record for group in groups for record in group.scan_prefix(prefix, keep).values()]
+    def reader(self, partition: str) -> PartitionReader:
+        """For the records of a partition, as they are when it is first asked for some."""
+        return PartitionReader(lambda: self._open_groups(partition))
 
     def files_partition(self) -> dict[str, dict[str, int]]:
         """The whole listing: data partition -> file name -> size in bytes."""
-        records = {record.key: record for record in self.scan(FILES)}
+        records = {record.key: record for record in self.reader(FILES).scan()}
         return {partition_of(name): _live(records.get(name)) for name in _live(records.get(ALL_PARTITIONS_KEY))}
 
     def list_partition(self, partition: str) -> dict[str, int]:
         """The files of one data partition with their sizes; empty for an unknown one."""
         key = partition_id(partition)
-        for group in self._listings:
-            found = group.scan_prefix(key, lambda found: found == key)
-            if found:
-                return _live(found[key])
-        return {}
+        return _live(next((stored.merged for _, stored in self._listings.stored([key])), None))
 
     @cached_property
     def writer_schema(self) -> AvroSchema:
         """For the records of a new block, in any partition."""
-        newest = (group.newest_schema for group in self._listings)
+        newest = (group.newest_schema for group in self._listings.groups)
         return writer_schema(self.config.version.release, next(newest, None))
 
     @cached_property
-    def _listings(self) -> list[FileGroupReader]:
-        return self._open_groups(FILES)
+    def _listings(self) -> PartitionReader:
+        return self.reader(FILES)
 
     def _open_groups(self, partition: str) -> list[FileGroupReader]:
         return [

@@ -12,7 +12,7 @@ A killed rollback is resumed by its plan; every step may be repeated. Rollbacks 
 compaction) are Hudi's own affair. Source: BaseRollbackActionExecutor, ListingBasedRollbackStrategy of Apache Hudi.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ..codecs.rollback_plan import (
     RollbackMetadata,
@@ -26,6 +26,7 @@ from ..files.log_writer import encode_rollback_command
 from ..files.names import parse_base_file, parse_log_file
 from ..model import WriteStat
 from ..timeline.instant import Action, Instant, State
+from .blocks import INITIALISATION
 from .log_files import LogNames
 from .table import MetadataTable
 
@@ -43,15 +44,27 @@ def resume_rollbacks(metadata: MetadataTable, times: Callable[[], str]) -> Metad
 
 
 def undo_pending(metadata: MetadataTable, times: Callable[[], str]) -> MetadataTable:
-    """Roll back every delta commit that a killed writer of version 6 left incomplete.
+    """Roll back the repairs that were killed, and on version 6 every delta commit that a killed writer left incomplete.
 
     There a reader stops at a block that is newer than the newest completed instant, whatever follows it. Delta commits
     that build a partition (their instants have more digits) are left to Hudi.
     """
-    for instant in metadata.timeline.pending({Action.DELTA_COMMIT}):
-        if len(instant.ts) == _INSTANT_DIGITS:
+    left = metadata.timeline.pending({Action.DELTA_COMMIT})
+    repairs = repairs_among(metadata, left)
+    for instant in left:
+        if instant in repairs or (metadata.logs_by_name and len(instant.ts) == _INSTANT_DIGITS):
             metadata = undo(metadata, instant, times(), times)
     return metadata
+
+
+def repairs_among(metadata: MetadataTable, instants: Iterable[Instant]) -> list[Instant]:
+    """Those that repaired the metadata table, or belong to writes that are gone: the table does not have their time."""
+    unknown = [i for i in instants if not i.ts.startswith(INITIALISATION)]
+    if unknown:
+        # Anew: what a writer begins here while we look has been begun there before.
+        known = metadata.data_timeline.reload()
+        unknown = [i for i in unknown if known.find(i.ts[:_INSTANT_DIGITS]) is None]
+    return unknown
 
 
 def undo(metadata: MetadataTable, target: Instant, ts: str, times: Callable[[], str]) -> MetadataTable:

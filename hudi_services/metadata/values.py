@@ -22,6 +22,7 @@ import math
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from fractions import Fraction
 from typing import Any
 
 Wrapped = tuple[str, Any]
@@ -159,6 +160,11 @@ def promote(value: Any, source: BoundType, target: BoundType) -> Any:
 def sort_key(value: Any) -> Any:
     """Orders the values of one type; -0.0 before 0.0, texts by code point and so by UTF-8 byte, as readers compare."""
     return (value, math.copysign(1.0, value)) if isinstance(value, float) else value
+
+
+def number(value: Any, bound: BoundType) -> Any:
+    """A value in a form that compares across the types of one family: decimals as what they amount to."""
+    return Fraction(value, 10**bound.scale) if bound.type is _T.DECIMAL and value is not None else value
 
 
 def smallest(values: list[Any]) -> Any:

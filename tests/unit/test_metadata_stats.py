@@ -8,12 +8,13 @@ import pytest
 from hudi_services.errors import CorruptFile
 from hudi_services.files.column_stats import ColumnStats
 from hudi_services.files.column_type import ColumnType, Kind
+from hudi_services.metadata.delta_commit import write_delta_commit
 from hudi_services.metadata.index_columns import index_columns
 from hudi_services.metadata.records import RecordType, StatsRecord
 from hudi_services.metadata.stats import NewFile, bound_type, column_records, is_indexable, partition_record
 from hudi_services.metadata.values import BoundType, ValueType
 
-from .metadata_tables import open_metadata, stats_of
+from .metadata_tables import far_future, open_metadata, stats_of
 from .tables import open_local, unpack
 
 
@@ -128,12 +129,17 @@ def test_without_a_definition_the_records_tell(tmp_path: Path) -> None:
     metadata.storage.delete(metadata.table_config.index_defs_path)
     recorded = {one.column for one in stats_of(metadata, "column_stats")}
     candidates = [column(name, LONG) for name in (*recorded, "unheard_of")]
-    assert index_columns(metadata, candidates).columns == recorded
+    assert index_columns(metadata, candidates).columns == recorded == index_columns(metadata, []).columns
 
 
 def test_in_an_empty_index_the_defaults_apply(tmp_path: Path) -> None:
     metadata = open_metadata(unpack("1.2.0", tmp_path))
     metadata.storage.delete(metadata.table_config.index_defs_path)
+    everything = [one.key for one in stats_of(metadata, "column_stats")]
+    write_delta_commit(
+        metadata, "20980101000000000", {}, far_future(), typed=True, deletes={"column_stats": everything}
+    )
+    metadata = metadata.reload()
     many = [column("_hoodie_unheard", LONG), *(column(f"unheard_{i}", LONG) for i in range(40)), CANDIDATES[3]]
     assert index_columns(metadata, many).columns == {f"unheard_{i}" for i in range(32)}
 

@@ -10,8 +10,10 @@ from hudi_services.files.column_stats import ColumnStats
 from hudi_services.files.column_type import ColumnType, Kind
 from hudi_services.files.log_blocks import BlockType
 from hudi_services.files.log_reader import read_log_blocks
+from hudi_services.metadata.delta_commit import write_delta_commit
+from hudi_services.metadata.records import FileEntry, FilesRecord, RecordType
 from hudi_services.metadata.stats import NewFile
-from hudi_services.metadata.sync import Change, sync_commit, sync_rollback
+from hudi_services.metadata.sync import Change, sync_commit, sync_repair, sync_rollback
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.storage import ObjectStorage, Storage
 from hudi_services.timeline.instant import Action, State
@@ -125,7 +127,7 @@ def test_a_repeated_commit_replaces_the_first_attempt(release: str, tmp_path: Pa
 def test_a_rolled_back_commit_is_gone(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)
     before = open_metadata(path)
-    listing, ranges = before.files_partition(), [list(before.scan(p)) for p in before.partitions]
+    listing, ranges = before.files_partition(), [list(before.reader(p).scan()) for p in before.partitions]
     metadata = committed(path)
     sync_rollback(metadata, T, "20990301000000000", far_future(100))
     after = open_metadata(path)
@@ -135,7 +137,41 @@ def test_a_rolled_back_commit_is_gone(release: str, tmp_path: Path) -> None:
     complete_on_the_table(after)
     after = open_metadata(path)
     assert after.files_partition() == listing
-    assert [list(after.scan(p)) for p in after.partitions] == ranges
+    assert [list(after.reader(p).scan()) for p in after.partitions] == ranges
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_rolled_back_commit_is_gone_although_a_repair_had_listed_its_file_again(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    before = open_metadata(path).files_partition()
+    complete_on_the_table(committed(path))
+    times = far_future(500)
+    for entry in (FileEntry(0, deleted=True), FileEntry(4711)):
+        sync_repair(open_metadata(path), {"files": {P: FilesRecord(P, RecordType.FILES, {FILE: entry})}}, times)
+        assert (FILE in open_metadata(path).files_partition()[P]) is not entry.deleted
+    metadata = open_metadata(path)
+    done = metadata.data_timeline.find(T, Action.COMMIT)
+    assert done is not None
+    metadata.storage.delete(metadata.data_timeline.path(done.file_name))
+    rollback = "20990301000000000"
+    sync_rollback(open_metadata(path), T, rollback, far_future(900), deleted={P: [FILE]})
+    timeline = open_metadata(path).data_timeline
+    for state in State:
+        timeline.publish(rollback, Action.ROLLBACK, state, b"x", "20990302000000000")
+    after = open_metadata(path)
+    assert after.files_partition() == before
+    assert after.timeline.find(T) is None and not after.timeline.pending()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_records_of_one_key_are_merged_in_their_order(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    metadata = open_metadata(path)
+    gone, alive = ({FILE: entry} for entry in (FileEntry(0, deleted=True), FileEntry(5)))
+    records = [FilesRecord(P, RecordType.FILES, entries) for entries in (alive, gone, alive)]
+    own = T + ("010" if metadata.logs_by_name else "")
+    write_delta_commit(metadata, own, {"files": records}, far_future(), typed=False)
+    assert open_metadata(path).files_partition()[P][FILE] == 5
 
 
 def test_version_6_rolls_back_with_command_blocks_under_a_delta_commit(tmp_path: Path) -> None:
@@ -241,7 +277,7 @@ def test_killed_at_any_write_the_next_commit_mends_it(release: str, tmp_path: Pa
 
 def everything(path: Path) -> list[list[str]]:
     metadata = open_metadata(path)
-    return [sorted(map(repr, metadata.scan(partition))) for partition in metadata.partitions]
+    return [sorted(map(repr, metadata.reader(partition).scan())) for partition in metadata.partitions]
 
 
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])

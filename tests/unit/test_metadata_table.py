@@ -54,14 +54,17 @@ def test_records_are_merged_once_after_a_compaction(tmp_path: Path) -> None:
 
 def test_prefixes_find_what_a_scan_finds(tmp_path: Path) -> None:
     metadata = open_metadata(unpack_compacted("1.2.0", tmp_path))
-    everything = {record.key: record for record in metadata.scan("column_stats")}
+    everything = {record.key: record for record in metadata.reader("column_stats").scan()}
     prefixes = {key[:24] for key in everything}
-    found = dict(metadata.scan_prefixes("column_stats", [*prefixes, "zz-no-such-key"]))
+    reader = metadata.reader("column_stats")
+    found = {prefix: list(records) for prefix, records in reader.scan_prefixes([*prefixes, "zz-no-such-key"])}
     assert found.pop("zz-no-such-key") == []
     assert {record.key: record for records in found.values() for record in records} == everything
     one = next(iter(everything))
-    kept = dict(metadata.scan_prefixes("column_stats", [one[:24]], lambda key: key == one))
-    assert kept == {one[:24]: [everything[one]]}
+    assert list(reader.scan(one[:24], lambda key: key == one)) == [everything[one]]
+    stored = dict(reader.stored([one, "zz-no-such-key"]))
+    assert stored["zz-no-such-key"].merged is None
+    assert stored[one].merged == everything[one]
 
 
 def test_a_table_without_a_metadata_table_has_none(tmp_path: Path) -> None:
