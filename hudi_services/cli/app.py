@@ -13,6 +13,7 @@ from .recover import recover
 from .rollback import rollback
 from .schedule import schedule
 from .undo import undo
+from .validate import validate
 
 PROGRAM = "hudi-services"
 _USAGE = 2
@@ -29,6 +30,7 @@ app.command("clean")(clean)
 app.command("rollback")(rollback)
 app.command("undo")(undo)
 app.command("recover")(recover)
+app.command("validate")(validate)
 
 
 def _print_version(wanted: bool) -> None:

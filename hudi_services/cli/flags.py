@@ -119,6 +119,9 @@ Apply: TypeAlias = Annotated[
 OneInstant: TypeAlias = Annotated[
     str | None, typer.Option("--instant", metavar="INSTANT", help="Only this pending instant.")
 ]
+Repair: TypeAlias = Annotated[
+    bool, typer.Option("--repair", help="Write the records that are wrong anew, in one commit of the metadata table.")
+]
 AbandonedAfter: TypeAlias = Annotated[
     int | None,
     typer.Option(
@@ -177,6 +180,13 @@ class RollbackFlags(UndoFlags):
     """`rollback`."""
 
     completed: Completed = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateFlags(ServiceFlags):
+    """`validate`."""
+
+    repair: Repair = False
 
 
 @dataclass(frozen=True, kw_only=True)

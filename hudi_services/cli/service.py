@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from ..errors import ConfigError, HudiServicesError
+from ..errors import CheckFailed, ConfigError, HudiServicesError
 from ..jobs.attempts import run_with_retries
 from ..jobs.report import Report, State, TableFacts, sentence
 from ..jobs.request import Request
@@ -107,7 +107,8 @@ def _publish(report: Report, flags: ServiceFlags) -> int:
     _tell(report, flags.verbose)
     if flags.output_format is Format.JSON:
         sys.stdout.write(render.as_json(report))
-    elif report.state is not State.FAILED:
+    elif report.state is not State.FAILED or isinstance(report.error, CheckFailed):
+        # What a check found is what the operator asked for.
         render.print_table(report, flags.verbose)
     sys.stdout.flush()
     return _write_report(report, flags.report_file)

@@ -8,10 +8,10 @@ Sources: AbstractTableFileSystemView, BaseRollbackActionExecutor of Apache Hudi.
 from collections.abc import Collection, Iterable
 from functools import cached_property
 
-from ..codecs.commit_metadata import UNKNOWN_OPERATION
 from ..errors import CorruptFile, NotFound
 from ..handle import Table, pending_compactions
 from ..model import LogFile
+from ..table.facts import written_names
 from ..timeline.archived_instants import ArchivedInstants
 from ..timeline.instant import Action, Instant, State
 from .model import DataFile, Garbage, Kept, Verdict
@@ -104,7 +104,7 @@ class Knowledge:
         names = self._names(self._writes[file.instant])
         if names is None:
             return Kept.UNREADABLE_COMMIT
-        # Commits list change-data files in a field that we do not read.
+        # Change-data files stay, those of repeated tasks, too.
         if file.name in names or (isinstance(file, LogFile) and file.suffix == _CHANGE_DATA):
             return None
         if self._is_log_of_slice(file):
@@ -171,11 +171,7 @@ class Knowledge:
         except (CorruptFile, NotFound) as error:
             self.warnings.append(error.message)
             return None
-        if commit.operation == UNKNOWN_OPERATION and not commit.stats:
-            return None
-        stats = [stat for stats in commit.stats.values() for stat in stats]
-        paths = [path for stat in stats for path in (stat.path, *(stat.log_files or ()))]
-        return frozenset(map(_name, paths))
+        return written_names(commit)
 
     def _is_log_of_slice(self, file: DataFile) -> bool:
         return isinstance(file, LogFile) and not self._table.config.version.log_files_carry_delta_instant

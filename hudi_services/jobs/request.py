@@ -112,6 +112,22 @@ class CleanRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateRequest(Request):
+    """One run of validate."""
+
+    repair: bool = False
+    """Write the records that are wrong anew; otherwise only tell them."""
+
+    @property
+    def service(self) -> str:
+        return "validate"
+
+    @property
+    def action(self) -> str:
+        return "repair" if self.repair else "validate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverRequest(Request):
     """One run of recover; `instant` limits it to one."""
 

@@ -25,7 +25,7 @@ class Phase(enum.Flag):
     """Executing one."""
     CLEAN = enum.auto()
     REPAIR = enum.auto()
-    """Rollback, recovery, undo and garbage."""
+    """Rollback, recovery, undo, garbage and repairs of the metadata table."""
     CLUSTERING = PLAN | WRITE
     ANY = CLUSTERING | CLEAN | REPAIR
 

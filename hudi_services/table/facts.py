@@ -2,6 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+from ..codecs.commit_metadata import UNKNOWN_OPERATION
+from ..model import CommitMetadata
 from ..timeline.active import Timeline
 from ..timeline.instant import Action
 from .view import FileGroupId
@@ -36,3 +38,12 @@ def replaced_file_groups(timeline: Timeline) -> dict[FileGroupId, str]:
             for partition, file_ids in (commit.replaced or {}).items():
                 replaced |= {(partition, file_id): instant.ts for file_id in file_ids}
     return replaced
+
+
+def written_names(commit: CommitMetadata) -> frozenset[str] | None:
+    """Names of the files that a write tells of, change-data files too; None when it tells nothing."""
+    if commit.operation == UNKNOWN_OPERATION and not commit.stats:
+        return None
+    stats = [stat for of_partition in commit.stats.values() for stat in of_partition]
+    paths = [path for stat in stats for path in (stat.path, *(stat.log_files or ()), *stat.cdc_files)]
+    return frozenset(path.rpartition("/")[2] for path in paths)

@@ -18,14 +18,17 @@ from hudi_services.cli.app import app
 from hudi_services.cli.config_files import read_properties
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.garbage import model as garbage_model
-from hudi_services.jobs import clean, garbage, recover, undo
+from hudi_services.jobs import clean, garbage, recover, undo, validate
+from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.report import Report, State, TableFacts
-from hudi_services.jobs.request import CleanRequest, GarbageMode, GarbageRequest, RecoverRequest
+from hudi_services.jobs.request import CleanRequest, GarbageMode, GarbageRequest, RecoverRequest, ValidateRequest
 from hudi_services.options import keys, resolve
 from hudi_services.options.option import Phase
 from hudi_services.options.resolve import as_text
+from hudi_services.validation import model as validation_model
 
-from .repairs import DEAD_AT_ONCE, cluster, fail_newest, repair
+from .corruptions import do_damage, wrong_listing
+from .repairs import DEAD_AT_ONCE, P, cluster, fail_newest, repair
 from .tables import unpack
 from .test_layers import PACKAGE, ROWS
 
@@ -160,6 +163,11 @@ def test_every_rule_and_reason_is_in_the_page_of_cleaning() -> None:
             assert all(f"| `{option.key}` | `{alias}` |" in text for alias in option.aliases)
 
 
+def test_every_kind_of_difference_is_in_its_runbook() -> None:
+    text = document("docs/runbooks/metadata-table.md")
+    assert all(f"`{kind.value}`" in text for kind in validation_model.Kind)
+
+
 def test_every_list_of_the_reports_is_in_their_page(tmp_path: Path) -> None:
     page = document("docs/report.md").partition("\n## The lists\n")[2]
     sections = dict(re.findall(r"^### (.+?)\n(.*?)(?=^### |\Z)", page, re.MULTILINE | re.DOTALL))
@@ -196,11 +204,21 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         garbage.collect_garbage(GarbageRequest(base_path=str(failed), options=options, mode=mode))
         for mode in (GarbageMode.QUARANTINE, GarbageMode.DELETE)
     ]
+    wrong = unpack("1.2.0", folder / "wrong")
+    do_damage(wrong, wrong_listing(wrong))
+    shutil.copy(next(wrong.glob("day=*/*.parquet")), wrong / P / "f-0_0-0-0_20200101000000000.parquet")
+    validated = [
+        run_with_retries(
+            validate.validate, ValidateRequest(base_path=str(wrong), options=options, repair=repaired), 0, time.sleep
+        )
+        for repaired in (False, True)
+    ]
     return [
         ("clean", cleaned),
         ("rollback and undo", undone),
         ("recover", recovered),
         *(("garbage", report) for report in collected),
+        *(("validate", report) for report in validated),
     ]
 
 

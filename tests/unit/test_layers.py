@@ -20,7 +20,7 @@ ROWS = [
     {"metadata"},
     {"handle"},
     {"commit", "engine"},
-    {"clustering", "cleaning", "garbage", "indexing", "writing"},
+    {"clustering", "cleaning", "garbage", "validation", "indexing", "writing"},
     {"recovery"},
     {"spark"},
     {"jobs"},

@@ -1,0 +1,162 @@
+"""The validation job: compute the metadata table anew, tell each difference, and mend it on demand."""
+
+from collections.abc import Collection, Mapping
+
+from ..commit.times import Times
+from ..commit.transaction import critical_section
+from ..errors import CheckFailed, HudiServicesError, Idle, NotFound, PartlyDone
+from ..handle import Table, is_unchanged, reopen
+from ..metadata.sync import sync_repair
+from ..metadata.table import REBUILD_HINT, MetadataTable
+from ..storage import Storage
+from ..validation.look import look
+from ..validation.model import Difference, Findings, Unsure, wanted_records
+from .opening import open_supported
+from .report import Check, CheckResult, Report, Row
+from .request import ValidateRequest
+from .settings import transaction_settings
+
+_MOST_LISTED = 1000
+_LOOKS = 3
+"""At a metadata table whose files are compacted and cleaned under our eyes."""
+
+
+def validate(wanted: ValidateRequest, storage: Storage | None = None) -> Report:
+    """Compare the metadata table with the table, and with `repair` write what is wrong anew; starts no JVM.
+
+    `storage` stands in for the one of `wanted.base_path`. Raises CheckFailed when there are differences (and `repair`
+    can mend none), PartlyDone when some are left after a repair, and Idle when there is no metadata table.
+    """
+    report = Report.start(wanted)
+    table, wanted = open_supported(wanted, storage, report)
+    found = _confirmed(wanted, table, report)
+    if not found.differences:
+        return _completed(report, found, "the metadata table agrees with the table")
+    if not wanted.repair:
+        count = _count(len(found.differences), "difference")
+        raise CheckFailed(
+            f"{table.storage.root}: {count} between the metadata table and the table",
+            hint=f"run: hudi-services validate --base-path {table.storage.root} --repair",
+        )
+    written = _repair(wanted, table, found, report)
+    left = _confirmed(wanted, reopen(table), report)
+    mended = f"{_count(sum(written.values()), 'record')} of the metadata table written anew" if written else ""
+    if left.differences:
+        raise _left(table, left, mended)
+    return _completed(report, left, mended or "what was wrong had been mended when the table was locked")
+
+
+def _confirmed(wanted: ValidateRequest, table: Table, report: Report) -> Findings:
+    """What is wrong, and still is when writers may have changed the table while we looked; put into the report."""
+    with report.phase("look"):
+        table, found = _look(wanted, table)
+        current = reopen(table)
+        if found.differences and not _is_unchanged(current, table):
+            found = found.confirmed_by(_look(wanted, current, found.partitions)[1])
+    _describe(table, found, report)
+    return found
+
+
+def _look(wanted: ValidateRequest, table: Table, only: Collection[str] | None = None) -> tuple[Table, Findings]:
+    """One look, and the table as it was then."""
+
+    def progress(done: int, total: int) -> None:
+        wanted.progress("look", done, total)
+
+    for _ in range(_LOOKS - 1):
+        try:
+            return table, look(table, _metadata_of(table), progress, only)
+        except NotFound:
+            table = reopen(table)
+    return table, look(table, _metadata_of(table), progress, only)
+
+
+def _metadata_of(table: Table) -> MetadataTable:
+    if table.metadata is None:
+        raise Idle("the table has no metadata table")
+    return table.metadata
+
+
+def _is_unchanged(current: Table, since: Table) -> bool:
+    """Neither timeline has moved."""
+    return is_unchanged(current, since) and _metadata_of(current).timeline.sizes == _metadata_of(since).timeline.sizes
+
+
+def _repair(wanted: ValidateRequest, table: Table, found: Findings, report: Report) -> Mapping[str, int]:
+    """Mend what is still wrong under the lock; gives how many records were written, by metadata partition."""
+    settings = transaction_settings(wanted.options)
+    done = "the repair of the metadata table"
+    with report.phase("repair"), critical_section(table, "repair the metadata table", settings, completes=done) as now:
+        now, again = _look(wanted, now, found.partitions)
+        agreed = found.confirmed_by(again).differences
+        instant, written = sync_repair(_metadata_of(now), wanted_records(agreed), Times(now, settings.skew_millis).next)
+    report.instant = instant if written else None
+    report.tables["repaired"] = [{"metadata_partition": name, "records": count} for name, count in written.items()]
+    return written
+
+
+def _completed(report: Report, found: Findings, reason: str) -> Report:
+    report.reason = reason
+    if found.unsure:
+        report.reason += f"; {_count(len(found.unsure), 'file')} cannot be judged"
+    return report.completed(report.instant)
+
+
+def _left(table: Table, left: Findings, mended: str) -> HudiServicesError:
+    count = _count(len(left.differences), "difference")
+    rest = f"{table.storage.root}: {mended or 'nothing could be mended'}, {count} left"
+    if mended:
+        return PartlyDone(rest, hint=f"run it again; if they stay, {REBUILD_HINT}")
+    return CheckFailed(rest, hint=REBUILD_HINT)
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _describe(table: Table, found: Findings, report: Report) -> None:
+    wrong = {name: sum(one.index == name for one in found.differences) for name in found.checked}
+    rows: list[Row] = [
+        {"metadata_partition": name, "records": count, "differences": wrong[name]}
+        for name, count in found.checked.items()
+    ]
+    rows += [{"metadata_partition": name, "records": None, "differences": None} for name in found.unchecked]
+    report.tables["partitions"] = rows
+    report.tables["differences"] = [_row(one) for one in found.differences[:_MOST_LISTED]]
+    report.tables["unsure"] = [_unsure_row(one) for one in found.unsure[:_MOST_LISTED]]
+    report.checks = [_check(name, count, wrong[name]) for name, count in found.checked.items()]
+    report.checks += [Check(name, CheckResult.SKIPPED, _why_unchecked(table, name)) for name in found.unchecked]
+    for listed, what in ((found.differences, "differences"), (found.unsure, "unsure files")):
+        if len(listed) > _MOST_LISTED:
+            report.warnings.append(f"of {len(listed):,} {what} the first {_MOST_LISTED:,} are listed")
+
+
+def _check(name: str, records: int, differences: int) -> Check:
+    if differences:
+        return Check(name, CheckResult.FAILED, f"{_count(differences, 'difference')}, {_count(records, 'record')}")
+    return Check(name, CheckResult.PASSED, _count(records, "record"))
+
+
+def _why_unchecked(table: Table, name: str) -> str:
+    being_built = name in table.config.metadata_partitions_inflight
+    return "it is being built" if being_built else "this version does not know how to check it"
+
+
+def _row(one: Difference) -> Row:
+    return {
+        "metadata_partition": one.index,
+        "kind": one.kind.value,
+        "data_partition": one.partition,
+        "file": one.file,
+        "column": one.column,
+        "detail": one.detail,
+    }
+
+
+def _unsure_row(one: Unsure) -> Row:
+    return {
+        "metadata_partition": one.index,
+        "data_partition": one.partition,
+        "file": one.file,
+        "reason": one.reason.value,
+    }

@@ -1,0 +1,52 @@
+"""The partition `bloom_filters`: each record against the footer of its file, and records of files that are gone."""
+
+from collections.abc import Iterator, Sequence
+
+from ..metadata.keys import BLOOM_FILTERS, bloom_filter_key
+from ..metadata.records import BloomRecord
+from ..metadata.table import MetadataTable
+from ..model import BaseFile
+from .footers import Described, digest, read_bloom
+from .model import Difference, Kind
+from .truth import Truth
+
+
+class BloomFiltersCheck:
+    def __init__(self, metadata: MetadataTable, truth: Truth) -> None:
+        self._metadata = metadata
+        self._truth = truth
+        self._expected: dict[str, tuple[BaseFile, bytes | None]] = {}
+        """By key. Digests only: a filter has hundreds of kilobytes."""
+        self.checked = 0
+
+    def at(self, files: Sequence[Described]) -> Iterator[Difference]:
+        """Only remembers what they have: the records are read once, at the end."""
+        for one in files:
+            self._expected[bloom_filter_key(one.file.partition, one.file.name)] = (one.file, one.bloom)
+        return iter(())
+
+    def at_end(self) -> Iterator[Difference]:
+        missing = {key for key, (_, bloom) in self._expected.items() if bloom is not None}
+        for record in self._metadata.reader(BLOOM_FILTERS).scan():
+            if not isinstance(record, BloomRecord) or record.deleted:
+                continue
+            self.checked += 1
+            file, bloom = self._expected.get(record.key, (None, None))
+            missing.discard(record.key)
+            if file is None:
+                if record.key not in self._truth.file_keys:
+                    yield Difference(
+                        BLOOM_FILTERS, Kind.STALE_BLOOM, record.key, None, None, None,
+                        f"of a file that is gone, written at {record.instant}", lambda: None,
+                    )  # fmt: skip
+            elif digest(record) != bloom:
+                has = "no filter" if bloom is None else "another one"
+                yield self._difference(Kind.WRONG_BLOOM, record.key, file, f"its file has {has}")
+        for key in sorted(missing):
+            yield self._difference(Kind.BLOOM_MISSING, key, self._expected[key][0], "its file has one")
+
+    def _difference(self, kind: Kind, key: str, file: BaseFile, detail: str) -> Difference:
+        storage = self._metadata.storage
+        return Difference(
+            BLOOM_FILTERS, kind, key, file.partition, file.name, None, detail, lambda: read_bloom(storage, file)
+        )

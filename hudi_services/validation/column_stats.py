@@ -1,0 +1,87 @@
+"""The partition `column_stats`: each record against the footer of its file, and records of files that are gone."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from ..metadata.keys import COLUMN_STATS, column_stats_prefix
+from ..metadata.records import StatsRecord
+from ..metadata.stats import counts, same_bound
+from ..metadata.table import MetadataTable
+from .footers import Described
+from .model import Difference, Kind
+from .truth import Truth
+
+_COLUMN_DIGITS = len(column_stats_prefix("", "")) // 2
+"""What the column takes at the beginning of a key; the rest is the file's, as in the key of its bloom filter."""
+
+
+class ColumnStatsCheck:
+    def __init__(self, metadata: MetadataTable, truth: Truth) -> None:
+        self._reader = metadata.reader(COLUMN_STATS)
+        self._truth = truth
+        self.checked = 0
+
+    def at(self, files: Sequence[Described]) -> Iterator[Difference]:
+        """Of some base files; those of a data partition follow each other."""
+        expected = {record.key: (one, record) for one in files for record in one.records}
+        self.checked += len(expected)
+        prefixes = {column_stats_prefix(record.column, one.file.partition) for one, record in expected.values()}
+        for _, records in self._reader.scan_prefixes(prefixes, expected.__contains__):
+            for stored in records:
+                if isinstance(stored, StatsRecord) and not stored.deleted:
+                    one, true = expected.pop(stored.key)
+                    yield from _compare(one, stored, true)
+        for one, record in expected.values():
+            yield _difference(Kind.STATISTICS_MISSING, one, record, f"it holds {_range(record)}")
+
+    def at_end(self) -> Iterator[Difference]:
+        """Records of files that are gone."""
+        alive = self._truth.file_keys
+        for record in self._reader.scan("", lambda key: key[_COLUMN_DIGITS:] not in alive):
+            if isinstance(record, StatsRecord) and not record.deleted:
+                self.checked += 1
+                yield Difference(
+                    COLUMN_STATS, Kind.STALE_STATISTICS, record.key, None, record.file_name, record.column,
+                    _range(record), lambda: None,
+                )  # fmt: skip
+
+
+def _compare(one: Described, stored: StatsRecord, true: StatsRecord) -> Iterator[Difference]:
+    if not _agrees(one, stored, true, "minimum"):
+        yield _difference(Kind.WRONG_MINIMUM, one, true, f"it says {stored.minimum!r}, the file {true.minimum!r}")
+    if not _agrees(one, stored, true, "maximum"):
+        yield _difference(Kind.WRONG_MAXIMUM, one, true, f"it says {stored.maximum!r}, the file {true.maximum!r}")
+    if counts(stored) != counts(true):
+        yield _difference(Kind.WRONG_COUNTS, one, true, f"it says {_counts(stored)}, the file {_counts(true)}")
+
+
+def _agrees(one: Described, stored: StatsRecord, true: StatsRecord, side: Literal["minimum", "maximum"]) -> bool:
+    """Whether Hudi may have written the bound.
+
+    It orders byte arrays by signed bytes, parquet by unsigned ones: over several row groups the ranges may differ. And
+    of a row group with nothing but nulls it takes zero for the bounds, but for texts, byte arrays and decimals: so does
+    parquet-mr (Statistics.genericGetMin).
+    """
+    if same_bound(stored, true, side):
+        return True
+    says, is_ = (getattr(record, side) for record in (stored, true))
+    if isinstance(is_, bytes):
+        return one.row_groups > 1
+    has_null_group = true.null_count == true.value_count or (one.row_groups > 1 and true.null_count > 0)
+    if not has_null_group or isinstance(says, str | bytes) or says != 0:
+        return False
+    return is_ is None or bool(says < is_ if side == "minimum" else says > is_)
+
+
+def _difference(kind: Kind, one: Described, record: StatsRecord, detail: str) -> Difference:
+    partition, name = one.file.partition, one.file.name
+    return Difference(COLUMN_STATS, kind, record.key, partition, name, record.column, detail, lambda: record)
+
+
+def _range(record: StatsRecord) -> str:
+    return f"{record.minimum!r} to {record.maximum!r}"
+
+
+def _counts(record: StatsRecord) -> str:
+    values, nulls, size, uncompressed = counts(record)
+    return f"{values} values, {nulls} nulls, {size} bytes, {uncompressed} uncompressed"

@@ -1,0 +1,99 @@
+"""The partition `files`: the listing against the committed files on storage, with their sizes.
+
+What is not told by names is told by the commit: a file beside it that it does not name was left by a repeated task.
+"""
+
+from collections.abc import Collection, Iterator
+
+from ..metadata.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
+from ..metadata.records import FileEntry, FilesRecord, Record, RecordType
+from ..metadata.table import MetadataTable
+from ..model import BaseFile
+from .model import Difference, Doubt, Finding, Kind, Unsure
+from .truth import Truth, parse
+
+_GONE = FileEntry(0, deleted=True)
+
+
+class FilesCheck:
+    """Compares one partition of the table after the other; `committed` are the base files that readers may open."""
+
+    def __init__(self, metadata: MetadataTable, truth: Truth) -> None:
+        self._truth = truth
+        listings = {record.key: _names(record) for record in metadata.reader(FILES).scan()}
+        listed = listings.pop(ALL_PARTITIONS_KEY, {})
+        self._listed = frozenset(map(partition_of, listed))
+        self._listings = {partition_of(key): names for key, names in listings.items() if names}
+        self.checked = 0
+        self.committed: dict[str, list[BaseFile]] = {}
+
+    def run(self, only: Collection[str] | None) -> Iterator[Finding]:
+        """All differences, or those of the partitions `only`."""
+        partitions = sorted(self._truth.partitions | self._listed | self._listings.keys())
+        for partition in partitions if only is None else sorted(only):
+            yield from self._at(partition)
+
+    def _at(self, partition: str) -> Iterator[Finding]:
+        stored, listed = self._truth.files(partition), self._listings.get(partition, {})
+        self.checked += len(listed) + (partition in self._listed)
+        committed: list[BaseFile] = []
+        for name in sorted(stored.keys() | listed.keys()):
+            found = self._compare(partition, name, stored.get(name), listed.get(name))
+            if found is not None:
+                yield found
+            base = parse(partition, name, stored.get(name, 0))
+            if isinstance(base, BaseFile) and name in stored and self._is_readable(base, found):
+                committed.append(base)
+        self.committed[partition] = committed
+        if partition not in self._listed and committed:
+            yield _of_partition(Kind.PARTITION_MISSING, partition, FileEntry(0))
+        if partition in self._listed - self._truth.partitions and not stored and partition:
+            if self._truth.is_written_to:
+                yield Unsure(FILES, partition, None, Doubt.PENDING_WRITES)
+            else:
+                yield _of_partition(Kind.STALE_PARTITION, partition, _GONE)
+
+    def _compare(self, partition: str, name: str, stored: int | None, listed: int | None) -> Finding | None:
+        if stored is None:
+            if self._truth.is_going(partition, name):
+                return Unsure(FILES, partition, name, Doubt.GOING)
+            return _of_file(Kind.STALE_FILE, partition, name, _GONE, f"{listed} bytes are listed, nothing is there")
+        file = parse(partition, name, stored)
+        if file is None or self._truth.is_going(partition, name):
+            return None
+        is_committed = self._truth.is_committed(file.instant)
+        if listed is None:
+            needed = is_committed and self._truth.must_be_listed(file)
+            if isinstance(needed, Doubt):
+                return Unsure(FILES, partition, name, needed)
+            detail = f"{stored} bytes are there, nothing is listed"
+            return _of_file(Kind.FILE_MISSING, partition, name, FileEntry(stored), detail) if needed else None
+        if not is_committed:
+            return Unsure(FILES, partition, name, Doubt.GONE_INSTANT)
+        if listed != stored:
+            detail = f"{listed} bytes are listed, {stored} are there"
+            return _of_file(Kind.WRONG_SIZE, partition, name, FileEntry(stored), detail)
+        return None
+
+    def _is_readable(self, base: BaseFile, found: Finding | None) -> bool:
+        """Whether its other records must be right: it is, or should be, listed, and nobody is about to delete it."""
+        if isinstance(found, Unsure) or self._truth.is_going(base.partition, base.name):
+            return False
+        return found is not None or base.name in self._listings.get(base.partition, {})
+
+
+def _names(record: Record) -> dict[str, int]:
+    entries = record.entries.items() if isinstance(record, FilesRecord) else ()
+    return {name: entry.size for name, entry in entries if not entry.deleted}
+
+
+def _of_file(kind: Kind, partition: str, name: str, entry: FileEntry, detail: str) -> Difference:
+    key = partition_id(partition)
+    wanted = FilesRecord(key, RecordType.FILES, {name: entry})
+    return Difference(FILES, kind, key, partition, name, None, detail, lambda: wanted)
+
+
+def _of_partition(kind: Kind, partition: str, entry: FileEntry) -> Difference:
+    wanted = FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, {partition_id(partition): entry})
+    detail = "listed, and there is no such folder" if entry.deleted else "not listed, and has committed files"
+    return Difference(FILES, kind, ALL_PARTITIONS_KEY, partition, None, None, detail, lambda: wanted)

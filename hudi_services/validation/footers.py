@@ -1,0 +1,108 @@
+"""What the footers of base files say, read side by side."""
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from ..errors import CorruptFile, NotFound
+from ..files.column_stats import column_stats
+from ..files.parquet_footer import Footer, read_footer
+from ..files.parquet_schema import FileSchema
+from ..metadata.bloom_filters import bloom_record
+from ..metadata.index_columns import IndexColumns, index_columns
+from ..metadata.keys import COLUMN_STATS
+from ..metadata.records import BloomRecord, StatsRecord
+from ..metadata.stats import NewFile, column_records
+from ..metadata.table import MetadataTable
+from ..model import BaseFile
+from ..storage import Storage
+
+_FOOTERS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A base file with the column_stats records that a commit would write of it.
+
+    `bloom` is a digest of its bloom filter (one has hundreds of kilobytes), None when it has none.
+    """
+
+    file: BaseFile
+    is_live: bool
+    """Whether it belongs to the newest slice of a file group that was not replaced."""
+    row_groups: int
+    records: Sequence[StatsRecord]
+    bloom: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A base file whose footer cannot be read."""
+
+    file: BaseFile
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """`Described` before the columns are known that have records."""
+
+    file: BaseFile
+    is_live: bool
+    row_groups: int
+    stats: NewFile
+    bloom: bytes | None
+
+    def describe(self, indexed: IndexColumns) -> Described:
+        records = column_records(self.stats, indexed.columns, typed=indexed.typed)
+        return Described(self.file, self.is_live, self.row_groups, records, self.bloom)
+
+
+class FooterReader:
+    """Reads footers for the indexes of one metadata table."""
+
+    def __init__(self, metadata: MetadataTable) -> None:
+        self._metadata = metadata
+        self._indexed: IndexColumns | None = None
+
+    def read(self, files: Sequence[tuple[BaseFile, bool]]) -> list[Described | Broken]:
+        """For each of (base file, is live), in order; files that are gone meanwhile are passed over."""
+        with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+            found = [one for one in pool.map(self._read, files) if one is not None]
+        if self._indexed is None:
+            self._indexed = self._columns([one.stats for one in found if isinstance(one, _Read)])
+        return [one.describe(self._indexed) if isinstance(one, _Read) else one for one in found]
+
+    def _read(self, pair: tuple[BaseFile, bool]) -> _Read | Broken | None:
+        file, is_live = pair
+        try:
+            footer = _footer(self._metadata.storage, file)
+            columns = column_stats(FileSchema.of(footer), footer.row_groups)
+            bloom = bloom_record(file.partition, file.name, footer, file.instant)
+        except NotFound:
+            return None
+        except CorruptFile:
+            return Broken(file)
+        stats = NewFile(file.partition, file.name, file.size, columns)
+        return _Read(file, is_live, len(footer.row_groups), stats, None if bloom is None else digest(bloom))
+
+    def _columns(self, files: Sequence[NewFile]) -> IndexColumns:
+        if COLUMN_STATS not in self._metadata.table_config.metadata_partitions:
+            return IndexColumns(frozenset(), typed=False)
+        candidates = {stats.column: stats for file in files for stats in file.columns}
+        return index_columns(self._metadata, list(candidates.values()))
+
+
+def read_bloom(storage: Storage, file: BaseFile) -> BloomRecord | None:
+    """The bloom filter of one file as a record. Raises CorruptFile and StorageError."""
+    return bloom_record(file.partition, file.name, _footer(storage, file), file.instant)
+
+
+def digest(bloom: BloomRecord) -> bytes:
+    """What tells bloom filters apart: type and bits."""
+    return hashlib.blake2b(bloom.bits, digest_size=16, key=bloom.type_code.encode()).digest()
+
+
+def _footer(storage: Storage, file: BaseFile) -> Footer:
+    footer, _ = read_footer(storage, file.path, file.size)
+    return footer

@@ -1,0 +1,115 @@
+"""What a look at the metadata table finds: differences, and what nobody can tell."""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from ..metadata.mending import Wanted
+from ..metadata.records import FilesRecord, Record
+
+
+class Kind(Enum):
+    """How the metadata table differs from the table, as an operator reads it."""
+
+    PARTITION_MISSING = "partition missing"
+    STALE_PARTITION = "stale partition"
+    FILE_MISSING = "file missing"
+    STALE_FILE = "stale file"
+    WRONG_SIZE = "wrong size"
+    STATISTICS_MISSING = "missing statistics"
+    WRONG_MINIMUM = "wrong minimum"
+    WRONG_MAXIMUM = "wrong maximum"
+    WRONG_COUNTS = "wrong counts"
+    STALE_STATISTICS = "statistics of a file that is gone"
+    NARROW_RANGE = "range too narrow"
+    BLOOM_MISSING = "missing bloom filter"
+    WRONG_BLOOM = "wrong bloom filter"
+    STALE_BLOOM = "stale bloom filter"
+
+
+class Doubt(Enum):
+    """Why nobody can tell whether the metadata table is right about a file."""
+
+    GOING = "a pending clean or rollback deletes it"
+    GONE_INSTANT = "listed and there, but its instant is gone from the timeline"
+    ARCHIVED = "not listed, and older than the timeline: its commit, or a repeated task, may have written it"
+    SILENT_COMMIT = "not listed, and its commit tells nothing of files"
+    LOG_OF_SLICE = "not listed: a log file named after its slice, whose writer only its blocks tell"
+    PENDING_WRITES = "listed without a file, but a write is pending that may be about to write there"
+    BROKEN_FILE = "its footer cannot be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is wrong under `key` of the metadata partition `index`; `wanted` gives what should stand there.
+
+    A listing names just the entry that is wrong. Where something is not known (a bloom filter does not tell its file),
+    it is None.
+    """
+
+    index: str
+    kind: Kind
+    key: str
+    partition: str | None
+    file: str | None
+    column: str | None
+    detail: str
+    wanted: Callable[[], Record | None] = field(compare=False, repr=False)
+
+    @property
+    def place(self) -> tuple[str | Kind | None, ...]:
+        """What makes it the same difference at another look."""
+        return (self.index, self.kind, self.key, self.partition, self.file)
+
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """A file that cannot be judged; `index` is the metadata partition that it concerns."""
+
+    index: str
+    partition: str
+    file: str | None
+    reason: Doubt
+
+
+Finding = Difference | Unsure
+
+
+@dataclass
+class Findings:
+    """One look at a table. `checked`: records that were compared, by metadata partition."""
+
+    differences: list[Difference] = field(default_factory=list)
+    unsure: list[Unsure] = field(default_factory=list)
+    checked: dict[str, int] = field(default_factory=dict)
+    unchecked: tuple[str, ...] = ()
+    """Metadata partitions that nobody here can check."""
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        for one in findings:
+            if isinstance(one, Difference):
+                self.differences.append(one)
+            else:
+                self.unsure.append(one)
+
+    def confirmed_by(self, again: "Findings") -> "Findings":
+        """Only the differences that another, later look has found, too, as it has found them."""
+        known = {one.place for one in self.differences}
+        return replace(self, differences=[one for one in again.differences if one.place in known])
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        """Data partitions with differences, as far as they are known."""
+        return frozenset(one.partition for one in self.differences if one.partition is not None)
+
+
+def wanted_records(differences: Collection[Difference]) -> Wanted:
+    """What the metadata table should hold where it differs."""
+    found: dict[str, dict[str, Record | None]] = {}
+    for one in differences:
+        records, record = found.setdefault(one.index, {}), one.wanted()
+        known = records.get(one.key)
+        if isinstance(record, FilesRecord) and isinstance(known, FilesRecord):
+            record = replace(record, entries={**known.entries, **record.entries})
+        records[one.key] = record
+    return found

@@ -1,0 +1,67 @@
+"""The partition `partition_stats`: the range of a data partition must hold those of its live files; it may be wider.
+
+Hudi skips whole data partitions by the ranges; the counts are compared as far as another reader may skip by them: where
+it asks for nulls, or for anything but nulls.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ..metadata.keys import PARTITION_STATS
+from ..metadata.records import StatsRecord
+from ..metadata.stats import holds_nulls, holds_range, partition_record
+from ..metadata.table import MetadataTable
+from .footers import Described
+from .model import Difference, Kind
+from .truth import Truth
+
+
+class PartitionStatsCheck:
+    def __init__(self, metadata: MetadataTable, truth: Truth) -> None:
+        self._reader = metadata.reader(PARTITION_STATS)
+        self._partition: str | None = None
+        self._ranges: dict[str, StatsRecord] = {}
+        """Of the partition that is being looked at, by column: over the live files so far."""
+        self.checked = 0
+
+    def at(self, files: Sequence[Described]) -> Iterator[Difference]:
+        """Of some base files; those of a data partition follow each other."""
+        for one in files:
+            if one.file.partition != self._partition:
+                yield from self.at_end()
+                self._partition = one.file.partition
+            if one.is_live:
+                self._take(one)
+
+    def at_end(self) -> Iterator[Difference]:
+        """Of the last data partition."""
+        wanted = {record.key: record for record in self._ranges.values()}
+        self._ranges = {}
+        self.checked += len(wanted)
+        for key, found in self._reader.stored(wanted):
+            stored = found.merged
+            known = stored if isinstance(stored, StatsRecord) and not stored.deleted else None
+            yield from _compare(known, wanted[key])
+
+    def _take(self, one: Described) -> None:
+        for record in one.records:
+            so_far = self._ranges.get(record.column)
+            known = [record] if so_far is None else [so_far, record]
+            self._ranges[record.column] = partition_record(one.file.partition, record.column, known, tight=False)
+
+
+def _compare(stored: StatsRecord | None, files: StatsRecord) -> Iterator[Difference]:
+    truth = f"its files hold {files.minimum!r} to {files.maximum!r}"
+    if stored is None:
+        yield _difference(Kind.STATISTICS_MISSING, files, truth)
+        return
+    if not holds_range(stored, files):
+        yield _difference(Kind.NARROW_RANGE, files, f"it says {stored.minimum!r} to {stored.maximum!r}, {truth}")
+    if not holds_nulls(stored, files):
+        says = f"it says {stored.null_count} nulls among {stored.value_count} values"
+        yield _difference(
+            Kind.WRONG_COUNTS, files, f"{says}, its files hold {files.null_count} among {files.value_count}"
+        )
+
+
+def _difference(kind: Kind, files: StatsRecord, detail: str) -> Difference:
+    return Difference(PARTITION_STATS, kind, files.key, files.file_name, None, files.column, detail, lambda: files)

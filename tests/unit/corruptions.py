@@ -1,0 +1,221 @@
+"""Metadata tables with something wrong in them: written by our own delta commits, each wrong in a way that is known."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hudi_services.commit.times import Times
+from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
+from hudi_services.files.log_writer import delete_block_content, encode_block
+from hudi_services.handle import Table
+from hudi_services.metadata.delta_commit import write_delta_commit
+from hudi_services.metadata.index_columns import are_typed
+from hudi_services.metadata.keys import (
+    ALL_PARTITIONS_KEY,
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    bloom_filter_key,
+    column_stats_key,
+    partition_stats_key,
+)
+from hudi_services.metadata.records import BloomRecord, FileEntry, FilesRecord, Record, RecordType, StatsRecord
+from hudi_services.metadata.table import MetadataTable
+from hudi_services.table_config import METADATA_TABLE_FOLDER, TableConfig
+from hudi_services.validation.model import Kind
+
+from .tables import open_local
+
+GONE = FileEntry(0, deleted=True)
+DEAD = "99999999-0000-0000-0000-000000000000-0_0-0-0_20260101000000000.parquet"
+"""The name of a file that nobody has."""
+
+Finding = tuple[str, str, str | None, str | None, str | None]
+"""Metadata partition, kind, data partition, file, column: what a difference is told by."""
+
+
+@dataclass
+class Damage:
+    """Records and deleted keys to write, and the differences that a look must then find."""
+
+    records: dict[str, list[Record]] = field(default_factory=dict)
+    deletes: dict[str, list[str]] = field(default_factory=dict)
+    found: set[Finding] = field(default_factory=set)
+
+    def record(self, index: str, *records: Record) -> None:
+        self.records.setdefault(index, []).extend(records)
+
+    def delete(self, index: str, key: str) -> None:
+        self.deletes.setdefault(index, []).append(key)
+
+    def expect(
+        self, index: str, kind: Kind, partition: str | None, file: str | None = None, column: str | None = None
+    ) -> None:
+        self.found.add((index, kind.value, partition, file, column))
+
+
+def do_damage(path: Path, damage: Damage) -> None:
+    write_own(path, damage.records, damage.deletes)
+
+
+def write_own(
+    path: Path, records: Mapping[str, Sequence[Record]], deletes: Mapping[str, Sequence[str]] | None = None
+) -> str:
+    """A delta commit that the metadata table has alone, as a repair is; its instant."""
+    table = open_local(path)
+    metadata = metadata_of(table)
+    times = Times(table, 0)
+    ts = times.next() + ("010" if metadata.logs_by_name else "")
+    write_delta_commit(metadata, ts, records, times.next, typed=are_typed(metadata), deletes=deletes)
+    return ts
+
+
+def metadata_of(table: Table) -> MetadataTable:
+    assert table.metadata is not None
+    return table.metadata
+
+
+def wrong_listing(path: Path) -> Damage:
+    """Ten wrongs of the listing, and a partition too few."""
+    listing = metadata_of(open_local(path)).files_partition()
+    p, q = sorted(listing)[:2]
+    (a, b, c, *_), (d, e, f, *_) = (sorted(listing[partition]) for partition in (p, q))
+    damage = Damage()
+
+    def entries(partition: str, **names: FileEntry) -> None:
+        damage.record(FILES, FilesRecord(partition, RecordType.FILES, names))
+
+    for partition, name in ((p, a), (q, d)):
+        entries(partition, **{name: GONE})
+        damage.expect(FILES, Kind.FILE_MISSING, partition, name)
+    for partition, name in ((p, DEAD), (q, DEAD), (q, DEAD.replace("-0_", "-1_"))):
+        entries(partition, **{name: FileEntry(4711)})
+        damage.expect(FILES, Kind.STALE_FILE, partition, name)
+    for partition, name in ((p, b), (q, e)):
+        entries(partition, **{name: FileEntry(listing[partition][name] + 1)})
+        damage.expect(FILES, Kind.WRONG_SIZE, partition, name)
+    for partition, name in ((p, c), (q, f)):
+        # Merging takes the greater size.
+        entries(partition, **{name: GONE})
+        entries(partition, **{name: FileEntry(listing[partition][name] - 1)})
+        damage.expect(FILES, Kind.WRONG_SIZE, partition, name)
+    everything = {q: GONE, "day=gone": FileEntry(0)}
+    damage.record(FILES, FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, everything))
+    damage.expect(FILES, Kind.PARTITION_MISSING, q)
+    damage.expect(FILES, Kind.STALE_PARTITION, "day=gone")
+    return damage
+
+
+def wrong_column_stats(path: Path) -> Damage:
+    """Ten wrong records of files."""
+    metadata = metadata_of(open_local(path))
+    listing = metadata.files_partition()
+    p, q = sorted(listing)[:2]
+    partition_of = {name: partition for partition, names in listing.items() for name in names}
+    stored = [one for one in metadata.reader(COLUMN_STATS).scan() if isinstance(one, StatsRecord)]
+    ids = sorted((one for one in stored if one.column == "_hoodie_record_key"), key=lambda one: one.file_name)
+    others = sorted((one for one in stored if one.column == "ts"), key=lambda one: one.file_name)
+    damage = Damage()
+
+    def wrong(record: StatsRecord, *kinds: Kind, **changes: object) -> None:
+        gone = replace(record, minimum=None, maximum=None, deleted=True)
+        damage.record(COLUMN_STATS, gone, replace(record, **changes))  # type: ignore[arg-type]
+        for kind in kinds:
+            damage.expect(COLUMN_STATS, kind, partition_of[record.file_name], record.file_name, record.column)
+
+    wrong(ids[0], Kind.WRONG_MINIMUM, minimum="")
+    wrong(ids[1], Kind.WRONG_MINIMUM, minimum=ids[1].minimum + "x")
+    wrong(ids[2], Kind.WRONG_MAXIMUM, maximum="zz")
+    wrong(ids[3], Kind.WRONG_MAXIMUM, maximum=ids[3].minimum)
+    wrong(ids[4], Kind.WRONG_COUNTS, value_count=0)
+    wrong(ids[5], Kind.WRONG_COUNTS, null_count=ids[5].null_count + 1)
+    wrong(ids[6], Kind.WRONG_COUNTS, total_size=1, total_uncompressed_size=1)
+    wrong(ids[7], Kind.WRONG_MINIMUM, Kind.WRONG_MAXIMUM, Kind.WRONG_COUNTS, minimum=None, maximum=None, value_count=1)
+    for record in (ids[8], others[0]):
+        damage.delete(COLUMN_STATS, record.key)
+        name = record.file_name
+        damage.expect(COLUMN_STATS, Kind.STATISTICS_MISSING, partition_of[name], name, record.column)
+    for partition in (p, q):
+        key = column_stats_key("ts", partition, DEAD)
+        damage.record(COLUMN_STATS, replace(others[1], key=key, file_name=DEAD))
+    # A key is a hash: it does not say which partition.
+    damage.expect(COLUMN_STATS, Kind.STALE_STATISTICS, None, DEAD, "ts")
+    return damage
+
+
+def wrong_ranges(path: Path) -> Damage:
+    """Ten wrong ranges of partitions, among them five that are harmless."""
+    metadata = metadata_of(open_local(path))
+    p, q = sorted(metadata.files_partition())[:2]
+    stored = [one for one in metadata.reader(PARTITION_STATS).scan() if isinstance(one, StatsRecord)]
+    by_key = {record.key: record for record in stored}
+    damage = Damage()
+
+    def wrong(partition: str, column: str, *kinds: Kind, **changes: object) -> None:
+        record = by_key[partition_stats_key(column, partition)]
+        damage.record(PARTITION_STATS, replace(record, tight=True, **changes))  # type: ignore[arg-type]
+        for kind in kinds:
+            damage.expect(PARTITION_STATS, kind, partition, None, column)
+
+    def bounds(partition: str, column: str) -> tuple[object, object]:
+        record = by_key[partition_stats_key(column, partition)]
+        return record.minimum, record.maximum
+
+    wrong(p, "ts", Kind.NARROW_RANGE, minimum=bounds(p, "ts")[1])
+    wrong(q, "ts", Kind.NARROW_RANGE, maximum=bounds(q, "ts")[0])
+    wrong(p, "_hoodie_record_key", Kind.NARROW_RANGE, minimum=None, maximum=None)
+    wrong(q, "_hoodie_record_key", minimum="", maximum="zzz")
+    wrong(p, "amount", Kind.WRONG_COUNTS, null_count=0)
+    wrong(q, "amount", Kind.WRONG_COUNTS, null_count=by_key[partition_stats_key("amount", q)].value_count)
+    wrong(p, "_hoodie_commit_time", value_count=1_000_000, total_size=1)
+    wrong(q, "_hoodie_commit_time", Kind.NARROW_RANGE, Kind.WRONG_COUNTS, minimum="9", value_count=0)
+    for partition in (p, q):
+        damage.delete(PARTITION_STATS, partition_stats_key("at", partition))
+        damage.expect(PARTITION_STATS, Kind.STATISTICS_MISSING, partition, None, "at")
+    dead = replace(stored[0], key=partition_stats_key("ts", "day=gone"), file_name="day=gone")
+    damage.record(PARTITION_STATS, dead)
+    return damage
+
+
+def wrong_blooms(path: Path) -> Damage:
+    """Ten wrong bloom filters."""
+    metadata = metadata_of(open_local(path))
+    listing = metadata.files_partition()
+    p, q = sorted(listing)[:2]
+    stored = {one.key: one for one in metadata.reader(BLOOM_FILTERS).scan() if isinstance(one, BloomRecord)}
+    files = [(partition, name) for partition in sorted(listing) for name in sorted(listing[partition])]
+    damage = Damage()
+
+    def wrong(number: int, **changes: object) -> None:
+        record = stored[bloom_filter_key(*files[number])]
+        damage.record(BLOOM_FILTERS, replace(record, **changes))  # type: ignore[arg-type]
+        damage.expect(BLOOM_FILTERS, Kind.WRONG_BLOOM, *files[number])
+
+    first = stored[bloom_filter_key(*files[0])]
+    for number in range(4):
+        own = stored[bloom_filter_key(*files[number])].bits
+        # Slices of one file group may have the same.
+        wrong(number, bits=next(other.bits for other in stored.values() if other.bits != own))
+    wrong(4, type_code="SIMPLE" if first.type_code != "SIMPLE" else "DYNAMIC_V0")
+    for number in (5, 6, 7):
+        damage.delete(BLOOM_FILTERS, bloom_filter_key(*files[number]))
+        damage.expect(BLOOM_FILTERS, Kind.BLOOM_MISSING, *files[number])
+    for partition in (p, q):
+        damage.record(BLOOM_FILTERS, replace(first, key=bloom_filter_key(partition, DEAD)))
+    # A record does not say which file it is of.
+    damage.expect(BLOOM_FILTERS, Kind.STALE_BLOOM, None)
+    return damage
+
+
+def add_index(path: Path, index: str, prefix: str) -> None:
+    """Give the metadata table one more partition, ready and empty: two file groups, begun by empty delete blocks."""
+    table = open_local(path)
+    metadata = metadata_of(table)
+    first = metadata.timeline.completed()[0].ts
+    block = LogBlock(BlockType.DELETE, {HeaderKey.INSTANT_TIME: first}, delete_block_content([]))
+    for number in range(2):
+        name = f".{prefix}-{number:04d}-0_{first}.log.1_0-0-0"
+        metadata.storage.create(f"{METADATA_TABLE_FOLDER}/{index}/{name}", encode_block(block))
+    names = ",".join(sorted({*table.config.metadata_partitions, index}))
+    TableConfig.load(table.storage).update(table.storage, {"hoodie.table.metadata.partitions": names})

@@ -1,0 +1,454 @@
+"""The metadata table against the table: what is wrong is found exactly, and mended by one commit."""
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_services.cli import app
+from hudi_services.errors import CheckFailed, CorruptFile, NotFound, PartlyDone
+from hudi_services.files.names import parse_base_file
+from hudi_services.jobs import clean, validate
+from hudi_services.jobs.attempts import run_with_retries
+from hudi_services.jobs.report import CheckResult, Report
+from hudi_services.jobs.report import State as Outcome
+from hudi_services.jobs.request import CleanRequest, ValidateRequest
+from hudi_services.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, column_stats_key
+from hudi_services.metadata.records import FileEntry, FilesRecord, RecordType, StatsRecord
+from hudi_services.options import resolve
+from hudi_services.storage import FileInfo, ObjectStorage, Storage
+from hudi_services.table_config import TableConfig
+from hudi_services.timeline.instant import Action, State
+from hudi_services.validation.column_stats import ColumnStatsCheck
+from hudi_services.validation.footers import Described
+from hudi_services.validation.model import Kind
+from hudi_services.validation.truth import Truth
+
+from .corruptions import (
+    DEAD,
+    GONE,
+    Damage,
+    Finding,
+    add_index,
+    do_damage,
+    metadata_of,
+    write_own,
+    wrong_blooms,
+    wrong_column_stats,
+    wrong_listing,
+    wrong_ranges,
+)
+from .faulty_storage import FaultyStorage, Killed
+from .metadata_tables import compact, open_metadata
+from .repairs import P, both, cluster, fail_newest
+from .tables import RELEASES, open_local, unpack
+
+QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", "hoodie.write.lock.wait_time_ms": "10"}
+PREFIXES = {BLOOM_FILTERS: "bloom-filters", COLUMN_STATS: "col-stats"}
+
+
+def run(path: Path, storage: Storage | None = None, *, repair: bool = False) -> Report:
+    wanted = ValidateRequest(base_path=str(path), options=resolve([("test", QUICK)]), repair=repair)
+    return run_with_retries(lambda one: validate.validate(one, storage), wanted, 0, lambda seconds: None)
+
+
+def found(report: Report) -> set[Finding]:
+    rows = report.tables["differences"]
+    return {(r["metadata_partition"], r["kind"], r["data_partition"], r["file"], r["column"]) for r in rows}  # type: ignore[misc]
+
+
+def unsure(report: Report) -> set[tuple[Any, ...]]:
+    return {(row["data_partition"], row["file"], row["reason"]) for row in report.tables["unsure"]}
+
+
+def delta_commits(path: Path) -> list[str]:
+    return [i.ts for i in open_metadata(path).timeline.completed({Action.DELTA_COMMIT})]
+
+
+def with_indexes(release: str, folder: Path, *indexes: str) -> Path:
+    """A table with these indexes, too, filled by a repair."""
+    path = unpack(release, folder)
+    for index in indexes:
+        add_index(path, index, PREFIXES[index])
+    if indexes:
+        assert run(path, repair=True).state is Outcome.COMPLETED
+    return path
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_table_of_hudi_agrees(release: str, tmp_path: Path) -> None:
+    report = run(unpack(release, tmp_path))
+    assert (report.state, report.exit_code, report.error) == (Outcome.COMPLETED, 0, None)
+    assert found(report) == unsure(report) == set()
+    counts = {row["metadata_partition"]: row["records"] for row in report.tables["partitions"]}
+    listed = {FILES: 12}
+    assert counts == (listed if release == "0.15.0" else {**listed, COLUMN_STATS: 100, PARTITION_STATS: 20})
+    assert [(c.name, c.result) for c in report.checks] == [(name, CheckResult.PASSED) for name in counts]
+
+
+WRONGS: dict[str, tuple[Callable[[Path], Damage], tuple[str, ...]]] = {
+    FILES: (wrong_listing, ()),
+    COLUMN_STATS: (wrong_column_stats, (COLUMN_STATS,)),
+    PARTITION_STATS: (wrong_ranges, ()),
+    BLOOM_FILTERS: (wrong_blooms, (BLOOM_FILTERS,)),
+}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("index", WRONGS)
+def test_what_is_wrong_is_found_exactly_and_mended(release: str, index: str, tmp_path: Path) -> None:
+    wrong, needed = WRONGS[index]
+    if release == "0.15.0" and index == PARTITION_STATS:
+        pytest.skip("table version 6 has no partition_stats")
+    path = unpack(release, tmp_path)
+    ready = open_local(path).config.metadata_partitions
+    missing = tuple(name for name in needed if name not in ready)
+    shutil.rmtree(path)
+    path = with_indexes(release, tmp_path, *missing)
+    rows = both(path)
+    damage = wrong(path)
+    do_damage(path, damage)
+    before = delta_commits(path)
+
+    report = run(path)
+    assert found(report) == damage.found
+    assert (report.state, report.exit_code) == (Outcome.FAILED, CheckFailed.exit_code)
+    assert {c.name for c in report.checks if c.result is CheckResult.FAILED} == {index}
+    assert delta_commits(path) == before
+
+    report = run(path, repair=True)
+    assert (report.state, report.exit_code) == (Outcome.COMPLETED, 0), report.tables["differences"]
+    assert [row["metadata_partition"] for row in report.tables["repaired"]] == [index]
+    assert delta_commits(path) == [*before, report.instant]
+    assert open_local(path).timeline.find(report.instant or "") is None
+    assert found(report) == set()
+    assert run(path).exit_code == 0
+    assert both(path) == rows
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_lies_on_storage_and_is_not_committed_is_no_difference(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    file = next((path / P).glob("*.parquet"))
+    base = parse_base_file(P, file.name, 0)
+    assert base is not None
+    stray = f"{base.file_id}_9-9-9_{base.instant}.parquet"
+    rolled_back = f"{base.file_id}_9-9-9_{int(open_local(path).timeline.first_ts() or 0) + 1}.parquet"
+    later = f"{base.file_id}_9-9-9_20980101000000000.parquet"
+    ancient = f"{base.file_id}_9-9-9_20200101000000000.parquet"
+    for name in (stray, rolled_back, later, ancient, "README.parquet"):
+        shutil.copy(file, file.with_name(name))
+    timeline = open_local(path).timeline
+    timeline.publish("20980101000000000", Action.COMMIT, State.REQUESTED)
+    report = run(path)
+    assert (report.exit_code, found(report)) == (0, set())
+    ((_, name, reason),) = unsure(report)
+    assert name == ancient and "older than the timeline" in reason
+    assert "1 file cannot be judged" in (report.reason or "")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_file_that_was_deleted_or_changed_on_storage(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    gone, broken = sorted((path / P).glob("*.parquet"))[:2]
+    gone.unlink()
+    with broken.open("ab") as file:
+        file.write(b"more")
+    report = run(path)
+    stats = {d for d in found(report) if d[0] == COLUMN_STATS}
+    assert found(report) - stats == {
+        (FILES, Kind.STALE_FILE.value, P, gone.name, None),
+        (FILES, Kind.WRONG_SIZE.value, P, broken.name, None),
+    }
+    assert {(kind, file) for _, kind, _, file, _ in stats} == (
+        set() if release == "0.15.0" else {(Kind.STALE_STATISTICS.value, gone.name)}
+    )
+    assert {name for _, name, _ in unsure(report)} == (set() if release == "0.15.0" else {broken.name})
+    run(path, repair=True)
+    assert found(run(path)) == set()
+
+
+def test_a_file_that_is_listed_and_there_without_its_commit(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    ts = fail_newest(path, markers="")
+    for file in (path / ".hoodie/timeline").glob(f"{ts}.*"):
+        file.unlink()
+    report = run(path)
+    assert {reason for _, _, reason in unsure(report)} == {
+        "listed and there, but its instant is gone from the timeline"
+    }
+    assert {kind for index, kind, *_ in found(report) if index == FILES} == set()
+
+
+class Watched(ObjectStorage):
+    """Calls `act` once, just before something that `trigger` recognises is read or listed."""
+
+    def __init__(self, url: str, trigger: str, act: Callable[[], None]) -> None:
+        super().__init__(url)
+        self._trigger = trigger
+        self._act: Callable[[], None] | None = act
+
+    def _watch(self, path: str) -> None:
+        if self._act is not None and self._trigger in path:
+            act, self._act = self._act, None
+            act()
+
+    def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
+        self._watch(f"list {path}")
+        return super().list_dir(path)
+
+    def read(self, path: str) -> bytes:
+        self._watch(f"read {path}")
+        return super().read(path)
+
+    def create(self, path: str, data: bytes) -> None:
+        self._watch(f"create {path}")
+        super().create(path, data)
+
+
+def clean_all(path: Path, storage: Storage | None = None) -> None:
+    options = {**QUICK, "hoodie.clean.fileversions.retained": "1"}
+    clean.clean(CleanRequest(base_path=str(path), options=resolve([("test", options)])), storage)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("trigger", [f"list {P}", "read .hoodie/metadata/files"])
+def test_no_false_alarm_beside_writers(release: str, trigger: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    done = []
+
+    def act() -> None:
+        cluster(path)
+        clean_all(path)
+        done.append(True)
+
+    report = run(path, Watched(str(path), trigger, act))
+    assert done
+    assert (report.exit_code, found(report)) == (0, set()), report.error
+    assert run(path).exit_code == 0
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_a_pending_clean_deletes_is_no_difference(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path / "all")
+    storage = FaultyStorage(str(path))
+    clean_all(path, storage)
+    first = next(i for i, entry in enumerate(storage.log) if entry.startswith(f"delete {P}"))
+    shutil.rmtree(path)
+    path = unpack(release, tmp_path / "half")
+    with pytest.raises(Killed):
+        clean_all(path, FaultyStorage(str(path), first + 1))
+    report = run(path)
+    assert (report.exit_code, found(report)) == (0, set())
+    assert {reason for _, _, reason in unsure(report)} == {"a pending clean or rollback deletes it"}
+
+
+def test_files_of_the_metadata_table_that_are_cleaned_meanwhile(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+
+    def fail() -> None:
+        raise NotFound("gone")
+
+    assert run(path, Watched(str(path), "read .hoodie/metadata/column_stats", fail)).exit_code == 0
+
+
+def test_a_repair_does_only_what_is_still_wrong_under_the_lock(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    do_damage(path, wrong_listing(path))
+    faster: list[Report] = []
+    storage = Watched(str(path), "create .hoodie/.locks", lambda: faster.append(run(path, repair=True)))
+    report = run(path, storage, repair=True)
+    assert faster[0].exit_code == report.exit_code == 0
+    assert report.tables["repaired"] == [] and report.instant is None
+    assert delta_commits(path)[-1] == faster[0].instant
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_killed_at_any_write_of_a_repair(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path / "whole")
+    damages = [wrong_listing(path)] + ([wrong_column_stats(path), wrong_ranges(path)] if release == "1.2.0" else [])
+    for damage in damages:
+        do_damage(path, damage)
+    wrong = found(run(path))
+    shutil.copytree(path, tmp_path / "copy")
+    storage = FaultyStorage(str(path))
+    assert run(path, storage, repair=True).exit_code == 0
+    for survived in range(len(storage.log)):
+        path = tmp_path / str(survived)
+        shutil.copytree(tmp_path / "copy", path)
+        with pytest.raises(Killed):
+            run(path, FaultyStorage(str(path), survived), repair=True)
+        report = run(path)
+        assert found(report) in (wrong, set()), survived
+        repaired = run(path, repair=True)
+        assert (repaired.exit_code, found(repaired)) == (0, set()), survived
+        assert not open_metadata(path).timeline.pending()
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_the_next_commit_rolls_a_killed_repair_back(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path / "whole")
+    old = next(s[0].base_file for s in open_local(path).view.all_slices(P).values() if len(s) > 1)
+    assert old is not None
+    write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, {old.name: GONE})]})
+    shutil.copytree(path, tmp_path / "copy")
+    storage = FaultyStorage(str(path))
+    run(path, storage, repair=True)
+    completes = max(i for i, entry in enumerate(storage.log) if entry.endswith(".deltacommit"))
+    with pytest.raises(Killed):
+        run(tmp_path / "copy", FaultyStorage(str(tmp_path / "copy"), completes), repair=True)
+    (pending,) = open_metadata(tmp_path / "copy").timeline.pending()
+    cluster(tmp_path / "copy")
+    metadata = open_metadata(tmp_path / "copy")
+    assert not metadata.timeline.pending() and metadata.timeline.find(pending.ts) is None
+    assert found(run(tmp_path / "copy")) == {(FILES, Kind.FILE_MISSING.value, P, old.name, None)}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_above_a_base_file(release: str, tmp_path: Path) -> None:
+    """Log files are merged before the base file: one deletion of what both have takes it out of the log files only."""
+    path = unpack(release, tmp_path)
+    listing = metadata_of(open_local(path)).files_partition()[P]
+    big, stale, missing = sorted(listing)[:3]
+    write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, {DEAD: FileEntry(7)})]})
+    compact(path)
+    assert found(run(path)) == {(FILES, Kind.STALE_FILE.value, P, DEAD, None)}
+    entries = {DEAD: FileEntry(8), big: FileEntry(listing[big] + 1), missing: GONE}
+    write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, entries)]})
+    (path / P / stale).unlink()
+    wrong = found(run(path))
+    assert {(kind, file) for index, kind, _, file, _ in wrong if index == FILES} == {
+        (Kind.STALE_FILE.value, DEAD),
+        (Kind.WRONG_SIZE.value, big),
+        (Kind.FILE_MISSING.value, missing),
+        (Kind.STALE_FILE.value, stale),
+    }
+    report = run(path, repair=True)
+    assert (report.exit_code, found(report)) == (0, set())
+    compact(path)
+    assert run(path).exit_code == 0
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_size_that_is_too_big_in_a_base_file_is_left(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    name, size = sorted(metadata_of(open_local(path)).files_partition()[P].items())[0]
+    write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, {name: FileEntry(size + 1)})]})
+    compact(path)
+    left = {(FILES, Kind.WRONG_SIZE.value, P, name, None)}
+    report = run(path, repair=True)
+    assert (report.exit_code, found(report)) == (CheckFailed.exit_code, left)
+    assert "rebuild" in report.hint
+    write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, {DEAD: FileEntry(1)})]})
+    report = run(path, repair=True)
+    assert (report.state, report.exit_code) == (Outcome.PARTLY_DONE, PartlyDone.exit_code)
+    assert found(report) == left
+    assert report.tables["repaired"] == [{"metadata_partition": FILES, "records": 1}]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_statistics_above_a_base_file(release: str, tmp_path: Path) -> None:
+    """Version 6 cannot narrow a range there, but mends all that may hide rows."""
+    path = with_indexes(release, tmp_path, *((COLUMN_STATS,) if release == "0.15.0" else ()))
+    compact(path)
+    name = min(metadata_of(open_local(path)).files_partition()[P])
+    (right,) = metadata_of(open_local(path)).reader(COLUMN_STATS).scan(column_stats_key("ts", P, name))
+    assert isinstance(right, StatsRecord)
+    for wrong, from_base in (
+        (replace(right, minimum=right.maximum, value_count=1), False),
+        (replace(right, minimum=right.minimum - 1, null_count=5), True),
+    ):
+        gone = replace(right, minimum=None, maximum=None, deleted=True)
+        write_own(path, {COLUMN_STATS: [gone, replace(wrong, tight=True)]})
+        if from_base:
+            compact(path)
+        assert run(path).exit_code == CheckFailed.exit_code
+        report = run(path, repair=True)
+        left = {(COLUMN_STATS, Kind.WRONG_MINIMUM.value, P, name, "ts")}
+        stays = from_base and release == "0.15.0"
+        assert (report.exit_code, found(report)) == ((7, left) if stays else (0, set()))
+
+
+def test_what_hudi_says_of_row_groups_with_nothing_but_nulls(tmp_path: Path) -> None:
+    """Zero for a bound, as parquet-mr does; seen in files of 0.15.0, 1.0.2 and 1.2.0."""
+    path = unpack("1.2.0", tmp_path)
+    table = open_local(path)
+    file = next(s.base_file for s in table.view.latest_slices(P) if s.base_file)
+    (true,) = metadata_of(table).reader(COLUMN_STATS).scan(column_stats_key("amount", P, file.name))
+    assert isinstance(true, StatsRecord) and true.minimum > 0 and 0 < true.null_count < true.value_count
+    all_null = replace(true, minimum=None, maximum=None, null_count=true.value_count)
+    for right, stored, row_groups, kinds in (
+        (true, replace(true, minimum=0.0), 2, []),
+        (true, replace(true, minimum=0.0), 1, [Kind.WRONG_MINIMUM]),
+        (true, replace(true, minimum=-1.0), 2, [Kind.WRONG_MINIMUM]),
+        (true, replace(true, maximum=0.0), 2, [Kind.WRONG_MAXIMUM]),
+        (all_null, replace(all_null, minimum=0.0, maximum=0.0), 1, []),
+        (all_null, replace(all_null, minimum=0.0, maximum=1.0), 1, [Kind.WRONG_MAXIMUM]),
+    ):
+        write_own(path, {COLUMN_STATS: [replace(stored, tight=True)]})
+        current = open_local(path)
+        check = ColumnStatsCheck(metadata_of(current), Truth(current))
+        assert [one.kind for one in check.at([Described(file, True, row_groups, [right], None)])] == kinds
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = unpack("1.2.0", tmp_path)
+    write_own(path, {FILES: [FilesRecord(P, RecordType.FILES, {DEAD: FileEntry(1)})]})
+    quick = [part for key, value in QUICK.items() for part in ("--hoodie-conf", f"{key}={value}")]
+    assert app.run(["validate", "--base-path", str(path), *quick]) == 5
+    told = capsys.readouterr()
+    assert "stale file" in told.out and "failed" in told.out
+    assert "1 difference between the metadata table and the table" in told.err and "--repair" in told.err
+    assert app.run(["validate", "--base-path", str(path), "--repair", *quick]) == 0
+    assert "1 record of the metadata table written anew" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["hfile", "log"])
+def test_a_broken_file_of_the_metadata_table_is_named(kind: str, tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    file = next(
+        f for f in sorted((path / ".hoodie/metadata/files").iterdir()) if f".{kind}" in f.name and f.suffix != ".crc"
+    )
+    os.truncate(file, 10)
+    file.write_bytes(b"no such format" * 100)
+    for repair in (False, True):
+        report = run(path, repair=repair)
+        assert isinstance(report.error, CorruptFile) and report.exit_code == 1
+        assert file.name in str(report.error) and "rebuild" in report.hint
+
+
+def test_a_table_without_a_metadata_table(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    storage = ObjectStorage(str(path))
+    TableConfig.load(storage).update(storage, {"hoodie.table.metadata.partitions": None})
+    report = run(path)
+    assert (report.state, report.exit_code) == (Outcome.IDLE, 0)
+
+
+def test_partitions_that_are_not_checked_are_told(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    storage = ObjectStorage(str(path))
+    TableConfig.load(storage).update(storage, {"hoodie.table.metadata.partitions.inflight": BLOOM_FILTERS})
+    report = run(path)
+    assert report.exit_code == 0
+    assert report.tables["partitions"][-1] == {
+        "metadata_partition": BLOOM_FILTERS, "records": None, "differences": None
+    }  # fmt: skip
+    assert [(c.name, c.detail) for c in report.checks if c.result is CheckResult.SKIPPED] == [
+        (BLOOM_FILTERS, "it is being built")
+    ]
+
+
+def test_many_differences_are_counted_and_not_all_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validate, "_MOST_LISTED", 4)
+    path = unpack("1.2.0", tmp_path)
+    do_damage(path, wrong_listing(path))
+    report = run(path)
+    assert len(report.tables["differences"]) == 4
+    assert report.tables["partitions"][0]["differences"] == 11
+    assert report.warnings == ["of 11 differences the first 4 are listed"]
+    assert "11 differences" in str(report.error)
