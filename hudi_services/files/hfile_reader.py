@@ -1,4 +1,4 @@
-"""Reads HFiles: all entries, one entry, entries by prefix; the layout stands in `hfile_format`.
+"""Reads HFiles: all entries, as Arrow columns too, one entry, entries by prefix; the layout stands in `hfile_format`.
 
 Source: org.apache.hudi.io.hfile.HFileReaderImpl. Unlike it, a data block is read to its uncompressed size: the Java
 reader stops short by the size of the checksums and so loses the last records of some blocks.
@@ -13,9 +13,12 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
+import pyarrow as pa
+
 from ..errors import CorruptFile
 from ..storage import Storage
 from .cursor import Cursor
+from .hfile_entries import decode_equal_entries, entry_columns
 from .hfile_format import (
     BLOCK_HEADER_SIZE,
     CODEC_GZ,
@@ -113,8 +116,20 @@ class HFileReader:
             entries = self._read_entries(block)
             found += len(entries)
             yield from entries.items()
-        if found != self.entry_count:
-            self._cursor(self._data_end, 0).fail(f"{found} entries, and the trailer says {self.entry_count}")
+        self._check_count(found)
+
+    def scan_columns(self) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """All row keys and their values as binary arrays, a pair of these for each data block, in order.
+
+        Checked against the entry count at the end. Unlike in `scan`, a key that a block repeats is in it repeatedly.
+        """
+        found = 0
+        for block in self._index:
+            cursor = self._payload(self._block_cursor(block), DATA_MAGIC)
+            columns = decode_equal_entries(cursor.data) or entry_columns(_data_entries(cursor))
+            found += len(columns[0])
+            yield columns
+        self._check_count(found)
 
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`, or None. Ascending calls read each data block once."""
@@ -130,6 +145,10 @@ class HFileReader:
             if block.row > prefix and not block.row.startswith(prefix):
                 return
             yield from (pair for pair in self._read_entries(block).items() if pair[0].startswith(prefix))
+
+    def _check_count(self, found: int) -> None:
+        if found != self.entry_count:
+            self._cursor(self._data_end, 0).fail(f"{found} entries, and the trailer says {self.entry_count}")
 
     @cached_property
     def _index_rows(self) -> list[bytes]:
@@ -173,7 +192,7 @@ class HFileReader:
     def _read_entries(self, block: IndexEntry) -> _Entries:
         if self._last_block[0] != block.offset:
             cursor = self._payload(self._block_cursor(block), DATA_MAGIC)
-            self._last_block = (block.offset, _data_entries(cursor))
+            self._last_block = (block.offset, dict(_data_entries(cursor)))
         return self._last_block[1]
 
     def _block_cursor(self, block: IndexEntry) -> Cursor:
@@ -213,10 +232,10 @@ def _gunzip(payload: bytes, size: int, cursor: Cursor) -> bytes:
     return data
 
 
-def _data_entries(cursor: Cursor) -> _Entries:
+def _data_entries(cursor: Cursor) -> list[tuple[bytes, bytes]]:
     # Inline arithmetic instead of the cursor's methods: this loop runs once per record of the metadata table.
     data, pos, end = cursor.data, 0, len(cursor.data)
-    entries = {}
+    entries = []
     while pos < end:
         cursor.pos = pos
         if end - pos < _ENTRY_LENGTHS.size:
@@ -228,7 +247,7 @@ def _data_entries(cursor: Cursor) -> _Entries:
             cursor.fail(f"an entry with lengths {key_length}, {value_length} and {row_length}")
         if data[pos]:
             cursor.fail("entries with versions (mvcc) are not supported")
-        entries[data[row_start:row_end]] = data[value_start:pos]
+        entries.append((data[row_start:row_end], data[value_start:pos]))
         pos += 1
     return entries
 
