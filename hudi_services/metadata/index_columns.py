@@ -9,7 +9,7 @@ HoodieIndexVersion, HoodieTableMetadataUtil.getColumnsToIndex of Apache Hudi.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +39,7 @@ class IndexColumns:
 
 def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) -> IndexColumns:
     """What to record of files that have the columns `candidates`, in the order of their schema. Raises CorruptFile."""
-    definition = _definition(metadata)
+    definition = read_definitions(metadata).get(COLUMN_STATS) or {}
     version = definition.get("version")
     typed = metadata.config.version.typed_column_stats if version is None else version == _V2
     fields = definition.get("sourceFields")
@@ -54,7 +54,7 @@ def described_columns(metadata: MetadataTable) -> frozenset[str]:
 
     Hudi indexes the fields of the table's schema where it has no list of its own, meta columns included.
     """
-    fields = _definition(metadata).get("sourceFields")
+    fields = (read_definitions(metadata).get(COLUMN_STATS) or {}).get("sourceFields")
     if fields:
         return frozenset(map(str, fields))
     schema = metadata.data_timeline.newest_schema() or metadata.table_config.create_schema
@@ -64,13 +64,12 @@ def described_columns(metadata: MetadataTable) -> frozenset[str]:
     return frozenset([*META_COLUMNS, *(str(field["name"]) for field in own)])
 
 
-def _definition(metadata: MetadataTable) -> dict[str, Any]:
-    """The definition of column_stats, or {}."""
+def read_definitions(metadata: MetadataTable) -> Mapping[str, Mapping[str, Any]]:
+    """The index definitions by name; {} when there are none. Raises CorruptFile."""
     path = metadata.table_config.index_defs_path
     try:
         tree = json.loads(metadata.storage.read(path))
-        definition = (tree.get("indexDefinitions") or {}).get(COLUMN_STATS) or {}
-        return dict(definition)
+        return {str(name): dict(one) for name, one in (tree.get("indexDefinitions") or {}).items()}
     except NotFound:
         return {}
     except (ValueError, TypeError, AttributeError, RecursionError) as e:

@@ -58,7 +58,13 @@ def millis_of(instant: str, zone: str) -> int:
 
 
 def encode_location(location: Location, schema: AvroSchema) -> bytes:
-    """The value of all records there, in a schema of `records.stored_schema`."""
+    """The value of all records there, in a schema of `record_schema.stored_schema`."""
+    tree = {"key": "", "type": _RECORD_TYPE, "recordIndexMetadata": location_tree(location)}
+    return write_datum(schema, tree)
+
+
+def location_tree(location: Location) -> dict[str, Any]:
+    """The recordIndexMetadata of a location."""
     info: dict[str, Any] = {
         "partitionName": location.partition,
         "fileIdHighBits": -1,
@@ -77,7 +83,7 @@ def encode_location(location: Location, schema: AvroSchema) -> bytes:
             "fileId": "",
             "fileIdEncoding": _UUID_ENCODING,
         }
-    return write_datum(schema, {"key": "", "type": _RECORD_TYPE, "recordIndexMetadata": info})
+    return info
 
 
 def decode_location(value: bytes, schema: AvroSchema, path: str) -> Location:
@@ -86,13 +92,17 @@ def decode_location(value: bytes, schema: AvroSchema, path: str) -> Location:
     try:
         if tree["type"] != _RECORD_TYPE:
             raise ValueError(f"a record of type {tree['type']}")
-        info = tree["recordIndexMetadata"]
-        partition, millis = info["partitionName"], info["instantTime"]
-        if partition is None or millis is None:
-            raise ValueError("no partition or no instant")
-        return Location(partition, _file_id(info), millis)
+        return location_of(tree["recordIndexMetadata"])
     except (KeyError, TypeError, ValueError) as e:
         raise CorruptFile(f"{path} has no valid entry of the record index: {e}") from e
+
+
+def location_of(info: Mapping[str, Any]) -> Location:
+    """The location that a recordIndexMetadata tells. Raises KeyError, TypeError and ValueError for what is none."""
+    partition, millis = info["partitionName"], info["instantTime"]
+    if partition is None or millis is None:
+        raise ValueError("no partition or no instant")
+    return Location(partition, _file_id(info), millis)
 
 
 def decode_locations(values: pa.Array, schema: AvroSchema, path: str) -> tuple[pa.Array, list[Location]]:

@@ -10,7 +10,7 @@ from ..table_config import TableConfig
 from ..timeline.active import Timeline
 from ..timeline.instant import Action
 
-SUPPORTED_METADATA_PARTITIONS = frozenset({"files", "column_stats", "partition_stats", "bloom_filters"})
+SUPPORTED_METADATA_PARTITIONS = frozenset({"files", "column_stats", "partition_stats", "bloom_filters", "record_index"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class Writer:
         }
         if partition:
             known["hoodie.datasource.write.partitionpath.field"] = partition
-        self._frame(columns, first, end, tasks).write.format("hudi").options(**known, **(options or {})).mode(
+        self._frame(columns, first, end, tasks).write.format("hudi").options(**(known | dict(options or {}))).mode(
             "append"
         ).save(self.path)
 
@@ -276,6 +276,21 @@ def _blooms(w: Writer) -> None:
     w.write({**TRIP, "ts": "id * 10 + 5"}, 40, 55, "upsert", partition="part", options=options)
 
 
+def _keyed(w: Writer) -> None:
+    """With the record index (and bloom filters, column statistics); updates, deletes and keys that came back."""
+    options = {
+        "hoodie.metadata.index.bloom.filter.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.index.type": "RECORD_INDEX",
+    }
+    for i in range(3):
+        w.write(TRIP, i * 60, i * 60 + 60, "insert", partition="part", options=options)
+    w.write({**TRIP, "ts": "id * 10 + 5"}, 40, 55, "upsert", partition="part", options=options)
+    w.write(TRIP, 100, 112, "delete", partition="part", options=options)
+    w.write({**TRIP, "ts": "id * 10 + 6"}, 104, 107, "upsert", partition="part", options=options)
+
+
 RECIPES = {
     "plain": Recipe(_plain, ("name", "ts")),
     "bulk": Recipe(_bulk, ("amount", "id")),
@@ -291,4 +306,5 @@ RECIPES = {
     "past": Recipe(_past),
     "changes": Recipe(_changes),
     "blooms": Recipe(_blooms, ("name",)),
+    "keyed": Recipe(_keyed, ("name",)),
 }
