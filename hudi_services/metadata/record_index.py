@@ -13,6 +13,7 @@ records of a file have the same value. Its recordIndexMetadata:
 Source: HoodieMetadataPayload.createRecordIndexUpdate, HoodieTableMetadataUtil.getLocationFromRecordIndexInfo.
 """
 
+import functools
 import re
 import uuid
 from collections.abc import Mapping
@@ -58,7 +59,7 @@ def millis_of(instant: str, zone: str) -> int:
 
 
 def encode_location(location: Location, schema: AvroSchema) -> bytes:
-    """The value of all records there, in a schema of `records.stored_schema`."""
+    """The value of all records there, in a schema of `record_schema.stored_schema`."""
     info: dict[str, Any] = {
         "partitionName": location.partition,
         "fileIdHighBits": -1,
@@ -80,6 +81,8 @@ def encode_location(location: Location, schema: AvroSchema) -> bytes:
     return write_datum(schema, {"key": "", "type": _RECORD_TYPE, "recordIndexMetadata": info})
 
 
+# A file is read block by block, and each brings the same values again.
+@functools.lru_cache(maxsize=1 << 14)
 def decode_location(value: bytes, schema: AvroSchema, path: str) -> Location:
     """The location in a value of the file `path`. Raises CorruptFile for anything else."""
     tree = read_datum(schema, value, path)

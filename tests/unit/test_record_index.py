@@ -15,7 +15,7 @@ from hudi_services.metadata.record_index import (
     encode_location,
     millis_of,
 )
-from hudi_services.metadata.records import stored_schema
+from hudi_services.metadata.record_schema import stored_schema
 
 from .tables import RELEASES
 
