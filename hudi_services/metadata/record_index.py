@@ -82,7 +82,7 @@ def encode_location(location: Location, schema: AvroSchema) -> bytes:
 
 
 # A file is read block by block, and each brings the same values again.
-@functools.lru_cache(maxsize=1 << 14)
+@functools.lru_cache(maxsize=1 << 16)
 def decode_location(value: bytes, schema: AvroSchema, path: str) -> Location:
     """The location in a value of the file `path`. Raises CorruptFile for anything else."""
     tree = read_datum(schema, value, path)
