@@ -4,7 +4,6 @@ Source: org.apache.hudi.io.hfile.HFileReaderImpl. Unlike it, a data block is rea
 reader stops short by the size of the checksums and so loses the last records of some blocks.
 """
 
-import struct
 import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ import pyarrow as pa
 from ..errors import CorruptFile
 from ..storage import Storage
 from .cursor import Cursor
-from .hfile_entries import decode_equal_entries, entry_columns
+from .hfile_entries import decode_entries
 from .hfile_format import (
     BLOCK_HEADER_SIZE,
     CODEC_GZ,
@@ -35,7 +34,6 @@ from .hfile_format import (
 )
 
 _MAX_INDEX_LEVELS = 8
-_ENTRY_LENGTHS = struct.Struct(">iih")
 _GZIP = 31
 _Entries = dict[bytes, bytes]
 
@@ -125,10 +123,9 @@ class HFileReader:
         """
         found = 0
         for block in self._index:
-            cursor = self._payload(self._block_cursor(block), DATA_MAGIC)
-            columns = decode_equal_entries(cursor.data) or entry_columns(_data_entries(cursor))
-            found += len(columns[0])
-            yield columns
+            rows, values = self._read_columns(block)
+            found += len(rows)
+            yield rows, values
         self._check_count(found)
 
     def get(self, key: bytes) -> bytes | None:
@@ -191,9 +188,12 @@ class HFileReader:
 
     def _read_entries(self, block: IndexEntry) -> _Entries:
         if self._last_block[0] != block.offset:
-            cursor = self._payload(self._block_cursor(block), DATA_MAGIC)
-            self._last_block = (block.offset, dict(_data_entries(cursor)))
+            rows, values = self._read_columns(block)
+            self._last_block = (block.offset, dict(zip(rows.to_pylist(), values.to_pylist(), strict=True)))
         return self._last_block[1]
+
+    def _read_columns(self, block: IndexEntry) -> tuple[pa.Array, pa.Array]:
+        return decode_entries(self._payload(self._block_cursor(block), DATA_MAGIC))
 
     def _block_cursor(self, block: IndexEntry) -> Cursor:
         return self._cursor(block.offset, block.size)
@@ -230,26 +230,6 @@ def _gunzip(payload: bytes, size: int, cursor: Cursor) -> bytes:
     if len(data) == size and not stream.eof:
         cursor.fail("the block's gzip data does not end")
     return data
-
-
-def _data_entries(cursor: Cursor) -> list[tuple[bytes, bytes]]:
-    # Inline arithmetic instead of the cursor's methods: this loop runs once per record of the metadata table.
-    data, pos, end = cursor.data, 0, len(cursor.data)
-    entries = []
-    while pos < end:
-        cursor.pos = pos
-        if end - pos < _ENTRY_LENGTHS.size:
-            cursor.fail("a torn entry")
-        key_length, value_length, row_length = _ENTRY_LENGTHS.unpack_from(data, pos)
-        row_start, value_start = pos + 10, pos + 8 + key_length
-        row_end, pos = row_start + row_length, value_start + value_length
-        if row_length < 0 or value_length < 0 or row_end > value_start or pos >= end:
-            cursor.fail(f"an entry with lengths {key_length}, {value_length} and {row_length}")
-        if data[pos]:
-            cursor.fail("entries with versions (mvcc) are not supported")
-        entries.append((data[row_start:row_end], data[value_start:pos]))
-        pos += 1
-    return entries
 
 
 def _root_entries(cursor: Cursor, count: int) -> list[IndexEntry]:

@@ -6,12 +6,12 @@ multi-level index, no bloom filter, and data blocks of at most 64 KiB. Source: H
 
 import io
 import struct
-import zlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from isal import isal_zlib
 
 from ..codecs.binary_layout import Offsets, offsets_and_bytes, pieces
 from ..codecs.varint import encode_varint
@@ -36,6 +36,9 @@ from .hfile_format import (
 _BLOCK_SIZE = 64 * 1024
 _BYTES_PER_CHECKSUM = 16384
 _GZIP = 31
+# Compressing is most of the work. ISA-L needs a sixth to a tenth of the time of zlib at level 6, which Hudi uses, and
+# the blocks of a record index come out 4 % smaller to 7 % larger.
+_GZIP_LEVEL = 2
 _MAX_ROW = 0x7FFF
 # Entries laid out at once, in bytes: enough to forget what a call of numpy or Arrow costs.
 _PIECE = 4 << 20
@@ -199,7 +202,7 @@ def _index_entry(entry: IndexEntry) -> bytes:
 
 
 def _block(magic: bytes, payload: bytes | bytearray, previous: int) -> bytes:
-    stream = zlib.compressobj(wbits=_GZIP)
+    stream = isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP)
     stored = stream.compress(payload) + stream.flush()
     with_header = BLOCK_HEADER_SIZE + len(stored)
     checksums = bytes(4 * -(-with_header // _BYTES_PER_CHECKSUM))

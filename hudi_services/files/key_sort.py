@@ -19,7 +19,7 @@ _Words = npt.NDArray[np.uint64]
 def sort_keys(keys: pa.Array) -> pa.Array:
     """The int64 positions that sort string, large_string, binary or large_binary `keys`, which have no nulls.
 
-    Equal keys stay in their order. Numbers are sorted, which is several times faster than comparing keys: the first
+    Equal keys stay in their order. Numbers are sorted, which takes half the time of comparing keys or less: the first
     eight bytes after what all keys share; then, where these are equal, the number of the group of equal ones with the
     next bytes behind it; and so on.
     """

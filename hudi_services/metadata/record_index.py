@@ -13,6 +13,7 @@ records of a file have the same value. Its recordIndexMetadata:
 Source: HoodieMetadataPayload.createRecordIndexUpdate, HoodieTableMetadataUtil.getLocationFromRecordIndexInfo.
 """
 
+import functools
 import re
 import uuid
 from collections.abc import Mapping
@@ -86,6 +87,8 @@ def location_tree(location: Location) -> dict[str, Any]:
     return info
 
 
+# A file is read block by block, and each brings the same values again.
+@functools.lru_cache(maxsize=1 << 16)
 def decode_location(value: bytes, schema: AvroSchema, path: str) -> Location:
     """The location in a value of the file `path`. Raises CorruptFile for anything else."""
     tree = read_datum(schema, value, path)

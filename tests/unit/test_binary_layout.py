@@ -14,8 +14,9 @@ SLICES = st.tuples(st.integers(0, 5), st.integers(0, 5))
 @given(st.lists(st.text(max_size=5), max_size=12), st.sampled_from(TYPES), SLICES)
 def test_the_bytes_of_slices(texts: list[str], kind: pa.DataType, cut: tuple[int, int]) -> None:
     encoded = [text.encode() for text in texts]
-    array = pa.array(texts if "string" in str(kind) else encoded, kind)[cut[0] : len(texts) - cut[1]]
-    expected = encoded[cut[0] : max(cut[0], len(texts) - cut[1])]
+    kept = slice(cut[0], max(cut[0], len(texts) - cut[1]))
+    array = pa.array(texts if "string" in str(kind) else encoded, kind)[kept]
+    expected = encoded[kept]
     offsets, data = offsets_and_bytes(array)
     assert [bytes(data[a:b]) for a, b in pairwise(offsets)] == expected
     again = from_offsets(offsets, data)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from hudi_services.codecs.varint import encode_varint
 from hudi_services.errors import CheckFailed, CorruptFile, UnsupportedTable
-from hudi_services.files import hfile_format, hfile_reader, hfile_writer
+from hudi_services.files import hfile_format, hfile_writer
 from hudi_services.files.cursor import Cursor
-from hudi_services.files.hfile_entries import decode_equal_entries, encode_entries
 from hudi_services.files.hfile_format import BLOCK_HEADER_SIZE, TRAILER_SIZE
 from hudi_services.files.hfile_reader import HFileReader, StoredRanges
 from hudi_services.files.hfile_writer import HFileStream, write_hfile
@@ -223,21 +222,6 @@ def test_damaged_files_raise_nothing_else(file: Path, data: st.DataObject) -> No
     for at, byte in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), min_size=1, max_size=4)):
         damaged[at] = byte
     is_typed(bytes(damaged))
-
-
-@settings(max_examples=300)
-@given(st.integers(0, 4), st.integers(0, 4), st.lists(st.tuples(st.integers(0, 99), st.integers(0, 255)), max_size=3))
-def test_damaged_entries_of_one_length(row: int, value: int, damage: list[tuple[int, int]]) -> None:
-    """All at once they are what they are one by one, or are left to that."""
-    rows = pa.array([bytes((i,)) * row for i in range(4)], pa.binary())
-    payload = bytearray(encode_entries(rows, pa.array([b"v" * value] * 4, pa.binary()))[1])
-    for at, byte in damage:
-        payload[at % len(payload)] = byte
-    columns = decode_equal_entries(bytes(payload))
-    assert columns is not None or damage
-    if columns is not None:
-        pairs = hfile_reader._data_entries(Cursor(bytes(payload), "f"))
-        assert list(zip(*(column.to_pylist() for column in columns), strict=True)) == pairs
 
 
 @settings(max_examples=50)
