@@ -33,7 +33,7 @@ from .work import BuildPlan, forget, load_buckets, load_plan, load_runs, run_pre
 
 Progress = Callable[[str, int, int], None]
 
-_KEYS_PER_TASK = 4_000_000
+_KEYS_PER_TASK = 1_000_000
 _FOOTERS_AT_ONCE = 16
 _FIRST_FREE_LOG = 2
 
