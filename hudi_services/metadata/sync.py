@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 
 from ..errors import CheckFailed, UnsupportedTable
-from ..table.support import SUPPORTED_METADATA_PARTITIONS
+from ..table.support import unsupported_partitions
 from ..timeline.instant import Action
 from .bloom_filters import bloom_records
 from .deletion import deletion_records
@@ -166,7 +166,7 @@ _NOTHING = IndexColumns(frozenset(), typed=False)
 
 
 def _require_supported(metadata: MetadataTable) -> None:
-    unknown = sorted({*metadata.partitions} - SUPPORTED_METADATA_PARTITIONS)
+    unknown = unsupported_partitions(metadata.partitions)
     if unknown:
         raise UnsupportedTable(
             f"{metadata.storage.root} has the metadata partition {unknown[0]}, which this version cannot keep in step",

@@ -62,6 +62,14 @@ class Writer:
         self.spark.sql(f"call create_savepoint(table => '{view}', commit_time => '{commits[0].commit_time}')")
         self.spark.sql(f"drop table {view}")
 
+    def index(self, column: str) -> None:
+        """A secondary index on a column. Hudi builds it as if beside writers, and asks for a lock."""
+        self.spark.sql("set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
+        self.spark.sql(f"create table to_index using hudi location '{self.path}'")
+        self.spark.sql(f"create index on_{column} on to_index ({column})")
+        self.spark.sql("drop table to_index")
+        self.spark.sql("reset hoodie.write.lock.provider")
+
     def _frame(self, columns: Columns, first: int, end: int, tasks: int) -> "DataFrame":
         expressions = [f"{sql} as {name}" for name, sql in columns.items()]
         return self.spark.range(first, end, 1, tasks).selectExpr(*expressions)
@@ -277,7 +285,7 @@ def _blooms(w: Writer) -> None:
 
 
 def _keyed(w: Writer) -> None:
-    """With the record index (and bloom filters, column statistics); updates, deletes and keys that came back."""
+    """With a record index, bloom filters, statistics, from 1.0 on a secondary index; deletes; keys that came back."""
     options = {
         "hoodie.metadata.index.bloom.filter.enable": "true",
         "hoodie.metadata.index.column.stats.enable": "true",
@@ -286,6 +294,8 @@ def _keyed(w: Writer) -> None:
     }
     for i in range(3):
         w.write(TRIP, i * 60, i * 60 + 60, "insert", partition="part", options=options)
+    if w.version != "0.15.0":
+        w.index("name")
     w.write({**TRIP, "ts": "id * 10 + 5"}, 40, 55, "upsert", partition="part", options=options)
     w.write(TRIP, 100, 112, "delete", partition="part", options=options)
     w.write({**TRIP, "ts": "id * 10 + 6"}, 104, 107, "upsert", partition="part", options=options)

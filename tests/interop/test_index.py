@@ -31,9 +31,13 @@ def _hudi_uses_it(peer: Peer, path: Path) -> None:
         assert peer.rows(path).num_rows == count - 3
         assert _has_index(path)
         assert check_metadata(peer, path) == []
-    key = peer.rows(path)["id"][0].as_py()
+    rows = peer.rows(path)
+    key, name = rows["id"][0].as_py(), rows["name"][0].as_py()
+    named = rows["name"].to_pylist().count(name)
     for options in (METADATA_ON, {**METADATA_ON, "hoodie.enable.data.skipping": "true"}):
         assert peer.rows(path, options, where=f"id = '{key}'").num_rows == 1
+        # By the secondary index, where there is one.
+        assert peer.rows(path, options, where=f"name = '{name}'").num_rows == named
 
 
 @pytest.mark.cases(lambda recipe, release: recipe == "plain" or release == "1.2.0")
@@ -69,6 +73,8 @@ def test_clustering_keeps_every_index(peer: Peer, table: Tables) -> None:
     assert _has_index(path)
     assert check_metadata(peer, path) == []
     _hudi_uses_it(peer, path)
+    listed = table_properties(path)["hoodie.table.metadata.partitions"]
+    assert ("secondary_index_on_name" in listed) == (peer.version != "0.15.0")
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")

@@ -6,8 +6,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_services.cli.app import run
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConflictError, Idle
+from hudi_services.errors import ConflictError, Idle, UnsupportedTable
 from hudi_services.indexing.work import WORK_FOLDER
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
@@ -119,15 +120,15 @@ def test_finished_buckets_are_not_done_again(tmp_path: Path) -> None:
     done = {file.name: file.stat().st_mtime_ns for file in (path / ".hoodie/metadata/record_index").glob("*.hfile")}
     assert len(done) == 2
 
-    ran: list[str] = []
+    ran_tasks: list[str] = []
 
     class Counts(LocalEngine):
         def map(self, function, tasks, description, progress):  # type: ignore[no-untyped-def]
-            ran.extend([description] * len(tasks))
+            ran_tasks.extend([description] * len(tasks))
             return super().map(function, tasks, description, progress)
 
     index_bootstrap(wanted(path, resume=True), engine=Counts())
-    assert ran == ["write the record index"]
+    assert ran_tasks == ["write the record index"]
     now = {file.name: file.stat().st_mtime_ns for file in (path / ".hoodie/metadata/record_index").glob("*.hfile")}
     assert now.items() > done.items()
     assert indexed_locations(path) == real_locations(path)
@@ -172,3 +173,46 @@ def test_files_that_were_cleaned_meanwhile(tmp_path: Path) -> None:
 def _slices(path: Path):  # type: ignore[no-untyped-def]
     view = open_local(path).view
     return [one for partition in view.partitions() for one in view.latest_slices(partition)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (["--index-types", "bloom_filters"], "--index-types bloom_filters cannot be built by this tool"),
+        (["--min", "9", "--max", "3"], "min.filegroup.count=9 is more than"),
+        (["--hoodie-conf", "hoodie.metadata.record.index.growth.factor=0.5"], "is no number from 1 on"),
+    ],
+)
+def test_wrong_flags(flags: list[str], text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = unpack("1.2.0", tmp_path)
+    assert run(["index-bootstrap", "--base-path", str(path), *flags]) == 2
+    assert text in capfd.readouterr().err
+    assert not (path / WORK_FOLDER).exists()
+
+
+def test_a_table_without_a_metadata_table(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    storage = ObjectStorage(str(path))
+    TableConfig.load(storage).update(storage, {"hoodie.table.metadata.partitions": ""})
+    with pytest.raises(UnsupportedTable, match="has no metadata table"):
+        index_bootstrap(wanted(path), engine=LocalEngine())
+
+
+def test_a_write_that_is_not_finished_blocks_the_publishing(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+
+    class Begins(LocalEngine):
+        def map(self, function, tasks, description, progress):  # type: ignore[no-untyped-def]
+            timeline = open_local(path).timeline
+            (path / timeline.folder / "20991121000000000.commit.requested").touch()
+            (path / timeline.folder / "20991121000000000.inflight").touch()
+            return super().map(function, tasks, description, progress)
+
+    with pytest.raises(ConflictError, match="20991121000000000"):
+        index_bootstrap(wanted(path), engine=Begins())
+    assert not is_listed(path)
+    for file in (path / ".hoodie/timeline").glob("20991121*"):
+        file.unlink()
+    report = index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
+    assert report.state is State.COMPLETED and report.warnings == []
+    assert indexed_locations(path) == real_locations(path)
