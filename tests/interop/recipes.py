@@ -285,7 +285,7 @@ def _blooms(w: Writer) -> None:
 
 
 def _keyed(w: Writer) -> None:
-    """With a record index, bloom filters, statistics, from 1.0 on a secondary index; deletes; keys that came back."""
+    """With a record index, bloom filters, statistics, in 1.2 a secondary index; deletes; keys that came back."""
     options = {
         "hoodie.metadata.index.bloom.filter.enable": "true",
         "hoodie.metadata.index.column.stats.enable": "true",
@@ -294,7 +294,8 @@ def _keyed(w: Writer) -> None:
     }
     for i in range(3):
         w.write(TRIP, i * 60, i * 60 + 60, "insert", partition="part", options=options)
-    if w.version != "0.15.0":
+    # With one, 1.0.2 itself cannot update a table whose key column is nullable in the rows and was not in the files.
+    if w.version == "1.2.0":
         w.index("name")
     w.write({**TRIP, "ts": "id * 10 + 5"}, 40, 55, "upsert", partition="part", options=options)
     w.write(TRIP, 100, 112, "delete", partition="part", options=options)
