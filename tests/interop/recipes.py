@@ -272,18 +272,6 @@ def _changes(w: Writer) -> None:
         w.write({**TRIP, "ts": f"id * 10 + {i + 1}"}, i * 5, i * 5 + 20, "upsert", options=options)
 
 
-def _blooms(w: Writer) -> None:
-    """The bloom filters of all base files in the metadata table, which upserts look up there."""
-    options = {
-        "hoodie.metadata.index.bloom.filter.enable": "true",
-        "hoodie.metadata.index.column.stats.enable": "true",
-        "hoodie.bloom.index.use.metadata": "true",
-    }
-    for i in range(3):
-        w.write(TRIP, i * 60, i * 60 + 60, "insert", partition="part", options=options)
-    w.write({**TRIP, "ts": "id * 10 + 5"}, 40, 55, "upsert", partition="part", options=options)
-
-
 def _keyed(w: Writer) -> None:
     """With a record index, bloom filters, statistics, in 1.2 a secondary index; deletes; keys that came back."""
     options = {
@@ -316,6 +304,5 @@ RECIPES = {
     "plain8": Recipe(_plain8),
     "past": Recipe(_past),
     "changes": Recipe(_changes),
-    "blooms": Recipe(_blooms, ("name",)),
     "keyed": Recipe(_keyed, ("name",)),
 }

@@ -19,18 +19,18 @@ def _has_index(path: Path) -> bool:
 
 
 def _hudi_uses_it(peer: Peer, path: Path) -> None:
-    """Updates, deletes and keys that come back are tagged by the index; then it is compacted, and all of that again."""
-    for options in ({}, _COMPACT):
-        rows = peer.rows(path).sort_by("id")
-        count = rows.num_rows
-        peer.upsert(path, newer(rows.slice(0, 7)), **options)
-        assert peer.rows(path).num_rows == count
-        peer.delete(path, rows.slice(20, 6), **options)
-        assert peer.rows(path).num_rows == count - 6
-        peer.upsert(path, newer(newer(rows.slice(22, 3))), **options)
-        assert peer.rows(path).num_rows == count - 3
-        assert _has_index(path)
-        assert check_metadata(peer, path) == []
+    """Updates, deletes and keys that come back are tagged by the index, also when it was compacted."""
+    rows = peer.rows(path).sort_by("id")
+    count = rows.num_rows
+    peer.upsert(path, newer(rows.slice(0, 7)))
+    peer.delete(path, rows.slice(20, 6))
+    assert peer.rows(path).num_rows == count - 6
+    peer.upsert(path, newer(newer(rows.slice(22, 3))), **_COMPACT)
+    peer.upsert(path, newer(newer(rows.slice(0, 7))), **_COMPACT)
+    assert peer.rows(path).num_rows == count - 3
+    assert list((path / ".hoodie/metadata/.hoodie").rglob("*.commit"))
+    assert _has_index(path)
+    assert check_metadata(peer, path) == []
     rows = peer.rows(path)
     key, name = rows["id"][0].as_py(), rows["name"][0].as_py()
     named = rows["name"].to_pylist().count(name)
@@ -40,10 +40,17 @@ def _hudi_uses_it(peer: Peer, path: Path) -> None:
         assert peer.rows(path, options, where=f"name = '{name}'").num_rows == named
 
 
-@pytest.mark.cases(lambda recipe, release: recipe == "plain" or release == "1.2.0")
-@pytest.mark.parametrize("recipe", ["plain", "plain8"])
-def test_bootstrap(peer: Peer, table: Tables, recipe: str) -> None:
-    path = table(recipe)
+def test_bootstrap(peer: Peer, table: Tables) -> None:
+    _builds(peer, table("plain"))
+
+
+@pytest.mark.deep
+@pytest.mark.releases("1.2.0")
+def test_bootstrap_on_version_8(peer: Peer, table: Tables) -> None:
+    _builds(peer, table("plain8"))
+
+
+def _builds(peer: Peer, path: Path) -> None:
     before = Reading.of(peer, path)
     report = ours.run("index-bootstrap", path, "--file-group-count", "4").ok().report
     assert report["rows"] == {"in": before.hudi.num_rows, "out": before.hudi.num_rows}
@@ -53,6 +60,7 @@ def test_bootstrap(peer: Peer, table: Tables, recipe: str) -> None:
     _hudi_uses_it(peer, path)
 
 
+@pytest.mark.releases("0.15.0", "1.2.0")
 def test_clustering_keeps_every_index(peer: Peer, table: Tables) -> None:
     """Ours, then Hudi's, an undo and a clean: bloom filters, statistics and the record index are true after each."""
     path = table("keyed")
@@ -77,6 +85,7 @@ def test_clustering_keeps_every_index(peer: Peer, table: Tables) -> None:
     assert ("secondary_index_on_name" in listed) == (peer.version == "1.2.0")
 
 
+@pytest.mark.deep
 @pytest.mark.releases("0.15.0", "1.2.0")
 def test_a_killed_clustering_with_the_record_index(peer: Peer, table: Tables) -> None:
     path = table("keyed")

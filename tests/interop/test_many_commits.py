@@ -24,7 +24,7 @@ _ROTATE = {**_QUICK, "hoodie.clustering.plan.strategy.sort.columns": "ts"}
 @pytest.mark.deep
 @pytest.mark.releases("0.15.0", "1.2.0")
 def test_two_hundred_commits(peer: Peer, table: Tables) -> None:
-    path = table("blooms")
+    path = table("many")
     before = Reading.of(peer, path)
     cleans = 0
     for number in range(_COMMITS):
