@@ -17,8 +17,8 @@ def index_bootstrap(flags: IndexFlags) -> int:
     """Build the record-level index of a table.
 
     Reads the record keys of all base files with Spark, writes the index beside the table, follows what writers do
-    meanwhile, and publishes it in one step. Set hoodie.metadata.record.index.enable=true in the writers, or the first
-    of them drops it again.
+    meanwhile, and publishes it in one step. Set hoodie.metadata.record.index.enable=true and
+    hoodie.metadata.index.async=true in the writers before, or the first of them drops it again.
     """
 
     def read() -> tuple[IndexRequest, Callable[[IndexRequest], Report]]:

@@ -16,20 +16,25 @@ from ..metadata.buckets import Buckets
 from ..metadata.index_base import IndexBaseTask, WrittenBase, write_index_base
 from ..metadata.index_keys import KeyRunRef, KeyTask, read_keys
 from ..metadata.index_log import IndexLogTask, MovedKeys, write_index_log
-from ..metadata.new_partition import (
-    base_path,
-    clear_record_index,
-    create_groups,
-    initial_instant,
-    log_path,
-    record_index_group,
-)
+from ..metadata.new_partition import base_path, initial_instant, log_path, place_groups, record_index_group
 from ..metadata.record_index import millis_of
 from ..metadata.table import MetadataTable
 from ..model import BaseFile
 from ..storage import Storage
 from .sizing import GroupSizing, file_group_count
-from .work import BuildPlan, forget, load_buckets, load_plan, load_runs, run_prefix, save_bucket, save_plan, save_runs
+from .work import (
+    BuildPlan,
+    bucket_path,
+    forget,
+    load_buckets,
+    load_plan,
+    load_runs,
+    log_work_path,
+    run_prefix,
+    save_bucket,
+    save_plan,
+    save_runs,
+)
 
 Progress = Callable[[str, int, int], None]
 
@@ -56,11 +61,12 @@ class Build:
         self._known: list[BaseFile] = []
         """The base files whose keys are in the index by now."""
         self._next_log = _FIRST_FREE_LOG
+        self._logs: list[tuple[int, int]] = []
+        """Bucket and version of the log files that follow the table."""
 
     def begin(self, table: Table, sizing: GroupSizing) -> None:
         """Forget an older build, count the keys, and write the plan."""
         forget(self._storage)
-        clear_record_index(self._metadata)
         files = live_files(table)
         counts = _count_keys(self._storage, files)
         tasks = _tasks(files, counts)
@@ -100,7 +106,6 @@ class Build:
         runs = [run for of_task in load_runs(self._storage).values() for run in of_task]
         done = load_buckets(self._storage)
         wanted = sorted({bucket for run in runs for bucket in run.rows} - done.keys())
-        create_groups(self._metadata, self.plan.buckets, self.plan.instant)
         tasks = [self._base_task(bucket, runs) for bucket in wanted]
         made = self._engine.map(_noted_base, tasks, "write the record index", self._tell("write buckets"))
         return sorted((*done.values(), *made), key=lambda base: base.bucket)
@@ -129,8 +134,17 @@ class Build:
             self._runs(f"{number}-{which}", files) for which, files in (("new", added), ("old", gone))
         )
         moved = MovedKeys(self._buckets, new_runs, self._write_logs, old_runs)
-        moved.write([self._log_task(bucket, number, moved) for bucket in sorted(moved.counts())])
+        touched = sorted(moved.counts())
+        moved.write([self._log_task(bucket, number, moved) for bucket in touched])
+        self._logs += [(bucket, number) for bucket in touched]
         self._known, self._next_log = now, number + 1
+
+    def place(self, metadata: MetadataTable, bases: Sequence[WrittenBase]) -> None:
+        """Move everything into the metadata table, where it counts for nobody yet."""
+        instant = self.plan.instant
+        files = {base_path(metadata, base.bucket, instant): base.path for base in bases}
+        files |= {log_path(metadata, b, instant, version): log_work_path(b, version) for b, version in self._logs}
+        place_groups(metadata, self.plan.buckets, instant, files)
 
     def forget(self) -> None:
         """The index is published: nobody needs the work any more."""
@@ -154,13 +168,12 @@ class Build:
         return tuple(run for of_task in found for run in of_task)
 
     def _base_task(self, bucket: int, runs: Collection[KeyRunRef]) -> IndexBaseTask:
-        path = base_path(self._metadata, bucket, self.plan.instant)
         paths = tuple(run.path for run in runs if bucket in run.rows)
-        return IndexBaseTask(self._storage, path, self._metadata.writer_schema.text, bucket, paths)
+        return IndexBaseTask(self._storage, bucket_path(bucket), self._metadata.writer_schema.text, bucket, paths)
 
     def _log_task(self, bucket: int, number: int, moved: MovedKeys) -> IndexLogTask:
         new, old = (tuple(r.path for r in runs if bucket in r.rows) for runs in (moved.runs, moved.old_runs))
-        path = log_path(self._metadata, bucket, self.plan.instant, number)
+        path = log_work_path(bucket, number)
         schema = self._metadata.writer_schema.text
         return IndexLogTask(self._storage, path, self.plan.instant, schema, bucket, new, old)
 

@@ -4,8 +4,11 @@
     .hoodie/.hudi_services/index-bootstrap/keys-<n>.json     the runs of task n, written when it is done
     .hoodie/.hudi_services/index-bootstrap/bucket-<n>.json   the base file of bucket n, written when it is done
     .hoodie/.hudi_services/index-bootstrap/run-*.arrow       runs of keys (`metadata.index_keys`)
+    .hoodie/.hudi_services/index-bootstrap/bucket-<n>.hfile  the base file of bucket n
+    .hoodie/.hudi_services/index-bootstrap/log-<n>-<v>       log file v of bucket n
 
-Nobody but this service reads it; what it describes is published in one step at the end, or never.
+Nobody but this service looks here. The files go to the metadata table at the end: writers of Hudi may build the index
+there at any time.
 """
 
 import json
@@ -86,6 +89,14 @@ def load_buckets(storage: Storage) -> dict[int, WrittenBase]:
 
 def run_prefix(task: str) -> str:
     return f"{WORK_FOLDER}/run-{task}"
+
+
+def bucket_path(bucket: int) -> str:
+    return f"{WORK_FOLDER}/bucket-{bucket}.hfile"
+
+
+def log_work_path(bucket: int, version: int) -> str:
+    return f"{WORK_FOLDER}/log-{bucket}-{version}"
 
 
 def forget(storage: Storage) -> None:

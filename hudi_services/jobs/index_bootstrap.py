@@ -12,6 +12,7 @@ from ..engine import Engine
 from ..errors import ConflictError, Idle, UnsupportedTable
 from ..handle import Table, reopen
 from ..indexing.build import Build
+from ..indexing.work import forget
 from ..metadata.index_base import WrittenBase
 from ..metadata.keys import RECORD_INDEX
 from ..metadata.new_partition import publish_record_index
@@ -61,6 +62,7 @@ def _check(table: Table) -> MetadataTable:
             hint="switch it on in a writer of Apache Hudi (hoodie.metadata.enable=true): its next write builds it",
         )
     if RECORD_INDEX in table.config.metadata_partitions:
+        forget(table.storage)
         raise Idle(f"{root} has a record index")
     if RECORD_INDEX in table.config.metadata_partitions_inflight:
         raise ConflictError(f"{root}: an indexer of Apache Hudi is building its record index", hint="wait for it")
@@ -103,6 +105,7 @@ def _switch_on(build: Build, locked: Table, bases: list[WrittenBase], settings: 
     assert locked.metadata is not None
     if RECORD_INDEX in locked.metadata.partitions:
         raise ConflictError(f"{locked.storage.root}: another process built the record index meanwhile")
+    build.place(locked.metadata, bases)
     publish_record_index(locked.metadata, build.plan.instant, bases, Times(locked, settings.skew_millis).next)
 
 

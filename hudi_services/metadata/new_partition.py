@@ -1,4 +1,4 @@
-"""A new partition of the metadata table: file groups with base files, made visible in one step.
+"""The record index as a new partition of the metadata table: file groups with base files, made visible in one step.
 
     <partition>/.hoodie_partition_metadata
     <partition>/<file id>_<token>_<instant>.hfile              the base file of each file group that has records
@@ -10,7 +10,8 @@ Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, initializeFile
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..codecs.avro import load_schema
@@ -30,6 +31,7 @@ _FIRST_SUFFIX = 10
 _NOTHING_YET = "0" * 14
 _NO_TASK = "0-0-0"
 _OPERATION = "BULK_INSERT_PREPPED"
+_MOVES_AT_ONCE = 16
 
 
 def initial_instant(metadata: MetadataTable) -> str:
@@ -50,9 +52,8 @@ def record_index_group(bucket: int) -> str:
 
 
 def base_path(metadata: MetadataTable, bucket: int, instant: str) -> str:
-    """Where the base file of a bucket goes: one name however often a task is repeated."""
-    name = base_file_name(record_index_group(bucket), _NO_TASK, instant, ".hfile")
-    return metadata.path(RECORD_INDEX, name)
+    """Where the base file of a bucket goes."""
+    return metadata.path(RECORD_INDEX, _base_name(bucket, instant))
 
 
 def log_path(metadata: MetadataTable, bucket: int, instant: str, version: int) -> str:
@@ -61,14 +62,22 @@ def log_path(metadata: MetadataTable, bucket: int, instant: str, version: int) -
     return metadata.path(RECORD_INDEX, name)
 
 
-def clear_record_index(metadata: MetadataTable) -> None:
-    """Delete what lies in the folder of a partition that is not in use, left by whoever."""
+def place_groups(metadata: MetadataTable, buckets: int, instant: str, files: Mapping[str, str]) -> None:
+    """Make the file groups exist and move `files` (source by target) to them; may be repeated.
+
+    Under the table's lock, with no write pending: Hudi's writers build such a partition, too, before it is listed.
+    """
+    storage = metadata.storage
+    arrived = {target for target, source in files.items() if storage.head(source) is None}
     folder = metadata.path(RECORD_INDEX, "").rstrip("/")
-    metadata.storage.delete_all([file.path for file in metadata.storage.list_tree(folder)], lambda _: None)
+    stray = [file.path for file in storage.list_tree(folder) if file.path not in arrived]
+    storage.delete_all(stray, lambda _: None)
+    _create_groups(metadata, buckets, instant)
+    with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
+        list(pool.map(lambda target: storage.move(files[target], target), sorted(files.keys() - arrived)))
 
 
-def create_groups(metadata: MetadataTable, buckets: int, instant: str) -> None:
-    """Write what makes the file groups exist; may be repeated."""
+def _create_groups(metadata: MetadataTable, buckets: int, instant: str) -> None:
     properties = f"#partition metadata\ncommitTime={instant}\npartitionDepth=1\n"
     block = encode_block(LogBlock(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, delete_block_content([])))
     files = {metadata.path(RECORD_INDEX, PARTITION_METAFILE): properties.encode()}
@@ -88,7 +97,7 @@ def publish_record_index(
     timeline, release = metadata.timeline, metadata.config.version.release
     for state in (State.REQUESTED, State.INFLIGHT):
         _publish_once(metadata, instant, state)
-    stats = tuple(_stat(base) for base in bases)
+    stats = tuple(_stat(base, instant) for base in bases)
     extra = {"schema": load_schema("HoodieMetadataRecord", release).text}
     done = timeline.layout.encode_commit(CommitMetadata(_OPERATION, {RECORD_INDEX: stats}, extra), release)
     if not _is_completed(metadata, instant):
@@ -98,6 +107,10 @@ def publish_record_index(
         changes |= _define(metadata)
     ready = sorted({*metadata.table_config.metadata_partitions, RECORD_INDEX})
     metadata.table_config.update(metadata.storage, changes | {"hoodie.table.metadata.partitions": ",".join(ready)})
+
+
+def _base_name(bucket: int, instant: str) -> str:
+    return base_file_name(record_index_group(bucket), _NO_TASK, instant, ".hfile")
 
 
 def _publish_once(metadata: MetadataTable, instant: str, state: State) -> None:
@@ -112,11 +125,11 @@ def _is_completed(metadata: MetadataTable, instant: str) -> bool:
     return found is not None and found.is_completed
 
 
-def _stat(base: WrittenBase) -> WriteStat:
+def _stat(base: WrittenBase, instant: str) -> WriteStat:
     return WriteStat(
         partition=RECORD_INDEX,
         file_id=record_index_group(base.bucket),
-        path=f"{RECORD_INDEX}/{base.path.rpartition('/')[2]}",
+        path=f"{RECORD_INDEX}/{_base_name(base.bucket, instant)}",
         num_writes=base.entries,
         num_inserts=base.entries,
         total_write_bytes=base.size,
