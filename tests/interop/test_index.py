@@ -11,7 +11,7 @@ from .peer import Peer, table_properties
 from .reading import METADATA_ON, Reading, newer
 from .test_recover import killed_execution, long_ago
 
-# A writer that wants the index and does not build it; else 1.2.0 would stream entries into file groups that are missing.
+# A writer that wants the index and does not build it. Without the last key 1.2.0 fails.
 _ASYNC = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.index.async": "true",
