@@ -159,6 +159,13 @@ MaxFileGroupCount: TypeAlias = Annotated[
 Resume: TypeAlias = Annotated[
     bool, typer.Option("--resume", help="Go on with a build that was killed; what it finished is not done again.")
 ]
+KeysFile: TypeAlias = Annotated[
+    str, typer.Option("--keys-file", metavar="FILE", help="Local text file with a record key on each line.")
+]
+Partition: TypeAlias = Annotated[
+    str,
+    typer.Option("--partition", metavar="PATH", help="Where the index is partitioned: the partition of all keys."),
+]
 Verbose: TypeAlias = Annotated[
     bool, typer.Option("--verbose", help="Log each step, show all options in force, and tracebacks of errors.")
 ]
@@ -231,6 +238,14 @@ class IndexFlags(ServiceFlags):
     spark_master: SparkMaster = None
     spark_memory: SparkMemory = None
     retry: Retry = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookupFlags(ServiceFlags):
+    """`index-lookup`."""
+
+    keys_file: KeysFile
+    partition: Partition = ""
 
 
 F = TypeVar("F", bound=ServiceFlags)

@@ -5,8 +5,8 @@ reader stops short by the size of the checksums and so loses the last records of
 """
 
 import zlib
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -34,6 +34,8 @@ from .hfile_format import (
 )
 
 _MAX_INDEX_LEVELS = 8
+# Below this gap one request for two blocks costs less than two; and what one request should bring at most, about.
+_GAP, _RANGE = 64 << 10, 8 << 20
 _GZIP = 31
 _Entries = dict[bytes, bytes]
 
@@ -122,11 +124,33 @@ class HFileReader:
         Checked against the entry count at the end. Unlike in `scan`, a key that a block repeats is in it repeatedly.
         """
         found = 0
-        for block in self._index:
-            rows, values = self._read_columns(block)
+        for rows, values in self._columns(self._index):
             found += len(rows)
             yield rows, values
         self._check_count(found)
+
+    def columns_with(self, rows: Sequence[bytes]) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """As `scan_columns`, of the data blocks that may hold one of the ascending `rows`."""
+        yield from self._columns([self._index[number] for number in self._blocks_with(rows)])
+
+    def _blocks_with(self, rows: Sequence[bytes]) -> list[int]:
+        found, at = [], 0
+        for number, row in enumerate(self._index_rows):
+            begin = bisect_left(rows, row, at)
+            last = number + 1 == len(self._index_rows)
+            at = len(rows) if last else bisect_left(rows, self._index_rows[number + 1], begin)
+            if at > begin:
+                found.append(number)
+        return found
+
+    def _columns(self, blocks: Sequence[IndexEntry]) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """The columns of these blocks, neighbours read in one range."""
+        for run in _neighbours(blocks):
+            start = run[0].offset
+            data = self._file.read(start, run[-1].offset + run[-1].size - start)
+            for block in run:
+                stored = data[block.offset - start : block.offset - start + block.size]
+                yield decode_entries(self._payload(Cursor(stored, self._path, base=block.offset), DATA_MAGIC))
 
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`, or None. Ascending calls read each data block once."""
@@ -216,6 +240,18 @@ class HFileReader:
         if len(payload) != uncompressed:
             cursor.fail(f"the block holds {len(payload)} bytes, and its header says {uncompressed}")
         return Cursor(payload, where)
+
+
+def _neighbours(blocks: Sequence[IndexEntry]) -> Iterator[list[IndexEntry]]:
+    """Blocks that lie beside each other, as many as one range should bring."""
+    run: list[IndexEntry] = []
+    for block in blocks:
+        if run and (block.offset - (run[-1].offset + run[-1].size) > _GAP or block.offset - run[0].offset > _RANGE):
+            yield run
+            run = []
+        run.append(block)
+    if run:
+        yield run
 
 
 def _gunzip(payload: bytes, size: int, cursor: Cursor) -> bytes:

@@ -3,10 +3,13 @@
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..options import Options
 from ..options.option import Phase
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 R = TypeVar("R", bound="Request")
 C = TypeVar("C", bound="ClusteringRequest")
@@ -146,6 +149,24 @@ class IndexRequest(SparkRequest):
     @property
     def phase(self) -> Phase:
         return Phase.INDEX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupRequest(Request):
+    """One run of index-lookup."""
+
+    keys: "pa.Array"
+    """String keys."""
+    partition: str = ""
+    """Where the index is partitioned: the data partition of all keys."""
+
+    @property
+    def service(self) -> str:
+        return "index-lookup"
+
+    @property
+    def phase(self) -> Phase:
+        return Phase.LOOKUP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,11 @@ class FileGroupReader:
         raw = prefix.encode()
         return self._merge(lambda reader: reader.scan_prefix(raw), keep)
 
+    def newest_first(self) -> Iterator[tuple[frozenset[str], HFileReader | None, AvroSchema | None, str]]:
+        """The layers from the newest on: the keys that one deletes, or its file with schema and path of the values."""
+        for layer in reversed(self._layers):
+            yield layer.deleted, layer.reader, layer.schema, layer.path
+
     def _merge(
         self, rows: Callable[[HFileReader], _Rows], keep: Callable[[str], bool] | None = None
     ) -> dict[str, Record]:

@@ -457,4 +457,19 @@ RECORD_INDEX_GROUP_BYTES = Option(
     "Bytes that a file group of the record index should not exceed, 48 for a key.",
 )
 
+LOOKUP_ACCESS = Option(
+    "hudi.services.index.lookup.access",
+    one_of({"auto": "auto", "scan": "scan", "seek": "seek"}, "is none of auto, scan and seek"),
+    "auto",
+    Phase.LOOKUP,
+    "Read all blocks of an HFile (scan), those that may hold a wanted key (seek), or as the share of keys says.",
+)
+LOOKUP_SCAN_SHARE = Option(
+    "hudi.services.index.lookup.scan.share",
+    fraction,
+    0.3,
+    Phase.LOOKUP,
+    "With auto: the share of an HFile's keys from which on it is scanned.",
+)
+
 ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

@@ -28,8 +28,10 @@ class Phase(enum.Flag):
     """Rollback, recovery, undo and garbage."""
     INDEX = enum.auto()
     """Building an index."""
+    LOOKUP = enum.auto()
+    """Looking keys up in it."""
     CLUSTERING = PLAN | WRITE
-    ANY = CLUSTERING | CLEAN | REPAIR | INDEX
+    ANY = CLUSTERING | CLEAN | REPAIR | INDEX | LOOKUP
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,9 +159,9 @@ def test_files_that_were_cleaned_meanwhile(tmp_path: Path) -> None:
     class Cleaned(LocalEngine):
         def map(self, function, tasks, description, progress):  # type: ignore[no-untyped-def]
             if description == "write the record index":
-                old = {slice_.base_file.path for slice_ in _slices(path)}
+                old = {slice_.base_file.path for slice_ in slices(path)}
                 clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE), engine=LocalEngine())
-                for gone in old - {slice_.base_file.path for slice_ in _slices(path)}:
+                for gone in old - {slice_.base_file.path for slice_ in slices(path)}:
                     (path / gone).unlink()
             return super().map(function, tasks, description, progress)
 
@@ -170,7 +170,7 @@ def test_files_that_were_cleaned_meanwhile(tmp_path: Path) -> None:
     assert not is_listed(path)
 
 
-def _slices(path: Path):  # type: ignore[no-untyped-def]
+def slices(path: Path):  # type: ignore[no-untyped-def]
     view = open_local(path).view
     return [one for partition in view.partitions() for one in view.latest_slices(partition)]
 
