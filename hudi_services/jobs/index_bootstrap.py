@@ -18,7 +18,7 @@ from ..metadata.keys import RECORD_INDEX
 from ..metadata.new_partition import publish_record_index
 from ..metadata.table import MetadataTable
 from ..storage import Storage
-from ..timeline.instant import Instant
+from ..timeline.instant import Instant, State
 from .opening import open_supported
 from .report import InOut, Report
 from .request import IndexRequest
@@ -91,7 +91,7 @@ def _publish(build: Build, table: Table, bases: list[WrittenBase], settings: Tra
         if build.is_behind(current):
             build.catch_up(current)
         with critical_section(current, "publish the record index", settings) as locked:
-            pending = pending_writes(locked)
+            pending = _unfinished(locked)
             if not pending and not build.is_behind(locked):
                 _switch_on(build, locked, bases, settings)
                 return
@@ -99,6 +99,12 @@ def _publish(build: Build, table: Table, bases: list[WrittenBase], settings: Tra
             raise _blocked(locked, pending[0])
         if pending:
             table.clock.sleep(_POLL_SECONDS)
+
+
+def _unfinished(table: Table) -> list[Instant]:
+    """Writes under way, and clusterings that have begun; who executes a plan that has not looks for the index then."""
+    clusterings = [one for one in table.timeline.pending_clusterings() if one.state is State.INFLIGHT]
+    return [*pending_writes(table), *clusterings]
 
 
 def _switch_on(build: Build, locked: Table, bases: list[WrittenBase], settings: TransactionSettings) -> None:

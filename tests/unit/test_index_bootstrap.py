@@ -198,6 +198,22 @@ def test_a_table_without_a_metadata_table(tmp_path: Path) -> None:
         index_bootstrap(wanted(path), engine=LocalEngine())
 
 
+def test_a_clustering_that_has_begun_blocks_the_publishing(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    clustering.schedule(request(path, Mode.SCHEDULE))
+    whole = tmp_path / "whole"
+    shutil.copytree(path, whole)
+    counted = FaultyStorage(str(whole))
+    clustering.execute(request(whole, Mode.EXECUTE), counted, LocalEngine())
+    with pytest.raises(Killed):
+        clustering.execute(request(path, Mode.EXECUTE), FaultyStorage(str(path), len(counted.log) // 2), LocalEngine())
+    quick = {**_QUICK, "hoodie.write.lock.wait_time_ms": "0"}
+    hasty = IndexRequest(base_path=str(path), options=resolve([("test", quick)]))
+    with pytest.raises(ConflictError, match=r"the clustering \d+ is not finished"):
+        index_bootstrap(hasty, engine=LocalEngine())
+    assert not is_listed(path)
+
+
 def test_a_write_that_is_not_finished_blocks_the_publishing(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
 
