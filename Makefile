@@ -64,6 +64,7 @@ test-deep: install-dev ## Crashes and long lives with real Apache Hudi, not part
 bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minutes
 	$(RUN) scripts/bench.py
 	$(RUN) scripts/bench_clean.py
+	$(RUN) scripts/bench_index.py
 
 format: install-dev ## Format and mend what ruff can mend
 	$(BIN)/ruff format .

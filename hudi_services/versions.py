@@ -23,14 +23,16 @@ class TableVersion:
     """True: column stats carry a valueType (stats index version V2)."""
     removed_savepoint_rescans_table: bool
     """True: a clean after the removal of a savepoint looks at all partitions; False: at those of its commit."""
+    record_index_is_defined: bool
+    """True: the record index has an entry among the index definitions."""
     mdt_rollback_is_delta_commit: bool
     """True: a rollback adds a metadata-table delta commit; False: it deletes the failed one (a rollback action)."""
 
 
 VERSIONS = {
-    6: TableVersion(6, 1, "0.15.0", False, False, False, True),
-    8: TableVersion(8, 2, "1.0.2", True, False, True, False),
-    9: TableVersion(9, 2, "1.2.0", True, True, True, False),
+    6: TableVersion(6, 1, "0.15.0", False, False, False, False, True),
+    8: TableVersion(8, 2, "1.0.2", True, False, True, False, False),
+    9: TableVersion(9, 2, "1.2.0", True, True, True, True, False),
 }
 RELEASES = tuple(version.release for version in VERSIONS.values())
 

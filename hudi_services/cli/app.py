@@ -9,6 +9,8 @@ from .. import __version__
 from . import render
 from .clean import clean
 from .execute import execute
+from .index_bootstrap import index_bootstrap
+from .index_lookup import index_lookup
 from .recover import recover
 from .rollback import rollback
 from .schedule import schedule
@@ -27,6 +29,8 @@ app = typer.Typer(
 app.command("schedule")(schedule)
 app.command("execute")(execute)
 app.command("clean")(clean)
+app.command("index-bootstrap")(index_bootstrap)
+app.command("index-lookup")(index_lookup)
 app.command("rollback")(rollback)
 app.command("undo")(undo)
 app.command("recover")(recover)

@@ -132,6 +132,43 @@ AbandonedAfter: TypeAlias = Annotated[
         "(hudi.services.abandoned.after.minutes).",
     ),
 ]
+IndexTypes: TypeAlias = Annotated[
+    str, typer.Option("--index-types", "-ixt", metavar="TYPES", help="What to build: record_index is what there is.")
+]
+FileGroupCount: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--file-group-count", min=1, max=10_000, metavar="N", help="Exactly so many file groups."),
+]
+MinFileGroupCount: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--min",
+        min=1,
+        max=10_000,
+        metavar="N",
+        help="At least so many file groups (hoodie.metadata.global.record.level.index.min.filegroup.count).",
+    ),
+]
+MaxFileGroupCount: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--max",
+        min=1,
+        max=10_000,
+        metavar="N",
+        help="At most so many file groups (hoodie.metadata.global.record.level.index.max.filegroup.count).",
+    ),
+]
+Resume: TypeAlias = Annotated[
+    bool, typer.Option("--resume", help="Go on with a build that was killed; what it finished is not done again.")
+]
+KeysFile: TypeAlias = Annotated[
+    str, typer.Option("--keys-file", metavar="FILE", help="Local text file with a record key on each line.")
+]
+Partition: TypeAlias = Annotated[
+    str,
+    typer.Option("--partition", metavar="PATH", help="Where the index is partitioned: the partition of all keys."),
+]
 Verbose: TypeAlias = Annotated[
     bool, typer.Option("--verbose", help="Log each step, show all options in force, and tracebacks of errors.")
 ]
@@ -196,6 +233,29 @@ class RecoverFlags(ServiceFlags):
     apply: Apply = False
     instant: OneInstant = None
     abandoned_after: AbandonedAfter = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexFlags(ServiceFlags):
+    """`index-bootstrap`."""
+
+    index_types: IndexTypes = "record_index"
+    file_group_count: FileGroupCount = None
+    min_file_group_count: MinFileGroupCount = None
+    max_file_group_count: MaxFileGroupCount = None
+    resume: Resume = False
+    parallelism: Parallelism = None
+    spark_master: SparkMaster = None
+    spark_memory: SparkMemory = None
+    retry: Retry = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookupFlags(ServiceFlags):
+    """`index-lookup`."""
+
+    keys_file: KeysFile
+    partition: Partition = ""
 
 
 F = TypeVar("F", bound=ServiceFlags)

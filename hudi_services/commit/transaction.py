@@ -9,13 +9,14 @@ clean-up   markers, heartbeat
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..clock import duration
 from ..errors import CheckFailed, ConflictError, HudiServicesError, Idle, LockBusy, PartlyDone, StorageError
 from ..files.column_stats import ColumnStats
 from ..files.names import parse_base_file
 from ..handle import Table, current_schema, reopen
+from ..metadata.index_log import MovedKeys
 from ..metadata.stats import NewFile
 from ..metadata.sync import Change, sync_commit
 from ..model import BaseFile, CommitMetadata, WriteStat
@@ -164,19 +165,26 @@ class Attempt:
         files: Sequence[WrittenBaseFile],
         replaced: Mapping[str, Sequence[str]],
         operation: str,
+        moved: MovedKeys | None = None,
     ) -> None:
         """Make the new files visible and the replaced file groups invisible, in one atomic step.
 
+        `moved` are the keys of the new files, for the record index.
         Raises ConflictError, StaleInput, CheckFailed and StorageError, and PartlyDone for what goes wrong after it.
         """
         self._files = frozenset(one.stat.path for one in files)
         ts = self.instant.ts
         with critical_section(self.table, f"commit {ts}", self._settings, completes=f"the clustering {ts}") as current:
-            self._commit(current, files, replaced, operation)
+            self._commit(current, files, replaced, operation, moved)
         self._guard.forget()
 
     def _commit(
-        self, current: Table, files: Sequence[WrittenBaseFile], replaced: Mapping[str, Sequence[str]], operation: str
+        self,
+        current: Table,
+        files: Sequence[WrittenBaseFile],
+        replaced: Mapping[str, Sequence[str]],
+        operation: str,
+        moved: MovedKeys | None,
     ) -> None:
         self._require_ours(current)
         check_inputs(current, self._inputs)
@@ -187,7 +195,8 @@ class Attempt:
         _check_stored(current, files)
         times = Times(current, self._settings.skew_millis)
         if current.metadata is not None:
-            sync_commit(current.metadata, _change(current, self.instant.ts, files, replaced), times.next)
+            change = replace(_change(current, self.instant.ts, files, replaced), moved=moved)
+            sync_commit(current.metadata, change, times.next)
         stats: dict[str, tuple[WriteStat, ...]] = {}
         for one in files:
             stats[one.stat.partition] = (*stats.get(one.stat.partition, ()), one.stat)

@@ -16,12 +16,12 @@ import binascii
 import math
 import struct
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..codecs.binary_layout import offsets_and_bytes
 from ..errors import ConfigError, CorruptFile
 
 SIMPLE, DYNAMIC = "SIMPLE", "DYNAMIC_V0"
@@ -179,16 +179,12 @@ def _byte_ranges(keys: pa.Array) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np
     """Where each key stands in the array's bytes; nulls and empty keys are left out."""
     if pa.types.is_dictionary(keys.type):
         keys = keys.cast(keys.type.value_type)
-    _, offsets_buffer, data = keys.buffers()
-    width: Any = np.int64 if pa.types.is_large_string(keys.type) else np.int32
-    offsets = np.frombuffer(offsets_buffer, width, len(keys) + 1, keys.offset * np.dtype(width).itemsize).astype(
-        np.int64
-    )
+    offsets, data = offsets_and_bytes(keys)
     starts, lengths = offsets[:-1], np.diff(offsets)
     real = lengths > 0
     if keys.null_count:
         real &= keys.is_valid().to_numpy(zero_copy_only=False)
-    return starts[real], lengths[real], np.frombuffer(data or b"", np.uint8)
+    return starts[real], lengths[real], data
 
 
 def _bit_indices(

@@ -1,21 +1,23 @@
-"""Reads HFiles: all entries, one entry, entries by prefix; the layout stands in `hfile_format`.
+"""Reads HFiles: all entries, as Arrow columns too, one entry, entries by prefix; the layout stands in `hfile_format`.
 
 Source: org.apache.hudi.io.hfile.HFileReaderImpl. Unlike it, a data block is read to its uncompressed size: the Java
 reader stops short by the size of the checksums and so loses the last records of some blocks.
 """
 
-import struct
 import zlib
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
+import pyarrow as pa
+
 from ..errors import CorruptFile
 from ..storage import Storage
 from .cursor import Cursor
+from .hfile_entries import decode_entries
 from .hfile_format import (
     BLOCK_HEADER_SIZE,
     CODEC_GZ,
@@ -32,7 +34,8 @@ from .hfile_format import (
 )
 
 _MAX_INDEX_LEVELS = 8
-_ENTRY_LENGTHS = struct.Struct(">iih")
+# Below this gap one request for two blocks costs less than two; and what one request should bring at most, about.
+_GAP, _RANGE = 64 << 10, 8 << 20
 _GZIP = 31
 _Entries = dict[bytes, bytes]
 
@@ -113,8 +116,41 @@ class HFileReader:
             entries = self._read_entries(block)
             found += len(entries)
             yield from entries.items()
-        if found != self.entry_count:
-            self._cursor(self._data_end, 0).fail(f"{found} entries, and the trailer says {self.entry_count}")
+        self._check_count(found)
+
+    def scan_columns(self) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """All row keys and their values as binary arrays, a pair of these for each data block, in order.
+
+        Checked against the entry count at the end. Unlike in `scan`, a key that a block repeats is in it repeatedly.
+        """
+        found = 0
+        for rows, values in self._columns(self._index):
+            found += len(rows)
+            yield rows, values
+        self._check_count(found)
+
+    def columns_with(self, rows: Sequence[bytes]) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """As `scan_columns`, of the data blocks that may hold one of the ascending `rows`."""
+        yield from self._columns([self._index[number] for number in self._blocks_with(rows)])
+
+    def _blocks_with(self, rows: Sequence[bytes]) -> list[int]:
+        found, at = [], 0
+        for number, row in enumerate(self._index_rows):
+            begin = bisect_left(rows, row, at)
+            last = number + 1 == len(self._index_rows)
+            at = len(rows) if last else bisect_left(rows, self._index_rows[number + 1], begin)
+            if at > begin:
+                found.append(number)
+        return found
+
+    def _columns(self, blocks: Sequence[IndexEntry]) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """The columns of these blocks, neighbours read in one range."""
+        for run in _neighbours(blocks):
+            start = run[0].offset
+            data = self._file.read(start, run[-1].offset + run[-1].size - start)
+            for block in run:
+                stored = data[block.offset - start : block.offset - start + block.size]
+                yield decode_entries(self._payload(Cursor(stored, self._path, base=block.offset), DATA_MAGIC))
 
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`, or None. Ascending calls read each data block once."""
@@ -130,6 +166,10 @@ class HFileReader:
             if block.row > prefix and not block.row.startswith(prefix):
                 return
             yield from (pair for pair in self._read_entries(block).items() if pair[0].startswith(prefix))
+
+    def _check_count(self, found: int) -> None:
+        if found != self.entry_count:
+            self._cursor(self._data_end, 0).fail(f"{found} entries, and the trailer says {self.entry_count}")
 
     @cached_property
     def _index_rows(self) -> list[bytes]:
@@ -172,9 +212,12 @@ class HFileReader:
 
     def _read_entries(self, block: IndexEntry) -> _Entries:
         if self._last_block[0] != block.offset:
-            cursor = self._payload(self._block_cursor(block), DATA_MAGIC)
-            self._last_block = (block.offset, _data_entries(cursor))
+            rows, values = self._read_columns(block)
+            self._last_block = (block.offset, dict(zip(rows.to_pylist(), values.to_pylist(), strict=True)))
         return self._last_block[1]
+
+    def _read_columns(self, block: IndexEntry) -> tuple[pa.Array, pa.Array]:
+        return decode_entries(self._payload(self._block_cursor(block), DATA_MAGIC))
 
     def _block_cursor(self, block: IndexEntry) -> Cursor:
         return self._cursor(block.offset, block.size)
@@ -199,6 +242,18 @@ class HFileReader:
         return Cursor(payload, where)
 
 
+def _neighbours(blocks: Sequence[IndexEntry]) -> Iterator[list[IndexEntry]]:
+    """Blocks that lie beside each other, as many as one range should bring."""
+    run: list[IndexEntry] = []
+    for block in blocks:
+        if run and (block.offset - (run[-1].offset + run[-1].size) > _GAP or block.offset - run[0].offset > _RANGE):
+            yield run
+            run = []
+        run.append(block)
+    if run:
+        yield run
+
+
 def _gunzip(payload: bytes, size: int, cursor: Cursor) -> bytes:
     """At most one byte more than `size`, so that a lying stream cannot fill the memory."""
     if size < 0:
@@ -211,26 +266,6 @@ def _gunzip(payload: bytes, size: int, cursor: Cursor) -> bytes:
     if len(data) == size and not stream.eof:
         cursor.fail("the block's gzip data does not end")
     return data
-
-
-def _data_entries(cursor: Cursor) -> _Entries:
-    # Inline arithmetic instead of the cursor's methods: this loop runs once per record of the metadata table.
-    data, pos, end = cursor.data, 0, len(cursor.data)
-    entries = {}
-    while pos < end:
-        cursor.pos = pos
-        if end - pos < _ENTRY_LENGTHS.size:
-            cursor.fail("a torn entry")
-        key_length, value_length, row_length = _ENTRY_LENGTHS.unpack_from(data, pos)
-        row_start, value_start = pos + 10, pos + 8 + key_length
-        row_end, pos = row_start + row_length, value_start + value_length
-        if row_length < 0 or value_length < 0 or row_end > value_start or pos >= end:
-            cursor.fail(f"an entry with lengths {key_length}, {value_length} and {row_length}")
-        if data[pos]:
-            cursor.fail("entries with versions (mvcc) are not supported")
-        entries[data[row_start:row_end]] = data[value_start:pos]
-        pos += 1
-    return entries
 
 
 def _root_entries(cursor: Cursor, count: int) -> list[IndexEntry]:

@@ -1,9 +1,9 @@
 """The clustering job: schedule a plan, execute a plan, or both. Mirrors HoodieClusteringJob of Apache Hudi."""
 
 import logging
-import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 
@@ -18,12 +18,12 @@ from ..codecs.clustering_plan import CLUSTER, ClusteringPlan, encode_clustering_
 from ..commit.conflicts import recover_hint, refuse_beside_writers
 from ..commit.settings import TransactionSettings
 from ..commit.transaction import Attempt, WrittenBaseFile, request
-from ..engine import Engine
+from ..engine import Engine, LocalEngine
 from ..errors import ConfigError, HudiServicesError, Idle, NeedsRecovery
 from ..files.names import new_file_id
 from ..handle import Table, current_schema, is_unchanged
+from ..indexing.keys import moved_keys, record_buckets
 from ..model import BaseFile, WriteStat
-from ..options import keys
 from ..recovery.findings import abandoned
 from ..storage import Storage
 from ..table.support import check_rewritable
@@ -31,6 +31,7 @@ from ..timeline.instant import Action, Instant
 from .opening import open_supported
 from .report import Check, CheckResult, InOut, Report
 from .request import ClusteringRequest
+from .running import running
 from .settings import file_settings, plan_rules, transaction_settings
 
 _log = logging.getLogger(__name__)
@@ -184,12 +185,17 @@ def _execute(
     inputs = [file for group in groups for file in group]
     report.groups = len(groups)
     report.files = InOut(len(inputs), None)
-    with Attempt(table, instant, inputs, settings) as attempt:
-        results = _rewrite(wanted, tasks, report, engine)
+    with Attempt(table, instant, inputs, settings) as attempt, _running(wanted, tasks, report, engine) as runner:
+        buckets = record_buckets(table)
+        results = _run(runner, tasks, wanted, report)
         written = [file for result in results for file in _stats(result)]
         _account(report, results, written)
+        moved = None
+        if buckets is not None:
+            with report.phase("read keys"):
+                moved = moved_keys(runner, table, buckets, instant.ts, [one.stat for one in written])
         with report.phase("commit"):
-            attempt.finish(written, _replaced(inputs), CLUSTER)
+            attempt.finish(written, _replaced(inputs), CLUSTER, moved)
     report.completed(instant.ts)
     if attempt.rolled_back:
         report.warnings.append(f"an earlier attempt was rolled back ({', '.join(attempt.rolled_back)})")
@@ -230,25 +236,13 @@ def _tasks(
     ]
 
 
-def _rewrite(
+def _running(
     wanted: ClusteringRequest, tasks: list[RewriteTask], report: Report, engine: Engine | None
-) -> list[RewriteResult]:
+) -> AbstractContextManager[Engine]:
+    """Who runs the tasks, until the commit is made; a plan without any needs no Spark."""
     if not tasks:
-        return []
-    if engine is not None:
-        return _run(engine, tasks, wanted, report)
-    # Only here: a command that rewrites nothing must not load Spark.
-    from ..spark.engine import SparkEngine
-    from ..spark.session import spark_session
-
-    start = time.perf_counter()
-    name = f"hudi_services clustering {tasks[0].instant}"
-    with spark_session(name, wanted.spark_master, wanted.spark_memory) as session:
-        report.seconds["start spark"] = time.perf_counter() - start
-        results = _run(SparkEngine(session.sparkContext, wanted.options[keys.MAX_PARALLELISM]), tasks, wanted, report)
-        start = time.perf_counter()
-    report.seconds["stop spark"] = time.perf_counter() - start
-    return results
+        engine = LocalEngine()
+    return running(f"hudi_services clustering {report.instant}", wanted, report, engine)
 
 
 def _run(engine: Engine, tasks: list[RewriteTask], wanted: ClusteringRequest, report: Report) -> list[RewriteResult]:

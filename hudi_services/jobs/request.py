@@ -3,10 +3,13 @@
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..options import Options
 from ..options.option import Phase
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 R = TypeVar("R", bound="Request")
 C = TypeVar("C", bound="ClusteringRequest")
@@ -140,16 +143,56 @@ class RecoverRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusteringRequest(Request):
+class SparkRequest(Request):
+    """One run of a service that has tasks for Spark."""
+
+    spark_master: str | None = None
+    spark_memory: str | None = None
+    """Spark's text, as 4g."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRequest(SparkRequest):
+    """One run of index-bootstrap."""
+
+    resume: bool = False
+    """Go on with a build that was killed, where that can be done."""
+
+    @property
+    def service(self) -> str:
+        return "index-bootstrap"
+
+    @property
+    def phase(self) -> Phase:
+        return Phase.INDEX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupRequest(Request):
+    """One run of index-lookup."""
+
+    keys: "pa.Array"
+    """String keys."""
+    partition: str = ""
+    """Where the index is partitioned: the data partition of all keys."""
+
+    @property
+    def service(self) -> str:
+        return "index-lookup"
+
+    @property
+    def phase(self) -> Phase:
+        return Phase.LOOKUP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringRequest(SparkRequest):
     """One run of clustering.
 
     `instant` is the plan to execute (None: the earliest pending one), or the instant to schedule at (None: a new one).
     """
 
     mode: Mode
-    spark_master: str | None = None
-    spark_memory: str | None = None
-    """Spark's text, as 4g."""
     retry_last_failed: bool = False
     """SCHEDULE_AND_EXECUTE: execute the last plan that was not finished, if there is one, and plan nothing."""
     max_processing_millis: int = 0

@@ -10,6 +10,7 @@ from ..clustering.strategies import PartitionFilter, PartitionRules, SizeRules
 from ..commit.lock import LockSettings
 from ..commit.settings import TransactionSettings
 from ..errors import ConfigError
+from ..indexing.sizing import GroupSizing
 from ..options import Options, keys
 from ..storage import ObjectStorage
 from ..table_config import TableConfig
@@ -86,6 +87,22 @@ def _clean_policy(options: Options) -> Policy:
     if not options.is_set(keys.CLEAN_POLICY) and len(implied) == 1:
         return implied[0]
     return Policy(options[keys.CLEAN_POLICY])
+
+
+def group_sizing(options: Options) -> GroupSizing:
+    """Raises ConfigError for bounds that contradict each other."""
+    sizing = GroupSizing(
+        at_least=options[keys.RECORD_INDEX_MIN_GROUPS],
+        at_most=options[keys.RECORD_INDEX_MAX_GROUPS],
+        growth=options[keys.RECORD_INDEX_GROWTH],
+        group_bytes=options[keys.RECORD_INDEX_GROUP_BYTES],
+    )
+    if sizing.at_least > sizing.at_most:
+        raise ConfigError(
+            f"{keys.RECORD_INDEX_MIN_GROUPS.key}={sizing.at_least} is more than "
+            f"{keys.RECORD_INDEX_MAX_GROUPS.key}={sizing.at_most}"
+        )
+    return sizing
 
 
 def transaction_settings(options: Options) -> TransactionSettings:

@@ -97,6 +97,8 @@ def _repair(wanted: ValidateRequest, table: Table, found: Findings, report: Repo
 
 def _completed(report: Report, found: Findings, reason: str) -> Report:
     report.reason = reason
+    if found.unchecked:
+        report.reason += f"; not checked: {', '.join(found.unchecked)}"
     if found.unsure:
         report.reason += f"; {_count(len(found.unsure), 'file')} cannot be judged"
     return report.completed(report.instant)

@@ -3,6 +3,7 @@
     <T>.deltacommit.requested    empty
     <T>.deltacommit.inflight     which file groups will be written: what a rollback of version 6 goes by
     one log file per file group  HFile blocks: its records, sorted by key; and a delete block: the keys that go
+                                 (of the record index: `index_log`)
     <T>.deltacommit              what was written
 
 Each file is created whole. A writer that dies in between leaves a pending delta commit, whose log files nobody reads.
@@ -15,11 +16,14 @@ from itertools import groupby
 
 from ..codecs.avro import load_schema
 from ..codecs.hashing import file_group_index
+from ..errors import ConflictError
 from ..files.hfile_writer import write_hfile
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
 from ..files.log_writer import delete_block_content, encode_block
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..timeline.instant import Action, State
+from .index_log import IndexLogTask, MovedKeys
+from .keys import RECORD_INDEX
 from .log_files import LogNames, NewLog
 from .record_codec import encode_record
 from .records import Record
@@ -37,6 +41,20 @@ class _GroupWrite:
     records: Sequence[Record]
     deletes: Sequence[str]
 
+    @property
+    def updates(self) -> int:
+        return len(self.records)
+
+
+@dataclass(frozen=True, slots=True)
+class _BucketWrite:
+    """The keys for one bucket of the record index, which a task writes."""
+
+    group: FileSlice
+    log: NewLog
+    bucket: int
+    updates: int
+
 
 def write_delta_commit(
     metadata: MetadataTable,
@@ -46,12 +64,14 @@ def write_delta_commit(
     *,
     typed: bool,
     deletes: Mapping[str, Sequence[str]] | None = None,
+    moved: MovedKeys | None = None,
 ) -> None:
     """Write the records of each partition as the delta commit `instant`, which must not exist yet.
 
     Records of one key are merged in their order: each stands in a later block than the one before. `times` gives the
-    completion time; `typed` is the form of column statistics (see `records.encode_record`).
-    `deletes` are keys to forget, by partition; none of them has a record here, which it would hide.
+    completion time; `typed` is the form of column statistics (see `record_codec.encode_record`). `deletes` are keys to
+    forget, by partition; none of them has a record here, which it would hide. `moved` are the records of the record
+    index; raises ConflictError when that was built anew meanwhile.
     """
     gone = deletes or {}
     writes = [
@@ -59,12 +79,17 @@ def write_delta_commit(
         for partition in sorted({*records, *gone})
         for write in _group_writes(metadata, instant, partition, records.get(partition, ()), gone.get(partition, ()))
     ]
+    bucket_writes = _bucket_writes(metadata, instant, moved) if moved else []
     release = metadata.config.version.release
     timeline = metadata.timeline
     encode = timeline.layout.encode_commit
     timeline.publish(instant, Action.DELTA_COMMIT, State.REQUESTED)
-    timeline.publish(instant, Action.DELTA_COMMIT, State.INFLIGHT, encode(_forecast(writes), release))
+    timeline.publish(
+        instant, Action.DELTA_COMMIT, State.INFLIGHT, encode(_forecast([*writes, *bucket_writes]), release)
+    )
     stats = [_write(metadata, instant, write, typed) for write in writes]
+    if moved is not None:
+        stats += _write_buckets(metadata, instant, bucket_writes, moved)
     extra = {"schema": load_schema("HoodieMetadataRecord", release).text}
     done = CommitMetadata(_OPERATION, _by_partition(stats), extra)
     timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, encode(done, release), times())
@@ -89,17 +114,48 @@ def _group_writes(
     ]
 
 
+def _bucket_writes(metadata: MetadataTable, instant: str, moved: MovedKeys) -> list[_BucketWrite]:
+    groups = metadata.file_groups(RECORD_INDEX)
+    if tuple(group.file_id for group in groups) != moved.buckets.file_ids:
+        raise ConflictError(
+            f"{metadata.storage.root}: the record index was built anew meanwhile",
+            hint="nothing was committed; run again",
+        )
+    names = LogNames(metadata, RECORD_INDEX, instant)
+    counts = sorted(moved.counts().items())
+    return [_BucketWrite(groups[bucket], names.next(groups[bucket]), bucket, count) for bucket, count in counts]
+
+
+def _write_buckets(
+    metadata: MetadataTable, instant: str, writes: Sequence[_BucketWrite], moved: MovedKeys
+) -> list[WriteStat]:
+    tasks = [
+        IndexLogTask(
+            metadata.storage,
+            metadata.path(RECORD_INDEX, write.log.name),
+            instant,
+            metadata.writer_schema.text,
+            write.bucket,
+            tuple(run.path for run in moved.runs if write.bucket in run.rows),
+        )
+        for write in writes
+    ]
+    return [_stat(write, size) for write, size in zip(writes, moved.write(tasks), strict=True)]
+
+
 def _write(metadata: MetadataTable, instant: str, write: _GroupWrite, typed: bool) -> WriteStat:
     data = b"".join(encode_block(block) for block in _blocks(metadata, instant, write, typed))
     metadata.storage.create(metadata.path(write.group.partition, write.log.name), data)
-    count = len(write.records)
+    return replace(_stat(write, len(data)), num_deletes=len(write.deletes))
+
+
+def _stat(write: _GroupWrite | _BucketWrite, size: int) -> WriteStat:
     return replace(
         write.log.stat,
-        num_writes=count,
-        num_deletes=len(write.deletes),
-        num_update_writes=count,
-        total_write_bytes=len(data),
-        file_size=len(data),
+        num_writes=write.updates,
+        num_update_writes=write.updates,
+        total_write_bytes=size,
+        file_size=size,
     )
 
 
@@ -125,7 +181,7 @@ def _in_blocks(records: Sequence[Record]) -> list[list[Record]]:
     return blocks
 
 
-def _forecast(writes: Sequence[_GroupWrite]) -> CommitMetadata:
+def _forecast(writes: Sequence[_GroupWrite | _BucketWrite]) -> CommitMetadata:
     """The workload as Hudi writes it into an inflight file: one empty stat a partition, one for each file group."""
     stats = [WriteStat(partition, file_id="", path="") for partition in {w.group.partition: None for w in writes}]
     for write in writes:
@@ -134,7 +190,7 @@ def _forecast(writes: Sequence[_GroupWrite]) -> CommitMetadata:
             file_id=write.group.file_id,
             path="",
             prev_commit=write.group.base_instant,
-            num_update_writes=len(write.records),
+            num_update_writes=write.updates,
         )
         stats.append(planned)
     return CommitMetadata(_OPERATION, _by_partition(stats))

@@ -36,13 +36,17 @@ class _Layer:
     path: str
     reader: HFileReader | None
     schema: AvroSchema | None
-    deleted: tuple[bytes, ...] = ()
+    deleted: frozenset[str] = frozenset()
+
+    @cached_property
+    def _deleted_rows(self) -> list[bytes]:
+        return sorted(key.encode() for key in self.deleted)
 
     def rows(self, number: int, prefix: bytes) -> Iterator[_Row]:
         if self.reader is not None:
             pairs = self.reader.scan_prefix(prefix) if prefix else self.reader.scan()
             return ((key, number, value) for key, value in pairs)
-        return ((key, number, None) for key in self.deleted if key.startswith(prefix))
+        return ((key, number, None) for key in self._deleted_rows if key.startswith(prefix))
 
     def decode(self, key: str, value: bytes) -> Record:
         assert self.schema is not None, "only HFiles have values"
@@ -85,6 +89,11 @@ class FileGroupReader:
             key = _text(row, self._layers[versions[0][1]].path)
             if keep is None or keep(key):
                 yield key, self._stored(key, versions)
+
+    def newest_first(self) -> Iterator[tuple[frozenset[str], HFileReader | None, AvroSchema | None, str]]:
+        """The layers from the newest on: the keys that one deletes, or its file with schema and path of the values."""
+        for layer in reversed(self._layers):
+            yield layer.deleted, layer.reader, layer.schema, layer.path
 
     def _stored(self, key: str, versions: Iterable[_Row]) -> Stored:
         found = Stored()
@@ -137,8 +146,7 @@ def _hfile_layer(reader: HFileReader, path: str) -> _Layer:
 
 def _block_layer(block: LogBlock) -> _Layer:
     if block.type is BlockType.DELETE:
-        keys = sorted(key.encode() for key in delete_block_keys(block))
-        return _Layer(block.path, None, None, tuple(keys))
+        return _Layer(block.path, None, None, frozenset(delete_block_keys(block)))
     schema = block.header.get(HeaderKey.SCHEMA)
     reader = HFileReader(block.content, block.path)
     if schema is None:

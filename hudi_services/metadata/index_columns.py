@@ -39,7 +39,7 @@ class IndexColumns:
 
 def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) -> IndexColumns:
     """What to record of files that have the columns `candidates`, in the order of their schema. Raises CorruptFile."""
-    definition = _definition(metadata)
+    definition = read_definitions(metadata).get(COLUMN_STATS) or {}
     typed = _is_typed(metadata, definition)
     fields = definition.get("sourceFields")
     if fields:
@@ -51,7 +51,7 @@ def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) ->
 
 def are_typed(metadata: MetadataTable) -> bool:
     """Whether statistics are written with a value type. Raises CorruptFile."""
-    return _is_typed(metadata, _definition(metadata))
+    return _is_typed(metadata, read_definitions(metadata).get(COLUMN_STATS) or {})
 
 
 def _is_typed(metadata: MetadataTable, definition: Mapping[str, Any]) -> bool:
@@ -64,7 +64,7 @@ def described_columns(metadata: MetadataTable) -> frozenset[str]:
 
     Hudi indexes the fields of the table's schema where it has no list of its own, meta columns included.
     """
-    fields = _definition(metadata).get("sourceFields")
+    fields = (read_definitions(metadata).get(COLUMN_STATS) or {}).get("sourceFields")
     if fields:
         return frozenset(map(str, fields))
     schema = metadata.data_timeline.newest_schema() or metadata.table_config.create_schema
@@ -74,13 +74,12 @@ def described_columns(metadata: MetadataTable) -> frozenset[str]:
     return frozenset([*META_COLUMNS, *(str(field["name"]) for field in own)])
 
 
-def _definition(metadata: MetadataTable) -> dict[str, Any]:
-    """The definition of column_stats, or {}."""
+def read_definitions(metadata: MetadataTable) -> Mapping[str, Mapping[str, Any]]:
+    """The index definitions by name; {} when there are none. Raises CorruptFile."""
     path = metadata.table_config.index_defs_path
     try:
         tree = json.loads(metadata.storage.read(path))
-        definition = (tree.get("indexDefinitions") or {}).get(COLUMN_STATS) or {}
-        return dict(definition)
+        return {str(name): dict(one) for name, one in (tree.get("indexDefinitions") or {}).items()}
     except NotFound:
         return {}
     except (ValueError, TypeError, AttributeError, RecursionError) as e:

@@ -4,6 +4,7 @@
     column_stats      H64(column) + H64(partition) + H128(file name)
     partition_stats   H64(column) + H64(partition)
     bloom_filters     H64(partition) + H128(base file name)
+    record_index      the record key
 
 H64 and H128 are `codecs.hashing.xxh64_key` and `md5_key`. A record lies in the file group number
 `file_group_index(key, count)` of its partition, file groups in the order of their file ids.
@@ -16,6 +17,7 @@ FILES = "files"
 COLUMN_STATS = "column_stats"
 PARTITION_STATS = "partition_stats"
 BLOOM_FILTERS = "bloom_filters"
+RECORD_INDEX = "record_index"
 
 ALL_PARTITIONS_KEY = "__all_partitions__"
 ROOT_PARTITION = "."

@@ -1,7 +1,8 @@
 """The bytes of the metadata table's records: a HoodieMetadataRecord in Avro, stored under its key.
 
 Its field `key` is empty, `type` tells which one of the other fields is there: filesystemMetadata, ColumnStatsMetadata,
-BloomFilterMetadata or SecondaryIndexMetadata. Source: HoodieMetadataPayload, HoodieMetadata.avsc of Apache Hudi.
+BloomFilterMetadata, recordIndexMetadata or SecondaryIndexMetadata.
+Source: HoodieMetadataPayload, HoodieMetadata.avsc of Apache Hudi.
 """
 
 from collections.abc import Mapping
@@ -9,10 +10,12 @@ from typing import Any
 
 from ..codecs.avro import AvroSchema, read_datum, write_datum
 from ..errors import CorruptFile
+from .record_index import location_of, location_tree
 from .records import (
     BloomRecord,
     FileEntry,
     FilesRecord,
+    LocationRecord,
     Record,
     RecordType,
     SecondaryRecord,
@@ -45,6 +48,8 @@ def _content(record: Record, typed: bool) -> tuple[RecordType, dict[str, Any]]:
                     "isDeleted": record.deleted,
                 }
             }
+        case LocationRecord():
+            return RecordType.RECORD_INDEX, {"recordIndexMetadata": location_tree(record.location)}
         case SecondaryRecord():
             return RecordType.SECONDARY_INDEX, {"SecondaryIndexMetadata": {"isDeleted": record.deleted}}
 
@@ -70,6 +75,8 @@ def _record(key: str, kind: RecordType, tree: Mapping[str, Any]) -> Record:
             bloom = tree["BloomFilterMetadata"]
             bits = bytes(bloom["bloomFilter"])
             return BloomRecord(key, bloom["type"], bloom["timestamp"], bits, bool(bloom["isDeleted"]))
+        case RecordType.RECORD_INDEX:
+            return LocationRecord(key, location_of(tree["recordIndexMetadata"]))
         case RecordType.SECONDARY_INDEX:
             return SecondaryRecord(key, bool(tree["SecondaryIndexMetadata"]["isDeleted"]))
 

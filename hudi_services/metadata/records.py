@@ -4,6 +4,7 @@
     type 2  key = a data partition:   its files
     type 3  column_stats:     statistics of one column of one file
     type 4  bloom_filters:    the bloom filter over the record keys of one base file
+    type 5  record_index:     where the record of a key lies
     type 6  partition_stats:  as type 3, of one column of one data partition, whose path stands for the file's name
     type 7  secondary_index_*: that a record key has a secondary key, both in the record's own key
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from .record_index import Location
 from .values import BoundType, NoPromotion, ValueType, greatest, promote, smallest
 
 
@@ -26,6 +28,7 @@ class RecordType(IntEnum):
     FILES = 2
     COLUMN_STATS = 3
     BLOOM_FILTERS = 4
+    RECORD_INDEX = 5
     PARTITION_STATS = 6
     SECONDARY_INDEX = 7
 
@@ -81,6 +84,14 @@ class BloomRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class LocationRecord:
+    """Where the record of `key` lies."""
+
+    key: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
 class SecondaryRecord:
     """A pair of secondary and record key, both in `key`."""
 
@@ -88,7 +99,7 @@ class SecondaryRecord:
     deleted: bool = False
 
 
-Record = FilesRecord | StatsRecord | BloomRecord | SecondaryRecord
+Record = FilesRecord | StatsRecord | BloomRecord | LocationRecord | SecondaryRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,19 +9,21 @@ Source: HoodieBackedTableMetadataWriter (update, commitInternal), HoodieTableMet
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import UnsupportedTable
-from ..table.support import SUPPORTED_METADATA_PARTITIONS
+from ..errors import CheckFailed, UnsupportedTable
+from ..table.support import unsupported_partitions
 from ..timeline.instant import Action
 from .bloom_filters import bloom_records
 from .deletion import deletion_records
 from .delta_commit import write_delta_commit
 from .index_columns import IndexColumns, are_typed, index_columns
+from .index_log import MovedKeys
 from .keys import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
     COLUMN_STATS,
     FILES,
     PARTITION_STATS,
+    RECORD_INDEX,
     column_stats_key,
     column_stats_prefix,
     partition_id,
@@ -51,6 +53,8 @@ class Change:
     instant: str
     new_files: tuple[NewFile, ...]
     live_files: Mapping[str, Collection[str]]
+    moved: MovedKeys | None = None
+    """All record keys of the new files, when the table has a record index."""
 
 
 def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str]) -> None:
@@ -72,7 +76,9 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
         records[PARTITION_STATS] = list(_partition_records(metadata, change, indexed))
     if BLOOM_FILTERS in metadata.partitions:
         records[BLOOM_FILTERS] = bloom_records(metadata.storage, change.new_files, change.instant)
-    write_delta_commit(metadata, change.instant, records, times, typed=indexed.typed)
+    if RECORD_INDEX in metadata.partitions and change.new_files and change.moved is None:
+        raise CheckFailed(f"{metadata.storage.root} has a record index now, and the commit does not know its keys")
+    write_delta_commit(metadata, change.instant, records, times, typed=indexed.typed, moved=change.moved)
 
 
 def sync_clean(
@@ -191,7 +197,7 @@ _NOTHING = IndexColumns(frozenset(), typed=False)
 
 
 def _require_supported(metadata: MetadataTable) -> None:
-    unknown = sorted({*metadata.partitions} - SUPPORTED_METADATA_PARTITIONS)
+    unknown = unsupported_partitions(metadata.partitions)
     if unknown:
         raise UnsupportedTable(
             f"{metadata.storage.root} has the metadata partition {unknown[0]}, which this version cannot keep in step",

@@ -123,10 +123,11 @@ class MetadataTable:
         return self.reader(FILES)
 
     def _open_groups(self, partition: str) -> list[FileGroupReader]:
-        return [
-            FileGroupReader(self.storage, METADATA_TABLE_FOLDER, group, self._blocks)
-            for group in self.file_groups(partition)
-        ]
+        return [self.open_group(group) for group in self.file_groups(partition)]
+
+    def open_group(self, group: FileSlice) -> FileGroupReader:
+        """One of `file_groups`."""
+        return FileGroupReader(self.storage, METADATA_TABLE_FOLDER, group, self._blocks)
 
     @cached_property
     def _facts(self) -> "_Facts":

@@ -6,7 +6,7 @@ HoodieWriteConfig, HoodieTimeGeneratorConfig and HoodieMetadataConfig of Apache 
 
 from typing import Any
 
-from .option import Option, Phase, boolean, choice, fraction, integer, names, one_of, pattern, size, text
+from .option import Option, Phase, boolean, choice, factor, fraction, integer, names, one_of, pattern, size, text
 
 _PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy"
 SIZE_BASED_PLAN = f"{_PLAN_PACKAGE}.SparkSizeBasedClusteringPlanStrategy"
@@ -422,6 +422,54 @@ ROLLBACK_USING_MARKERS = Option(
     True,
     Phase.REPAIR,
     "Whether a rollback of a failed write goes by its markers, or by a listing of every partition.",
+)
+
+# The record index.
+
+RECORD_INDEX_MIN_GROUPS = Option(
+    "hoodie.metadata.global.record.level.index.min.filegroup.count",
+    integer(1, 10_000),
+    10,
+    Phase.INDEX,
+    "File groups that a new record index has at least.",
+    ("hoodie.metadata.record.index.min.filegroup.count",),
+)
+RECORD_INDEX_MAX_GROUPS = Option(
+    "hoodie.metadata.global.record.level.index.max.filegroup.count",
+    integer(1, 10_000),
+    10_000,
+    Phase.INDEX,
+    "File groups that a new record index has at most.",
+    ("hoodie.metadata.record.index.max.filegroup.count",),
+)
+RECORD_INDEX_GROWTH = Option(
+    "hoodie.metadata.record.index.growth.factor",
+    factor,
+    2.0,
+    Phase.INDEX,
+    "How many times as many keys a new record index has room for.",
+)
+RECORD_INDEX_GROUP_BYTES = Option(
+    "hoodie.metadata.record.index.max.filegroup.size",
+    size,
+    1 << 30,
+    Phase.INDEX,
+    "Bytes that a file group of the record index should not exceed, 48 for a key.",
+)
+
+LOOKUP_ACCESS = Option(
+    "hudi.services.index.lookup.access",
+    one_of({"auto": "auto", "scan": "scan", "seek": "seek"}, "is none of auto, scan and seek"),
+    "auto",
+    Phase.LOOKUP,
+    "Read all blocks of an HFile (scan), those that may hold a wanted key (seek), or as the share of keys says.",
+)
+LOOKUP_SCAN_SHARE = Option(
+    "hudi.services.index.lookup.scan.share",
+    fraction,
+    0.3,
+    Phase.LOOKUP,
+    "With auto: the share of an HFile's keys from which on it is scanned.",
 )
 
 ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

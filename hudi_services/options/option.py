@@ -26,8 +26,12 @@ class Phase(enum.Flag):
     CLEAN = enum.auto()
     REPAIR = enum.auto()
     """Rollback, recovery, undo, garbage and repairs of the metadata table."""
+    INDEX = enum.auto()
+    """Building an index."""
+    LOOKUP = enum.auto()
+    """Looking keys up in it."""
     CLUSTERING = PLAN | WRITE
-    ANY = CLUSTERING | CLEAN | REPAIR
+    ANY = CLUSTERING | CLEAN | REPAIR | INDEX | LOOKUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,17 @@ def fraction(value: str) -> float:
         raise ValueError("is not a number") from None
     if not 0 < number < 1:
         raise ValueError("does not lie between 0 and 1")
+    return number
+
+
+def factor(value: str) -> float:
+    """A number of at least 1."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = 0.0
+    if not 1 <= number < float("inf"):
+        raise ValueError("is no number from 1 on")
     return number
 
 

@@ -10,7 +10,16 @@ from ..table_config import TableConfig
 from ..timeline.active import Timeline
 from ..timeline.instant import Action
 
-SUPPORTED_METADATA_PARTITIONS = frozenset({"files", "column_stats", "partition_stats", "bloom_filters"})
+_METADATA_PARTITIONS = frozenset({"files", "column_stats", "partition_stats", "bloom_filters", "record_index"})
+
+
+_SECONDARY_INDEX = "secondary_index_"
+"""What maps secondary keys to record keys: nothing that we do changes either."""
+
+
+def unsupported_partitions(names: Iterable[str]) -> list[str]:
+    """Those metadata partitions, sorted, that our commits would leave wrong."""
+    return sorted(n for n in names if n not in _METADATA_PARTITIONS and not n.startswith(_SECONDARY_INDEX))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,7 @@ def check_config(config: TableConfig, storage: Storage) -> None:
         if rule.applies(config):
             raise UnsupportedTable(f"{storage.root} has {rule.what(config)}, which is not supported", hint=rule.hint)
     partitions = {*config.metadata_partitions, *config.metadata_partitions_inflight}
-    unknown = sorted(partitions - SUPPORTED_METADATA_PARTITIONS)
+    unknown = unsupported_partitions(partitions)
     if unknown:
         raise UnsupportedTable(
             f"{storage.root} has the metadata partition {unknown[0]} "

@@ -8,7 +8,7 @@ import json
 import math
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -74,7 +74,12 @@ class Footer:
 
     @cached_property
     def columns(self) -> dict[str, Stats]:
-        """By name, for the columns that are no struct, list or map. A range that the footer lacks is None."""
+        """By name, for the columns that are no struct, list or map. A range that the footer lacks is None.
+
+        Without rows there are no row groups, and Hudi records no statistics.
+        """
+        if not self._metadata.num_row_groups:
+            return {}
         names = self._metadata.schema.to_arrow_schema().names
         return {name: self._stats(i) for i, name in self._leaves() if name in names}
 
@@ -149,6 +154,8 @@ def check_metadata(peer: Peer, path: Path) -> list[str]:
         problems += _compare_partition_stats(found, footers, live, indexed)
     if "bloom_filters" in on:
         problems += _compare_blooms(found["blooms"], bases)
+    if "record_index" in on:
+        problems += _compare_locations(peer, path, bases, names)
     return problems
 
 
@@ -260,6 +267,22 @@ def _compare_blooms(found: Mapping[str, str], files: Iterable[Path]) -> list[str
     wanted = {name: notes[_BLOOM].decode() for name, notes in footers.items() if _BLOOM in notes}
     problems = [f"the bloom filter of {name} is {where}" for name, where in _one_sided(found, wanted)]
     return problems + [f"the bloom filter of {n} is another" for n in found.keys() & wanted if found[n] != wanted[n]]
+
+
+def _compare_locations(peer: Peer, path: Path, files: Iterable[Path], live: Container[str]) -> list[str]:
+    """Every key of a live file is found where it is, and no key that only older files have is found at all."""
+    wanted: dict[str, tuple[str, str]] = {}
+    keys: set[str] = set()
+    for file in files:
+        rows = pq.read_table(file, columns=["_hoodie_record_key", "_hoodie_partition_path"], partitioning=None)
+        there = rows["_hoodie_record_key"].to_pylist()
+        keys |= set(there)
+        if file.name in live:
+            at = (str(file.parent.relative_to(path)), file.name.split("_")[0])
+            wanted |= dict.fromkeys(there, ("" if at[0] == "." else at[0], at[1]))
+    found = {key: at[:2] for key, at in peer.record_locations(path, sorted(keys)).items()}
+    problems = [f"the key {key} is {where}" for key, where in _one_sided(found, wanted)]
+    return problems + [f"the key {k} is found in {found[k]}" for k in found.keys() & wanted if found[k] != wanted[k]]
 
 
 def _read(record: Mapping[str, Any]) -> Stats:

@@ -106,6 +106,11 @@ class Peer:
         assert isinstance(found, dict)
         return found
 
+    def record_locations(self, path: Path, keys: Sequence[str]) -> dict[str, tuple[str, str, str]]:
+        """Partition, file id and instant of the keys that the record index has."""
+        found = self._call("record_locations", path=str(path), keys=list(keys))
+        return {key: (partition, file_id, instant) for key, (partition, file_id, instant) in found.items()}
+
     def live_files(self, path: Path) -> list[str]:
         """The names of the base files that a snapshot read opens, without the metadata table."""
         found = self._call("live_files", path=str(path))
@@ -238,6 +243,8 @@ def metadata_options(path: Path) -> dict[str, str]:
         "hoodie.metadata.index.column.stats.enable": str("column_stats" in on).lower(),
         "hoodie.metadata.index.partition.stats.enable": str("partition_stats" in on).lower(),
         "hoodie.metadata.index.bloom.filter.enable": str("bloom_filters" in on).lower(),
+        "hoodie.metadata.record.index.enable": str("record_index" in on).lower(),
+        **({"hoodie.index.type": "RECORD_INDEX"} if "record_index" in on else {}),
         # With it, upserts find their keys by the filters there, and fail where one is missing.
         "hoodie.bloom.index.use.metadata": str("bloom_filters" in on).lower(),
     }

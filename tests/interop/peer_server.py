@@ -129,6 +129,20 @@ class Server:
         found["looked_up"] = self._look_up_stats(table, files, columns.get("column_stats", ())[::4])
         return found
 
+    def record_locations(self, path: str, keys: Sequence[str]) -> dict[str, tuple[str, str, str]]:
+        """Partition, file id and instant by key, as a writer with hoodie.index.type=RECORD_INDEX looks them up."""
+        table = self._metadata_table(path)
+        wanted = self.spark._jvm.java.util.ArrayList()
+        for key in keys:
+            wanted.add(key)
+        if self.version < "1.1":
+            found = dict(table.readRecordIndex(wanted))
+        else:
+            eager = self.spark._jvm.org.apache.hudi.common.data.HoodieListData.eager(wanted)
+            pairs = table.readRecordIndexLocationsWithKeys(eager).collectAsList()
+            found = {pair.getKey(): pair.getValue() for pair in pairs}
+        return {key: (at.getPartitionPath(), at.getFileId(), at.getInstantTime()) for key, at in found.items()}
+
     def live_files(self, path: str) -> list[str]:
         frame = self.spark.read.format("hudi").option("hoodie.metadata.enable", "false").load(path)
         return [name.rpartition("/")[2] for name in frame.inputFiles()]

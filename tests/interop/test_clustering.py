@@ -19,9 +19,9 @@ from .recipes import RECIPES
 _FOR_DAFT = {"plain", "no_mdt"}
 # hudi-rs panics on local timestamps; only the 1.2.0 tables of all types have such a column.
 _NOT_FOR_HUDI_RS = {("types_avro", "1.2.0"), ("types_row", "1.2.0")}
-_FOR_OTHER_SERVICES = {"past", "plain8", "changes"}
+_FOR_OTHER_SERVICES = {"past", "plain8", "changes", "keyed"}
 # Version 8 differs from 9 in little: these show it.
-_FOR_1_0 = {"plain", "paths", "types_row", "many", "blooms"}
+_FOR_1_0 = {"plain", "paths", "types_row", "many"}
 # Each kind of page in one release at least.
 _COPIED = {"0.15.0": {"types_avro", "types_row", "no_meta"}, "1.2.0": {"types_row", "paths", "bulk", "no_meta"}}
 # Where Hudi itself cannot upsert, clustered or not: null list elements on the Avro path, virtual keys with BLOOM,

@@ -92,7 +92,7 @@ def test_clean_beside_a_live_writer(peer: Peer, table: Tables) -> None:
     path = table("plain")
     before = peer.rows(path).sort_by("id")
     patient = {**_LOCK, "hoodie.write.lock.wait_time_ms": "20000", "hoodie.write.lock.num_retries": "20"}
-    names, failed = [f"live-{i}" for i in range(4)], []
+    names, failed = [f"live-{i}" for i in range(3)], []
 
     def write() -> None:
         column = before.column_names.index("name")
@@ -113,7 +113,7 @@ def test_clean_beside_a_live_writer(peer: Peer, table: Tables) -> None:
 
     assert failed == []
     assert {run.code for run in runs} == {0}, [run.stderr for run in runs if run.code]
-    assert sum(run.report["state"] == "completed" for run in runs) > 2
+    assert sum(run.report["state"] == "completed" for run in runs) > 1
     assert not [warning for run in runs for warning in run.report["warnings"] if "rolled back" in warning]
     ours.run("clean", path, options=patient)
     assert layout.pending(path) == []

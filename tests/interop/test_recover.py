@@ -76,7 +76,7 @@ def _plan_left(peer: Peer, path: Path) -> None:
     ours.schedule(path)
 
 
-def _killed_execution(share: float) -> _Crash:
+def killed_execution(share: float) -> _Crash:
     def crash(peer: Peer, path: Path) -> None:
         ours.schedule(path, sort=("name",))
         whole = path.parent / f"whole-{share}"
@@ -135,8 +135,8 @@ _CRASHES: dict[str, _Crash] = {
     "uncompleted": _uncompleted,
     "clustering of Hudi": _clustering_of_hudi,
     "plan left": _plan_left,
-    "execution begun": _killed_execution(0.25),
-    "execution at its end": _killed_execution(0.7),
+    "execution begun": killed_execution(0.25),
+    "execution at its end": killed_execution(0.7),
     "clean": _killed("clean"),
     "rollback": _killed("rollback"),
     "undo": _killed("undo"),

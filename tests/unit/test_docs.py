@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.main import get_command
 
@@ -17,11 +19,22 @@ from hudi_services.cleaning import choice
 from hudi_services.cli.app import app
 from hudi_services.cli.config_files import read_properties
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
+from hudi_services.engine import LocalEngine
 from hudi_services.garbage import model as garbage_model
 from hudi_services.jobs import clean, garbage, recover, undo, validate
 from hudi_services.jobs.attempts import run_with_retries
+from hudi_services.jobs.index_bootstrap import index_bootstrap
+from hudi_services.jobs.index_lookup import index_lookup
 from hudi_services.jobs.report import Report, State, TableFacts
-from hudi_services.jobs.request import CleanRequest, GarbageMode, GarbageRequest, RecoverRequest, ValidateRequest
+from hudi_services.jobs.request import (
+    CleanRequest,
+    GarbageMode,
+    GarbageRequest,
+    IndexRequest,
+    LookupRequest,
+    RecoverRequest,
+    ValidateRequest,
+)
 from hudi_services.options import keys, resolve
 from hudi_services.options.option import Phase
 from hudi_services.options.resolve import as_text
@@ -204,6 +217,12 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         garbage.collect_garbage(GarbageRequest(base_path=str(failed), options=options, mode=mode))
         for mode in (GarbageMode.QUARANTINE, GarbageMode.DELETE)
     ]
+    indexed = unpack("1.2.0", folder / "indexed")
+    index_bootstrap(IndexRequest(base_path=str(indexed), options=options), engine=LocalEngine())
+    record_keys = pq.read_table(next(indexed.glob("day=*/*.parquet")), partitioning=None)["_hoodie_record_key"]
+    looked_up = index_lookup(
+        LookupRequest(base_path=str(indexed), options=options, keys=record_keys.combine_chunks().cast(pa.string()))
+    )
     wrong = unpack("1.2.0", folder / "wrong")
     do_damage(wrong, wrong_listing(wrong))
     shutil.copy(next(wrong.glob("day=*/*.parquet")), wrong / P / "f-0_0-0-0_20200101000000000.parquet")
@@ -215,6 +234,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     ]
     return [
         ("clean", cleaned),
+        ("index-lookup", looked_up),
         ("rollback and undo", undone),
         ("recover", recovered),
         *(("garbage", report) for report in collected),

@@ -3,6 +3,7 @@ import tracemalloc
 import zlib
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from hudi_services.files import hfile_format, hfile_writer
 from hudi_services.files.cursor import Cursor
 from hudi_services.files.hfile_format import BLOCK_HEADER_SIZE, TRAILER_SIZE
 from hudi_services.files.hfile_reader import HFileReader, StoredRanges
-from hudi_services.files.hfile_writer import write_hfile
+from hudi_services.files.hfile_writer import HFileStream, write_hfile
 from hudi_services.storage import ObjectStorage
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "hfile"
@@ -24,14 +25,60 @@ ENTRIES = st.dictionaries(st.binary(max_size=300), st.binary(max_size=100), min_
 MANY = [(b"key-%05d" % i, zlib.crc32(b"%d" % i).to_bytes(4, "big") * 20) for i in range(5000)]
 
 
+def column_pairs(reader: HFileReader) -> list[tuple[bytes, bytes]]:
+    found = []
+    for rows, values in reader.scan_columns():
+        rows.validate(full=True)
+        values.validate(full=True)
+        assert rows.type == values.type == pa.binary()
+        found += list(zip(rows.to_pylist(), values.to_pylist(), strict=True))
+    return found
+
+
 @given(ENTRIES)
 def test_round_trip(entries: list[tuple[bytes, bytes]]) -> None:
     reader = HFileReader(write_hfile(entries, SCHEMA), "f")
     assert list(reader.scan()) == entries
+    assert column_pairs(reader) == entries
     assert reader.entry_count == len(entries)
     assert reader.file_info[b"schema"] == SCHEMA.encode()
     for row, value in entries:
         assert reader.get(row) == value
+
+
+@settings(max_examples=200)
+@given(ENTRIES, st.lists(st.integers(0, 30)), st.sampled_from([1, 200, 1 << 20]), st.booleans())
+def test_batches_do_not_show(entries: list[tuple[bytes, bytes]], cuts: list[int], piece: int, wide: bool) -> None:
+    rows, values = (pa.array([pair[part] for pair in entries], pa.binary()) for part in (0, 1))
+    written: list[bytes] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hfile_writer, "_PIECE", piece)
+        patch.setattr(hfile_writer, "_BLOCK_SIZE", 500)
+        expected = write_hfile(entries, SCHEMA)
+        stream, start = HFileStream(written.append, SCHEMA), 0
+        for end in [*sorted(cuts), len(entries)]:
+            some_rows, some_values = rows[start:end], values[start:end]
+            start = max(start, min(end, len(entries)))
+            stream.add(
+                some_rows.cast(pa.large_binary()) if wide else some_rows,
+                some_values.dictionary_encode() if wide else some_values,
+            )
+        assert stream.close() == len(expected)
+    assert b"".join(written) == expected
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_keys_of_text_and_values_of_a_dictionary(kind: pa.DataType) -> None:
+    keys = [f"schlüssel-{i:06d}" for i in range(100_000)]
+    values = [b"one", b"another"]
+    written: list[bytes] = []
+    stream = HFileStream(written.append, SCHEMA)
+    indices = pa.array([i % 2 for i in range(len(keys))], pa.int32())
+    stream.add(pa.array(keys, kind), pa.DictionaryArray.from_arrays(indices, pa.array(values)))
+    stream.close()
+    assert max(map(len, written)) < 70_000
+    expected = [(key.encode(), values[i % 2]) for i, key in enumerate(keys)]
+    assert column_pairs(HFileReader(b"".join(written), "f")) == expected
 
 
 @pytest.mark.parametrize("file", GOLDEN, ids=lambda f: f.name)
@@ -39,6 +86,7 @@ def test_golden_files(file: Path) -> None:
     reader = HFileReader(file.read_bytes(), file.name)
     entries = list(reader.scan())
     assert entries == sorted(entries)
+    assert column_pairs(reader) == entries
     for row, value in entries:
         assert reader.get(row) == value
         assert reader.get(row + b"\0") is None
@@ -118,6 +166,20 @@ def test_entries_must_be_sorted_and_unique(entries: list[tuple[bytes, bytes]]) -
         write_hfile(entries, SCHEMA)
 
 
+@pytest.mark.parametrize("rows", [["b", "a"], ["c", "c"], ["c", "d", "d"], ["e", "g", "f", "h"], ["d", None]])
+def test_batches_must_be_sorted_and_unique(rows: list[str | None]) -> None:
+    stream = HFileStream(bytes, SCHEMA)
+    stream.add(pa.array(["c"]), pa.array([b""]))
+    with pytest.raises(CheckFailed):
+        stream.add(pa.array(rows), pa.array([b"x"] * len(rows)))
+
+
+@pytest.mark.parametrize("values", [pa.array([None], pa.binary()), pa.array([None], pa.binary()).dictionary_encode()])
+def test_values_must_not_be_null(values: pa.Array) -> None:
+    with pytest.raises(CheckFailed, match="null"):
+        HFileStream(bytes, SCHEMA).add(pa.array(["a"]), values)
+
+
 def test_a_row_that_does_not_fit() -> None:
     with pytest.raises(UnsupportedTable, match="32768 bytes"):
         write_hfile([(bytes(32768), b"")], SCHEMA)
@@ -136,7 +198,8 @@ def read_all(data: bytes) -> None:
     assert isinstance(reader.file_info, dict)
     reader.get(b"key-00300")
     list(reader.scan_prefix(b"p"))
-    list(reader.scan())
+    entries = list(reader.scan())
+    assert column_pairs(reader) == entries
 
 
 def is_typed(data: bytes) -> bool:

@@ -321,9 +321,9 @@ def test_partitions_that_we_cannot_keep_in_step_are_refused_before_any_write(tmp
     path = unpack("1.2.0", tmp_path)
     storage = FaultyStorage(str(path))
     metadata = open_metadata(path, storage)
-    raw = dict(metadata.table_config.raw) | {"hoodie.table.metadata.partitions.inflight": "record_index"}
+    raw = dict(metadata.table_config.raw) | {"hoodie.table.metadata.partitions.inflight": "expr_index_x"}
     metadata = dataclasses.replace(metadata, table_config=dataclasses.replace(metadata.table_config, raw=raw))
-    with pytest.raises(UnsupportedTable, match="record_index"):
+    with pytest.raises(UnsupportedTable, match="expr_index_x"):
         sync_commit(metadata, Change(T, (), {}), far_future())
     assert storage.log == []
 

@@ -98,12 +98,14 @@ WRONGS: dict[str, tuple[Callable[[Path], Damage], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("index", WRONGS)
+CASES = [
+    (release, index) for release in RELEASES for index in WRONGS if (release, index) != ("0.15.0", PARTITION_STATS)
+]
+
+
+@pytest.mark.parametrize(("release", "index"), CASES)
 def test_what_is_wrong_is_found_exactly_and_mended(release: str, index: str, tmp_path: Path) -> None:
     wrong, needed = WRONGS[index]
-    if release == "0.15.0" and index == PARTITION_STATS:
-        pytest.skip("table version 6 has no partition_stats")
     path = unpack(release, tmp_path)
     ready = open_local(path).config.metadata_partitions
     missing = tuple(name for name in needed if name not in ready)
@@ -441,6 +443,7 @@ def test_partitions_that_are_not_checked_are_told(tmp_path: Path) -> None:
     assert [(c.name, c.detail) for c in report.checks if c.result is CheckResult.SKIPPED] == [
         (BLOOM_FILTERS, "it is being built")
     ]
+    assert (report.reason or "").endswith("; not checked: bloom_filters")
 
 
 def test_many_differences_are_counted_and_not_all_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

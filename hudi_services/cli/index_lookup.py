@@ -1,0 +1,49 @@
+"""`hudi-services index-lookup`."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError
+from ..jobs.report import Report
+from ..jobs.request import LookupRequest
+from .flags import LookupFlags, command
+from .service import options, run_service
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@command(LookupFlags)
+def index_lookup(flags: LookupFlags) -> int:
+    """Look record keys up in the record index.
+
+    Tells partition, file group and instant of each key that is there. Reads the metadata table only.
+    """
+
+    def read() -> tuple[LookupRequest, Callable[[LookupRequest], Report]]:
+        from ..jobs import index_lookup
+
+        wanted = LookupRequest(
+            base_path=flags.base_path,
+            options=options(flags),
+            table_name=flags.table_name,
+            keys=_read_keys(flags.keys_file),
+            partition=flags.partition,
+        )
+        return wanted, index_lookup.index_lookup
+
+    return run_service(flags, ("index-lookup", "index-lookup"), read)
+
+
+def _read_keys(path: str) -> "pa.Array":
+    """One key a line, UTF-8; empty lines are none."""
+    import pyarrow as pa
+
+    try:
+        with open(path, encoding="utf-8", newline="\n") as file:
+            lines = file.read().split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"--keys-file {path} cannot be read: {error}", hint="give a text file, a key a line"
+        ) from None
+    return pa.array([line for line in lines if line], pa.string())

@@ -1,0 +1,45 @@
+"""The buffers of Arrow's variable-size binary arrays, for work that goes over bytes instead of values.
+
+Source: the Arrow columnar format, "Variable-size Binary Layout".
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Offsets = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+
+def offsets_and_bytes(array: pa.Array) -> tuple[Offsets, Bytes]:
+    """n + 1 offsets into the bytes of a string, large_string, binary or large_binary array of n rows.
+
+    Row i is bytes[offsets[i]:offsets[i + 1]]; what stands under a null row has no meaning. A slice has its own offsets
+    into the bytes of the whole array, which are not copied.
+    """
+    if not len(array):
+        return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    width = np.dtype(np.int64 if wide else np.int32)
+    _, offsets, data = array.buffers()
+    found = np.frombuffer(offsets, width, len(array) + 1, array.offset * width.itemsize)
+    return found.astype(np.int64, copy=False), np.frombuffer(data or b"", np.uint8)
+
+
+def from_offsets(offsets: Offsets, data: Bytes) -> pa.Array:
+    """The binary array whose rows lie between these offsets, less than 2 GiB from first to last; copies no row."""
+    whole = [None, pa.py_buffer((offsets - offsets[0]).astype(np.int32)), pa.py_buffer(data[offsets[0] : offsets[-1]])]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, whole)
+
+
+def pieces(offsets: Offsets, limit: int) -> Iterator[tuple[int, int]]:
+    """[start, end) of consecutive rows that together have at most `limit` bytes, or are one row; all rows in turn."""
+    start, count = 0, len(offsets) - 1
+    while start < count:
+        end = int(np.searchsorted(offsets, offsets[start] + limit, "right")) - 1
+        # Rows without bytes take room too.
+        end = min(max(end, start + 1), start + limit)
+        yield start, end
+        start = end

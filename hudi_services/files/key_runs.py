@@ -1,0 +1,125 @@
+"""Key runs: what tasks that read record keys hand over to the tasks that write one bucket (file group) each.
+
+    segments   for each bucket with rows, in ascending order: an Arrow IPC stream (key string, location int32) in LZ4,
+               of record batches of at most 65536 rows
+    index      JSON: {"notes": {name: text}, "buckets": [[bucket, rows, bytes, CRC32 of the segment], ...]}
+    tail       big-endian: uint32 CRC32 of the index, uint32 its bytes, "KEYRUN01"
+
+One range brings what a run has for a bucket. Arrow is only given bytes whose checksum is right, because it takes the
+lengths in them at their word.
+"""
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..errors import CheckFailed, CorruptFile, NotFound
+from ..storage import Storage
+
+_BATCH_ROWS = 1 << 16
+_SCHEMA = pa.schema([pa.field("key", pa.string(), False), pa.field("location", pa.int32(), False)])
+_MAGIC = b"KEYRUN01"
+_TAIL = struct.Struct(">II8s")
+# One range usually brings the whole index.
+_FIRST_READ = 64 << 10
+
+_Ints = npt.NDArray[np.int32]
+
+
+def write_key_run(
+    storage: Storage, path: str, buckets: _Ints, keys: pa.Array, locations: _Ints, notes: Mapping[str, str]
+) -> None:
+    """Write a run of rows (bucket, string key, location), which stay in their order within a bucket.
+
+    `locations` are positions in a list that the notes tell of, or whoever reads the run knows. Raises CheckFailed when
+    the columns differ in length or a key is null, besides StorageError.
+    """
+    if not len(buckets) == len(keys) == len(locations) or keys.null_count:
+        raise CheckFailed(f"a key run of {len(buckets)} buckets, {len(keys)} keys and {len(locations)} locations")
+    counts = np.bincount(buckets)
+    # On one or two bytes it is a counting sort.
+    order = np.argsort(buckets.astype(np.min_scalar_type(len(counts))), kind="stable")
+    output, index, start = storage.open_output(path), [], 0
+    for bucket in np.flatnonzero(counts).tolist():
+        rows = order[start : start + counts[bucket]]
+        start += len(rows)
+        segment = _segment(rows, keys, locations)
+        output.write(segment)
+        index.append([bucket, len(rows), len(segment), zlib.crc32(segment)])
+    text = json.dumps({"notes": dict(notes), "buckets": index}, sort_keys=True).encode()
+    output.write(text + _TAIL.pack(zlib.crc32(text), len(text), _MAGIC))
+    output.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    rows: int
+    start: int
+    length: int
+    checksum: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRun:
+    """One run, of which only the index is in memory."""
+
+    notes: Mapping[str, str]
+    _storage: Storage
+    _path: str
+    _segments: Mapping[int, _Segment]
+
+    @classmethod
+    def open(cls, storage: Storage, path: str) -> "KeyRun":
+        """Read the index. Raises CorruptFile, NotFound and the other StorageErrors."""
+        info, name = storage.head(path), storage.full_path(path)
+        if info is None:
+            raise NotFound(f"{name} does not exist")
+        tail = storage.read_range(path, max(0, info.size - _FIRST_READ), min(info.size, _FIRST_READ))
+        if tail[-len(_MAGIC) :] != _MAGIC or len(tail) < _TAIL.size:
+            raise CorruptFile(f"{name} does not end like a key run at byte {info.size}")
+        checksum, length, _ = _TAIL.unpack(tail[-_TAIL.size :])
+        end = info.size - _TAIL.size
+        if length > end:
+            raise CorruptFile(f"{name} says its index has {length} bytes at byte {end}, more than the file")
+        if length + _TAIL.size > len(tail):
+            tail = storage.read_range(path, end - length, length + _TAIL.size)
+        text = tail[-_TAIL.size - length : -_TAIL.size]
+        if zlib.crc32(text) != checksum:
+            raise CorruptFile(f"{name} has a damaged index at byte {end - length}")
+        index, segments, start = json.loads(text), {}, 0
+        for bucket, rows, size, segment_checksum in index["buckets"]:
+            segments[bucket] = _Segment(rows, start, size, segment_checksum)
+            start += size
+        return cls(index["notes"], storage, path, segments)
+
+    def rows(self, bucket: int) -> int:
+        """How many rows the run has for a bucket."""
+        return self._segments[bucket].rows if bucket in self._segments else 0
+
+    def read(self, bucket: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a bucket: `key` string, `location` int32. Raises CorruptFile and the StorageErrors."""
+        if bucket not in self._segments:
+            return
+        segment = self._segments[bucket]
+        data = self._storage.read_range(self._path, segment.start, segment.length)
+        if zlib.crc32(data) != segment.checksum:
+            name = self._storage.full_path(self._path)
+            raise CorruptFile(f"{name} is damaged in the {segment.length} bytes from byte {segment.start} on")
+        yield from pa.ipc.open_stream(data)
+
+
+def _segment(rows: npt.NDArray[np.int64], keys: pa.Array, locations: _Ints) -> bytes:
+    """The Arrow IPC stream of these rows."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, _SCHEMA, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+        for start in range(0, len(rows), _BATCH_ROWS):
+            some = rows[start : start + _BATCH_ROWS]
+            columns = [keys.take(pa.array(some)), pa.array(locations[some], pa.int32())]
+            stream.write_batch(pa.record_batch(columns, schema=_SCHEMA))
+    return bytes(sink.getvalue())

@@ -1,0 +1,66 @@
+"""Sorting record keys as HFiles have them: by their UTF-8 bytes, unsigned."""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..codecs.binary_layout import Bytes, offsets_and_bytes
+
+# Each takes about six more bytes of the keys that are still equal; what is longer alike is for Arrow.
+_ROUNDS = 4
+# Keeps the first 0 to 8 bytes of a word.
+_MASKS = np.array([(1 << 64) - (1 << (64 - 8 * kept)) for kept in range(9)], np.uint64)
+
+_Places = npt.NDArray[np.int64]
+_Words = npt.NDArray[np.uint64]
+
+
+def sort_keys(keys: pa.Array) -> pa.Array:
+    """The int64 positions that sort string, large_string, binary or large_binary `keys`, which have no nulls.
+
+    Equal keys stay in their order. Numbers are sorted, which takes half the time of comparing keys or less: the first
+    eight bytes after what all keys share; then, where these are equal, the number of the group of equal ones with the
+    next bytes behind it; and so on.
+    """
+    if len(keys) < 2:
+        return pa.array(range(len(keys)), pa.int64())
+    offsets, data = offsets_and_bytes(keys)
+    starts, ends = offsets[:-1] + _shared(keys), offsets[1:]
+    order, tied = np.arange(len(keys)), np.arange(len(keys))
+    groups = np.zeros(len(keys), np.uint64)
+    for _ in range(_ROUNDS):
+        width = 8 - (int(groups[-1]).bit_length() + 7) // 8
+        rows = order[tied]
+        words = _words(np.minimum(starts[rows], ends[rows]), ends[rows], data)
+        words = groups << np.uint64(8 * width) | words >> np.uint64(64 - 8 * width)
+        sorting = np.argsort(words, kind="stable")
+        order[tied], words = rows[sorting], words[sorting]
+        starts += width
+        same = np.concatenate([[False], words[1:] == words[:-1], [False]])
+        still = same[1:] | same[:-1]
+        if not still.any():
+            return pa.array(order)
+        tied, groups = tied[still], np.cumsum(~same[:-1][still], dtype=np.uint64) - np.uint64(1)
+    # In the order of the array, so that a stable sort leaves equal keys in it.
+    rows = np.sort(order[tied])
+    order[tied] = rows[pc.array_sort_indices(keys.take(pa.array(rows))).to_numpy()]
+    return pa.array(order)
+
+
+def _shared(keys: pa.Array) -> int:
+    """How many bytes all keys begin with alike."""
+    low, high = (bytes(end.as_buffer()) for end in pc.min_max(keys).values())
+    return next((i for i, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
+
+
+def _words(starts: _Places, ends: _Places, data: Bytes) -> _Words:
+    """Eight bytes from each start on, big-endian, with zeros from its end on."""
+    if len(data) < 8:
+        data = np.append(data, np.zeros(8, np.uint8))
+    # Near the end of the data a word begins earlier, and what lies before the start is shifted out.
+    inside = np.minimum(starts, len(data) - 8)
+    words = np.ndarray(len(data) - 7, ">u8", data.data, strides=(1,))[inside].astype(np.uint64)
+    words <<= (8 * (starts - inside)).astype(np.uint64)
+    words &= _MASKS[np.minimum(ends - starts, 8)]
+    return words

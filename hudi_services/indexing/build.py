@@ -1,0 +1,213 @@
+"""Building a record index: read all keys, write a base file for each bucket, follow the table, publish.
+
+Tasks of an engine do the first two, and leave a note when they are done, so that a killed build is gone on with. What
+the table's writers do meanwhile is followed by log files on top of the base files, until under the table's lock nothing
+is left to follow.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from ..engine import Engine
+from ..errors import ConflictError
+from ..files.parquet_footer import read_footer
+from ..handle import Table
+from ..metadata.buckets import Buckets
+from ..metadata.index_base import IndexBaseTask, WrittenBase, write_index_base
+from ..metadata.index_keys import KeyRunRef, KeyTask, read_keys
+from ..metadata.index_log import IndexLogTask, MovedKeys, write_index_log
+from ..metadata.new_partition import base_path, initial_instant, log_path, place_groups, record_index_group
+from ..metadata.record_index import millis_of
+from ..metadata.table import MetadataTable
+from ..model import BaseFile
+from ..storage import Storage
+from .sizing import GroupSizing, file_group_count
+from .work import (
+    BuildPlan,
+    bucket_path,
+    forget,
+    load_buckets,
+    load_plan,
+    load_runs,
+    log_work_path,
+    run_prefix,
+    save_bucket,
+    save_plan,
+    save_runs,
+)
+
+Progress = Callable[[str, int, int], None]
+
+_KEYS_PER_TASK = 1_000_000
+_FOOTERS_AT_ONCE = 16
+_FIRST_FREE_LOG = 2
+
+
+def live_files(table: Table) -> list[BaseFile]:
+    """The base files that readers see, by partition."""
+    slices = (one for partition in table.view.partitions() for one in table.view.latest_slices(partition))
+    return [one.base_file for one in slices if one.base_file is not None]
+
+
+class Build:
+    """One build, new or gone on with; `engine` runs its tasks."""
+
+    def __init__(self, table: Table, metadata: MetadataTable, engine: Engine, progress: Progress) -> None:
+        self._storage = table.storage
+        self._metadata = metadata
+        self._engine = engine
+        self._progress = progress
+        self._plan: BuildPlan | None = None
+        self._known: list[BaseFile] = []
+        """The base files whose keys are in the index by now."""
+        self._next_log = _FIRST_FREE_LOG
+        self._logs: list[tuple[int, int]] = []
+        """Bucket and version of the log files that follow the table."""
+
+    def begin(self, table: Table, sizing: GroupSizing) -> None:
+        """Forget an older build, count the keys, and write the plan."""
+        forget(self._storage)
+        files = live_files(table)
+        counts = _count_keys(self._storage, files)
+        tasks = _tasks(files, counts)
+        plan = BuildPlan(initial_instant(self._metadata), file_group_count(sum(counts), sizing), tasks)
+        save_plan(self._storage, plan)
+        self._plan, self._known = plan, files
+
+    def resume(self) -> str:
+        """Take up what a killed build left; "" or why that cannot be done."""
+        plan = load_plan(self._storage)
+        if plan is None:
+            return "there is no build to go on with"
+        if any(instant.ts == plan.instant for instant in self._metadata.timeline.instants):
+            return f"the metadata table has its instant {plan.instant} by now"
+        self._plan, self._known = plan, plan.files
+        undone = [file for number in self._undone() for file in plan.tasks[number]]
+        if any(self._storage.head(file.path) is None for file in undone):
+            return "base files that it has not read yet were cleaned"
+        return ""
+
+    @property
+    def plan(self) -> BuildPlan:
+        assert self._plan is not None, "begin or resume first"
+        return self._plan
+
+    def read_keys(self) -> None:
+        """Write the runs of every task that is not done."""
+        undone = self._undone()
+        tasks = [self._key_task(str(number), self.plan.tasks[number]) for number in undone]
+        results = self._engine.map(
+            _noted_keys, list(zip(undone, tasks, strict=True)), "read record keys", self._tell("read keys")
+        )
+        assert len(results) == len(undone)
+
+    def write_buckets(self) -> list[WrittenBase]:
+        """Write the base file of every bucket that has keys and is not done; gives all of them, by bucket."""
+        runs = [run for of_task in load_runs(self._storage).values() for run in of_task]
+        done = load_buckets(self._storage)
+        wanted = sorted({bucket for run in runs for bucket in run.rows} - done.keys())
+        tasks = [self._base_task(bucket, runs) for bucket in wanted]
+        made = self._engine.map(_noted_base, tasks, "write the record index", self._tell("write buckets"))
+        return sorted((*done.values(), *made), key=lambda base: base.bucket)
+
+    def is_behind(self, table: Table) -> bool:
+        """Whether the table has other base files than those whose keys are in the index."""
+        return {file.path for file in live_files(table)} != {file.path for file in self._known}
+
+    def catch_up(self, table: Table) -> None:
+        """Write log files with what changed between the base files that are known and those of `table`.
+
+        Raises ConflictError when files were cleaned that nobody has read.
+        """
+        now = live_files(table)
+        before, after = {file.path for file in self._known}, {file.path for file in now}
+        added = [file for file in now if file.path not in before]
+        gone = [file for file in self._known if file.path not in after]
+        lost = next((file for file in gone if self._storage.head(file.path) is None), None)
+        if lost is not None:
+            raise ConflictError(
+                f"{self._storage.full_path(lost.path)} was replaced and cleaned while the record index was built",
+                hint="run again without --resume, and let cleans retain more commits meanwhile",
+            )
+        number = self._next_log
+        new_runs, old_runs = (
+            self._runs(f"{number}-{which}", files) for which, files in (("new", added), ("old", gone))
+        )
+        moved = MovedKeys(self._buckets, new_runs, self._write_logs, old_runs)
+        touched = sorted(moved.counts())
+        moved.write([self._log_task(bucket, number, moved) for bucket in touched])
+        self._logs += [(bucket, number) for bucket in touched]
+        self._known, self._next_log = now, number + 1
+
+    def place(self, metadata: MetadataTable, bases: Sequence[WrittenBase]) -> None:
+        """Move everything into the metadata table, where it counts for nobody yet."""
+        instant = self.plan.instant
+        files = {base_path(metadata, base.bucket, instant): base.path for base in bases}
+        files |= {log_path(metadata, b, instant, version): log_work_path(b, version) for b, version in self._logs}
+        place_groups(metadata, self.plan.buckets, instant, files)
+
+    def forget(self) -> None:
+        """The index is published: nobody needs the work any more."""
+        forget(self._storage)
+
+    @property
+    def _buckets(self) -> Buckets:
+        return Buckets(tuple(map(record_index_group, range(self.plan.buckets))))
+
+    def _undone(self) -> list[int]:
+        done = load_runs(self._storage)
+        return [number for number in range(len(self.plan.tasks)) if number not in done]
+
+    def _key_task(self, name: str, files: Sequence[BaseFile]) -> KeyTask:
+        dated = tuple((file, millis_of(file.instant, "LOCAL")) for file in files)
+        return KeyTask(self._storage, dated, self._buckets, run_prefix(name))
+
+    def _runs(self, name: str, files: Sequence[BaseFile]) -> tuple[KeyRunRef, ...]:
+        tasks = [self._key_task(f"{name}-{i}", [file]) for i, file in enumerate(files)]
+        found = self._engine.map(read_keys, tasks, "read changed keys", self._tell("catch up"))
+        return tuple(run for of_task in found for run in of_task)
+
+    def _base_task(self, bucket: int, runs: Collection[KeyRunRef]) -> IndexBaseTask:
+        paths = tuple(run.path for run in runs if bucket in run.rows)
+        return IndexBaseTask(self._storage, bucket_path(bucket), self._metadata.writer_schema.text, bucket, paths)
+
+    def _log_task(self, bucket: int, number: int, moved: MovedKeys) -> IndexLogTask:
+        new, old = (tuple(r.path for r in runs if bucket in r.rows) for runs in (moved.runs, moved.old_runs))
+        path = log_work_path(bucket, number)
+        schema = self._metadata.writer_schema.text
+        return IndexLogTask(self._storage, path, self.plan.instant, schema, bucket, new, old)
+
+    def _write_logs(self, tasks: Sequence[IndexLogTask]) -> list[int]:
+        return self._engine.map(write_index_log, tasks, "follow the table", self._tell("catch up"))
+
+    def _tell(self, phase: str) -> Callable[[int, int], None]:
+        return lambda done, total: self._progress(phase, done, total)
+
+
+def _noted_keys(numbered: tuple[int, KeyTask], token: str) -> None:
+    number, task = numbered
+    save_runs(task.storage, number, read_keys(task, token))
+
+
+def _noted_base(task: IndexBaseTask, token: str) -> WrittenBase:
+    written = write_index_base(task, token)
+    save_bucket(task.storage, written)
+    return written
+
+
+def _count_keys(storage: Storage, files: Sequence[BaseFile]) -> list[int]:
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        return list(pool.map(lambda file: read_footer(storage, file.path, file.size)[0].num_rows, files))
+
+
+def _tasks(files: Sequence[BaseFile], counts: Sequence[int]) -> tuple[tuple[BaseFile, ...], ...]:
+    """Neighbouring files that have about as many keys together as a task should read."""
+    tasks: list[tuple[BaseFile, ...]] = []
+    rows = _KEYS_PER_TASK
+    for file, count in zip(files, counts, strict=True):
+        if rows + count > _KEYS_PER_TASK:
+            tasks.append(())
+            rows = 0
+        tasks[-1] = (*tasks[-1], file)
+        rows += count
+    return tuple(tasks)

@@ -1,0 +1,45 @@
+"""The record keys of new base files, read by an engine's tasks, for the commit that adds the files."""
+
+from collections.abc import Sequence
+
+from ..commit.markers import marker_folder
+from ..engine import Engine
+from ..files.names import parse_base_file
+from ..handle import Table
+from ..metadata.buckets import Buckets
+from ..metadata.index_keys import KeyTask, read_keys
+from ..metadata.index_log import IndexLogTask, MovedKeys, write_index_log
+from ..metadata.keys import RECORD_INDEX
+from ..metadata.record_index import millis_of
+from ..model import BaseFile, WriteStat
+
+
+def record_buckets(table: Table) -> Buckets | None:
+    """The buckets of the table's record index; None when it has none."""
+    if table.metadata is None or RECORD_INDEX not in table.metadata.partitions:
+        return None
+    return Buckets(tuple(group.file_id for group in table.metadata.file_groups(RECORD_INDEX)))
+
+
+def moved_keys(engine: Engine, table: Table, buckets: Buckets, instant: str, written: Sequence[WriteStat]) -> MovedKeys:
+    """Read the keys of the files that the pending `instant` wrote; the runs lie beside its markers and go with them."""
+    millis = millis_of(instant, "LOCAL")
+    prefix = f"{marker_folder(instant)}/record_keys/run"
+    files = [_base_file(stat) for stat in written]
+    tasks = [KeyTask(table.storage, ((file, millis),), buckets, f"{prefix}-{i}") for i, file in enumerate(files)]
+    runs = [run for of_task in engine.map(read_keys, tasks, "read record keys", _silent) for run in of_task]
+
+    def write(logs: Sequence[IndexLogTask]) -> list[int]:
+        return engine.map(write_index_log, logs, "write the record index", _silent)
+
+    return MovedKeys(buckets, tuple(runs), write)
+
+
+def _base_file(stat: WriteStat) -> BaseFile:
+    file = parse_base_file(stat.partition, stat.path.rpartition("/")[2], stat.file_size)
+    assert file is not None, "we named it"
+    return file
+
+
+def _silent(done: int, total: int) -> None:
+    """Little beside the rewrite, whose progress is shown."""

@@ -1,0 +1,134 @@
+"""The index job: build the record index of a live table. Mirrors HoodieIndexer of Apache Hudi."""
+
+import logging
+import time
+
+from ..commit.conflicts import pending_writes
+from ..commit.guard import Guard
+from ..commit.settings import TransactionSettings
+from ..commit.times import Times
+from ..commit.transaction import critical_section
+from ..engine import Engine
+from ..errors import ConflictError, Idle, UnsupportedTable
+from ..handle import Table, reopen
+from ..indexing.build import Build
+from ..indexing.work import forget
+from ..metadata.index_base import WrittenBase
+from ..metadata.keys import RECORD_INDEX
+from ..metadata.new_partition import publish_record_index
+from ..metadata.table import MetadataTable
+from ..storage import Storage
+from ..timeline.instant import Instant, State
+from .opening import open_supported
+from .report import InOut, Report
+from .request import IndexRequest
+from .running import running
+from .settings import group_sizing, transaction_settings
+
+_log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 1.0
+
+
+def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
+    """Build the index and publish it. `storage` stands in for the one of `wanted.base_path`, `engine` for Spark."""
+    report = Report.start(wanted)
+    table, wanted = open_supported(wanted, storage, report)
+    metadata = _check(table)
+    settings = transaction_settings(wanted.options)
+    with (
+        Guard(table.storage, "index-bootstrap", "index-bootstrap"),
+        running(f"hudi_services index {table.config.name}", wanted, report, engine) as runner,
+    ):
+        build = Build(table, metadata, runner, wanted.progress)
+        with report.phase("plan"):
+            _begin(build, wanted, table, report)
+        with report.phase("read keys"):
+            build.read_keys()
+        with report.phase("write buckets"):
+            bases = build.write_buckets()
+        with report.phase("publish"):
+            _publish(build, table, bases, settings)
+    build.forget()
+    return _account(report, build, bases)
+
+
+def _check(table: Table) -> MetadataTable:
+    """Raise for a table that cannot have the index, and Idle for one that has it."""
+    root = table.storage.root
+    if table.metadata is None:
+        raise UnsupportedTable(
+            f"{root} has no metadata table, which the record index is a part of",
+            hint="switch it on in a writer of Apache Hudi (hoodie.metadata.enable=true): its next write builds it",
+        )
+    if RECORD_INDEX in table.config.metadata_partitions:
+        forget(table.storage)
+        raise Idle(f"{root} has a record index")
+    if RECORD_INDEX in table.config.metadata_partitions_inflight:
+        raise ConflictError(f"{root}: an indexer of Apache Hudi is building its record index", hint="wait for it")
+    if not table.config.populate_meta_fields:
+        raise UnsupportedTable(f"{root} has no meta fields (hoodie.populate.meta.fields=false), and so no record keys")
+    return table.metadata
+
+
+def _begin(build: Build, wanted: IndexRequest, table: Table, report: Report) -> None:
+    why_anew = build.resume() if wanted.resume else ""
+    if why_anew:
+        report.warnings.append(f"{why_anew}: the build begins anew")
+    if why_anew or not wanted.resume:
+        build.begin(table, group_sizing(wanted.options))
+    report.groups = build.plan.buckets
+
+
+def _publish(build: Build, table: Table, bases: list[WrittenBase], settings: TransactionSettings) -> None:
+    """Follow the table until nothing is left to follow under its lock, with no write pending there.
+
+    A write that began before the index was there might not tell it of its rows.
+    """
+    deadline = time.monotonic() + settings.lock.wait_millis / 1000
+    while True:
+        current = reopen(table)
+        if build.is_behind(current):
+            build.catch_up(current)
+        with critical_section(current, "publish the record index", settings) as locked:
+            pending = _unfinished(locked)
+            if not pending and not build.is_behind(locked):
+                _switch_on(build, locked, bases, settings)
+                return
+        if pending and time.monotonic() > deadline:
+            raise _blocked(locked, pending[0])
+        if pending:
+            table.clock.sleep(_POLL_SECONDS)
+
+
+def _unfinished(table: Table) -> list[Instant]:
+    """Writes under way, and clusterings that have begun; who executes a plan that has not looks for the index then."""
+    clusterings = [one for one in table.timeline.pending_clusterings() if one.state is State.INFLIGHT]
+    return [*pending_writes(table), *clusterings]
+
+
+def _switch_on(build: Build, locked: Table, bases: list[WrittenBase], settings: TransactionSettings) -> None:
+    assert locked.metadata is not None
+    if RECORD_INDEX in locked.metadata.partitions:
+        raise ConflictError(f"{locked.storage.root}: another process built the record index meanwhile")
+    build.place(locked.metadata, bases)
+    publish_record_index(locked.metadata, build.plan.instant, bases, Times(locked, settings.skew_millis).next)
+
+
+def _blocked(table: Table, pending: Instant) -> ConflictError:
+    return ConflictError(
+        f"{table.storage.root}: the {pending.action.value} {pending.ts} is not finished ({pending.file_name}), and may "
+        "not know of the new index",
+        hint="run again with --resume when it is; what was built is kept",
+    )
+
+
+def _account(report: Report, build: Build, bases: list[WrittenBase]) -> Report:
+    keys, repeated = sum(base.entries for base in bases), sum(base.repeated for base in bases)
+    size = sum(base.size for base in bases)
+    report.files, report.rows = InOut(len(build.plan.files), len(bases)), InOut(keys + repeated, keys)
+    report.bytes = InOut(None, size)
+    if repeated:
+        report.warnings.append(f"{repeated} rows have a record key that another row has, too: the last one is indexed")
+    _log.info("%d keys in %d buckets", keys, build.plan.buckets)
+    return report.completed(build.plan.instant)

@@ -1,0 +1,48 @@
+"""Looking record keys up in the record index: where the record of each lies. Starts no JVM."""
+
+import pyarrow as pa
+
+from ..clock import instant_of_millis
+from ..errors import ConfigError
+from ..metadata.keys import RECORD_INDEX
+from ..metadata.lookup import Access, AccessRule, Locations, look_up
+from ..options import Options, keys
+from ..storage import Storage
+from .opening import open_supported
+from .report import InOut, Report
+from .request import LookupRequest
+
+_INSTANTS_ARE = "LOCAL"
+"""Hudi keeps milliseconds, and gives them back in the zone of the process that asks."""
+
+
+def index_lookup(wanted: LookupRequest, storage: Storage | None = None) -> Report:
+    """Look up `wanted.keys`; the report lists those that were found. `storage` stands in for the one of the path."""
+    report = Report.start(wanted)
+    table, wanted = open_supported(wanted, storage, report, repairs=True)
+    if table.metadata is None or RECORD_INDEX not in table.config.metadata_partitions:
+        raise ConfigError(f"{table.storage.root} has no record index", hint="build it: hudi-services index-bootstrap")
+    with report.phase("look up"):
+        found = look_up(table.metadata, wanted.keys, access_rule(wanted.options), wanted.partition)
+    places = locations_table(wanted.keys, found)
+    report.tables["locations"] = places.to_pylist()
+    report.rows = InOut(len(wanted.keys), places.num_rows)
+    report.files = InOut(found.seeks + found.scans, None)
+    return report.completed(None)
+
+
+def access_rule(options: Options) -> AccessRule:
+    return AccessRule(Access(options[keys.LOOKUP_ACCESS]), options[keys.LOOKUP_SCAN_SHARE])
+
+
+def locations_table(wanted: pa.Array, found: Locations) -> pa.Table:
+    """The keys that were found, in their order: key, partition, file_id and instant, all text."""
+    there = pa.array(found.positions >= 0)
+    places = pa.array(found.positions).filter(there)
+    columns = {
+        "partition": [at.partition for at in found.locations],
+        "file_id": [at.file_id for at in found.locations],
+        "instant": [instant_of_millis(at.instant_millis, _INSTANTS_ARE) for at in found.locations],
+    }
+    taken = {name: pa.array(values, pa.string()).take(places) for name, values in columns.items()}
+    return pa.table({"key": wanted.filter(there), **taken})

@@ -1,0 +1,48 @@
+"""Over which file groups of record_index the keys of the table are spread.
+
+    global         record-index-<%04d>-0                          all keys over all of them
+    partitioned    record-index-<data partition>-<%04d>-0         a partition's keys over its own (Hudi 1.1 and later)
+
+Four dashes tell the second form: the partition stands there with `-`, `_` and what a path cannot hold as %XX.
+Source: HoodieTableMetadataUtil.verifyRLIFile, getDataTablePartitionNameFromFileGroupName of Apache Hudi 1.2.0.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..errors import UnsupportedTable
+
+_ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
+_DASHES_OF_PARTITIONED = 4
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """The file ids of record_index, sorted; a bucket is one of them, by its position."""
+
+    file_ids: tuple[str, ...]
+
+    def of(self, partition: str) -> Sequence[int]:
+        """The buckets for the keys of a data partition, in the order of `file_group_indexes`.
+
+        Raises UnsupportedTable when a partitioned index has none for it.
+        """
+        if not self.is_partitioned:
+            return range(len(self.file_ids))
+        if partition not in self._by_partition:
+            raise UnsupportedTable(f"the record index has no file group for the partition {partition}")
+        return self._by_partition[partition]
+
+    @property
+    def is_partitioned(self) -> bool:
+        return self.file_ids[0].count("-") == _DASHES_OF_PARTITIONED
+
+    @cached_property
+    def _by_partition(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = defaultdict(list)
+        for bucket, file_id in enumerate(self.file_ids):
+            found[_ESCAPED.sub(lambda m: chr(int(m[1], 16)), file_id.split("-")[2])].append(bucket)
+        return dict(found)

@@ -1,0 +1,109 @@
+"""From base files to runs of record keys: which keys lie where, grouped by their bucket of the record index.
+
+A run is a file of `files.key_runs`; its note `locations` lists what its location numbers mean. The tasks that write the
+buckets read their part of each run.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..codecs.java_hash import file_group_indexes
+from ..errors import CorruptFile
+from ..files.key_runs import KeyRun, write_key_run
+from ..files.parquet_reader import open_base_file
+from ..model import BaseFile
+from ..storage import Storage
+from .buckets import Buckets
+from .record_index import Location
+
+RECORD_KEY = "_hoodie_record_key"
+_LOCATIONS = "locations"
+_KEYS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTask:
+    """Base files whose keys are to be read, with the time at which their rows count as written, epoch milliseconds.
+
+    Runs are named after `prefix`, relative to the storage.
+    """
+
+    storage: Storage
+    files: tuple[tuple[BaseFile, int], ...]
+    buckets: Buckets
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRunRef:
+    """A run of keys on storage, and how many it has of each bucket that it has any of."""
+
+    path: str
+    rows: Mapping[int, int]
+
+
+def read_keys(task: KeyTask, token: str) -> list[KeyRunRef]:
+    """Write the runs of a task, each of about a million keys or one row group.
+
+    Raises CorruptFile for base files that cannot be read or have null keys, and StorageError.
+    """
+    runs: list[KeyRunRef] = []
+    pending: list[tuple[int, pa.ChunkedArray]] = []
+
+    def flush() -> None:
+        if pending:
+            runs.append(_write_run(task, f"{task.prefix}-{token}-{len(runs)}.arrow", pending))
+            pending.clear()
+
+    for number, (file, _) in enumerate(task.files):
+        for keys in _keys(task.storage, file):
+            if sum(len(one) for _, one in pending) + len(keys) > _KEYS_AT_ONCE:
+                flush()
+            pending.append((number, keys))
+    flush()
+    return runs
+
+
+def run_locations(run: KeyRun) -> list[Location]:
+    """What the location numbers of a run mean. Raises CorruptFile."""
+    try:
+        return [Location(*entry) for entry in json.loads(run.notes[_LOCATIONS])]
+    except (KeyError, ValueError, TypeError) as e:
+        raise CorruptFile(f"a run of keys does not say what its locations are: {e}") from e
+
+
+def _keys(storage: Storage, file: BaseFile) -> Iterator[pa.ChunkedArray]:
+    reader = open_base_file(storage, file.path, file.size)
+    for group in range(len(reader.row_groups)):
+        keys = reader.read_row_group(group, [RECORD_KEY]).column(RECORD_KEY)
+        if keys.null_count:
+            raise CorruptFile(f"{reader.full_path} has rows without a record key")
+        yield keys.cast(pa.string())
+
+
+def _write_run(task: KeyTask, path: str, pending: list[tuple[int, pa.ChunkedArray]]) -> KeyRunRef:
+    numbers = sorted({number for number, _ in pending})
+    locations = [_location(*task.files[number]) for number in numbers]
+    keys = pa.chunked_array([chunk for _, one in pending for chunk in one.chunks], pa.string())
+    lengths = [len(one) for _, one in pending]
+    places = np.repeat([numbers.index(number) for number, _ in pending], lengths).astype(np.int32)
+    buckets = np.concatenate([_buckets(task, number, one) for number, one in pending])
+    notes = {_LOCATIONS: json.dumps([[one.partition, one.file_id, one.instant_millis] for one in locations])}
+    write_key_run(task.storage, path, buckets, keys.combine_chunks(), places, notes)
+    present, counts = np.unique(buckets, return_counts=True)
+    return KeyRunRef(path, dict(zip(present.tolist(), counts.tolist(), strict=True)))
+
+
+def _buckets(task: KeyTask, number: int, keys: pa.ChunkedArray) -> npt.NDArray[np.int32]:
+    of_partition: npt.NDArray[np.int32] = np.asarray(task.buckets.of(task.files[number][0].partition), np.int32)
+    positions: npt.NDArray[np.int32] = file_group_indexes(keys, len(of_partition))
+    return of_partition[positions]
+
+
+def _location(file: BaseFile, instant_millis: int) -> Location:
+    return Location(file.partition, file.file_id, instant_millis)

@@ -1,0 +1,86 @@
+"""Log files of the record index: keys that have a new location, and keys that are gone, one file for each bucket.
+
+A task writes one log file: an HFile block for each range of about a million keys, then a delete block. Readers take the
+blocks one after the other, so that no task ever holds more than one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pyarrow.compute as pc
+
+from ..codecs.avro import parse_schema
+from ..files.hfile_writer import HFileStream
+from ..files.log_blocks import BlockType, HeaderKey, LogBlock
+from ..files.log_writer import delete_block_content, encode_block
+from ..storage import Storage
+from .bucket_keys import BucketKeys, SortedKeys
+from .buckets import Buckets
+from .index_keys import KeyRunRef
+from .keys import RECORD_INDEX
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLogTask:
+    """One log file to write at `path`: the keys that `runs` have of a bucket; those that only `old_runs` have go."""
+
+    storage: Storage
+    path: str
+    instant: str
+    schema: str
+    bucket: int
+    runs: tuple[str, ...]
+    old_runs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MovedKeys:
+    """Keys that have a new location: which, by `buckets` as they were when the runs were made, and who writes them.
+
+    `write` runs the tasks and gives the size in bytes of each one's file. `old_runs` are the keys before the change,
+    where some may be gone.
+    """
+
+    buckets: Buckets
+    runs: tuple[KeyRunRef, ...]
+    write: Callable[[Sequence[IndexLogTask]], Sequence[int]]
+    old_runs: tuple[KeyRunRef, ...] = ()
+
+    def counts(self) -> dict[int, int]:
+        """Keys by bucket, for those that have any."""
+        found: dict[int, int] = {}
+        for run in (*self.runs, *self.old_runs):
+            for bucket, rows in run.rows.items():
+                found[bucket] = found.get(bucket, 0) + rows
+        return found
+
+
+def write_index_log(task: IndexLogTask, _token: str) -> int:
+    """Write the file; its size in bytes. Raises CorruptFile for a broken run, and StorageError."""
+    schema = parse_schema(task.schema, task.path)
+    new = BucketKeys(task.storage, task.runs, task.bucket, schema)
+    old = BucketKeys(task.storage, task.old_runs, task.bucket, schema)
+    splits = max((new, old), key=lambda keys: keys.rows).splits()
+    header = {HeaderKey.INSTANT_TIME: task.instant, HeaderKey.SCHEMA: schema.text}
+    size = 0
+    output = task.storage.open_output(task.path)
+    for low, high in pairwise([None, *splits, None]):
+        added, before = new.read(low, high), old.read(low, high)
+        if len(added.keys):
+            content = _hfile(added, schema.text)
+            size += output.write(encode_block(LogBlock(BlockType.HFILE_DATA, header, content)))
+        gone = before.keys.filter(pc.invert(pc.is_in(before.keys, added.keys)))
+        if len(gone):
+            content = delete_block_content([(key, RECORD_INDEX) for key in gone.to_pylist()])
+            size += output.write(encode_block(LogBlock(BlockType.DELETE, header, content)))
+    output.close()
+    return size
+
+
+def _hfile(entries: SortedKeys, schema: str) -> bytes:
+    content = bytearray()
+    hfile = HFileStream(content.extend, schema)
+    hfile.add(entries.keys, entries.values)
+    hfile.close()
+    return bytes(content)

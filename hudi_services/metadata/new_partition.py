@@ -1,0 +1,153 @@
+"""The record index as a new partition of the metadata table: file groups with base files, made visible in one step.
+
+    <partition>/.hoodie_partition_metadata
+    <partition>/<file id>_<token>_<instant>.hfile              the base file of each file group that has records
+    <partition>/.<file id>_<instant>.log.1_0-0-0               an empty delete block: so that every file group exists
+    <instant>.deltacommit.requested, .inflight, completed      a bulk insert
+    hoodie.properties, hoodie.table.metadata.partitions        the switch: until it names the partition, nobody looks
+
+Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, initializeFileGroups of Apache Hudi.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ..codecs.avro import load_schema
+from ..errors import AlreadyExists
+from ..files.log_blocks import BlockType, HeaderKey, LogBlock
+from ..files.log_writer import delete_block_content, encode_block
+from ..files.names import PARTITION_METAFILE, base_file_name, log_file_name
+from ..model import CommitMetadata, WriteStat
+from ..timeline.instant import Action, State
+from .index_base import WrittenBase
+from .index_columns import read_definitions
+from .keys import RECORD_INDEX
+from .table import MetadataTable
+
+_FIRST_SUFFIX = 10
+"""Version 6: what the instants of new partitions have behind the latest instant of the table, three digits."""
+_NOTHING_YET = "0" * 14
+_NO_TASK = "0-0-0"
+_OPERATION = "BULK_INSERT_PREPPED"
+_MOVES_AT_ONCE = 16
+
+
+def initial_instant(metadata: MetadataTable) -> str:
+    """The instant under which a partition would be built now; unused on the metadata table's timeline."""
+    taken = {instant.ts for instant in metadata.timeline.instants}
+    if metadata.logs_by_name:
+        completed = metadata.data_timeline.completed()
+        latest = completed[-1].ts if completed else _NOTHING_YET
+        candidates = (f"{latest}{number:03d}" for number in range(_FIRST_SUFFIX, 1000))
+    else:
+        candidates = (f"{number:017d}" for number in range(1 << 20))
+    return next(ts for ts in candidates if ts not in taken)
+
+
+def record_index_group(bucket: int) -> str:
+    """The file id of a bucket of a global record index."""
+    return f"record-index-{bucket:04d}-0"
+
+
+def base_path(metadata: MetadataTable, bucket: int, instant: str) -> str:
+    """Where the base file of a bucket goes."""
+    return metadata.path(RECORD_INDEX, _base_name(bucket, instant))
+
+
+def log_path(metadata: MetadataTable, bucket: int, instant: str, version: int) -> str:
+    """Where a log file on top of it goes; number 1 is the one that makes the file group exist."""
+    name = log_file_name(record_index_group(bucket), instant, version, _NO_TASK)
+    return metadata.path(RECORD_INDEX, name)
+
+
+def place_groups(metadata: MetadataTable, buckets: int, instant: str, files: Mapping[str, str]) -> None:
+    """Make the file groups exist and move `files` (source by target) to them; may be repeated.
+
+    Under the table's lock, with no write pending: Hudi's writers build such a partition, too, before it is listed.
+    """
+    storage = metadata.storage
+    arrived = {target for target, source in files.items() if storage.head(source) is None}
+    folder = metadata.path(RECORD_INDEX, "").rstrip("/")
+    stray = [file.path for file in storage.list_tree(folder) if file.path not in arrived]
+    storage.delete_all(stray, lambda _: None)
+    _create_groups(metadata, buckets, instant)
+    with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
+        list(pool.map(lambda target: storage.move(files[target], target), sorted(files.keys() - arrived)))
+
+
+def _create_groups(metadata: MetadataTable, buckets: int, instant: str) -> None:
+    properties = f"#partition metadata\ncommitTime={instant}\npartitionDepth=1\n"
+    block = encode_block(LogBlock(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, delete_block_content([])))
+    files = {metadata.path(RECORD_INDEX, PARTITION_METAFILE): properties.encode()}
+    files |= {log_path(metadata, bucket, instant, 1): block for bucket in range(buckets)}
+    for path, data in files.items():
+        metadata.storage.put(path, data)
+
+
+def publish_record_index(
+    metadata: MetadataTable, instant: str, bases: Sequence[WrittenBase], times: Callable[[], str]
+) -> None:
+    """Complete the delta commit and then tell everybody; under the table's lock, with no write pending.
+
+    A completed delta commit of a partition that the table does not name harms nobody: killed in between, this may be
+    called again.
+    """
+    timeline, release = metadata.timeline, metadata.config.version.release
+    for state in (State.REQUESTED, State.INFLIGHT):
+        _publish_once(metadata, instant, state)
+    stats = tuple(_stat(base, instant) for base in bases)
+    extra = {"schema": load_schema("HoodieMetadataRecord", release).text}
+    done = timeline.layout.encode_commit(CommitMetadata(_OPERATION, {RECORD_INDEX: stats}, extra), release)
+    if not _is_completed(metadata, instant):
+        timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, done, times())
+    changes: dict[str, str | None] = {}
+    if metadata.config.version.record_index_is_defined:
+        changes |= _define(metadata)
+    ready = sorted({*metadata.table_config.metadata_partitions, RECORD_INDEX})
+    metadata.table_config.update(metadata.storage, changes | {"hoodie.table.metadata.partitions": ",".join(ready)})
+
+
+def _base_name(bucket: int, instant: str) -> str:
+    return base_file_name(record_index_group(bucket), _NO_TASK, instant, ".hfile")
+
+
+def _publish_once(metadata: MetadataTable, instant: str, state: State) -> None:
+    try:
+        metadata.timeline.publish(instant, Action.DELTA_COMMIT, state)
+    except AlreadyExists:
+        return
+
+
+def _is_completed(metadata: MetadataTable, instant: str) -> bool:
+    found = metadata.timeline.find(instant, Action.DELTA_COMMIT)
+    return found is not None and found.is_completed
+
+
+def _stat(base: WrittenBase, instant: str) -> WriteStat:
+    return WriteStat(
+        partition=RECORD_INDEX,
+        file_id=record_index_group(base.bucket),
+        path=f"{RECORD_INDEX}/{_base_name(base.bucket, instant)}",
+        num_writes=base.entries,
+        num_inserts=base.entries,
+        total_write_bytes=base.size,
+        file_size=base.size,
+    )
+
+
+def _define(metadata: MetadataTable) -> dict[str, str | None]:
+    """Add the index to the definitions; gives the property that says where they are."""
+    path = metadata.table_config.index_defs_path
+    definitions: dict[str, Any] = dict(read_definitions(metadata))
+    definitions[RECORD_INDEX] = {
+        "indexName": RECORD_INDEX,
+        "indexType": RECORD_INDEX,
+        "indexFunction": "",
+        "sourceFields": [],
+        "indexOptions": {"isPartitioned": "false"},
+        "version": "V1",
+    }
+    metadata.storage.put(path, json.dumps({"indexDefinitions": definitions}).encode())
+    return {"hoodie.table.index.defs.path": path}

@@ -1,0 +1,53 @@
+"""The metadata table does not rot: two hundred commits of ours in a row, and Hudi compacts, cleans and archives it."""
+
+from pathlib import Path
+
+import pytest
+
+from hudi_services.engine import LocalEngine
+from hudi_services.jobs import clean, clustering
+from hudi_services.jobs.request import CleanRequest, Mode
+from hudi_services.options import resolve
+
+from ..unit.tables import request
+from . import layout
+from .conftest import Tables
+from .mdt_check import check_metadata
+from .peer import Peer
+from .reading import Reading, newer
+
+_COMMITS = 200
+_QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
+_ROTATE = {**_QUICK, "hoodie.clustering.plan.strategy.sort.columns": "ts"}
+
+
+@pytest.mark.deep
+@pytest.mark.releases("0.15.0", "1.2.0")
+def test_two_hundred_commits(peer: Peer, table: Tables) -> None:
+    path = table("many")
+    before = Reading.of(peer, path)
+    cleans = 0
+    for number in range(_COMMITS):
+        clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE, _ROTATE), engine=LocalEngine())
+        if number % 4 == 3:
+            options = resolve([("test", {**_QUICK, "hoodie.clean.commits.retained": "2"})])
+            clean.clean(CleanRequest(base_path=str(path), options=options))
+            cleans += 1
+    assert len(layout.writes(path)) >= _COMMITS
+    deltas = _mdt(path, "*.deltacommit")
+    assert len(deltas) >= _COMMITS + cleans
+    assert before.differences(Reading.of(peer, path)) == []
+    assert check_metadata(peer, path) == []
+
+    for number in range(3):
+        peer.upsert(path, newer(before.hudi.slice(number, 4)), **{"hoodie.clean.automatic": "true"})
+
+    assert _mdt(path, "*.commit"), "Hudi did not compact the metadata table"
+    assert len(_mdt(path, "*.deltacommit")) < _COMMITS, "Hudi did not archive the metadata table's timeline"
+    assert len(layout.writes(path)) < _COMMITS, "Hudi did not archive the table's timeline"
+    assert peer.rows(path).num_rows == before.hudi.num_rows
+    assert check_metadata(peer, path) == []
+
+
+def _mdt(path: Path, pattern: str) -> list[Path]:
+    return list((path / ".hoodie/metadata/.hoodie").rglob(pattern))

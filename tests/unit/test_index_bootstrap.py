@@ -1,0 +1,234 @@
+"""Building the record index: right, in one step, resumed after a kill, and followed while the table is written to."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_services.cli.app import run
+from hudi_services.engine import LocalEngine
+from hudi_services.errors import ConflictError, Idle, UnsupportedTable
+from hudi_services.indexing.work import WORK_FOLDER
+from hudi_services.jobs import clustering
+from hudi_services.jobs.index_bootstrap import index_bootstrap
+from hudi_services.jobs.report import State
+from hudi_services.jobs.request import IndexRequest, Mode
+from hudi_services.metadata.keys import RECORD_INDEX
+from hudi_services.metadata.records import LocationRecord
+from hudi_services.options import resolve
+from hudi_services.storage import ObjectStorage
+from hudi_services.table_config import TableConfig
+
+from .faulty_storage import FaultyStorage, Killed
+from .tables import RELEASES, open_local, request, unpack
+
+_QUICK = {
+    "hoodie.time.generator.max_expected_clock_skew_ms": "0",
+    "hoodie.metadata.record.index.min.filegroup.count": "3",
+    "hoodie.metadata.record.index.max.filegroup.count": "3",
+}
+
+
+def wanted(path: Path, **more: bool) -> IndexRequest:
+    return IndexRequest(base_path=str(path), options=resolve([("test", _QUICK)]), **more)
+
+
+def real_locations(path: Path) -> dict[str, tuple[str, str]]:
+    """Partition and file id of every key, from the files themselves."""
+    table = open_local(path)
+    found = {}
+    for partition in table.view.partitions():
+        for one in table.view.latest_slices(partition):
+            assert one.base_file is not None
+            rows = pq.read_table(path / one.base_file.path, columns=["_hoodie_record_key"], partitioning=None)
+            found |= dict.fromkeys(rows["_hoodie_record_key"].to_pylist(), (partition, one.file_id))
+    return found
+
+
+def indexed_locations(path: Path) -> dict[str, tuple[str, str]]:
+    metadata = open_local(path).metadata
+    assert metadata is not None
+    records = [record for record in metadata.reader(RECORD_INDEX).scan() if isinstance(record, LocationRecord)]
+    return {record.key: (record.location.partition, record.location.file_id) for record in records}
+
+
+def is_listed(path: Path) -> bool:
+    return RECORD_INDEX in TableConfig.load(ObjectStorage(str(path))).metadata_partitions
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_key_is_found_where_it_is(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    report = index_bootstrap(wanted(path), engine=LocalEngine())
+    assert report.state is State.COMPLETED
+    assert is_listed(path)
+    real = real_locations(path)
+    assert indexed_locations(path) == real
+    assert (report.rows.after, report.groups) == (len(real), 3)
+    assert not (path / WORK_FOLDER).exists()
+    with pytest.raises(Idle, match="has a record index"):
+        index_bootstrap(wanted(path), engine=LocalEngine())
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_clustering_moves_the_keys(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    index_bootstrap(wanted(path), engine=LocalEngine())
+    before = real_locations(path)
+    clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE), engine=LocalEngine())
+    after = real_locations(path)
+    assert after.keys() == before.keys() and after != before
+    assert indexed_locations(path) == after
+    assert not list((path / ".hoodie/.temp").rglob("*.arrow"))
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_killed_at_any_write_and_resumed(release: str, tmp_path: Path) -> None:
+    made = unpack(release, tmp_path / "made")
+    real = real_locations(made)
+    whole = tmp_path / "whole"
+    shutil.copytree(made, whole)
+    counted = FaultyStorage(str(whole))
+    index_bootstrap(wanted(whole), counted, LocalEngine())
+    for survived in range(len(counted.log)):
+        path = tmp_path / "killed"
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(made, path)
+        with pytest.raises(Killed):
+            index_bootstrap(wanted(path), FaultyStorage(str(path), survived), LocalEngine())
+        if is_listed(path):
+            assert indexed_locations(path) == real, survived
+            continue
+        report = index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
+        assert report.state is State.COMPLETED
+        assert indexed_locations(path) == real, survived
+
+
+def test_finished_buckets_are_not_done_again(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+
+    class Dies(LocalEngine):
+        def map(self, function, tasks, description, progress):  # type: ignore[no-untyped-def]
+            if description == "write the record index":
+                super().map(function, tasks[:2], description, progress)
+                raise Killed("after two buckets")
+            return super().map(function, tasks, description, progress)
+
+    with pytest.raises(Killed):
+        index_bootstrap(wanted(path), engine=Dies())
+    done = {file.name: file.stat().st_mtime_ns for file in (path / WORK_FOLDER).glob("*.hfile")}
+    assert len(done) == 2
+
+    ran_tasks: list[str] = []
+
+    class Counts(LocalEngine):
+        def map(self, function, tasks, description, progress):  # type: ignore[no-untyped-def]
+            ran_tasks.extend([description] * len(tasks))
+            return super().map(function, tasks, description, progress)
+
+    index_bootstrap(wanted(path, resume=True), engine=Counts())
+    assert ran_tasks == ["write the record index"]
+    index = (path / ".hoodie/metadata/record_index").glob("*.hfile")
+    assert {file.stat().st_mtime_ns for file in index} > set(done.values())
+    assert indexed_locations(path) == real_locations(path)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_is_written_meanwhile_is_followed(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+
+    class Meanwhile(LocalEngine):
+        """A clustering completes between the reading of the keys and the publishing."""
+
+        def map(self, function, tasks, description, progress):  # type: ignore[no-untyped-def]
+            if description == "write the record index":
+                clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE), engine=LocalEngine())
+            return super().map(function, tasks, description, progress)
+
+    before = real_locations(path)
+    index_bootstrap(wanted(path), engine=Meanwhile())
+    after = real_locations(path)
+    assert after != before
+    assert indexed_locations(path) == after
+
+
+def test_files_that_were_cleaned_meanwhile(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+
+    class Cleaned(LocalEngine):
+        def map(self, function, tasks, description, progress):  # type: ignore[no-untyped-def]
+            if description == "write the record index":
+                old = {slice_.base_file.path for slice_ in slices(path)}
+                clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE), engine=LocalEngine())
+                for gone in old - {slice_.base_file.path for slice_ in slices(path)}:
+                    (path / gone).unlink()
+            return super().map(function, tasks, description, progress)
+
+    with pytest.raises(ConflictError, match="replaced and cleaned while the record index was built"):
+        index_bootstrap(wanted(path), engine=Cleaned())
+    assert not is_listed(path)
+
+
+def slices(path: Path):  # type: ignore[no-untyped-def]
+    view = open_local(path).view
+    return [one for partition in view.partitions() for one in view.latest_slices(partition)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (["--index-types", "bloom_filters"], "--index-types bloom_filters cannot be built by this tool"),
+        (["--min", "9", "--max", "3"], "min.filegroup.count=9 is more than"),
+        (["--hoodie-conf", "hoodie.metadata.record.index.growth.factor=0.5"], "is no number from 1 on"),
+    ],
+)
+def test_wrong_flags(flags: list[str], text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = unpack("1.2.0", tmp_path)
+    assert run(["index-bootstrap", "--base-path", str(path), *flags]) == 2
+    assert text in capfd.readouterr().err
+    assert not (path / WORK_FOLDER).exists()
+
+
+def test_a_table_without_a_metadata_table(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    storage = ObjectStorage(str(path))
+    TableConfig.load(storage).update(storage, {"hoodie.table.metadata.partitions": ""})
+    with pytest.raises(UnsupportedTable, match="has no metadata table"):
+        index_bootstrap(wanted(path), engine=LocalEngine())
+
+
+def test_a_clustering_that_has_begun_blocks_the_publishing(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    clustering.schedule(request(path, Mode.SCHEDULE))
+    whole = tmp_path / "whole"
+    shutil.copytree(path, whole)
+    counted = FaultyStorage(str(whole))
+    clustering.execute(request(whole, Mode.EXECUTE), counted, LocalEngine())
+    with pytest.raises(Killed):
+        clustering.execute(request(path, Mode.EXECUTE), FaultyStorage(str(path), len(counted.log) // 2), LocalEngine())
+    quick = {**_QUICK, "hoodie.write.lock.wait_time_ms": "0"}
+    hasty = IndexRequest(base_path=str(path), options=resolve([("test", quick)]))
+    with pytest.raises(ConflictError, match=r"the clustering \d+ is not finished"):
+        index_bootstrap(hasty, engine=LocalEngine())
+    assert not is_listed(path)
+
+
+def test_a_write_that_is_not_finished_blocks_the_publishing(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+
+    class Begins(LocalEngine):
+        def map(self, function, tasks, description, progress):  # type: ignore[no-untyped-def]
+            timeline = open_local(path).timeline
+            (path / timeline.folder / "20991121000000000.commit.requested").touch()
+            (path / timeline.folder / "20991121000000000.inflight").touch()
+            return super().map(function, tasks, description, progress)
+
+    with pytest.raises(ConflictError, match="20991121000000000"):
+        index_bootstrap(wanted(path), engine=Begins())
+    assert not is_listed(path)
+    for file in (path / ".hoodie/timeline").glob("20991121*"):
+        file.unlink()
+    report = index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
+    assert report.state is State.COMPLETED and report.warnings == []
+    assert indexed_locations(path) == real_locations(path)
