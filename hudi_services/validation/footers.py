@@ -54,7 +54,9 @@ class _Read:
     bloom: bytes | None
 
     def describe(self, indexed: IndexColumns) -> Described:
-        records = column_records(self.stats, indexed.columns, typed=indexed.typed)
+        # Of a file without rows Hudi records nothing.
+        columns = indexed.columns if self.row_groups else ()
+        records = column_records(self.stats, columns, typed=indexed.typed)
         return Described(self.file, self.is_live, self.row_groups, records, self.bloom)
 
 

@@ -29,7 +29,7 @@ from .test_rollback import fail_a_write
 
 _COMPACT = {"hoodie.metadata.compact.max.delta.commits": "1"}
 # What other tests make, too.
-_FOR_1_0 = {"plain", "bulk", "many", "types_row", "past", "changes", "blooms"}
+_FOR_1_0 = {"plain", "bulk", "many", "types_row", "past", "changes", "keyed"}
 
 
 @pytest.mark.cases(
@@ -54,7 +54,7 @@ def _damage(path: Path) -> list[Damage]:
 
 
 def test_what_is_mended_is_right_for_hudi(peer: Peer, table: Tables) -> None:
-    path = table("blooms")
+    path = table("keyed")
     before = Reading.of(peer, path)
     damages = _damage(path)
     with pytest.raises(PeerError):
@@ -98,7 +98,7 @@ def _is_compacted(path: Path, repair: str) -> bool:
 @pytest.mark.releases("1.0.2", "1.2.0")
 def test_ranges_that_hide_rows(peer: Peer, table: Tables) -> None:
     """Hudi skips whole partitions by their ranges."""
-    path = table("blooms")
+    path = table("keyed")
     queries = ("ts <= 1000", "ts > 1000", "_hoodie_record_key > 'k'")
 
     def counts() -> list[int]:
@@ -114,7 +114,7 @@ def test_ranges_that_hide_rows(peer: Peer, table: Tables) -> None:
 
 @pytest.mark.releases("0.15.0", "1.2.0")
 def test_hudi_first_after_a_repair_that_was_killed(peer: Peer, table: Tables) -> None:
-    path = table("blooms")
+    path = table("keyed")
     rows = peer.rows(path).sort_by("id")
     keys = [
         one.key for one in metadata_of(open_local(path)).reader("column_stats").scan(column_stats_prefix("qty", "p0"))

@@ -78,30 +78,33 @@ def metadata_of(table: Table) -> MetadataTable:
 
 def wrong_listing(path: Path) -> Damage:
     """Ten wrongs of the listing, and a partition too few."""
-    listing = metadata_of(open_local(path)).files_partition()
+    metadata = metadata_of(open_local(path))
+    listing = metadata.files_partition()
     p, q = sorted(listing)[:2]
     (a, b, c, *_), (d, e, f, *_) = (sorted(listing[partition]) for partition in (p, q))
     damage = Damage()
 
-    def entries(partition: str, **names: FileEntry) -> None:
-        damage.record(FILES, FilesRecord(partition, RecordType.FILES, names))
+    def entries(partition: str, *series: FileEntry, name: str) -> None:
+        damage.record(FILES, *(FilesRecord(partition, RecordType.FILES, {name: entry}) for entry in series))
 
     for partition, name in ((p, a), (q, d)):
-        entries(partition, **{name: GONE})
+        # Once for the log files, once for a base file.
+        entries(partition, GONE, GONE, name=name)
         damage.expect(FILES, Kind.FILE_MISSING, partition, name)
     for partition, name in ((p, DEAD), (q, DEAD), (q, DEAD.replace("-0_", "-1_"))):
-        entries(partition, **{name: FileEntry(4711)})
+        entries(partition, FileEntry(4711), name=name)
         damage.expect(FILES, Kind.STALE_FILE, partition, name)
     for partition, name in ((p, b), (q, e)):
-        entries(partition, **{name: FileEntry(listing[partition][name] + 1)})
+        entries(partition, FileEntry(listing[partition][name] + 1), name=name)
         damage.expect(FILES, Kind.WRONG_SIZE, partition, name)
     for partition, name in ((p, c), (q, f)):
-        # Merging takes the greater size.
-        entries(partition, **{name: GONE})
-        entries(partition, **{name: FileEntry(listing[partition][name] - 1)})
+        # Merging takes the greater size: a base file's cannot be made less.
+        ((_, stored),) = metadata.reader(FILES).stored([partition])
+        less = 1 if isinstance(stored.base, FilesRecord) and name in stored.base.entries else -1
+        entries(partition, GONE, FileEntry(listing[partition][name] + less), name=name)
         damage.expect(FILES, Kind.WRONG_SIZE, partition, name)
-    everything = {q: GONE, "day=gone": FileEntry(0)}
-    damage.record(FILES, FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, everything))
+    for everything in ({q: GONE, "day=gone": FileEntry(0)}, {q: GONE}):
+        damage.record(FILES, FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, everything))
     damage.expect(FILES, Kind.PARTITION_MISSING, q)
     damage.expect(FILES, Kind.STALE_PARTITION, "day=gone")
     return damage
@@ -119,8 +122,9 @@ def wrong_column_stats(path: Path) -> Damage:
     damage = Damage()
 
     def wrong(record: StatsRecord, *kinds: Kind, **changes: object) -> None:
+        # So that it stands as it is: above other log files, and on versions 8 and 9 above a base file, too.
         gone = replace(record, minimum=None, maximum=None, deleted=True)
-        damage.record(COLUMN_STATS, gone, replace(record, **changes))  # type: ignore[arg-type]
+        damage.record(COLUMN_STATS, gone, replace(record, tight=True, **changes))  # type: ignore[arg-type]
         for kind in kinds:
             damage.expect(COLUMN_STATS, kind, partition_of[record.file_name], record.file_name, record.column)
 
