@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from ..commit.times import Times
 from ..commit.transaction import critical_section
-from ..errors import CheckFailed, HudiServicesError, Idle, NotFound, PartlyDone
+from ..errors import CheckFailed, CorruptFile, HudiServicesError, Idle, NotFound, PartlyDone
 from ..handle import Table, is_unchanged, reopen
 from ..metadata.sync import sync_repair
 from ..metadata.table import REBUILD_HINT, MetadataTable
@@ -18,7 +18,8 @@ from .settings import transaction_settings
 
 _MOST_LISTED = 1000
 _LOOKS = 3
-"""At a metadata table whose files are compacted and cleaned under our eyes."""
+"""At a metadata table whose files are compacted, cleaned and archived under our eyes."""
+_PAUSE_SECONDS = 0.2
 
 
 def validate(wanted: ValidateRequest, storage: Storage | None = None) -> Report:
@@ -66,7 +67,9 @@ def _look(wanted: ValidateRequest, table: Table, only: Collection[str] | None = 
     for _ in range(_LOOKS - 1):
         try:
             return table, look(table, _metadata_of(table), progress, only)
-        except NotFound:
+        except (NotFound, CorruptFile):
+            # Hadoop's local file system shows files that are not whole yet.
+            table.clock.sleep(_PAUSE_SECONDS)
             table = reopen(table)
     return table, look(table, _metadata_of(table), progress, only)
 

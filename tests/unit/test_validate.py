@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.cli import app
@@ -24,7 +25,7 @@ from hudi_services.storage import FileInfo, ObjectStorage, Storage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.instant import Action, State
 from hudi_services.validation.column_stats import ColumnStatsCheck
-from hudi_services.validation.footers import Described
+from hudi_services.validation.footers import Described, FooterReader
 from hudi_services.validation.model import Kind
 from hudi_services.validation.truth import Truth
 
@@ -395,6 +396,17 @@ def test_what_hudi_says_of_row_groups_with_nothing_but_nulls(tmp_path: Path) -> 
         current = open_local(path)
         check = ColumnStatsCheck(metadata_of(current), Truth(current))
         assert [one.kind for one in check.at([Described(file, True, row_groups, [right], None)])] == kinds
+
+
+def test_a_file_without_rows_has_no_statistics(tmp_path: Path) -> None:
+    """Hudi writes one, without row groups, when it deletes the last rows of a file group; in all three releases."""
+    path = unpack("1.2.0", tmp_path)
+    full = next((path / P).glob("*.parquet"))
+    name = f"{DEAD.partition('_')[0]}_0-0-0_20260101000000000.parquet"
+    pq.ParquetWriter(path / P / name, pq.read_schema(full)).close()
+    files = [parse_base_file(P, one.name, one.stat().st_size) for one in (full, path / P / name)]
+    read = FooterReader(metadata_of(open_local(path))).read([(file, True) for file in files if file])
+    assert [(one.row_groups, len(one.records)) for one in read if isinstance(one, Described)] == [(1, 10), (0, 0)]
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
