@@ -21,8 +21,9 @@ _QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 _ROTATE = {**_QUICK, "hoodie.clustering.plan.strategy.sort.columns": "ts"}
 
 
+# On 1.2.0 it passes, too, and would make the longer one of the two deep runs longer still.
 @pytest.mark.deep
-@pytest.mark.releases("0.15.0", "1.2.0")
+@pytest.mark.releases("0.15.0")
 def test_two_hundred_commits(peer: Peer, table: Tables) -> None:
     path = table("many")
     before = Reading.of(peer, path)
