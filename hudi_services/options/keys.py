@@ -467,7 +467,7 @@ LOOKUP_ACCESS = Option(
 LOOKUP_SCAN_SHARE = Option(
     "hudi.services.index.lookup.scan.share",
     fraction,
-    0.3,
+    0.01,
     Phase.LOOKUP,
     "With auto: the share of an HFile's keys from which on it is scanned.",
 )
