@@ -1,16 +1,18 @@
 """The validation job: compute the metadata table anew, tell each difference, and mend it on demand."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from ..commit.times import Times
 from ..commit.transaction import critical_section
 from ..errors import CheckFailed, CorruptFile, HudiServicesError, Idle, NotFound, PartlyDone
 from ..handle import Table, is_unchanged, reopen
+from ..metadata.keys import RECORD_INDEX
 from ..metadata.sync import sync_repair
 from ..metadata.table import REBUILD_HINT, MetadataTable
 from ..storage import Storage
 from ..validation.look import look
 from ..validation.model import Difference, Findings, Unsure, wanted_records
+from ..validation.record_index import forget_runs, mended_keys
 from .opening import open_supported
 from .report import Check, CheckResult, Report, Row
 from .request import ValidateRequest
@@ -53,25 +55,21 @@ def _confirmed(wanted: ValidateRequest, table: Table, report: Report) -> Finding
         table, found = _look(wanted, table)
         current = reopen(table)
         if found.differences and not _is_unchanged(current, table):
-            found = found.confirmed_by(_look(wanted, current, found.partitions)[1])
+            found = found.confirmed_by(_look(wanted, current, found)[1])
     _describe(table, found, report)
     return found
 
 
-def _look(wanted: ValidateRequest, table: Table, only: Collection[str] | None = None) -> tuple[Table, Findings]:
-    """One look, and the table as it was then."""
-
-    def progress(done: int, total: int) -> None:
-        wanted.progress("look", done, total)
-
+def _look(wanted: ValidateRequest, table: Table, again: Findings | None = None) -> tuple[Table, Findings]:
+    """One look, at everything or at what may be in `again`, and the table as it was then."""
     for _ in range(_LOOKS - 1):
         try:
-            return table, look(table, _metadata_of(table), progress, only)
+            return table, look(table, _metadata_of(table), wanted.progress, again)
         except (NotFound, CorruptFile):
             # Hadoop's local file system shows files that are not whole yet.
             table.clock.sleep(_PAUSE_SECONDS)
             table = reopen(table)
-    return table, look(table, _metadata_of(table), progress, only)
+    return table, look(table, _metadata_of(table), wanted.progress, again)
 
 
 def _metadata_of(table: Table) -> MetadataTable:
@@ -90,9 +88,11 @@ def _repair(wanted: ValidateRequest, table: Table, found: Findings, report: Repo
     settings = transaction_settings(wanted.options)
     done = "the repair of the metadata table"
     with report.phase("repair"), critical_section(table, "repair the metadata table", settings, completes=done) as now:
-        now, again = _look(wanted, now, found.partitions)
+        now, again = _look(wanted, now, found)
         agreed = found.confirmed_by(again).differences
-        instant, written = sync_repair(_metadata_of(now), wanted_records(agreed), Times(now, settings.skew_millis).next)
+        metadata, times = _metadata_of(now), Times(now, settings.skew_millis).next
+        instant, written = sync_repair(metadata, wanted_records(agreed), times, mended_keys(metadata, agreed))
+        forget_runs(now.storage)
     report.instant = instant if written else None
     report.tables["repaired"] = [{"metadata_partition": name, "records": count} for name, count in written.items()]
     return written
@@ -134,6 +134,7 @@ def _describe(table: Table, found: Findings, report: Report) -> None:
     for listed, what in ((found.differences, "differences"), (found.unsure, "unsure files")):
         if len(listed) > _MOST_LISTED:
             report.warnings.append(f"of {len(listed):,} {what} the first {_MOST_LISTED:,} are listed")
+    report.warnings += [f"{name} has more differences than these" for name in found.cut]
 
 
 def _check(name: str, records: int, differences: int) -> Check:
@@ -154,6 +155,7 @@ def _row(one: Difference) -> Row:
         "data_partition": one.partition,
         "file": one.file,
         "column": one.column,
+        "record_key": one.key if one.index == RECORD_INDEX else None,
         "detail": one.detail,
     }
 

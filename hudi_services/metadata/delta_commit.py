@@ -136,7 +136,7 @@ def _write_buckets(
             instant,
             metadata.writer_schema.text,
             write.bucket,
-            tuple(run.path for run in moved.runs if write.bucket in run.rows),
+            *(tuple(r.path for r in runs if write.bucket in r.rows) for runs in (moved.runs, moved.old_runs)),
         )
         for write in writes
     ]

@@ -4,12 +4,13 @@ The timeline is read before storage is listed, and storage is listed before the 
 writer at work may make a difference for one look, but not for two looks one after the other.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from ..errors import CorruptFile
 from ..handle import Table
-from ..metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
+from ..metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from ..metadata.table import REBUILD_HINT, MetadataTable
 from ..model import BaseFile
 from ..table.facts import TimelineFacts
@@ -19,8 +20,9 @@ from .bloom_filters import BloomFiltersCheck
 from .column_stats import ColumnStatsCheck
 from .files import FilesCheck
 from .footers import Broken, Described, FooterReader
-from .model import Difference, Doubt, Findings, Unsure
+from .model import Difference, Doubt, Finding, Findings, Unsure
 from .partition_stats import PartitionStatsCheck
+from .record_index import RecordIndexCheck
 from .truth import Truth
 
 _FILES_IN_MEMORY = 1000
@@ -32,13 +34,17 @@ class Check(Protocol):
 
     checked: int
     """Records so far."""
+    is_whole: bool
+    """All differences were told."""
 
     def at(self, files: Sequence[Described]) -> Iterator[Difference]:
         """Of some of the base files that readers may open, in the order of their data partitions."""
 
-    def at_end(self) -> Iterator[Difference]:
+    def at_end(self) -> Iterator[Finding]:
         """What only shows when all were there."""
 
+
+Progress = Callable[[str, int, int], None]
 
 CHECKS: dict[str, Callable[[MetadataTable, Truth], Check]] = {
     COLUMN_STATS: ColumnStatsCheck,
@@ -48,40 +54,45 @@ CHECKS: dict[str, Callable[[MetadataTable, Truth], Check]] = {
 """By metadata partition. `files` comes before them: it says which base files they are about."""
 
 
-def look(
-    table: Table, metadata: MetadataTable, progress: Callable[[int, int], None], only: Collection[str] | None = None
-) -> Findings:
-    """What is wrong with `metadata`, the metadata table of `table`, in all data partitions or in those of `only`.
+def look(table: Table, metadata: MetadataTable, progress: Progress, again: Findings | None = None) -> Findings:
+    """What is wrong with `metadata`, the metadata table of `table`: everything, or what may be in `again`, too.
 
-    `progress` gets base files read, and all of them. Raises CorruptFile for a metadata table, or a plan on the
-    timeline, that cannot be read, and NotFound for files of the metadata table that are cleaned meanwhile.
+    `progress` gets what is done, how much of it, and all of it. Raises CorruptFile for a metadata table, or a plan on
+    the timeline, that cannot be read, and NotFound for files of the metadata table that are cleaned meanwhile.
     """
     try:
-        return _look(table, metadata, progress, only)
+        return _look(table, metadata, progress, again)
     except CorruptFile as error:
         if METADATA_TABLE_FOLDER not in error.message:
             raise
         raise CorruptFile(error.message, hint=REBUILD_HINT) from error
 
 
-def _look(
-    table: Table, metadata: MetadataTable, progress: Callable[[int, int], None], only: Collection[str] | None
-) -> Findings:
+def _look(table: Table, metadata: MetadataTable, progress: Progress, again: Findings | None) -> Findings:
     truth = Truth(table)
     listing = FilesCheck(metadata, truth)
     ready = table.config.metadata_partitions
     checks = {name: CHECKS[name](metadata, truth) for name in ready if name in CHECKS}
-    findings = Findings(unchecked=tuple(name for name in metadata.partitions if name != FILES and name not in checks))
-    findings.add(listing.run(only))
+    if RECORD_INDEX in ready and (again is None or again.keys):
+        keys = None if again is None else again.keys
+        checks[RECORD_INDEX] = RecordIndexCheck(metadata, partial(progress, "compare record keys"), keys)
+    known = {FILES, RECORD_INDEX} & set(ready) | checks.keys()
+    findings = Findings(unchecked=tuple(name for name in metadata.partitions if name not in known))
+    findings.add(listing.run(None if again is None else again.partitions))
     if checks:
-        for described in _batches(metadata, _with_life(table, listing.committed), progress):
+        for described in _batches(metadata, _with_life(table, listing.committed), partial(progress, "look")):
             for one in described:
                 if isinstance(one, Broken):
                     findings.add(Unsure(n, one.file.partition, one.file.name, Doubt.BROKEN_FILE) for n in checks)
             for check in checks.values():
                 findings.add(check.at([one for one in described if isinstance(one, Described)]))
+    if any(one.index == RECORD_INDEX for one in findings.unsure):
+        # The keys of a file that cannot be read are not known.
+        del checks[RECORD_INDEX]
+        findings.unchecked += (RECORD_INDEX,)
     for check in checks.values():
         findings.add(check.at_end())
+    findings.cut = tuple(name for name, check in checks.items() if not check.is_whole)
     findings.checked = {FILES: listing.checked} | {name: check.checked for name, check in checks.items()}
     return findings
 

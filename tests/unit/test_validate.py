@@ -11,14 +11,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.cli import app
+from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, CorruptFile, NotFound, PartlyDone
 from hudi_services.files.names import parse_base_file
 from hudi_services.jobs import clean, validate
 from hudi_services.jobs.attempts import run_with_retries
+from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import CheckResult, Report
 from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import CleanRequest, ValidateRequest
-from hudi_services.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, column_stats_key
+from hudi_services.metadata.keys import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    column_stats_key,
+)
 from hudi_services.metadata.records import FileEntry, FilesRecord, RecordType, StatsRecord
 from hudi_services.options import resolve
 from hudi_services.storage import FileInfo, ObjectStorage, Storage
@@ -40,6 +49,7 @@ from .corruptions import (
     write_own,
     wrong_blooms,
     wrong_column_stats,
+    wrong_keys,
     wrong_listing,
     wrong_ranges,
 )
@@ -47,6 +57,7 @@ from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import compact, open_metadata
 from .repairs import P, both, cluster, fail_newest
 from .tables import RELEASES, open_local, unpack
+from .test_index_bootstrap import indexed_locations, real_locations, wanted
 
 QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", "hoodie.write.lock.wait_time_ms": "10"}
 PREFIXES = {BLOOM_FILTERS: "bloom-filters", COLUMN_STATS: "col-stats"}
@@ -131,6 +142,34 @@ def test_what_is_wrong_is_found_exactly_and_mended(release: str, index: str, tmp
     assert found(report) == set()
     assert run(path).exit_code == 0
     assert both(path) == rows
+
+
+def found_keys(report: Report) -> set[tuple[Any, ...]]:
+    rows = [row for row in report.tables["differences"] if row["metadata_partition"] == RECORD_INDEX]
+    return {(row["kind"], row["data_partition"], row["file"], row["record_key"]) for row in rows}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_wrong_keys_are_found_exactly_and_mended(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    index_bootstrap(wanted(path), engine=LocalEngine())
+    cluster(path)
+    assert run(path).exit_code == 0
+    real = indexed_locations(path)
+    damage = wrong_keys(path)
+    do_damage(path, damage)
+
+    report = run(path)
+    assert found_keys(report) == damage.keys
+    assert len(report.tables["differences"]) == 10
+    assert (report.state, report.exit_code) == (Outcome.FAILED, CheckFailed.exit_code)
+
+    report = run(path, repair=True)
+    assert (report.state, report.exit_code) == (Outcome.COMPLETED, 0), report.tables["differences"]
+    assert report.tables["repaired"] == [{"metadata_partition": RECORD_INDEX, "records": 10}]
+    assert indexed_locations(path) == real == real_locations(path)
+    assert run(path).exit_code == 0
+    assert not list((path / ".hoodie").rglob("validate/*"))
 
 
 @pytest.mark.parametrize("release", RELEASES)
