@@ -19,6 +19,7 @@ from ..handle import Table, current_schema, reopen
 from ..metadata.index_log import MovedKeys
 from ..metadata.stats import NewFile
 from ..metadata.sync import Change, sync_commit
+from ..metadata.table import MetadataTable
 from ..model import BaseFile, CommitMetadata, WriteStat
 from ..table.partitions import StorageLister
 from ..table.support import check_timeline
@@ -166,16 +167,21 @@ class Attempt:
         replaced: Mapping[str, Sequence[str]],
         operation: str,
         moved: MovedKeys | None = None,
+        afterwards: Callable[[MetadataTable, Callable[[], str]], None] | None = None,
     ) -> None:
         """Make the new files visible and the replaced file groups invisible, in one atomic step.
 
-        `moved` are the keys of the new files, for the record index.
+        `moved` are the keys of the new files, for the record index. `afterwards` is called after that step under the
+        same lock, with the metadata table as it was before and a source of instants.
         Raises ConflictError, StaleInput, CheckFailed and StorageError, and PartlyDone for what goes wrong after it.
         """
         self._files = frozenset(one.stat.path for one in files)
         ts = self.instant.ts
         with critical_section(self.table, f"commit {ts}", self._settings, completes=f"the clustering {ts}") as current:
-            self._commit(current, files, replaced, operation, moved)
+            times = Times(current, self._settings.skew_millis)
+            self._commit(current, files, replaced, operation, moved, times)
+            if afterwards is not None and current.metadata is not None:
+                afterwards(current.metadata, times.next)
         self._guard.forget()
 
     def _commit(
@@ -185,6 +191,7 @@ class Attempt:
         replaced: Mapping[str, Sequence[str]],
         operation: str,
         moved: MovedKeys | None,
+        times: Times,
     ) -> None:
         self._require_ours(current)
         check_inputs(current, self._inputs)
@@ -193,7 +200,6 @@ class Attempt:
         check_pending_rollbacks(current, self._inputs, self._settings)
         _remove_strays(current, self.instant.ts, files)
         _check_stored(current, files)
-        times = Times(current, self._settings.skew_millis)
         if current.metadata is not None:
             change = replace(_change(current, self.instant.ts, files, replaced), moved=moved)
             sync_commit(current.metadata, change, times.next)

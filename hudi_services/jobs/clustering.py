@@ -28,6 +28,7 @@ from ..recovery.findings import abandoned
 from ..storage import Storage
 from ..table.support import check_rewritable
 from ..timeline.instant import Action, Instant
+from .metadata_compaction import compaction_afterwards
 from .opening import open_supported
 from .report import Check, CheckResult, InOut, Report
 from .request import ClusteringRequest
@@ -195,7 +196,8 @@ def _execute(
             with report.phase("read keys"):
                 moved = moved_keys(runner, table, buckets, instant.ts, [one.stat for one in written])
         with report.phase("commit"):
-            attempt.finish(written, _replaced(inputs), CLUSTER, moved)
+            compaction = compaction_afterwards(runner, wanted, report)
+            attempt.finish(written, _replaced(inputs), CLUSTER, moved, compaction)
     report.completed(instant.ts)
     if attempt.rolled_back:
         report.warnings.append(f"an earlier attempt was rolled back ({', '.join(attempt.rolled_back)})")

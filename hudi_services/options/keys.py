@@ -233,6 +233,16 @@ BLOOM_TYPE = Option(
     "Kind of bloom filter.",
 )
 
+# The metadata table.
+
+METADATA_COMPACT_COMMITS = Option(
+    "hoodie.metadata.compact.max.delta.commits",
+    integer(1),
+    10,
+    Phase.WRITE,
+    "Delta commits of the metadata table since its last compaction from which on `execute` compacts it.",
+)
+
 # Cleaning.
 
 CLEAN_POLICY = Option(
