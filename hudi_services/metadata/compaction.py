@@ -12,7 +12,7 @@ Source: HoodieBackedTableMetadataWriter (performTableServices, compactIfNecessar
 ScheduleCompactionActionExecutor, BaseHoodieCompactionPlanGenerator, RunCompactionActionExecutor of Apache Hudi.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..codecs.avro import load_schema
@@ -129,7 +129,7 @@ def _execute(
     tasks = list(_tasks(metadata, ts, plan))
     merged = run(tasks)
     written = [(task, base) for task, base in zip(tasks, merged, strict=True) if base.size]
-    _remove_strays(metadata, ts, {task.path for task, _ in written}, {task.file_slice.partition for task in tasks})
+    _settle(metadata, ts, {task.path: base.size for task, base in written}, {one.partition for one in plan.operations})
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for task, base in written:
         partition = task.file_slice.partition
@@ -170,13 +170,18 @@ def _slice(metadata: MetadataTable, one: CompactionOperation, sizes: Files) -> F
     return FileSlice(one.partition, one.file_id, one.base_instant, base, tuple(log for log in logs if log))
 
 
-def _remove_strays(metadata: MetadataTable, ts: str, written: set[str], partitions: set[str]) -> None:
-    """Delete base files of this compaction that somebody else left, who was killed over it."""
+def _settle(metadata: MetadataTable, ts: str, written: Mapping[str, int], partitions: Iterable[str]) -> None:
+    """See that the written files (bytes by path) are there, and no others of this compaction, which somebody left."""
+    missing = dict(written)
     for partition in sorted(partitions):
         for name, size in metadata.stored_files(partition).items():
-            base = parse_base_file(partition, name, size)
-            if base and base.instant == ts and metadata.path(partition, name) not in written:
-                metadata.storage.delete_output(metadata.path(partition, name))
+            base, path = parse_base_file(partition, name, size), metadata.path(partition, name)
+            if missing.get(path) == size:
+                del missing[path]
+            elif base and base.instant == ts:
+                metadata.storage.delete_output(path)
+    if missing:
+        raise ConflictError(f"{metadata.storage.full_path(min(missing))} was deleted while the table was compacted")
 
 
 def _stat(task: MergeTask, base: MergedBase) -> WriteStat:

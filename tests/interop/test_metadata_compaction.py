@@ -77,7 +77,7 @@ def test_hudi_completes_what_a_kill_left(peer: Peer, table: Tables, share: float
     before = Reading.of(peer, path)
     ours.schedule(path, sort=("name",))
     _killed_in_the_compaction(path, share)
-    (left,) = _compactions(path, "compaction.requested")
+    left = _compactions(path, "compaction.requested")[-1]
     assert left not in _compactions(path) and not layout.pending(path)
     long_ago(path)
     assert before.differences(Reading.of(peer, path)) == []
