@@ -17,6 +17,7 @@ from ..unit.corruptions import (
     wrong_column_stats,
     wrong_keys,
     wrong_listing,
+    wrong_pairs,
     wrong_ranges,
 )
 from ..unit.tables import open_local
@@ -49,7 +50,8 @@ def _damage(path: Path) -> list[Damage]:
     ready = open_local(path).config.metadata_partitions
     ranges = [wrong_ranges(path)] if "partition_stats" in ready else []
     keys = [wrong_keys(path)] if "record_index" in ready else []
-    found = [wrong_listing(path), wrong_column_stats(path), wrong_blooms(path), *ranges, *keys]
+    pairs = [wrong_pairs(path, index) for index in ready if index.startswith("secondary_index_")]
+    found = [wrong_listing(path), wrong_column_stats(path), wrong_blooms(path), *ranges, *keys, *pairs]
     for damage in found:
         do_damage(path, damage)
     return found
@@ -85,13 +87,13 @@ def test_what_is_mended_is_right_for_hudi(peer: Peer, table: Tables) -> None:
 
 def _found(run: ours.Run) -> set[Finding]:
     fields = ("metadata_partition", "kind", "data_partition", "file", "column")
-    rows = (row for row in run.report["tables"]["differences"] if row["record_key"] is None)
+    rows = (row for row in run.report["tables"]["differences"] if row["key"] is None)
     return {tuple(row[field] for field in fields) for row in rows}
 
 
-def _found_keys(run: ours.Run) -> set[tuple[str, str, str | None, str]]:
-    rows = (row for row in run.report["tables"]["differences"] if row["record_key"] is not None)
-    return {(row["kind"], row["data_partition"], row["file"], row["record_key"]) for row in rows}
+def _found_keys(run: ours.Run) -> set[tuple[str, str | None, str | None, str]]:
+    rows = (row for row in run.report["tables"]["differences"] if row["key"] is not None)
+    return {(row["kind"], row["data_partition"], row["file"], row["key"]) for row in rows}
 
 
 def _is_compacted(path: Path, repair: str) -> bool:

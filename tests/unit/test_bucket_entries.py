@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hudi_services.codecs.avro import parse_schema
 from hudi_services.files.hfile_reader import HFileReader
 from hudi_services.files.hfile_writer import write_hfile
-from hudi_services.metadata.bucket_entries import BucketEntries
+from hudi_services.metadata.bucket_entries import BucketEntries, LocationNumbers
 from hudi_services.metadata.file_group import Layer
 from hudi_services.metadata.record_index import Location, encode_location
 from hudi_services.metadata.record_schema import writer_schema
@@ -52,8 +52,9 @@ def test_the_newest_layer_decides(layers: list[dict[str, Location] | frozenset[s
             expected = {key: at for key, at in expected.items() if key not in layer}
         else:
             expected |= layer
-    entries = BucketEntries(Layers(layers))  # type: ignore[arg-type]
+    numbers = LocationNumbers()
+    entries = BucketEntries(Layers(layers), numbers)  # type: ignore[arg-type]
     found: list[tuple[bytes, Location]] = []
     for some in entries.read():
-        found += zip(some.keys.to_pylist(), [entries.locations[place] for place in some.places], strict=True)
+        found += zip(some.keys.to_pylist(), [numbers.locations[place] for place in some.places], strict=True)
     assert found == sorted((key.encode(), at) for key, at in expected.items())
