@@ -6,7 +6,6 @@ from ..commit.times import Times
 from ..commit.transaction import critical_section
 from ..errors import CheckFailed, CorruptFile, HudiServicesError, Idle, NotFound, PartlyDone
 from ..handle import Table, is_unchanged, reopen
-from ..metadata.keys import RECORD_INDEX
 from ..metadata.sync import sync_repair
 from ..metadata.table import REBUILD_HINT, MetadataTable
 from ..storage import Storage
@@ -130,7 +129,7 @@ def _describe(table: Table, found: Findings, report: Report) -> None:
     report.tables["differences"] = [_row(one) for one in found.differences[:_MOST_LISTED]]
     report.tables["unsure"] = [_unsure_row(one) for one in found.unsure[:_MOST_LISTED]]
     report.checks = [_check(name, count, wrong[name]) for name, count in found.checked.items()]
-    report.checks += [Check(name, CheckResult.SKIPPED, _why_unchecked(table, name)) for name in found.unchecked]
+    report.checks += [Check(name, CheckResult.SKIPPED, _why_unchecked(table, found, name)) for name in found.unchecked]
     for listed, what in ((found.differences, "differences"), (found.unsure, "unsure files")):
         if len(listed) > _MOST_LISTED:
             report.warnings.append(f"of {len(listed):,} {what} the first {_MOST_LISTED:,} are listed")
@@ -143,7 +142,9 @@ def _check(name: str, records: int, differences: int) -> Check:
     return Check(name, CheckResult.PASSED, _count(records, "record"))
 
 
-def _why_unchecked(table: Table, name: str) -> str:
+def _why_unchecked(table: Table, found: Findings, name: str) -> str:
+    if any(one.index == name for one in found.unsure):
+        return "a file that it is about cannot be judged"
     being_built = name in table.config.metadata_partitions_inflight
     return "it is being built" if being_built else "this version does not know how to check it"
 
@@ -155,7 +156,7 @@ def _row(one: Difference) -> Row:
         "data_partition": one.partition,
         "file": one.file,
         "column": one.column,
-        "record_key": one.key if one.index == RECORD_INDEX else None,
+        "key": one.key if one.bucket is not None else None,
         "detail": one.detail,
     }
 

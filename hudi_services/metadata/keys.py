@@ -5,6 +5,7 @@
     partition_stats   H64(column) + H64(partition)
     bloom_filters     H64(partition) + H128(base file name)
     record_index      the record key
+    secondary_index_* value and record key: `secondary_index`
 
 H64 and H128 are `codecs.hashing.xxh64_key` and `md5_key`. A record lies in the file group number
 `file_group_index(key, count)` of its partition, file groups in the order of their file ids.
@@ -18,6 +19,7 @@ COLUMN_STATS = "column_stats"
 PARTITION_STATS = "partition_stats"
 BLOOM_FILTERS = "bloom_filters"
 RECORD_INDEX = "record_index"
+SECONDARY_INDEX_PREFIX = "secondary_index_"
 
 ALL_PARTITIONS_KEY = "__all_partitions__"
 ROOT_PARTITION = "."

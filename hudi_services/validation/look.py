@@ -4,13 +4,13 @@ The timeline is read before storage is listed, and storage is listed before the 
 writer at work may make a difference for one look, but not for two looks one after the other.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
 from ..errors import CorruptFile
 from ..handle import Table
-from ..metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from ..metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX_PREFIX
 from ..metadata.table import REBUILD_HINT, MetadataTable
 from ..model import BaseFile
 from ..table.facts import TimelineFacts
@@ -20,9 +20,11 @@ from .bloom_filters import BloomFiltersCheck
 from .column_stats import ColumnStatsCheck
 from .files import FilesCheck
 from .footers import Broken, Described, FooterReader
+from .key_index import KeyIndexCheck
 from .model import Difference, Doubt, Finding, Findings, Unsure
 from .partition_stats import PartitionStatsCheck
 from .record_index import RecordIndexCheck
+from .secondary_index import SecondaryIndexCheck
 from .truth import Truth
 
 _FILES_IN_MEMORY = 1000
@@ -52,6 +54,11 @@ CHECKS: dict[str, Callable[[MetadataTable, Truth], Check]] = {
     BLOOM_FILTERS: BloomFiltersCheck,
 }
 """By metadata partition. `files` comes before them: it says which base files they are about."""
+KEY_CHECKS: dict[str, type[KeyIndexCheck]] = {
+    RECORD_INDEX: RecordIndexCheck,
+    SECONDARY_INDEX_PREFIX: SecondaryIndexCheck,
+}
+"""By what the names of the metadata partitions begin with. A second look at these is at the keys of the first only."""
 
 
 def look(table: Table, metadata: MetadataTable, progress: Progress, again: Findings | None = None) -> Findings:
@@ -72,11 +79,12 @@ def _look(table: Table, metadata: MetadataTable, progress: Progress, again: Find
     truth = Truth(table)
     listing = FilesCheck(metadata, truth)
     ready = table.config.metadata_partitions
-    checks = {name: CHECKS[name](metadata, truth) for name in ready if name in CHECKS}
-    if RECORD_INDEX in ready and (again is None or again.keys):
-        keys = None if again is None else again.keys
-        checks[RECORD_INDEX] = RecordIndexCheck(metadata, partial(progress, "compare record keys"), keys)
-    known = {FILES, RECORD_INDEX} & set(ready) | checks.keys()
+    checks: dict[str, Check] = {name: CHECKS[name](metadata, truth) for name in ready if name in CHECKS}
+    for name, kind in _key_checks(ready).items():
+        keys = None if again is None else again.keys(name)
+        if keys is None or keys:
+            checks[name] = kind(metadata, name, partial(progress, f"compare {name}"), keys)
+    known = {FILES, *_key_checks(ready), *checks}
     findings = Findings(unchecked=tuple(name for name in metadata.partitions if name not in known))
     findings.add(listing.run(None if again is None else again.partitions))
     if checks:
@@ -86,15 +94,25 @@ def _look(table: Table, metadata: MetadataTable, progress: Progress, again: Find
                     findings.add(Unsure(n, one.file.partition, one.file.name, Doubt.BROKEN_FILE) for n in checks)
             for check in checks.values():
                 findings.add(check.at([one for one in described if isinstance(one, Described)]))
-    if any(one.index == RECORD_INDEX for one in findings.unsure):
-        # The keys of a file that cannot be read are not known.
-        del checks[RECORD_INDEX]
-        findings.unchecked += (RECORD_INDEX,)
-    for check in checks.values():
-        findings.add(check.at_end())
+    for name, check in checks.items():
+        if name not in _unjudged(findings, ready):
+            findings.add(check.at_end())
+    for name in sorted(_unjudged(findings, ready)):
+        checks.pop(name, None)
+        findings.unchecked += (name,)
     findings.cut = tuple(name for name, check in checks.items() if not check.is_whole)
     findings.checked = {FILES: listing.checked} | {name: check.checked for name, check in checks.items()}
     return findings
+
+
+def _key_checks(ready: Sequence[str]) -> Mapping[str, type[KeyIndexCheck]]:
+    """The checks of the key indexes that are ready."""
+    return {name: kind for name in ready for prefix, kind in KEY_CHECKS.items() if name.startswith(prefix)}
+
+
+def _unjudged(findings: Findings, ready: Sequence[str]) -> Collection[str]:
+    """Indexes of keys that a file with unknown keys belongs to: any entry of theirs may be right."""
+    return {one.index for one in findings.unsure} & _key_checks(ready).keys()
 
 
 def _batches(

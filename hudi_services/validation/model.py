@@ -40,7 +40,8 @@ class Doubt(Enum):
     SILENT_COMMIT = "not listed, and its commit tells nothing of files"
     LOG_OF_SLICE = "not listed: a log file named after its slice, whose writer only its blocks tell"
     PENDING_WRITES = "listed without a file, but a write is pending that may be about to write there"
-    BROKEN_FILE = "its footer cannot be read"
+    BROKEN_FILE = "its footer, or its keys, cannot be read"
+    UNKNOWN_TYPE = "the indexed column has a type of which this version does not know how Hudi writes it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Difference:
     detail: str
     wanted: Callable[[], Record | None] = field(compare=False, repr=False)
     bucket: int | None = None
-    """Of the record index: the position of the file group where the key lies, or should lie."""
+    """Of an index of keys: the position of the file group where the key lies, or should lie."""
 
     @property
     def place(self) -> tuple[str | Kind | None, ...]:
@@ -108,14 +109,13 @@ class Findings:
     @property
     def partitions(self) -> frozenset[str] | None:
         """Data partitions with differences, as far as they are known. None: a key may be in any."""
-        if self.keys:
+        if any(one.bucket is not None for one in self.differences):
             return None
         return frozenset(one.partition for one in self.differences if one.partition is not None)
 
-    @property
-    def keys(self) -> frozenset[str]:
-        """Record keys with differences in the record index."""
-        return frozenset(one.key for one in self.differences if one.index == RECORD_INDEX)
+    def keys(self, index: str) -> frozenset[str]:
+        """The keys with differences in one index."""
+        return frozenset(one.key for one in self.differences if one.index == index)
 
 
 def wanted_records(differences: Collection[Difference]) -> Wanted:

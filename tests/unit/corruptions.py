@@ -29,6 +29,7 @@ from hudi_services.metadata.records import (
     LocationRecord,
     Record,
     RecordType,
+    SecondaryRecord,
     StatsRecord,
 )
 from hudi_services.metadata.table import MetadataTable
@@ -52,8 +53,8 @@ class Damage:
     records: dict[str, list[Record]] = field(default_factory=dict)
     deletes: dict[str, list[str]] = field(default_factory=dict)
     found: set[Finding] = field(default_factory=set)
-    keys: set[tuple[str, str, str | None, str]] = field(default_factory=set)
-    """Of the record index: kind, data partition, file, record key."""
+    keys: set[tuple[str, str | None, str | None, str]] = field(default_factory=set)
+    """Of an index of keys: kind, data partition, file, key."""
 
     def record(self, index: str, *records: Record) -> None:
         self.records.setdefault(index, []).extend(records)
@@ -255,6 +256,20 @@ def wrong_keys(path: Path) -> Damage:
     wrong(keys[6], Kind.WRONG_LOCATION, replace(stored[keys[6]].location, partition="day=gone"))
     wrong("nobody", Kind.DEAD_KEY, stored[keys[7]].location)
     wrong("ünobody", Kind.DEAD_KEY, replace(stored[keys[7]].location, file_id="gone"))
+    return damage
+
+
+def wrong_pairs(path: Path, index: str) -> Damage:
+    """Ten wrong entries of a secondary index."""
+    stored = [one for one in metadata_of(open_local(path)).reader(index).scan() if isinstance(one, SecondaryRecord)]
+    keys = sorted(one.key for one in stored if not one.deleted)
+    damage = Damage()
+    for key in keys[:5]:
+        damage.record(index, SecondaryRecord(key, deleted=True))
+        damage.keys.add((Kind.KEY_MISSING.value, None, None, key))
+    for key in (f"{keys[7]}x", "nobody$nothing", "$", "a\\$b$\\\\", "ü$ü"):
+        damage.record(index, SecondaryRecord(key))
+        damage.keys.add((Kind.DEAD_KEY.value, None, None, key))
     return damage
 
 
