@@ -1,8 +1,9 @@
 """The base file that a compaction makes of one file slice of the metadata table: what readers find in it, and no more.
 
 Hudi keeps whatever its readers' merge gives, and so does this: keys that a delete block names go, while entries of a
-listing that say "deleted", and records that do, stay as they are. Where nothing is left there is no file, and the slice
-stays: an HFile without entries is none that every release reads.
+listing that say "deleted", and records that do, stay as they are; but those of secondary indexes, where they mean the
+same as none, go. Where nothing is left there is no file, and the slice stays: not every release reads an HFile without
+entries.
 Source: HoodieCompactor, HoodieSortedMergeHandle, FileGroupReaderBasedMergeHandle, HoodieMetadataPayload of Apache Hudi.
 """
 
@@ -21,11 +22,12 @@ from ..model import FileSlice
 from ..storage import Storage
 from ..table_config import METADATA_TABLE_FOLDER
 from .blocks import BlockFilter
-from .bucket_entries import BucketEntries
+from .bucket_entries import BucketEntries, LocationNumbers, decode_secondary
 from .file_group import FileGroupReader
-from .keys import RECORD_INDEX
+from .keys import RECORD_INDEX, SECONDARY_INDEX_PREFIX
 from .record_codec import encode_record
 from .record_index import encode_location
+from .records import SecondaryRecord
 
 _PIECE = 4 << 20
 """Bytes of encoded records that are held at once."""
@@ -62,9 +64,8 @@ def write_merged_base(task: MergeTask, _token: str) -> MergedBase:
     """
     schema = parse_schema(task.schema, task.path)
     group = FileGroupReader(task.storage, METADATA_TABLE_FOLDER, task.file_slice, task.blocks)
-    merge = _locations if task.file_slice.partition == RECORD_INDEX else _records
     entries, size = 0, 0
-    pieces = merge(group, schema, task)
+    pieces = _pieces(group, schema, task)
     first = next((piece for piece in pieces if len(piece[0])), None)
     if first is not None:
         output = task.storage.open_output(task.path)
@@ -81,15 +82,30 @@ def write_merged_base(task: MergeTask, _token: str) -> MergedBase:
     return MergedBase(size, entries, before, blocks, records)
 
 
-def _locations(group: FileGroupReader, schema: AvroSchema, task: MergeTask) -> Iterator[_Columns]:
+def _pieces(group: FileGroupReader, schema: AvroSchema, task: MergeTask) -> Iterator[_Columns]:
+    if task.file_slice.partition == RECORD_INDEX:
+        return _locations(group, schema)
+    if task.file_slice.partition.startswith(SECONDARY_INDEX_PREFIX):
+        return _secondary_keys(group, schema)
+    return _records(group, schema, task)
+
+
+def _locations(group: FileGroupReader, schema: AvroSchema) -> Iterator[_Columns]:
     """Keys of the record index; those with one location share its value."""
-    bucket = BucketEntries(group)
+    numbers = LocationNumbers()
     values = pa.array([], pa.binary())
-    for entries in bucket.read():
-        if len(bucket.locations) > len(values):
-            new = [encode_location(one, schema) for one in bucket.locations[len(values) :]]
+    for entries in BucketEntries(group, numbers).read():
+        if len(numbers.locations) > len(values):
+            new = [encode_location(one, schema) for one in numbers.locations[len(values) :]]
             values = pa.concat_arrays([values, pa.array(new, pa.binary())])
         yield entries.keys, pa.DictionaryArray.from_arrays(pa.array(entries.places), values)
+
+
+def _secondary_keys(group: FileGroupReader, schema: AvroSchema) -> Iterator[_Columns]:
+    """Keys of a secondary index, which all have one value; those that are marked as deleted go."""
+    value = pa.array([encode_record(SecondaryRecord(""), schema, typed=False)], pa.binary())
+    for entries in BucketEntries(group, decode_secondary).read():
+        yield entries.keys, pa.DictionaryArray.from_arrays(pa.array(entries.places), value)
 
 
 def _records(group: FileGroupReader, schema: AvroSchema, task: MergeTask) -> Iterator[_Columns]:
