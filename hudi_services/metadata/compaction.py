@@ -129,7 +129,9 @@ def _execute(
     tasks = list(_tasks(metadata, ts, plan))
     merged = run(tasks)
     written = [(task, base) for task, base in zip(tasks, merged, strict=True) if base.size]
-    _settle(metadata, ts, {task.path: base.size for task, base in written}, {one.partition for one in plan.operations})
+    _settle(
+        metadata, ts, {task.path: base.size for task, base in written}, {task.file_slice.partition for task in tasks}
+    )
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for task, base in written:
         partition = task.file_slice.partition
@@ -152,8 +154,10 @@ def _pending(metadata: MetadataTable, ts: str) -> Instant:
 
 def _tasks(metadata: MetadataTable, ts: str, plan: CompactionPlan) -> Iterator[MergeTask]:
     schema, typed = metadata.writer_schema.text, are_typed(metadata)
-    stored = {one.partition: metadata.stored_files(one.partition) for one in plan.operations}
-    for one in plan.operations:
+    # An index may have been dropped since.
+    operations = [one for one in plan.operations if one.partition in metadata.partitions]
+    stored = {one.partition: metadata.stored_files(one.partition) for one in operations}
+    for one in operations:
         path = metadata.path(one.partition, base_file_name(one.file_id, _NO_TASK, ts, ".hfile"))
         planned = _slice(metadata, one, stored[one.partition])
         yield MergeTask(metadata.storage, path, planned, metadata.blocks, schema, typed)
