@@ -19,7 +19,16 @@ from .test_recover import long_ago
 
 _COMPACT = {"hoodie.metadata.compact.max.delta.commits": "1"}
 _QUICK = {**_COMPACT, "hoodie.time.generator.max_expected_clock_skew_ms": "0"}
-_FEW = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "2"}
+# Hudi cleans the metadata table when three instants follow its last compaction.
+_FEW = {
+    "hoodie.metadata.compact.max.delta.commits": "3",
+    "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.clean.fileversions.retained": "1",
+    "hoodie.cleaner.fileversions.retained": "1",
+    "hoodie.keep.min.commits": "3",
+    "hoodie.keep.max.commits": "4",
+}
 
 
 class KilledAt(FaultyStorage):
@@ -83,10 +92,11 @@ def test_hudi_cleans_and_archives_it(peer: Peer, table: Tables) -> None:
     path = table("keyed")
     done = _compacted(peer, path)
     rows = peer.rows(path).sort_by("id")
-    for number in range(8):
-        peer.upsert(path, newer(rows.slice(number, 4)), **_COMPACT, **_FEW)
+    for number in range(11):
+        peer.upsert(path, newer(rows.slice(number, 4)), **_FEW)
     assert _timeline(path, "clean")
-    assert done not in _timeline(path, "commit"), "Hudi did not archive the compaction"
+    assert not list((path / ".hoodie/metadata/files").glob(f"*_{done}.hfile")), "Hudi did not clean it"
+    assert _timeline(path, "deltacommit")[0] > done, "Hudi did not archive what is older"
     assert peer.rows(path).num_rows == rows.num_rows
     _is_true(peer, path)
 
