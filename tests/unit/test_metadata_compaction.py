@@ -1,14 +1,17 @@
 """Compaction of the metadata table: when it is due, and that readers find the same, whenever it is killed."""
 
+import json
 import pickle
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_services.codecs.avro import read_container
 from hudi_services.codecs.compaction_plan import CompactionPlan, encode_compaction_plan
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
@@ -28,7 +31,8 @@ from hudi_services.timeline import instant as instants
 from hudi_services.timeline.instant import Action
 
 from .faulty_storage import FaultyStorage, Killed
-from .metadata_tables import far_future, open_metadata, stats_of
+from .metadata_tables import compact as compact_again
+from .metadata_tables import far_future, open_metadata, stats_of, unpack_compacted
 from .tables import RELEASES, open_local, request, unpack
 from .test_index_bootstrap import indexed_locations, real_locations, wanted
 
@@ -161,6 +165,39 @@ def test_a_group_of_which_nothing_is_left(release: str, tmp_path: Path) -> None:
     )
     assert indexed_locations(path) == {}
     assert not list((path / ".hoodie/metadata/record_index").glob(f"*{done.instant}.hfile"))
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_the_commit_says_what_hudi_says(release: str, tmp_path: Path) -> None:
+    """Of a compaction of its own: the same fields, with the same values where they do not depend on the files."""
+    path = unpack_compacted(release, tmp_path)
+    (real,) = stats_of_compactions(path)
+    compact_again(path)
+    _, done = stats_of_compactions(path)
+    assert done.keys() == real.keys()
+    for partition, stats in done.items():
+        for ours, theirs in zip(stats, real[partition], strict=True):
+            assert ours.keys() == theirs.keys()
+            same = {"fileId", "partitionPath", "cdcStats", "tempPath", "totalCorruptLogBlock", "totalRollbackBlocks"}
+            assert {ours[one] == theirs[one] for one in same} == {True}
+            counts = ("totalLogFilesCompacted", "totalLogBlocks", "totalLogRecords", "totalLogSizeCompacted")
+            assert all(ours[one] > 0 for one in counts) and ours["numWrites"] > 0
+            assert ours["prevCommit"] == theirs["path"].rpartition("_")[2].removesuffix(".hfile")
+
+
+def stats_of_compactions(path: Path) -> list[dict[str, list[dict[str, Any]]]]:
+    timeline = open_metadata(path).timeline
+    found = []
+    for instant in timeline.completed({Action.COMMIT}):
+        data = timeline.read_details(instant.file_name)
+        tree = json.loads(data) if timeline.layout.number == 1 else read_container(data, instant.file_name)
+        assert (
+            tree["operationType"] == "COMPACT"
+            and tree["compacted"] is True
+            and set(tree["extraMetadata"]) == {"schema"}
+        )
+        found.append({one: sorted(s, key=lambda x: x["fileId"]) for one, s in tree["partitionToWriteStats"].items()})
+    return found
 
 
 KEYS = st.sampled_from([partition_id(P), "day=2", "day=3"])
