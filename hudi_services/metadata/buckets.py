@@ -26,7 +26,7 @@ class Buckets:
     file_ids: tuple[str, ...]
 
     def of(self, partition: str) -> Sequence[int]:
-        """The buckets for the keys of a data partition, in the order of `file_group_indexes`.
+        """The buckets for the keys of a data partition, in the order of `key_hash.spread`.
 
         Raises UnsupportedTable when a partitioned index has none for it.
         """
