@@ -33,7 +33,10 @@ class Buckets:
         if not self.is_partitioned:
             return range(len(self.file_ids))
         if partition not in self._by_partition:
-            raise UnsupportedTable(f"the record index has no file group for the partition {partition}")
+            raise UnsupportedTable(
+                f"the record index has no file group for the partition {partition!r}",
+                hint="it is an index of each partition: name one that has had rows",
+            )
         return self._by_partition[partition]
 
     @property
