@@ -91,7 +91,7 @@ def _start(path: Path, folder: Path, function: str, *flags: str) -> subprocess.P
 
 
 def _kill_when(process: subprocess.Popen[bytes], reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while not reached():
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()[1].decode()[-4000:]
         time.sleep(0.002)
