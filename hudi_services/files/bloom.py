@@ -16,6 +16,7 @@ import binascii
 import math
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,22 @@ _USELESS = 0.97
 
 _Words = npt.NDArray[np.uint32]
 _Bits = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class BloomSettings:
+    """`hoodie.index.bloom.*` and `hoodie.bloom.index.filter.*`."""
+
+    entries: int = 60_000
+    false_positive_rate: float = 1e-9
+    max_entries: int = 100_000
+    filter_type: str = DYNAMIC
+
+    def new_filter(self, expected_keys: int) -> "BloomFilter":
+        """An empty filter, see `BloomFilter.for_config`."""
+        return BloomFilter.for_config(
+            self.entries, self.false_positive_rate, self.max_entries, self.filter_type, expected_keys=expected_keys
+        )
 
 
 class BloomFilter:
