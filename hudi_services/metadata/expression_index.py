@@ -120,13 +120,16 @@ def computations(
 
     `table_schema` is Avro JSON; `bloom` holds where an index has no settings of its own.
     """
-    found = []
-    for index in expression_indexes(metadata):
-        column = _column(metadata, index, table_schema)
-        one = Computation(index, column, zone, _bloom(index, bloom))
-        one.expression()
-        found.append(one)
-    return tuple(found)
+    return tuple(computation(metadata, index, table_schema, zone, bloom) for index in expression_indexes(metadata))
+
+
+def computation(
+    metadata: MetadataTable, index: ExpressionIndex, table_schema: str | None, zone: Zone, bloom: BloomSettings
+) -> Computation:
+    """How one index is computed; otherwise as `computations`."""
+    found = Computation(index, _column(metadata, index, table_schema), zone, _bloom(index, bloom))
+    found.expression()
+    return found
 
 
 def expression_records(task: ExpressionTask, _token: str) -> dict[str, ExpressionRecord]:
@@ -138,12 +141,18 @@ def expression_records(task: ExpressionTask, _token: str) -> dict[str, Expressio
     if not reader.num_rows:
         return {}
     collectors = [_collector(task, one, reader.num_rows) for one in task.computations]
-    for number in range(len(reader.row_groups)):
-        for one, collector in zip(task.computations, collectors, strict=True):
-            expression = one.expression()
-            for values in _values(reader, number, one, expression.source):
-                collector.add(_apply(expression, values, one, reader.full_path))
+    for one, collector in zip(task.computations, collectors, strict=True):
+        for values in expression_values(reader, one):
+            collector.add(values)
     return {one.index.partition: c.record() for one, c in zip(task.computations, collectors, strict=True)}
+
+
+def expression_values(reader: BaseFileReader, computation: Computation) -> Iterator[pa.Array]:
+    """The values of the function in a file. Raises UnsupportedTable where we do not compute them, and CorruptFile."""
+    expression = computation.expression()
+    for number in range(len(reader.row_groups)):
+        for values in _values(reader, number, computation, expression.source):
+            yield _apply(expression, values, computation, reader.full_path)
 
 
 class _Collector(Protocol):

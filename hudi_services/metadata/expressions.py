@@ -56,6 +56,8 @@ class Expression:
     result: BoundType
     apply: Apply
     """May raise UnsupportedTable for single values."""
+    zoned: bool
+    """Whether the values depend on the zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +109,9 @@ def compile_expression(name: str, options: Mapping[str, str], column: ColumnType
     if unknown:
         raise NotComputed(f"{name} has no option {unknown[0]} here")
     source, own = _ARROW[column.kind]
-    return Expression(
-        source,
-        BoundType(own if function.result is None else function.result),
-        function.make(_Call(options, column.kind, zone)),
-    )
+    result = BoundType(own if function.result is None else function.result)
+    zoned = name == "from_unixtime" or (column.kind is Kind.TIMESTAMP and name not in _OF_MOMENTS)
+    return Expression(source, result, function.make(_Call(options, column.kind, zone)), zoned)
 
 
 def as_texts(values: pa.Array, result: BoundType) -> pa.Array:
@@ -178,6 +178,7 @@ def _pattern(java: str, *, only_days: bool = False) -> str:
 _TEXT = (Kind.STRING,)
 _TIME = (Kind.TIMESTAMP,)
 _DAYS = (Kind.DATE, Kind.TIMESTAMP)
+_OF_MOMENTS = ("identity", "unix_timestamp", "to_timestamp")
 _FUNCTIONS: Mapping[str, _Function] = {
     "identity": _Function(tuple(_ARROW), _identity, None),
     "lower": _Function(_TEXT, lambda call: texts.lower, _T.STRING),

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ..errors import CorruptFile
 from ..handle import Table
+from ..metadata.expression_index import Computation
 from ..metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
 from ..metadata.table import REBUILD_HINT, MetadataTable
 from ..model import BaseFile
@@ -17,9 +18,10 @@ from ..table.view import SlicingRules, slices_of
 from ..table_config import METADATA_TABLE_FOLDER
 from .bloom_filters import BloomFiltersCheck
 from .column_stats import ColumnStatsCheck
+from .expressions import ExpressionBloomsCheck, ExpressionRangesCheck
 from .files import FilesCheck
 from .footers import Broken, Described, FooterReader
-from .model import Difference, Doubt, Findings, Unsure
+from .model import Doubt, Finding, Findings, Unsure
 from .partition_stats import PartitionStatsCheck
 from .truth import Truth
 
@@ -33,10 +35,10 @@ class Check(Protocol):
     checked: int
     """Records so far."""
 
-    def at(self, files: Sequence[Described]) -> Iterator[Difference]:
+    def at(self, files: Sequence[Described]) -> Iterator[Finding]:
         """Of some of the base files that readers may open, in the order of their data partitions."""
 
-    def at_end(self) -> Iterator[Difference]:
+    def at_end(self) -> Iterator[Finding]:
         """What only shows when all were there."""
 
 
@@ -49,15 +51,20 @@ CHECKS: dict[str, Callable[[MetadataTable, Truth], Check]] = {
 
 
 def look(
-    table: Table, metadata: MetadataTable, progress: Callable[[int, int], None], only: Collection[str] | None = None
+    table: Table,
+    metadata: MetadataTable,
+    progress: Callable[[int, int], None],
+    only: Collection[str] | None = None,
+    expressions: Sequence[Computation] = (),
 ) -> Findings:
     """What is wrong with `metadata`, the metadata table of `table`, in all data partitions or in those of `only`.
 
-    `progress` gets base files read, and all of them. Raises CorruptFile for a metadata table, or a plan on the
-    timeline, that cannot be read, and NotFound for files of the metadata table that are cleaned meanwhile.
+    Of expression indexes, those are checked that `expressions` computes. `progress` gets base files read, and all of
+    them. Raises CorruptFile for a metadata table, or a plan on the timeline, that cannot be read, and NotFound for
+    files of the metadata table that are cleaned meanwhile.
     """
     try:
-        return _look(table, metadata, progress, only)
+        return _look(table, metadata, progress, only, expressions)
     except CorruptFile as error:
         if METADATA_TABLE_FOLDER not in error.message:
             raise
@@ -65,12 +72,19 @@ def look(
 
 
 def _look(
-    table: Table, metadata: MetadataTable, progress: Callable[[int, int], None], only: Collection[str] | None
+    table: Table,
+    metadata: MetadataTable,
+    progress: Callable[[int, int], None],
+    only: Collection[str] | None,
+    expressions: Sequence[Computation],
 ) -> Findings:
     truth = Truth(table)
     listing = FilesCheck(metadata, truth)
     ready = table.config.metadata_partitions
     checks = {name: CHECKS[name](metadata, truth) for name in ready if name in CHECKS}
+    for computation in expressions:
+        kind = ExpressionRangesCheck if computation.index.kind == COLUMN_STATS else ExpressionBloomsCheck
+        checks[computation.index.partition] = kind(metadata, truth, computation)
     findings = Findings(unchecked=tuple(name for name in metadata.partitions if name != FILES and name not in checks))
     findings.add(listing.run(only))
     if checks:

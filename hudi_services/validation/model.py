@@ -37,6 +37,7 @@ class Doubt(Enum):
     LOG_OF_SLICE = "not listed: a log file named after its slice, whose writer only its blocks tell"
     PENDING_WRITES = "listed without a file, but a write is pending that may be about to write there"
     BROKEN_FILE = "its footer cannot be read"
+    NOT_COMPUTED = "it has values of which the function is not computed here"
 
 
 @dataclass(frozen=True, slots=True)

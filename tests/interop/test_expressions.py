@@ -22,11 +22,10 @@ from .readers import same_rows
 from .reading import newer
 from .recipes import EXPRESSIONS
 
-# The keys that each finds, all in one file.
+# The keys that each finds, all in one file; of a partition that Hudi does not write to here.
 _QUERIES = {
-    "from_unixtime(ts, 'yyyy-MM-dd') = '2023-11-14'": [0, 1],
-    "to_date(at) = date'2023-11-14'": [0],
-    "lower(name) = 'name-é30'": [30],
+    "from_unixtime(ts, 'yyyy-MM-dd') >= '2023-11-20'": list(range(110, 120)),
+    "lower(name) = 'name-é25'": [25],
     "lower(name) = 'name-é300'": [],
 }
 # Keys found and files read, with data skipping that must not fail.
@@ -48,6 +47,7 @@ from tests.interop.recipes import EXPRESSIONS, Writer
 again = [f"create index {name} on to_index using {what}" for name, what in EXPRESSIONS.items()]
 Writer(spark, version, path).indexes(*(f"drop index {name} on to_index" for name in EXPRESSIONS), *again)
 """
+_COMPACT = {"hoodie.metadata.compact.max.delta.commits": "1"}
 _INDEXES = {"expr_index_by_day": ["ts"], "expr_index_by_date": ["at"], "expr_index_lowered": []}
 
 
@@ -94,15 +94,18 @@ def _are_what_hudi_builds(peer: Peer, path: Path) -> None:
 def test_indexes_stay_true(peer: Peer, table: Tables) -> None:
     path = table("expressions")
     rows = peer.rows(path)
-    instant = ours.schedule(path, sort=("name",))
-    ours.execute(path)
-    assert same_rows(rows, peer.rows(path)) == []
-    _queries_are_right(peer, path)
-    ours.run("undo", path, "--instant", instant).ok()
-    _queries_are_right(peer, path)
+    if peer.version == "1.2.0":
+        # Once is enough of Spark's tasks, which are slow to come up.
+        instant = ours.schedule(path, sort=("name",))
+        ours.execute(path)
+        _queries_are_right(peer, path)
+        ours.run("undo", path, "--instant", instant).ok()
+        _queries_are_right(peer, path)
     zone = {"spark.sql.session.timeZone": "UTC"}
     clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE, zone), engine=LocalEngine())
-    peer.upsert(path, newer(rows.sort_by("id").slice(0, 15)))
+    assert same_rows(rows, peer.rows(path)) == []
+    # Ids 0 to 14 are in two of three partitions.
+    peer.upsert(path, newer(rows.sort_by("id").slice(0, 15)), **_COMPACT)
     ours.run("clean", path, options={"hoodie.clean.commits.retained": "1"}).ok()
     _queries_are_right(peer, path)
     listed = table_properties(path)["hoodie.table.metadata.partitions"].split(",")

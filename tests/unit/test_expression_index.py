@@ -104,7 +104,7 @@ def index_is_true(path: Path) -> None:
                 values, size = truth(file)[index], file.stat().st_size
                 assert (one.column, one.minimum, one.maximum) == (column, min(values), max(values))
                 assert (one.value_count, one.null_count) == (len(values), 0)
-                assert (one.total_size, one.total_uncompressed_size, one.tight) == (size, 2 * size, False)
+                assert (one.total_size, one.total_uncompressed_size) == (size, 2 * size)
                 assert low <= one.minimum and one.maximum <= high
     blooms = [one for one in records(path, BLOOM).values() if isinstance(one, BloomRecord)]
     assert len(there) >= len(blooms)
