@@ -16,6 +16,7 @@ from ..errors import CheckFailed, ConflictError, HudiServicesError, Idle, LockBu
 from ..files.column_stats import ColumnStats
 from ..files.names import parse_base_file
 from ..handle import Table, current_schema, reopen
+from ..metadata.expression_index import ComputedIndex
 from ..metadata.index_log import MovedKeys
 from ..metadata.stats import NewFile
 from ..metadata.sync import Change, sync_commit
@@ -166,16 +167,17 @@ class Attempt:
         replaced: Mapping[str, Sequence[str]],
         operation: str,
         moved: MovedKeys | None = None,
+        expressions: tuple[ComputedIndex, ...] = (),
     ) -> None:
         """Make the new files visible and the replaced file groups invisible, in one atomic step.
 
-        `moved` are the keys of the new files, for the record index.
+        `moved` are the keys of the new files, for the record index; `expressions` their records in expression indexes.
         Raises ConflictError, StaleInput, CheckFailed and StorageError, and PartlyDone for what goes wrong after it.
         """
         self._files = frozenset(one.stat.path for one in files)
         ts = self.instant.ts
         with critical_section(self.table, f"commit {ts}", self._settings, completes=f"the clustering {ts}") as current:
-            self._commit(current, files, replaced, operation, moved)
+            self._commit(current, files, replaced, operation, moved, expressions)
         self._guard.forget()
 
     def _commit(
@@ -185,6 +187,7 @@ class Attempt:
         replaced: Mapping[str, Sequence[str]],
         operation: str,
         moved: MovedKeys | None,
+        expressions: tuple[ComputedIndex, ...],
     ) -> None:
         self._require_ours(current)
         check_inputs(current, self._inputs)
@@ -195,7 +198,7 @@ class Attempt:
         _check_stored(current, files)
         times = Times(current, self._settings.skew_millis)
         if current.metadata is not None:
-            change = replace(_change(current, self.instant.ts, files, replaced), moved=moved)
+            change = replace(_change(current, self.instant.ts, files, replaced), moved=moved, expressions=expressions)
             sync_commit(current.metadata, change, times.next)
         stats: dict[str, tuple[WriteStat, ...]] = {}
         for one in files:

@@ -247,6 +247,14 @@ BLOOM_TYPE = Option(
     "Kind of bloom filter.",
 )
 
+SESSION_TIME_ZONE = Option(
+    "spark.sql.session.timeZone",
+    text,
+    "",
+    Phase.CLUSTERING | Phase.REPAIR,
+    "Zone in which the writers' Spark sessions compute expression indexes; when empty, that of this process.",
+)
+
 # Cleaning.
 
 CLEAN_POLICY = Option(

@@ -254,6 +254,7 @@ def metadata_options(path: Path) -> dict[str, str]:
         "hoodie.metadata.index.partition.stats.enable": str("partition_stats" in on).lower(),
         "hoodie.metadata.index.bloom.filter.enable": str("bloom_filters" in on).lower(),
         "hoodie.metadata.record.index.enable": str("record_index" in on and not of_partitions).lower(),
+        "hoodie.metadata.index.expression.enable": str(any(n.startswith("expr_index_") for n in on)).lower(),
         **({"hoodie.index.type": "RECORD_INDEX"} if "record_index" in on else {}),
         **(PARTITIONED_INDEX if of_partitions else {}),
         # With it, upserts find their keys by the filters there, and fail where one is missing.

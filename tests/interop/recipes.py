@@ -62,11 +62,13 @@ class Writer:
         self.spark.sql(f"call create_savepoint(table => '{view}', commit_time => '{commits[0].commit_time}')")
         self.spark.sql(f"drop table {view}")
 
-    def index(self, column: str) -> None:
-        """A secondary index on a column. Hudi builds it as if beside writers, and asks for a lock."""
+    def indexes(self, *statements: str) -> None:
+        """Run `create index` and `drop index` on the table `to_index`. Hudi builds indexes as if beside writers, and
+        asks for a lock."""
         self.spark.sql("set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
         self.spark.sql(f"create table to_index using hudi location '{self.path}'")
-        self.spark.sql(f"create index on_{column} on to_index ({column})")
+        for statement in statements:
+            self.spark.sql(statement)
         self.spark.sql("drop table to_index")
         self.spark.sql("reset hoodie.write.lock.provider")
 
@@ -286,7 +288,7 @@ def _keyed(w: Writer) -> None:
     for i in range(3):
         w.write(columns, i * 60, i * 60 + 60, "insert", partition="part", options=options)
     if w.version != "0.15.0":
-        w.index("name")
+        w.indexes("create index on_name on to_index (name)")
     w.write({**columns, "ts": "id * 10 + 5"}, 40, 55, "upsert", partition="part", options=options)
     w.write(columns, 100, 112, "delete", partition="part", options=options)
     w.write({**columns, "ts": "id * 10 + 6"}, 104, 107, "upsert", partition="part", options=options)
@@ -319,6 +321,27 @@ def _by_no_partition(w: Writer) -> None:
     w.write(TRIP, 20, 25, "delete", options=PARTITIONED_INDEX)
 
 
+EXPRESSIONS = {
+    "by_day": "column_stats(ts) options(expr='from_unixtime', format='yyyy-MM-dd')",
+    "by_date": "column_stats(at) options(expr='to_date')",
+    "lowered": "bloom_filters(name) options(expr='lower', numentries='1000')",
+}
+
+
+def _expressions(w: Writer) -> None:
+    """Expression indexes: ranges of texts and of dates, and bloom filters."""
+    # With one, 1.0.2 cannot update a table whose columns are nullable in the rows and were not in the files.
+    columns = {
+        **TRIP,
+        "ts": "if(id < 0, null, 1700000000 + id * 4000)",
+        "at": "if(id < 0, null, timestamp_micros(1700000000123456 + id * 30000000000))",
+        "name": "if(id < 0, null, concat('Name-É', cast(id as string)))",
+    }
+    for i in range(2):
+        w.write(columns, i * 60, i * 60 + 60, "insert", partition="part")
+    w.indexes(*(f"create index {name} on to_index using {what}" for name, what in EXPRESSIONS.items()))
+
+
 RECIPES = {
     "plain": Recipe(_plain, ("name", "ts")),
     "bulk": Recipe(_bulk, ("amount", "id")),
@@ -336,4 +359,5 @@ RECIPES = {
     "keyed": Recipe(_keyed, ("name",)),
     "by_partition": Recipe(_by_partition, ("name",)),
     "by_no_partition": Recipe(_by_no_partition, ("name",)),
+    "expressions": Recipe(_expressions, ("name",)),
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from hudi_services.commit.times import Times
 from hudi_services.files.hfile_writer import write_hfile
 from hudi_services.files.names import base_file_name
-from hudi_services.metadata.index_columns import are_typed
+from hudi_services.metadata.index_columns import typed_among
 from hudi_services.metadata.record_codec import encode_record
 from hudi_services.metadata.records import StatsRecord
 from hudi_services.metadata.table import MetadataTable
@@ -52,10 +52,10 @@ def compact(path: Path) -> None:
     """Merge the log files of every file group into a base file, as Hudi's compaction does."""
     table = open_local(path)
     metadata = open_metadata(path)
-    schema, typed = metadata.writer_schema, are_typed(metadata)
+    schema = metadata.writer_schema
     ts = metadata.timeline.latest_time() + "001" if metadata.logs_by_name else Times(table, 0).next()
     for partition in metadata.partitions:
-        readers = metadata.reader(partition).groups
+        readers, typed = metadata.reader(partition).groups, bool(typed_among(metadata, [partition]))
         for group, reader in zip(metadata.file_groups(partition), readers, strict=True):
             rows = [(one.key.encode(), encode_record(one, schema, typed=typed)) for one in reader.scan()]
             name = base_file_name(group.file_id, "0-0-0", ts, ".hfile")
