@@ -66,7 +66,7 @@ def pending_compactions(table: Table) -> dict[FileGroupId, str]:
 def pending_operations(table: Table) -> Iterator[tuple[Instant, CompactionOperation]]:
     """What pending compactions and log compactions are to do, each with its instant."""
     for instant in table.timeline.pending({Action.COMPACTION, Action.LOG_COMPACTION}):
-        for operation in table.timeline.read_compaction_plan(instant):
+        for operation in table.timeline.read_compaction_plan(instant).operations:
             yield instant, operation
 
 

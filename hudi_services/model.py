@@ -55,6 +55,17 @@ class FileSlice:
 
 
 @dataclass(frozen=True, slots=True)
+class MergedLogs:
+    """What a compaction merged into one base file; sizes in bytes. `base_file` is the one before, "" for none."""
+
+    base_file: str
+    files: int
+    size: int
+    blocks: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
 class WriteStat:
     """HoodieWriteStat: what a write did to one file. `path` is relative to the table; sizes in bytes."""
 
@@ -74,6 +85,8 @@ class WriteStat:
     log_files: tuple[str, ...] | None = None
     cdc_files: tuple[str, ...] = ()
     """Paths of the change-data files that were written beside it; read, never written."""
+    merged_logs: MergedLogs | None = None
+    """Of a compaction; written, never read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,14 +78,30 @@ def _tree(metadata: CommitMetadata, stat_form: Any) -> dict[str, Any]:
 
 
 def _stat_to_json(stat: WriteStat) -> dict[str, Any]:
-    tree = dict.fromkeys(_ZERO_JSON, 0) | dict.fromkeys(_NULL_JSON) | _counted(stat)
+    tree = dict.fromkeys(_ZERO_JSON, 0) | dict.fromkeys(_NULL_JSON) | _counted(stat) | _merged(stat)
     if stat.log_version is not None:
         tree["recordsStats"] = {"val": None}
     return tree
 
 
 def _stat_to_avro(stat: WriteStat) -> dict[str, Any]:
-    return dict.fromkeys(_ZERO_AVRO, 0) | _counted(stat)
+    tree = dict.fromkeys(_ZERO_AVRO, 0) | _counted(stat) | _merged(stat)
+    if stat.merged_logs is not None:
+        tree["prevBaseFile"] = stat.merged_logs.base_file or None
+    return tree
+
+
+def _merged(stat: WriteStat) -> dict[str, Any]:
+    merged = stat.merged_logs
+    if merged is None:
+        return {}
+    return {
+        "totalLogFilesCompacted": merged.files,
+        "totalLogSizeCompacted": merged.size,
+        "totalLogBlocks": merged.blocks,
+        "totalLogRecords": merged.records,
+        "totalUpdatedRecordsCompacted": stat.num_writes,
+    }
 
 
 def _counted(stat: WriteStat) -> dict[str, Any]:

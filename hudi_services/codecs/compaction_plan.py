@@ -1,34 +1,104 @@
-"""HoodieCompactionPlan, read only: which file groups a pending compaction or log compaction holds.
+"""HoodieCompactionPlan: which file groups a pending compaction or log compaction holds, and what it merges of each.
 
-{operations [{baseInstantTime, deltaFilePaths, dataFilePath, fileId, partitionPath, metrics, bootstrapFilePath}],
-extraMetadata, version, strategy, preserveHoodieMetadata, missingSchedulePartitions (1.x)}; an Avro container file.
-Source: CompactionUtils of Apache Hudi.
+{operations [{baseInstantTime, deltaFilePaths, dataFilePath, fileId, partitionPath, metrics {str: double},
+bootstrapFilePath}], extraMetadata, version = 2, strategy, preserveHoodieMetadata, missingSchedulePartitions (1.x)}; an
+Avro container file. Since version 2 the paths are bare file names.
+Source: CompactionUtils, CompactionV2MigrationHandler, CompactionStrategy of Apache Hudi.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import CorruptFile
 from . import avro
 
+_RECORD = "HoodieCompactionPlan"
+_VERSION = 2
+_MB = 1024 * 1024
+_UNKNOWN_BASE = 120 * _MB
+"""What Hudi expects of a first base file (hoodie.parquet.max.file.size)."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompactionOperation:
-    """One file group to compact; the slice is the one named after `base_instant`."""
+    """One file group to compact; the slice is the one named after `base_instant`. `base_file` is "" for none.
+
+    Files go by their names, in the order in which they are merged.
+    """
 
     partition: str
     file_id: str
     base_instant: str
+    base_file: str = ""
+    log_files: tuple[str, ...] = ()
+    base_bytes: int = 0
+    """Written into the metrics, and not read from there."""
+    log_bytes: int = 0
 
 
-def decode_compaction_plan(data: bytes, path: str) -> tuple[CompactionOperation, ...]:
-    """The operations of a plan; none for an empty file. Raises CorruptFile."""
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """All operations, and notes of whoever planned them."""
+
+    operations: tuple[CompactionOperation, ...] = ()
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+def encode_compaction_plan(plan: CompactionPlan, release: str) -> bytes:
+    """The requested file, by the schema of the Hudi `release`."""
+    tree = {
+        "operations": [_operation_tree(operation) for operation in plan.operations],
+        "extraMetadata": dict(plan.extra),
+        "version": _VERSION,
+        "strategy": None,
+        "preserveHoodieMetadata": False,
+    }
+    return avro.write_container(avro.load_schema(_RECORD, release), tree)
+
+
+def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
+    """The plan; without operations for an empty file. Raises CorruptFile."""
     if not data:
-        return ()
+        return CompactionPlan()
     tree = avro.read_container(data, path)
     try:
-        return tuple(
-            CompactionOperation(o.get("partitionPath") or "", o["fileId"] or "", o["baseInstantTime"] or "")
-            for o in tree.get("operations") or ()
-        )
-    except (AttributeError, KeyError, TypeError) as e:
+        operations = tuple(_operation(one) for one in tree.get("operations") or ())
+        return CompactionPlan(operations, dict(tree.get("extraMetadata") or {}))
+    except (AttributeError, KeyError, TypeError, ValueError) as e:
         raise CorruptFile(f"{path} holds no compaction plan: {e}") from e
+
+
+def _operation(tree: Mapping[str, Any]) -> CompactionOperation:
+    return CompactionOperation(
+        tree.get("partitionPath") or "",
+        tree["fileId"] or "",
+        tree["baseInstantTime"] or "",
+        _name(tree.get("dataFilePath") or ""),
+        tuple(_name(path) for path in tree.get("deltaFilePaths") or ()),
+    )
+
+
+def _operation_tree(operation: CompactionOperation) -> dict[str, Any]:
+    read = float((operation.base_bytes + operation.log_bytes) // _MB)
+    written = float((operation.base_bytes or _UNKNOWN_BASE) // _MB)
+    metrics = {
+        "TOTAL_LOG_FILES": float(len(operation.log_files)),
+        "TOTAL_LOG_FILES_SIZE": float(operation.log_bytes),
+        "TOTAL_IO_READ_MB": read,
+        "TOTAL_IO_WRITE_MB": written,
+        "TOTAL_IO_MB": read + written,
+    }
+    return {
+        "baseInstantTime": operation.base_instant,
+        "deltaFilePaths": list(operation.log_files),
+        "dataFilePath": operation.base_file or None,
+        "fileId": operation.file_id,
+        "partitionPath": operation.partition,
+        "metrics": metrics,
+        "bootstrapFilePath": None,
+    }
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -20,6 +20,7 @@ from ..metadata.expression_index import ComputedIndex
 from ..metadata.index_log import MovedKeys
 from ..metadata.stats import NewFile
 from ..metadata.sync import Change, sync_commit
+from ..metadata.table import MetadataTable
 from ..model import BaseFile, CommitMetadata, WriteStat
 from ..table.partitions import StorageLister
 from ..table.support import check_timeline
@@ -168,16 +169,22 @@ class Attempt:
         operation: str,
         moved: MovedKeys | None = None,
         expressions: tuple[ComputedIndex, ...] = (),
+        afterwards: Callable[[MetadataTable, Callable[[], str]], None] | None = None,
     ) -> None:
         """Make the new files visible and the replaced file groups invisible, in one atomic step.
 
         `moved` are the keys of the new files, for the record index; `expressions` their records in expression indexes.
+        `afterwards` is called after that step under the same lock, with the metadata table as it was before and a
+        source of instants.
         Raises ConflictError, StaleInput, CheckFailed and StorageError, and PartlyDone for what goes wrong after it.
         """
         self._files = frozenset(one.stat.path for one in files)
         ts = self.instant.ts
         with critical_section(self.table, f"commit {ts}", self._settings, completes=f"the clustering {ts}") as current:
-            self._commit(current, files, replaced, operation, moved, expressions)
+            times = Times(current, self._settings.skew_millis)
+            self._commit(current, files, replaced, operation, moved, expressions, times)
+            if afterwards is not None and current.metadata is not None:
+                afterwards(current.metadata, times.next)
         self._guard.forget()
 
     def _commit(
@@ -188,6 +195,7 @@ class Attempt:
         operation: str,
         moved: MovedKeys | None,
         expressions: tuple[ComputedIndex, ...],
+        times: Times,
     ) -> None:
         self._require_ours(current)
         check_inputs(current, self._inputs)
@@ -196,7 +204,6 @@ class Attempt:
         check_pending_rollbacks(current, self._inputs, self._settings)
         _remove_strays(current, self.instant.ts, files)
         _check_stored(current, files)
-        times = Times(current, self._settings.skew_millis)
         if current.metadata is not None:
             change = replace(_change(current, self.instant.ts, files, replaced), moved=moved, expressions=expressions)
             sync_commit(current.metadata, change, times.next)

@@ -98,6 +98,11 @@ class HFileReader:
     def entry_count(self) -> int:
         return self._trailer.entry_count
 
+    @property
+    def first_row(self) -> bytes | None:
+        """The first row key, or one before it; None without entries. Read without any data block."""
+        return self._index_rows[0] if self.entry_count else None
+
     @cached_property
     def file_info(self) -> dict[bytes, bytes]:
         """What the writer says about the file, `schema` among it."""

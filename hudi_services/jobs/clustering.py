@@ -30,6 +30,7 @@ from ..recovery.findings import abandoned
 from ..storage import Storage
 from ..table.support import check_rewritable
 from ..timeline.instant import Action, Instant
+from .metadata_compaction import compaction_afterwards
 from .opening import open_supported
 from .report import Check, CheckResult, InOut, Report
 from .request import ClusteringRequest
@@ -210,7 +211,8 @@ def _execute(
         with report.phase("compute expressions") if expressions else nullcontext():
             computed = computed_indexes(runner, table, expressions, instant.ts, stats, inputs)
         with report.phase("commit"):
-            attempt.finish(written, _replaced(inputs), CLUSTER, moved, computed)
+            compaction = compaction_afterwards(runner, wanted, report)
+            attempt.finish(written, _replaced(inputs), CLUSTER, moved, computed, compaction)
     report.completed(instant.ts)
     if attempt.rolled_back:
         report.warnings.append(f"an earlier attempt was rolled back ({', '.join(attempt.rolled_back)})")

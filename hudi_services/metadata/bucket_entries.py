@@ -1,11 +1,13 @@
-"""All entries of one file group of a key index, in order: its base file piece by piece, with its log files on top.
+"""All entries of one file group of a key index, in order: a range of keys at a time, from all its layers side by side.
 
-The newest layer that has a key, or has deleted it, decides. Memory holds the keys of the log files and a few blocks.
+The newest layer that has a key, or has deleted it, decides. Memory holds a few blocks of each file that has keys in the
+range at hand.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -69,54 +71,85 @@ class BucketEntries:
 
     def read(self) -> Iterator[Entries]:
         """Everything, in ascending order of the keys. Raises CorruptFile and StorageError."""
-        layers = list(self.group.newest_first())
-        base = layers.pop() if layers and layers[-1][1] is not None else None
-        logs = self._logs(layers[::-1])
-        known, at = SortedRows(logs.keys), 0
-        if base is not None:
-            _, reader, schema, path = base
-            assert reader is not None and schema is not None, "a file has a schema"
-            for keys, values in reader.scan_columns():
-                if len(keys):
-                    end = bisect_right(known, keys[-1].as_py(), at)
-                    own = Entries(keys, self.decode(values, schema, path))
-                    yield _without_gone(_merged(own, logs.keys[at:end], logs.places[at:end]))
-                    at = end
-        yield _without_gone(Entries(logs.keys[at:], logs.places[at:]))
+        streams = [_Stream(layer, self.decode) for layer in self.group.newest_first()][::-1]
+        while streams := [one for one in streams if not one.is_done]:
+            end = _end_of_the_next(streams)
+            if end is not None:
+                yield _merged([part for one in streams for part in one.take(end)])
 
-    def _logs(self, layers: Sequence[Layer]) -> Entries:
-        """What the layers, oldest first, mean together, deletions included."""
-        keys: list[pa.Array] = [pa.array([], pa.binary())]
-        places: list[Places] = [np.zeros(0, np.int32)]
-        for deleted, reader, schema, path in layers:
-            gone = pa.array(sorted(key.encode() for key in deleted), pa.binary())
-            keys.append(gone)
-            places.append(np.full(len(gone), GONE, np.int32))
-            if reader is not None and schema is not None:
-                for some, values in reader.scan_columns():
-                    keys.append(some)
-                    places.append(self.decode(values, schema, path))
-        all_keys, all_places = pa.concat_arrays(keys), np.concatenate(places)
+
+class _Stream:
+    """What a layer still has to give: opened when its keys are due, and never more than one piece of it is held."""
+
+    def __init__(self, layer: Layer, decode: Decode) -> None:
+        deleted, reader, schema, path = layer
+        self._pieces: Iterator[Entries] = iter(())
+        self._piece: Entries | None = None
+        self._at = 0
+        self.low: bytes | None
+        """The next key, or an earlier one; None when nothing is left."""
+        if reader is not None and schema is not None:
+            pieces = ((keys, values) for keys, values in reader.scan_columns() if len(keys))
+            self._pieces = (Entries(keys, decode(values, schema, path)) for keys, values in pieces)
+            self.low = reader.first_row
+        else:
+            gone = sorted(key.encode() for key in deleted)
+            self.low = gone[0] if gone else None
+            if gone:
+                self._pieces = iter([Entries(pa.array(gone, pa.binary()), np.full(len(gone), GONE, np.int32))])
+
+    @property
+    def is_done(self) -> bool:
+        return self.low is None
+
+    @property
+    def end(self) -> bytes | None:
+        """The last key of the piece that is held."""
+        if self._piece is None:
+            self._next_piece()
+        return None if self._piece is None else SortedRows(self._piece.keys)[-1]
+
+    def take(self, end: bytes) -> Iterator[Entries]:
+        """The entries up to and with the key `end`; keys that repeat stay so."""
+        while self.low is not None and self.low <= end:
+            if self._piece is None:
+                self._next_piece()
+                continue
+            keys = self._piece.keys
+            stop = bisect_right(SortedRows(keys), end, self._at)
+            if stop > self._at:
+                yield Entries(keys[self._at : stop], self._piece.places[self._at : stop])
+            self._at = stop
+            if stop == len(keys):
+                self._next_piece()
+            else:
+                self.low = SortedRows(keys)[stop]
+
+    def _next_piece(self) -> None:
+        self._piece, self._at = next(self._pieces, None), 0
+        self.low = None if self._piece is None else SortedRows(self._piece.keys)[0]
+
+
+def _end_of_the_next(streams: Sequence[_Stream]) -> bytes | None:
+    """Up to which key all streams can give what they have without going on to another piece; None for nothing."""
+    end: bytes | None = None
+    for low, one in sorted(((one.low or b"", one) for one in streams), key=itemgetter(0)):
+        if end is not None and low > end:
+            break
+        own = one.end
+        end = own if end is None or own is None else min(end, own)
+    return end
+
+
+def _merged(parts: Sequence[Entries]) -> Entries:
+    """What `parts`, the oldest first, mean together, without what is deleted."""
+    keys = pa.concat_arrays([part.keys for part in parts])
+    places = np.concatenate([part.places for part in parts])
+    if len(parts) > 1:
         # Stable: of equal keys the newest is the last.
-        order = sort_keys(all_keys)
-        all_keys, all_places = all_keys.take(order), all_places[order.to_numpy()]
-        if len(all_keys) < 2:
-            return Entries(all_keys, all_places)
-        last = np.append(pc.not_equal(all_keys[:-1], all_keys[1:]).to_numpy(zero_copy_only=False), True)
-        return Entries(all_keys.filter(pa.array(last)), all_places[last])
-
-
-def _merged(base: Entries, keys: pa.Array, places: Places) -> Entries:
-    """`base` with these later entries."""
-    if not len(keys):
-        return base
-    kept = pc.invert(pc.is_in(base.keys, keys))
-    all_keys = pa.concat_arrays([base.keys.filter(kept), keys])
-    order = sort_keys(all_keys)
-    all_places = np.concatenate([base.places[kept.to_numpy(zero_copy_only=False)], places])
-    return Entries(all_keys.take(order), all_places[order.to_numpy()])
-
-
-def _without_gone(entries: Entries) -> Entries:
-    there = entries.places != GONE
-    return entries if there.all() else Entries(entries.keys.filter(pa.array(there)), entries.places[there])
+        order = sort_keys(keys)
+        keys, places = keys.take(order), places[order.to_numpy()]
+    there = places != GONE
+    if len(keys) > 1:
+        there &= np.append(pc.not_equal(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False), True)
+    return Entries(keys, places) if there.all() else Entries(keys.filter(pa.array(there)), places[there])

@@ -92,6 +92,28 @@ class FileGroupReader:
             if keep is None or keep(key):
                 yield key, self._stored(key, versions)
 
+    def merged_values(self, schema: AvroSchema, encode: Callable[[Record], bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """As `scan`, key and value as they are stored in `schema`; `encode` makes the values that have to change."""
+        rows = merge(*(layer.rows(number, b"") for number, layer in enumerate(self._layers)))
+        for row, found in groupby(rows, itemgetter(0)):
+            versions = list(found)
+            _, number, value = versions[0]
+            layer = self._layers[number]
+            as_it_is = layer.schema is not None and layer.schema.text == schema.text
+            if as_it_is and value is not None and len(versions) == 1:
+                yield row, value
+                continue
+            merged = self._stored(_text(row, layer.path), versions).merged
+            if merged is not None:
+                yield row, encode(merged)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Entries of the base file; blocks of the log files, and their records and deleted keys."""
+        base = self._layers[:1] if self._has_base else []
+        logs = self._layers[len(base) :]
+        return sum(map(_count, base)), len(logs), sum(map(_count, logs))
+
     def newest_first(self) -> Iterator[Layer]:
         """The layers from the newest on."""
         for layer in reversed(self._layers):
@@ -136,6 +158,10 @@ class PartitionReader:
         for key in sorted(keys):
             group = self.groups[file_group_index(key, len(self.groups))]
             yield key, next((stored for _, stored in group.stored(key, key.__eq__)), Stored())
+
+
+def _count(layer: _Layer) -> int:
+    return len(layer.deleted) if layer.reader is None else layer.reader.entry_count
 
 
 def _hfile_layer(reader: HFileReader, path: str) -> _Layer:

@@ -61,6 +61,6 @@ def _pending_compactions(metadata: MetadataTable, partition: str) -> dict[str, s
     return {
         operation.file_id: instant.ts
         for instant in pending
-        for operation in metadata.timeline.read_compaction_plan(instant)
+        for operation in metadata.timeline.read_compaction_plan(instant).operations
         if operation.partition == partition
     }

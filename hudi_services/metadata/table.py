@@ -129,6 +129,11 @@ class MetadataTable:
         """One of `file_groups`."""
         return FileGroupReader(self.storage, METADATA_TABLE_FOLDER, group, self._blocks)
 
+    @property
+    def blocks(self) -> BlockFilter:
+        """Which log blocks count, as of this look."""
+        return self._blocks
+
     @cached_property
     def _facts(self) -> "_Facts":
         return _Facts(self.timeline, ArchivedTimes(self.storage, self.config.history_path))

@@ -255,6 +255,16 @@ SESSION_TIME_ZONE = Option(
     "Zone in which the writers' Spark sessions compute expression indexes; when empty, that of this process.",
 )
 
+# The metadata table.
+
+METADATA_COMPACT_COMMITS = Option(
+    "hoodie.metadata.compact.max.delta.commits",
+    integer(1),
+    10,
+    Phase.WRITE,
+    "Delta commits of the metadata table since its last compaction from which on `execute` compacts it.",
+)
+
 # Cleaning.
 
 CLEAN_POLICY = Option(

@@ -11,7 +11,7 @@ from functools import cached_property
 from ..clock import Clock, next_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, decode_clean_metadata, decode_cleaner_plan
 from ..codecs.clustering_plan import ClusteringPlan, RequestedReplace, decode_requested_replace
-from ..codecs.compaction_plan import CompactionOperation, decode_compaction_plan
+from ..codecs.compaction_plan import CompactionPlan, decode_compaction_plan
 from ..codecs.rollback_plan import RollbackMetadata, RollbackPlan, decode_rollback_metadata, decode_rollback_plan
 from ..codecs.savepoint import decode_savepoint
 from ..errors import ConflictError, CorruptFile
@@ -150,8 +150,8 @@ class Timeline:
             raise CorruptFile(f"{self._full(self.requested_name(instant))} holds no clustering plan")
         return plan
 
-    def read_compaction_plan(self, instant: Instant) -> tuple[CompactionOperation, ...]:
-        """The file groups of a compaction or log compaction."""
+    def read_compaction_plan(self, instant: Instant) -> CompactionPlan:
+        """The plan of a compaction or log compaction."""
         name = self.requested_name(instant)
         return decode_compaction_plan(self.read_details(name), self._full(name))
 

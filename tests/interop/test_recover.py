@@ -76,6 +76,10 @@ def _plan_left(peer: Peer, path: Path) -> None:
     ours.schedule(path)
 
 
+# Without the writes of a compaction of the metadata table behind the commit.
+_ALONE = {"hoodie.metadata.compact.max.delta.commits": "1000"}
+
+
 def killed_execution(share: float) -> _Crash:
     def crash(peer: Peer, path: Path) -> None:
         ours.schedule(path, sort=("name",))
@@ -83,10 +87,10 @@ def killed_execution(share: float) -> _Crash:
         shutil.copytree(path, whole)
         counted = FaultyStorage(str(whole))
         # A plan names full paths, but the inputs are found by partition and name.
-        clustering.execute(request(whole, Mode.EXECUTE), counted, LocalEngine())
+        clustering.execute(request(whole, Mode.EXECUTE, _ALONE), counted, LocalEngine())
         survived = int(len(counted.log) * share)
         with pytest.raises(Killed):
-            clustering.execute(request(path, Mode.EXECUTE), FaultyStorage(str(path), survived), LocalEngine())
+            clustering.execute(request(path, Mode.EXECUTE, _ALONE), FaultyStorage(str(path), survived), LocalEngine())
 
     return crash
 

@@ -2,21 +2,17 @@
 
 import itertools
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hudi_services.commit.times import Times
-from hudi_services.files.hfile_writer import write_hfile
-from hudi_services.files.names import base_file_name
-from hudi_services.metadata.index_columns import typed_among
-from hudi_services.metadata.record_codec import encode_record
+from hudi_services.metadata import compaction
+from hudi_services.metadata.merged_base import MergedBase, MergeTask, write_merged_base
 from hudi_services.metadata.records import StatsRecord
 from hudi_services.metadata.table import MetadataTable
-from hudi_services.model import CommitMetadata
 from hudi_services.storage import ObjectStorage, Storage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.active import Timeline
-from hudi_services.timeline.instant import Action, State
 
 from .tables import open_local
 
@@ -49,17 +45,9 @@ def stats_of(metadata: MetadataTable, partition: str) -> list[StatsRecord]:
 
 
 def compact(path: Path) -> None:
-    """Merge the log files of every file group into a base file, as Hudi's compaction does."""
-    table = open_local(path)
-    metadata = open_metadata(path)
-    schema = metadata.writer_schema
-    ts = metadata.timeline.latest_time() + "001" if metadata.logs_by_name else Times(table, 0).next()
-    for partition in metadata.partitions:
-        readers, typed = metadata.reader(partition).groups, bool(typed_among(metadata, [partition]))
-        for group, reader in zip(metadata.file_groups(partition), readers, strict=True):
-            rows = [(one.key.encode(), encode_record(one, schema, typed=typed)) for one in reader.scan()]
-            name = base_file_name(group.file_id, "0-0-0", ts, ".hfile")
-            metadata.storage.create(metadata.path(partition, name), write_hfile(rows, schema.text))
-    data = metadata.timeline.layout.encode_commit(CommitMetadata("COMPACT", {}), metadata.config.version.release)
-    for state in State:
-        metadata.timeline.publish(ts, Action.COMPACTION, state, data, Times(table, 0).next())
+    """Merge the log files of every file group into a base file."""
+
+    def run(tasks: Sequence[MergeTask]) -> list[MergedBase]:
+        return [write_merged_base(task, "0-0-0") for task in tasks]
+
+    assert compaction.compact(open_metadata(path), 1, Times(open_local(path), 0).next, run) is not None

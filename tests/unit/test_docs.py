@@ -21,7 +21,7 @@ from hudi_services.cli.config_files import read_properties
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
 from hudi_services.garbage import model as garbage_model
-from hudi_services.jobs import clean, garbage, recover, undo, validate
+from hudi_services.jobs import clean, clustering, garbage, recover, undo, validate
 from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
@@ -32,6 +32,7 @@ from hudi_services.jobs.request import (
     GarbageRequest,
     IndexRequest,
     LookupRequest,
+    Mode,
     RecoverRequest,
     ValidateRequest,
 )
@@ -42,7 +43,7 @@ from hudi_services.validation import model as validation_model
 
 from .corruptions import do_damage, wrong_listing
 from .repairs import DEAD_AT_ONCE, P, cluster, fail_newest, repair
-from .tables import unpack
+from .tables import request, unpack
 from .test_layers import PACKAGE, ROWS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -223,6 +224,8 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     looked_up = index_lookup(
         LookupRequest(base_path=str(indexed), options=options, keys=record_keys.combine_chunks().cast(pa.string()))
     )
+    due = {"hoodie.metadata.compact.max.delta.commits": "1", **quick}
+    executed = clustering.schedule_and_execute(request(indexed, Mode.SCHEDULE_AND_EXECUTE, due), engine=LocalEngine())
     wrong = unpack("1.2.0", folder / "wrong")
     do_damage(wrong, wrong_listing(wrong))
     shutil.copy(next(wrong.glob("day=*/*.parquet")), wrong / P / "f-0_0-0-0_20200101000000000.parquet")
@@ -234,6 +237,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     ]
     return [
         ("clean", cleaned),
+        ("execute", executed),
         ("index-lookup", looked_up),
         ("rollback and undo", undone),
         ("recover", recovered),

@@ -1,6 +1,7 @@
 """Plans and the metadata of rollbacks, cleans and compactions."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,12 @@ from hudi_services.codecs.clustering_plan import (
     decode_requested_replace,
     encode_clustering_plan,
 )
-from hudi_services.codecs.compaction_plan import CompactionOperation, decode_compaction_plan
+from hudi_services.codecs.compaction_plan import (
+    CompactionOperation,
+    CompactionPlan,
+    decode_compaction_plan,
+    encode_compaction_plan,
+)
 from hudi_services.codecs.rollback_plan import (
     RollbackMetadata,
     RollbackPartition,
@@ -166,8 +172,24 @@ def test_compaction_plan() -> None:
     operation = {"baseInstantTime": "1", "deltaFilePaths": ["l"], "fileId": "F1", "partitionPath": "p0"}
     schema = avro.load_schema("HoodieCompactionPlan", "1.2.0")
     data = avro.write_container(schema, {"operations": [operation], "version": 2})
-    assert decode_compaction_plan(data, "f") == (CompactionOperation("p0", "F1", "1"),)
-    assert decode_compaction_plan(b"", "f") == ()
+    assert decode_compaction_plan(data, "f").operations == (CompactionOperation("p0", "F1", "1", log_files=("l",)),)
+    assert decode_compaction_plan(b"", "f").operations == ()
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.0.2", "1.2.0"])
+def test_compaction_plan_round_trip(release: str) -> None:
+    with_base = CompactionOperation("p0", "F1", "1", "F1_0-0-0_1.hfile", (".F1_1.log.1_0-0-0", ".F1_1.log.2_0-0-0"))
+    plan = CompactionPlan((with_base, CompactionOperation("p0", "F2", "1")), {"a": "b"})
+    assert decode_compaction_plan(encode_compaction_plan(plan, release), "f") == plan
+    metered = replace(plan, operations=(replace(with_base, base_bytes=3 << 20, log_bytes=1 << 20),))
+    (tree,) = avro.read_container(encode_compaction_plan(metered, release), "f")["operations"]
+    assert tree["metrics"] == {
+        "TOTAL_LOG_FILES": 2.0,
+        "TOTAL_LOG_FILES_SIZE": float(1 << 20),
+        "TOTAL_IO_READ_MB": 4.0,
+        "TOTAL_IO_WRITE_MB": 3.0,
+        "TOTAL_IO_MB": 7.0,
+    }
 
 
 @pytest.mark.parametrize(

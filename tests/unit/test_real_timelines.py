@@ -168,7 +168,7 @@ def test_other_actions_of_real_tables(tables: Path, release: str) -> None:
     assert timeline.find(target.ts) is None
     _, timeline = opened(tables, release, "mor")
     compacted = [i for i in timeline.completed({Action.COMMIT}) if timeline.read_commit(i).operation == "COMPACT"]
-    assert compacted and all(timeline.read_compaction_plan(i) for i in compacted)
+    assert compacted and all(timeline.read_compaction_plan(i).operations for i in compacted)
 
 
 @pytest.mark.parametrize("release", RELEASES[1:])

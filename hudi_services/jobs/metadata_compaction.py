@@ -1,0 +1,44 @@
+"""After a commit, while its lock is still held: the compaction of the metadata table, when it is due.
+
+Whatever goes wrong in it, the commit stands: the report tells it as a warning, and the next writer goes on with it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ..engine import Engine
+from ..metadata.compaction import compact
+from ..metadata.merged_base import MergedBase, MergeTask, write_merged_base
+from ..metadata.table import MetadataTable
+from ..options import keys
+from .report import Report, Row, sentence
+from .request import SparkRequest
+
+Afterwards = Callable[[MetadataTable, Callable[[], str]], None]
+
+
+def compaction_afterwards(runner: Engine, wanted: SparkRequest, report: Report) -> Afterwards:
+    """For `Attempt.finish`: what to do with the metadata table, and the times of the transaction."""
+
+    def run(tasks: Sequence[MergeTask]) -> Sequence[MergedBase]:
+        with report.phase("compact metadata table"):
+            return runner.map(
+                write_merged_base,
+                tasks,
+                "compact the metadata table",
+                lambda done, total: wanted.progress("compact metadata table", done, total),
+            )
+
+    def afterwards(metadata: MetadataTable, times: Callable[[], str]) -> None:
+        try:
+            now = replace(metadata, data_timeline=metadata.data_timeline.reload()).reload()
+            done = compact(now, wanted.options[keys.METADATA_COMPACT_COMMITS], times, run)
+        except Exception as error:
+            # Whatever it is: the commit is complete, and the operator must read that.
+            report.warnings.append(f"the metadata table was not compacted, which is left for later: {sentence(error)}")
+            return
+        if done is not None:
+            row: Row = {"instant": done.instant, "file_groups": done.file_groups, "log_files": done.log_files}
+            report.tables["metadata_compaction"] = [row]
+
+    return afterwards

@@ -1,0 +1,123 @@
+"""The metadata table compacted by us: real Hudi reads it, goes on with it, and completes what a kill left of it."""
+
+from pathlib import Path
+
+import pytest
+
+from hudi_services.engine import LocalEngine
+from hudi_services.jobs import clustering
+from hudi_services.jobs.request import Mode
+
+from ..unit.faulty_storage import FaultyStorage, Killed
+from ..unit.tables import request
+from . import layout, ours
+from .conftest import Tables
+from .mdt_check import check_metadata
+from .peer import Peer
+from .reading import METADATA_ON, Reading, newer
+from .test_recover import long_ago
+
+_COMPACT = {"hoodie.metadata.compact.max.delta.commits": "1"}
+_QUICK = {**_COMPACT, "hoodie.time.generator.max_expected_clock_skew_ms": "0"}
+# Hudi cleans the metadata table when three instants follow its last compaction.
+_FEW = {
+    "hoodie.metadata.compact.max.delta.commits": "3",
+    "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.clean.fileversions.retained": "1",
+    "hoodie.cleaner.fileversions.retained": "1",
+    "hoodie.keep.min.commits": "3",
+    "hoodie.keep.max.commits": "4",
+}
+
+
+class KilledAt(FaultyStorage):
+    """Dies at the first write of a path with this text in it."""
+
+    def __init__(self, url: str, text: str) -> None:
+        super().__init__(url)
+        self._text = text
+
+    def _write(self, what: str, path: str) -> None:
+        if self._text in path:
+            self.left = 0
+        super()._write(what, path)
+
+
+def _timeline(path: Path, suffix: str) -> list[str]:
+    """Instants of the metadata table that have a file like this."""
+    found = (path / ".hoodie/metadata/.hoodie").rglob(f"*.{suffix}")
+    return sorted(file.name.split(".")[0].split("_")[0] for file in found)
+
+
+def _is_true(peer: Peer, path: Path) -> None:
+    assert check_metadata(peer, path) == []
+    rows = peer.rows(path, METADATA_ON)
+    key, name = rows["id"][0].as_py(), rows["name"][0].as_py()
+    options = {**METADATA_ON, "hoodie.enable.data.skipping": "true"}
+    assert peer.rows(path, options, where=f"id = '{key}'").num_rows == 1
+    # By the secondary index, where there is one.
+    assert peer.rows(path, options, where=f"name = '{name}'").num_rows == rows["name"].to_pylist().count(name)
+
+
+def _compacted(peer: Peer, path: Path) -> str:
+    """A clustering and a compaction of the metadata table, and its instant."""
+    had = _timeline(path, "commit")
+    ours.schedule(path, sort=("name",))
+    (done,) = ours.execute(path, options=_COMPACT).report["tables"]["metadata_compaction"]
+    assert [done["instant"]] == sorted(set(_timeline(path, "commit")) - set(had))
+    assert done["file_groups"] > 1
+    return str(done["instant"])
+
+
+def test_hudi_goes_on(peer: Peer, table: Tables) -> None:
+    """It reads the new base files, writes on top of them, and compacts again."""
+    path = table("keyed")
+    before = Reading.of(peer, path)
+    done = _compacted(peer, path)
+    assert before.differences(Reading.of(peer, path)) == []
+    _is_true(peer, path)
+    rows = before.hudi.sort_by("id")
+    peer.upsert(path, newer(rows.slice(0, 5)))
+    assert _timeline(path, "commit")[-1] == done
+    peer.delete(path, rows.slice(20, 3), **_COMPACT)
+    peer.upsert(path, newer(rows.slice(3, 5)), **_COMPACT)
+    assert _timeline(path, "commit")[-1] > done
+    assert peer.rows(path).num_rows == rows.num_rows - 3
+    _is_true(peer, path)
+
+
+@pytest.mark.deep
+def test_hudi_cleans_and_archives_it(peer: Peer, table: Tables) -> None:
+    path = table("keyed")
+    done = _compacted(peer, path)
+    rows = peer.rows(path).sort_by("id")
+    for number in range(11):
+        peer.upsert(path, newer(rows.slice(number, 4)), **_FEW)
+    assert _timeline(path, "clean")
+    assert not list((path / ".hoodie/metadata/files").glob(f"*_{done}.hfile")), "Hudi did not clean it"
+    assert _timeline(path, "deltacommit")[0] > done, "Hudi did not archive what is older"
+    assert peer.rows(path).num_rows == rows.num_rows
+    _is_true(peer, path)
+
+
+# With the plan alone, and when some files are there.
+@pytest.mark.deep
+@pytest.mark.parametrize("at", [".compaction.inflight", "/record-index-0001-0_0-0-0_"])
+def test_hudi_completes_what_a_kill_left(peer: Peer, table: Tables, at: str) -> None:
+    path = table("keyed")
+    before = Reading.of(peer, path)
+    ours.schedule(path, sort=("name",))
+    with pytest.raises(Killed):
+        clustering.execute(request(path, Mode.EXECUTE, _QUICK), KilledAt(str(path), at), LocalEngine())
+    left = _timeline(path, "compaction.requested")[-1]
+    assert left not in _timeline(path, "commit") and not layout.pending(path)
+    long_ago(path)
+    assert before.differences(Reading.of(peer, path)) == []
+    _is_true(peer, path)
+    rows = before.hudi.sort_by("id")
+    peer.upsert(path, newer(rows.slice(0, 5)))
+    peer.upsert(path, newer(rows.slice(3, 5)))
+    assert left in _timeline(path, "commit"), "Hudi did not complete it"
+    assert peer.rows(path).num_rows == rows.num_rows
+    _is_true(peer, path)
