@@ -6,11 +6,13 @@ of their second is meant), those of the metadata table may carry suffix digits.
 Source: HoodieInstantTimeGenerator of Apache Hudi.
 """
 
+import os
 import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Protocol
 
 from .errors import UnsupportedTable
@@ -27,6 +29,21 @@ def counted(seconds: dict[str, float], phase: str) -> Iterator[None]:
         yield
     finally:
         seconds[phase] = seconds.get(phase, 0.0) + time.perf_counter() - start
+
+
+def process_zone() -> str:
+    """The name of this process's time zone, as Java finds it; empty when nothing tells it."""
+    name = os.environ.get("TZ", "").removeprefix(":")
+    if name:
+        return name
+    local = Path("/etc/localtime")
+    if not local.exists():
+        return "UTC"
+    _, _, region = local.resolve().as_posix().partition("/zoneinfo/")
+    if region:
+        return region
+    named = Path("/etc/timezone")
+    return named.read_text(encoding="utf-8").strip() if named.exists() else ""
 
 
 class Clock(Protocol):

@@ -112,9 +112,4 @@ class Output:
 
 
 def _bloom_filter(settings: FileSettings, rows: int) -> BloomFilter | None:
-    bloom = settings.bloom
-    if bloom is None:
-        return None
-    return BloomFilter.for_config(
-        bloom.entries, bloom.false_positive_rate, bloom.max_entries, bloom.filter_type, expected_keys=rows
-    )
+    return None if settings.bloom is None else settings.bloom.new_filter(rows)

@@ -16,6 +16,7 @@ from ..errors import CheckFailed, ConflictError, HudiServicesError, Idle, LockBu
 from ..files.column_stats import ColumnStats
 from ..files.names import parse_base_file
 from ..handle import Table, current_schema, reopen
+from ..metadata.expression_index import ComputedIndex
 from ..metadata.index_log import MovedKeys
 from ..metadata.stats import NewFile
 from ..metadata.sync import Change, sync_commit
@@ -167,19 +168,21 @@ class Attempt:
         replaced: Mapping[str, Sequence[str]],
         operation: str,
         moved: MovedKeys | None = None,
+        expressions: tuple[ComputedIndex, ...] = (),
         afterwards: Callable[[MetadataTable, Callable[[], str]], None] | None = None,
     ) -> None:
         """Make the new files visible and the replaced file groups invisible, in one atomic step.
 
-        `moved` are the keys of the new files, for the record index. `afterwards` is called after that step under the
-        same lock, with the metadata table as it was before and a source of instants.
+        `moved` are the keys of the new files, for the record index; `expressions` their records in expression indexes.
+        `afterwards` is called after that step under the same lock, with the metadata table as it was before and a
+        source of instants.
         Raises ConflictError, StaleInput, CheckFailed and StorageError, and PartlyDone for what goes wrong after it.
         """
         self._files = frozenset(one.stat.path for one in files)
         ts = self.instant.ts
         with critical_section(self.table, f"commit {ts}", self._settings, completes=f"the clustering {ts}") as current:
             times = Times(current, self._settings.skew_millis)
-            self._commit(current, files, replaced, operation, moved, times)
+            self._commit(current, files, replaced, operation, moved, expressions, times)
             if afterwards is not None and current.metadata is not None:
                 afterwards(current.metadata, times.next)
         self._guard.forget()
@@ -191,6 +194,7 @@ class Attempt:
         replaced: Mapping[str, Sequence[str]],
         operation: str,
         moved: MovedKeys | None,
+        expressions: tuple[ComputedIndex, ...],
         times: Times,
     ) -> None:
         self._require_ours(current)
@@ -201,7 +205,7 @@ class Attempt:
         _remove_strays(current, self.instant.ts, files)
         _check_stored(current, files)
         if current.metadata is not None:
-            change = replace(_change(current, self.instant.ts, files, replaced), moved=moved)
+            change = replace(_change(current, self.instant.ts, files, replaced), moved=moved, expressions=expressions)
             sync_commit(current.metadata, change, times.next)
         stats: dict[str, tuple[WriteStat, ...]] = {}
         for one in files:

@@ -16,6 +16,8 @@ import binascii
 import math
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +40,22 @@ _USELESS = 0.97
 
 _Words = npt.NDArray[np.uint32]
 _Bits = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class BloomSettings:
+    """`hoodie.index.bloom.*` and `hoodie.bloom.index.filter.*`."""
+
+    entries: int = 60_000
+    false_positive_rate: float = 1e-9
+    max_entries: int = 100_000
+    filter_type: str = DYNAMIC
+
+    def new_filter(self, expected_keys: int) -> "BloomFilter":
+        """An empty filter, see `BloomFilter.for_config`."""
+        return BloomFilter.for_config(
+            self.entries, self.false_positive_rate, self.max_entries, self.filter_type, expected_keys=expected_keys
+        )
 
 
 class BloomFilter:
@@ -92,6 +110,17 @@ class BloomFilter:
             np.zeros(1, np.int64), length, np.frombuffer(encoded, np.uint8), self._hashes, self._bits
         )
         return any(all(row[i].all() for i in indices) for row in self._rows)
+
+    def lacks(self, keys: pa.Array) -> int:
+        """How many of the keys the filter says were not added."""
+        missing = 0
+        rounds = _bit_indices(*_byte_ranges(keys), self._hashes, self._bits)
+        while batch := list(islice(rounds, self._hashes)):
+            found = np.zeros(len(batch[0]), bool)
+            for row in self._rows:
+                found |= np.logical_and.reduce([row[indices] == 1 for indices in batch])
+            missing += int(np.count_nonzero(~found))
+        return missing
 
     def serialize(self) -> str:
         """The text of the footer entry `org.apache.hudi.bloomfilter`."""

@@ -53,6 +53,11 @@ def calendar_notes(files: Sequence[FileNotes], target: FileSchema) -> dict[str, 
     return {key: noted[key] for key in (_VERSION, _LEGACY, _LEGACY_INT96, _ZONE) if key in noted}
 
 
+def is_hybrid(file: FileNotes, schema: FileSchema) -> bool:
+    """Whether the file counts dates before 1582 in the Julian calendar."""
+    return bool(_calendar(file.key_values, _markers(schema)))
+
+
 def _markers(target: FileSchema) -> tuple[str, ...]:
     """The legacy markers that say something about the columns of `target`."""
     kinds = {

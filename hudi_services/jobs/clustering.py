@@ -3,7 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 
@@ -22,7 +22,9 @@ from ..engine import Engine, LocalEngine
 from ..errors import ConfigError, HudiServicesError, Idle, NeedsRecovery
 from ..files.names import new_file_id
 from ..handle import Table, current_schema, is_unchanged
+from ..indexing.expressions import computed_indexes
 from ..indexing.keys import moved_keys, record_buckets
+from ..metadata.expression_index import Computation, computations, expression_indexes
 from ..model import BaseFile, WriteStat
 from ..recovery.findings import abandoned
 from ..storage import Storage
@@ -33,7 +35,7 @@ from .opening import open_supported
 from .report import Check, CheckResult, InOut, Report
 from .request import ClusteringRequest
 from .running import running
-from .settings import file_settings, plan_rules, transaction_settings
+from .settings import bloom_settings, file_settings, plan_rules, session_zone, transaction_settings
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +77,16 @@ def _open_rewritable(
 ) -> tuple[Table, ClusteringRequest]:
     table, wanted = open_supported(wanted, storage, report)
     check_rewritable(table.config, table.timeline, table.storage)
+    _computations(wanted, table)
     return table, wanted
+
+
+def _computations(wanted: ClusteringRequest, table: Table) -> tuple[Computation, ...]:
+    """How the table's expression indexes are computed. Raises UnsupportedTable where we cannot."""
+    if table.metadata is None or not expression_indexes(table.metadata):
+        return ()
+    options = wanted.options
+    return computations(table.metadata, current_schema(table), session_zone(options), bloom_settings(options))
 
 
 def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report:
@@ -183,6 +194,7 @@ def _execute(
         source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))
         groups = input_files(plan, source)
         tasks = _tasks(wanted, table, instant, plan, groups)
+        expressions = _computations(wanted, table)
     inputs = [file for group in groups for file in group]
     report.groups = len(groups)
     report.files = InOut(len(inputs), None)
@@ -191,13 +203,16 @@ def _execute(
         results = _run(runner, tasks, wanted, report)
         written = [file for result in results for file in _stats(result)]
         _account(report, results, written)
+        stats = [one.stat for one in written]
         moved = None
         if buckets is not None:
             with report.phase("read keys"):
-                moved = moved_keys(runner, table, buckets, instant.ts, [one.stat for one in written])
+                moved = moved_keys(runner, table, buckets, instant.ts, stats)
+        with report.phase("compute expressions") if expressions else nullcontext():
+            computed = computed_indexes(runner, table, expressions, instant.ts, stats, inputs)
         with report.phase("commit"):
             compaction = compaction_afterwards(runner, wanted, report)
-            attempt.finish(written, _replaced(inputs), CLUSTER, moved, compaction)
+            attempt.finish(written, _replaced(inputs), CLUSTER, moved, computed, compaction)
     report.completed(instant.ts)
     if attempt.rolled_back:
         report.warnings.append(f"an earlier attempt was rolled back ({', '.join(attempt.rolled_back)})")

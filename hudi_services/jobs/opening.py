@@ -7,6 +7,7 @@ from ..clock import SystemClock
 from ..commit.conflicts import check_plans
 from ..errors import ConfigError
 from ..handle import Table, open_table
+from ..metadata.expression_index import expression_indexes
 from ..storage import ObjectStorage, Storage
 from ..table.support import check_config, check_timeline
 from ..table.time_zone import check_zone
@@ -35,6 +36,9 @@ def open_supported(wanted: R, storage: Storage | None, report: Report, *, repair
                 hint="leave --table-name out, or correct it",
             )
         check_config(table.config, table.storage)
+        if table.metadata is not None:
+            # Whoever deletes files must know which keys go with them.
+            expression_indexes(table.metadata)
         check_zone(table.timeline, table.storage.root)
         if not repairs:
             check_timeline(table.timeline, table.storage)

@@ -3,14 +3,17 @@
 from ..cleaning.plan import CleanRules
 from ..cleaning.retention import Policy, Retention
 from ..cleaning.scope import PartitionRules as CleanPartitions
+from ..clock import process_zone
 from ..clustering.plan import PlanRules
-from ..clustering.settings import BloomSettings, FileSettings
+from ..clustering.settings import FileSettings
 from ..clustering.sort_order import parse_sort_columns
 from ..clustering.strategies import PartitionFilter, PartitionRules, SizeRules
 from ..commit.lock import LockSettings
 from ..commit.settings import TransactionSettings
 from ..errors import ConfigError
+from ..files.bloom import BloomSettings
 from ..indexing.sizing import GroupSizing
+from ..metadata.expression_times import Zone
 from ..options import Options, keys
 from ..storage import ObjectStorage
 from ..table_config import TableConfig
@@ -125,16 +128,24 @@ def transaction_settings(options: Options) -> TransactionSettings:
 
 
 def file_settings(options: Options, config: TableConfig) -> FileSettings:
-    bloom = BloomSettings(
-        entries=options[keys.BLOOM_ENTRIES],
-        false_positive_rate=options[keys.BLOOM_FPP],
-        max_entries=options[keys.BLOOM_MAX_ENTRIES],
-        filter_type=options[keys.BLOOM_TYPE],
-    )
     wanted = config.populate_meta_fields and options[keys.PARQUET_BLOOM_ENABLED]
     return FileSettings(
         codec=options[keys.PARQUET_CODEC],
         row_group_bytes=options[keys.PARQUET_BLOCK_BYTES],
         page_bytes=options[keys.PARQUET_PAGE_BYTES],
-        bloom=bloom if wanted else None,
+        bloom=bloom_settings(options) if wanted else None,
     )
+
+
+def bloom_settings(options: Options) -> BloomSettings:
+    return BloomSettings(
+        entries=options[keys.BLOOM_ENTRIES],
+        false_positive_rate=options[keys.BLOOM_FPP],
+        max_entries=options[keys.BLOOM_MAX_ENTRIES],
+        filter_type=options[keys.BLOOM_TYPE],
+    )
+
+
+def session_zone(options: Options) -> Zone:
+    """The zone that expression indexes count in: as set, else this process's, as in Spark. Raises ConfigError."""
+    return Zone.parse(options[keys.SESSION_TIME_ZONE] or process_zone())

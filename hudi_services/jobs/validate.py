@@ -1,13 +1,17 @@
 """The validation job: compute the metadata table anew, tell each difference, and mend it on demand."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from ..commit.times import Times
 from ..commit.transaction import critical_section
-from ..errors import CheckFailed, CorruptFile, HudiServicesError, Idle, NotFound, PartlyDone
-from ..handle import Table, is_unchanged, reopen
+from ..errors import CheckFailed, CorruptFile, HudiServicesError, Idle, NotFound, PartlyDone, UnsupportedTable
+from ..handle import Table, current_schema, is_unchanged, reopen
+from ..metadata.expression_index import Computation, computation, expression_indexes
+from ..metadata.keys import EXPRESSION_INDEX
 from ..metadata.sync import sync_repair
 from ..metadata.table import REBUILD_HINT, MetadataTable
+from ..options import keys
 from ..storage import Storage
 from ..validation.look import look
 from ..validation.model import Difference, Findings, Unsure, wanted_records
@@ -15,7 +19,7 @@ from ..validation.record_index import forget_runs, mended_keys
 from .opening import open_supported
 from .report import Check, CheckResult, Report, Row
 from .request import ValidateRequest
-from .settings import transaction_settings
+from .settings import bloom_settings, session_zone, transaction_settings
 
 _MOST_LISTED = 1000
 _LOOKS = 3
@@ -63,12 +67,31 @@ def _look(wanted: ValidateRequest, table: Table, again: Findings | None = None) 
     """One look, at everything or at what may be in `again`, and the table as it was then."""
     for _ in range(_LOOKS - 1):
         try:
-            return table, look(table, _metadata_of(table), wanted.progress, again)
+            return table, _look_once(wanted, table, again)
         except (NotFound, CorruptFile):
             # Hadoop's local file system shows files that are not whole yet.
             table.clock.sleep(_PAUSE_SECONDS)
             table = reopen(table)
-    return table, look(table, _metadata_of(table), wanted.progress, again)
+    return table, _look_once(wanted, table, again)
+
+
+def _look_once(wanted: ValidateRequest, table: Table, again: Findings | None) -> Findings:
+    metadata = _metadata_of(table)
+    return look(table, metadata, wanted.progress, again, list(_expressions(wanted, table, metadata)))
+
+
+def _expressions(wanted: ValidateRequest, table: Table, metadata: MetadataTable) -> Iterator[Computation]:
+    """How those expression indexes are computed that can be.
+
+    What depends on a zone only when that is set: a guess would make every record a difference, and mend what is right.
+    """
+    options = wanted.options
+    for index in expression_indexes(metadata):
+        with suppress(UnsupportedTable):
+            zone, bloom = session_zone(options), bloom_settings(options)
+            found = computation(metadata, index, current_schema(table), zone, bloom)
+            if options[keys.SESSION_TIME_ZONE] or not found.expression().zoned:
+                yield found
 
 
 def _metadata_of(table: Table) -> MetadataTable:
@@ -146,7 +169,11 @@ def _why_unchecked(table: Table, found: Findings, name: str) -> str:
     if any(one.index == name for one in found.unsure):
         return "a file that it is about cannot be judged"
     being_built = name in table.config.metadata_partitions_inflight
-    return "it is being built" if being_built else "this version does not know how to check it"
+    if being_built:
+        return "it is being built"
+    if name.startswith(EXPRESSION_INDEX):
+        return f"its function is not computed here, or depends on {keys.SESSION_TIME_ZONE.key}, which is not set"
+    return "this version does not know how to check it"
 
 
 def _row(one: Difference) -> Row:

@@ -22,7 +22,7 @@ from ..files.names import base_file_name, parse_base_file, parse_log_file
 from ..model import CommitMetadata, FileSlice, MergedLogs, WriteStat
 from ..table.partitions import Files
 from ..timeline.instant import Action, Instant, State
-from .index_columns import are_typed
+from .index_columns import typed_among
 from .merged_base import MergedBase, MergeTask
 from .table import MetadataTable
 
@@ -153,14 +153,14 @@ def _pending(metadata: MetadataTable, ts: str) -> Instant:
 
 
 def _tasks(metadata: MetadataTable, ts: str, plan: CompactionPlan) -> Iterator[MergeTask]:
-    schema, typed = metadata.writer_schema.text, are_typed(metadata)
     # An index may have been dropped since.
     operations = [one for one in plan.operations if one.partition in metadata.partitions]
+    schema, typed = metadata.writer_schema.text, typed_among(metadata, {one.partition for one in operations})
     stored = {one.partition: metadata.stored_files(one.partition) for one in operations}
     for one in operations:
         path = metadata.path(one.partition, base_file_name(one.file_id, _NO_TASK, ts, ".hfile"))
         planned = _slice(metadata, one, stored[one.partition])
-        yield MergeTask(metadata.storage, path, planned, metadata.blocks, schema, typed)
+        yield MergeTask(metadata.storage, path, planned, metadata.blocks, schema, one.partition in typed)
 
 
 def _slice(metadata: MetadataTable, one: CompactionOperation, sizes: Files) -> FileSlice:

@@ -3,14 +3,16 @@
     files           per data partition: the names, isDeleted, size 0; under `__all_partitions__`: partitions that go
     column_stats    the keys of those files, for every column that may have a record
     bloom_filters   the keys of those files
+    expr_index_*    the keys of those files, of the kind of the index
 
-Ranges of whole partitions (partition_stats) stay: after a clean, and after the rollback of a clustering, they are at
-most wider than need be, which harms no reader.
+Ranges of whole partitions (partition_stats, and those in expression indexes) stay: after a clean, and after the
+rollback of a clustering, they are at most wider than need be, which harms no reader.
 Source: HoodieTableMetadataUtil.convertMetadataToRecords for cleans, of Apache Hudi 0.15.0 to 1.2.0.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 
+from .expression_index import expression_indexes
 from .index_columns import described_columns
 from .keys import (
     ALL_PARTITIONS_KEY,
@@ -50,4 +52,9 @@ def deletion_records(
         keys[COLUMN_STATS] = [column_stats_key(column, *file) for file in files for column in columns]
     if files and BLOOM_FILTERS in metadata.partitions:
         keys[BLOOM_FILTERS] = [bloom_filter_key(*file) for file in files]
+    for index in expression_indexes(metadata) if files else ():
+        keys[index.partition] = [
+            column_stats_key(index.column, *file) if index.kind == COLUMN_STATS else bloom_filter_key(*file)
+            for file in files
+        ]
     return {FILES: listings}, keys

@@ -22,11 +22,12 @@ from ..files.log_blocks import BlockType, HeaderKey, LogBlock
 from ..files.log_writer import delete_block_content, encode_block
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..timeline.instant import Action, State
+from .index_columns import typed_among
 from .index_log import IndexLogTask, MovedKeys
 from .keys import RECORD_INDEX
 from .log_files import LogNames, NewLog
 from .record_codec import encode_record
-from .records import Record
+from .records import Record, StatsRecord
 from .secondary_index import placing_part
 from .table import MetadataTable
 
@@ -63,16 +64,14 @@ def write_delta_commit(
     records: Mapping[str, Sequence[Record]],
     times: Callable[[], str],
     *,
-    typed: bool,
     deletes: Mapping[str, Sequence[str]] | None = None,
     moved: MovedKeys | None = None,
 ) -> None:
     """Write the records of each partition as the delta commit `instant`, which must not exist yet.
 
     Records of one key are merged in their order: each stands in a later block than the one before. `times` gives the
-    completion time; `typed` is the form of column statistics (see `record_codec.encode_record`). `deletes` are keys to
-    forget, by partition; none of them has a record here, which it would hide. `moved` are the records of the record
-    index; raises ConflictError when that was built anew meanwhile.
+    completion time. `deletes` are keys to forget, by partition; none of them has a record here, which it would hide.
+    `moved` are the records of the record index; raises ConflictError when that was built anew meanwhile.
     """
     gone = deletes or {}
     writes = [
@@ -88,7 +87,9 @@ def write_delta_commit(
     timeline.publish(
         instant, Action.DELTA_COMMIT, State.INFLIGHT, encode(_forecast([*writes, *bucket_writes]), release)
     )
-    stats = [_write(metadata, instant, write, typed) for write in writes]
+    ranges = [name for name, some in records.items() if any(isinstance(one, StatsRecord) for one in some)]
+    typed = typed_among(metadata, ranges) if ranges else frozenset()
+    stats = [_write(metadata, instant, write, write.group.partition in typed) for write in writes]
     if moved is not None:
         stats += _write_buckets(metadata, instant, bucket_writes, moved)
     extra = {"schema": load_schema("HoodieMetadataRecord", release).text}

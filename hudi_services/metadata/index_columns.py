@@ -17,7 +17,7 @@ from ..codecs.hashing import xxh64_key
 from ..codecs.table_schema import META_COLUMNS, parse_table_schema
 from ..errors import CorruptFile, NotFound
 from ..files.column_stats import ColumnStats
-from .keys import COLUMN_STATS
+from .keys import COLUMN_STATS, PARTITION_STATS
 from .stats import is_indexable
 from .table import MetadataTable
 
@@ -40,7 +40,7 @@ class IndexColumns:
 def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) -> IndexColumns:
     """What to record of files that have the columns `candidates`, in the order of their schema. Raises CorruptFile."""
     definition = read_definitions(metadata).get(COLUMN_STATS) or {}
-    typed = _is_typed(metadata, definition)
+    typed = is_typed(metadata, definition)
     fields = definition.get("sourceFields")
     if fields:
         return IndexColumns(frozenset(map(str, fields)), typed)
@@ -49,12 +49,16 @@ def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) ->
     return IndexColumns(recorded or _default(metadata, supported), typed)
 
 
-def are_typed(metadata: MetadataTable) -> bool:
-    """Whether statistics are written with a value type. Raises CorruptFile."""
-    return _is_typed(metadata, read_definitions(metadata).get(COLUMN_STATS) or {})
+def typed_among(metadata: MetadataTable, partitions: Iterable[str]) -> frozenset[str]:
+    """Those metadata partitions whose statistics are written with a value type. Raises CorruptFile."""
+    definitions = read_definitions(metadata)
+    # Ranges of whole partitions are what the statistics of columns are.
+    names = {one: COLUMN_STATS if one == PARTITION_STATS else one for one in partitions}
+    return frozenset(one for one, name in names.items() if is_typed(metadata, definitions.get(name) or {}))
 
 
-def _is_typed(metadata: MetadataTable, definition: Mapping[str, Any]) -> bool:
+def is_typed(metadata: MetadataTable, definition: Mapping[str, Any]) -> bool:
+    """Whether the statistics of an index are written with a value type."""
     version = definition.get("version")
     return metadata.config.version.typed_column_stats if version is None else version == _V2
 

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..codecs.java_hash import file_group_indexes
 from ..errors import CorruptFile
 from ..files.key_runs import KeyRun, write_key_run
 from ..files.parquet_reader import open_base_file
 from ..model import BaseFile
 from ..storage import Storage
 from .buckets import Buckets
+from .key_hash import HUDI, spread
 from .record_index import Location
 
 RECORD_KEY = "_hoodie_record_key"
@@ -30,13 +30,14 @@ _KEYS_AT_ONCE = 1 << 20
 class KeyTask:
     """Base files whose keys are to be read, with the time at which their rows count as written, epoch milliseconds.
 
-    Runs are named after `prefix`, relative to the storage.
+    Runs are named after `prefix`, relative to the storage. `hash_name` is the function that spreads keys over buckets.
     """
 
     storage: Storage
     files: tuple[tuple[BaseFile, int], ...]
     buckets: Buckets
     prefix: str
+    hash_name: str = HUDI
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class KeyRunRef:
 def read_keys(task: KeyTask, token: str) -> list[KeyRunRef]:
     """Write the runs of a task, each of about a million keys or one row group.
 
-    Raises CorruptFile for base files that cannot be read or have null keys, and StorageError.
+    Raises CorruptFile for base files that cannot be read or have null keys, CheckFailed for a hash that is not Hudi's,
+    and StorageError.
     """
     runs: list[KeyRunRef] = []
     pending: list[tuple[int, pa.ChunkedArray]] = []
@@ -119,8 +121,7 @@ def _ref(path: str, buckets: npt.NDArray[np.int32]) -> KeyRunRef:
 
 def _buckets(task: KeyTask, number: int, keys: pa.ChunkedArray) -> npt.NDArray[np.int32]:
     of_partition: npt.NDArray[np.int32] = np.asarray(task.buckets.of(task.files[number][0].partition), np.int32)
-    positions: npt.NDArray[np.int32] = file_group_indexes(keys, len(of_partition))
-    return of_partition[positions]
+    return of_partition[spread(task.hash_name, keys, len(of_partition))]
 
 
 def _location(file: BaseFile, instant_millis: int) -> Location:

@@ -6,6 +6,8 @@
     bloom_filters     H64(partition) + H128(base file name)
     record_index      the record key
     secondary_index_* value and record key: `secondary_index`
+    expr_index_*      as column_stats or as bloom_filters, by the kind of the index; and for the ranges of whole
+                      partitions H64(column) + H64("__partition_stat__") + H64(partition)
 
 H64 and H128 are `codecs.hashing.xxh64_key` and `md5_key`. A record lies in the file group number
 `file_group_index(key, count)` of its partition, file groups in the order of their file ids.
@@ -20,7 +22,10 @@ PARTITION_STATS = "partition_stats"
 BLOOM_FILTERS = "bloom_filters"
 RECORD_INDEX = "record_index"
 SECONDARY_INDEX_PREFIX = "secondary_index_"
+EXPRESSION_INDEX = "expr_index_"
+"""What the names of expression indexes begin with."""
 
+_RANGE = "__partition_stat__"
 ALL_PARTITIONS_KEY = "__all_partitions__"
 ROOT_PARTITION = "."
 
@@ -46,6 +51,11 @@ def column_stats_key(column: str, partition: str, file_name: str) -> str:
 
 def partition_stats_key(column: str, partition: str) -> str:
     return column_stats_prefix(column, partition)
+
+
+def expression_range_key(column: str, partition: str) -> str:
+    """Of the range of a whole data partition, in the partition of the expression index itself."""
+    return xxh64_key(column) + xxh64_key(_RANGE) + xxh64_key(partition_id(partition))
 
 
 def bloom_filter_key(partition: str, file_name: str) -> str:

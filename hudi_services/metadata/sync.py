@@ -7,7 +7,7 @@ Source: HoodieBackedTableMetadataWriter (update, commitInternal), HoodieTableMet
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import CheckFailed, UnsupportedTable
 from ..table.support import unsupported_partitions
@@ -15,7 +15,8 @@ from ..timeline.instant import Action
 from .bloom_filters import bloom_records
 from .deletion import deletion_records
 from .delta_commit import write_delta_commit
-from .index_columns import IndexColumns, are_typed, index_columns
+from .expression_index import ComputedIndex, expression_indexes
+from .index_columns import IndexColumns, index_columns
 from .index_log import MovedKeys
 from .keys import (
     ALL_PARTITIONS_KEY,
@@ -24,13 +25,13 @@ from .keys import (
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
-    column_stats_key,
-    column_stats_prefix,
+    expression_range_key,
     partition_id,
 )
 from .mending import Wanted, plan_mending
+from .ranges import partition_ranges
 from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord, merge_records
-from .stats import NewFile, column_records, partition_record
+from .stats import NewFile, column_records
 from .table import MetadataTable
 from .undo import repairs_among, resume_rollbacks, undo, undo_pending
 
@@ -55,6 +56,8 @@ class Change:
     live_files: Mapping[str, Collection[str]]
     moved: MovedKeys | None = None
     """All record keys of the new files, when the table has a record index."""
+    expressions: tuple[ComputedIndex, ...] = ()
+    """The records of the new files in each expression index."""
 
 
 def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str]) -> None:
@@ -76,9 +79,14 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
         records[PARTITION_STATS] = list(_partition_records(metadata, change, indexed))
     if BLOOM_FILTERS in metadata.partitions:
         records[BLOOM_FILTERS] = bloom_records(metadata.storage, change.new_files, change.instant)
+    for index in expression_indexes(metadata):
+        computed = next((one for one in change.expressions if one.index == index), None)
+        if computed is None and change.new_files:
+            raise CheckFailed(f"{metadata.storage.root} has {index.partition} now, and the commit does not know it")
+        records[index.partition] = _expression_records(metadata, change, computed) if computed else []
     if RECORD_INDEX in metadata.partitions and change.new_files and change.moved is None:
         raise CheckFailed(f"{metadata.storage.root} has a record index now, and the commit does not know its keys")
-    write_delta_commit(metadata, change.instant, records, times, typed=indexed.typed, moved=change.moved)
+    write_delta_commit(metadata, change.instant, records, times, moved=change.moved)
 
 
 def sync_clean(
@@ -94,7 +102,7 @@ def sync_clean(
     """
     metadata = _without(_ready(metadata, times), instant, times)
     records, deletes = deletion_records(metadata, deleted, gone_partitions)
-    write_delta_commit(metadata, instant, records, times, typed=False, deletes=deletes)
+    write_delta_commit(metadata, instant, records, times, deletes=deletes)
 
 
 def sync_rollback(
@@ -125,7 +133,7 @@ def sync_rollback(
         metadata = _undo_half(metadata, rollback, times)
         if metadata.timeline.find(rollback, Action.DELTA_COMMIT) is None:
             everything = {**records, FILES: _joined(records[FILES], listing)}
-            write_delta_commit(metadata, rollback, everything, times, typed=False, deletes=deletes)
+            write_delta_commit(metadata, rollback, everything, times, deletes=deletes)
             metadata = metadata.reload()
     failed = metadata.timeline.find(target, Action.DELTA_COMMIT)
     if failed is not None and not merged:
@@ -148,9 +156,7 @@ def sync_repair(
     instant = times() + (_REPAIR_SUFFIX if metadata.logs_by_name else "")
     written = mending.count | ({} if moved is None else {RECORD_INDEX: sum(moved.counts().values())})
     if written:
-        write_delta_commit(
-            metadata, instant, mending.records, times, typed=are_typed(metadata), deletes=mending.deletes, moved=moved
-        )
+        write_delta_commit(metadata, instant, mending.records, times, deletes=mending.deletes, moved=moved)
     return instant, written
 
 
@@ -202,7 +208,7 @@ _NOTHING = IndexColumns(frozenset(), typed=False)
 
 
 def _require_supported(metadata: MetadataTable) -> None:
-    unknown = unsupported_partitions(metadata.partitions)
+    unknown = unsupported_partitions(metadata.table_config)
     if unknown:
         raise UnsupportedTable(
             f"{metadata.storage.root} has the metadata partition {unknown[0]}, which this version cannot keep in step",
@@ -239,14 +245,21 @@ def _ranges(
     for file in new_files:
         for record in column_records(file, indexed.columns, typed=indexed.typed):
             columns.setdefault(record.column, []).append(record)
-    described: set[str] = set()
-    prefixes = {column_stats_prefix(column, partition): column for column in columns}
-    wanted = {column_stats_key(column, partition, name) for column in columns for name in live}
-    for prefix, records in metadata.reader(COLUMN_STATS).scan_prefixes(prefixes, wanted.__contains__):
-        known = [r for r in records if isinstance(r, StatsRecord) and not r.deleted]
-        columns[prefixes[prefix]] += known
-        described |= {record.file_name for record in known}
-    # A live file without any statistics was written by somebody else: then the older range must stay in. One that lacks
-    # a single column has no values there (the column is younger), as Hudi takes it, too.
-    tight = described.issuperset(live)
-    return [partition_record(partition, column, files, tight=tight) for column, files in columns.items()]
+    return partition_ranges(metadata, COLUMN_STATS, partition, columns, live)
+
+
+def _expression_records(metadata: MetadataTable, change: Change, computed: ComputedIndex) -> list[Record]:
+    """The records of new files in an expression index, and for one of ranges those of their whole partitions."""
+    index = computed.index
+    partitions = {file.name: file.partition for file in change.new_files}
+    by_partition: dict[str, list[StatsRecord]] = {}
+    for record in computed.records:
+        if isinstance(record, StatsRecord):
+            by_partition.setdefault(partitions[record.file_name], []).append(record)
+    found: list[Record] = list(computed.records)
+    for partition, records in by_partition.items():
+        live = change.live_files.get(partition, ())
+        key = expression_range_key(index.column, partition)
+        for range_ in partition_ranges(metadata, index.partition, partition, {index.column: records}, live):
+            found.append(replace(range_, key=key))
+    return found

@@ -6,7 +6,21 @@ HoodieWriteConfig, HoodieTimeGeneratorConfig and HoodieMetadataConfig of Apache 
 
 from typing import Any
 
-from .option import Option, Phase, boolean, choice, factor, fraction, integer, names, one_of, pattern, size, text
+from .option import (
+    Option,
+    Phase,
+    boolean,
+    choice,
+    factor,
+    fraction,
+    function_name,
+    integer,
+    names,
+    one_of,
+    pattern,
+    size,
+    text,
+)
 
 _PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy"
 SIZE_BASED_PLAN = f"{_PLAN_PACKAGE}.SparkSizeBasedClusteringPlanStrategy"
@@ -231,6 +245,14 @@ BLOOM_TYPE = Option(
     "DYNAMIC_V0",
     Phase.WRITE,
     "Kind of bloom filter.",
+)
+
+SESSION_TIME_ZONE = Option(
+    "spark.sql.session.timeZone",
+    text,
+    "",
+    Phase.CLUSTERING | Phase.REPAIR,
+    "Zone in which the writers' Spark sessions compute expression indexes; when empty, that of this process.",
 )
 
 # The metadata table.
@@ -465,6 +487,13 @@ RECORD_INDEX_GROUP_BYTES = Option(
     1 << 30,
     Phase.INDEX,
     "Bytes that a file group of the record index should not exceed, 48 for a key.",
+)
+INDEX_HASH = Option(
+    "hudi.services.index.hash",
+    function_name("hudi"),
+    "hudi",
+    Phase.INDEX,
+    "Who spreads keys over file groups: Hudi's function, or package.module:function, which must do the same.",
 )
 
 LOOKUP_ACCESS = Option(

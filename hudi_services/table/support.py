@@ -17,9 +17,15 @@ _SECONDARY_INDEX = "secondary_index_"
 """What maps secondary keys to record keys: nothing that we do changes either."""
 
 
-def unsupported_partitions(names: Iterable[str]) -> list[str]:
+_EXPRESSION_INDEX = "expr_index_"
+"""What our commits write records of, once Hudi has built it."""
+
+
+def unsupported_partitions(config: TableConfig) -> list[str]:
     """Those metadata partitions, sorted, that our commits would leave wrong."""
-    return sorted(n for n in names if n not in _METADATA_PARTITIONS and not n.startswith(_SECONDARY_INDEX))
+    names = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+    built = {name for name in config.metadata_partitions if name.startswith(_EXPRESSION_INDEX)}
+    return sorted(n for n in names - built - _METADATA_PARTITIONS if not n.startswith(_SECONDARY_INDEX))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +71,7 @@ def check_config(config: TableConfig, storage: Storage) -> None:
     for rule in _RULES:
         if rule.applies(config):
             raise UnsupportedTable(f"{storage.root} has {rule.what(config)}, which is not supported", hint=rule.hint)
-    partitions = {*config.metadata_partitions, *config.metadata_partitions_inflight}
-    unknown = unsupported_partitions(partitions)
+    unknown = unsupported_partitions(config)
     if unknown:
         raise UnsupportedTable(
             f"{storage.root} has the metadata partition {unknown[0]} "

@@ -11,7 +11,7 @@ from .footers import Described
 from .model import Difference, Kind
 from .truth import Truth
 
-_COLUMN_DIGITS = len(column_stats_prefix("", "")) // 2
+COLUMN_DIGITS = len(column_stats_prefix("", "")) // 2
 """What the column takes at the beginning of a key; the rest is the file's, as in the key of its bloom filter."""
 
 
@@ -33,17 +33,17 @@ class ColumnStatsCheck:
                     one, true = expected.pop(stored.key)
                     yield from _compare(one, stored, true)
         for one, record in expected.values():
-            yield _difference(Kind.STATISTICS_MISSING, one, record, f"it holds {_range(record)}")
+            yield _difference(Kind.STATISTICS_MISSING, one, record, f"it holds {told_range(record)}")
 
     def at_end(self) -> Iterator[Difference]:
         """Records of files that are gone."""
         alive = self._truth.file_keys
-        for record in self._reader.scan("", lambda key: key[_COLUMN_DIGITS:] not in alive):
+        for record in self._reader.scan("", lambda key: key[COLUMN_DIGITS:] not in alive):
             if isinstance(record, StatsRecord) and not record.deleted:
                 self.checked += 1
                 yield Difference(
                     COLUMN_STATS, Kind.STALE_STATISTICS, record.key, None, record.file_name, record.column,
-                    _range(record), lambda: None,
+                    told_range(record), lambda: None,
                 )  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def _compare(one: Described, stored: StatsRecord, true: StatsRecord) -> Iterator
     if not _agrees(one, stored, true, "maximum"):
         yield _difference(Kind.WRONG_MAXIMUM, one, true, f"it says {stored.maximum!r}, the file {true.maximum!r}")
     if counts(stored) != counts(true):
-        yield _difference(Kind.WRONG_COUNTS, one, true, f"it says {_counts(stored)}, the file {_counts(true)}")
+        yield _difference(Kind.WRONG_COUNTS, one, true, f"it says {told_counts(stored)}, the file {told_counts(true)}")
 
 
 def _agrees(one: Described, stored: StatsRecord, true: StatsRecord, side: Literal["minimum", "maximum"]) -> bool:
@@ -79,10 +79,10 @@ def _difference(kind: Kind, one: Described, record: StatsRecord, detail: str) ->
     return Difference(COLUMN_STATS, kind, record.key, partition, name, record.column, detail, lambda: record)
 
 
-def _range(record: StatsRecord) -> str:
+def told_range(record: StatsRecord) -> str:
     return f"{record.minimum!r} to {record.maximum!r}"
 
 
-def _counts(record: StatsRecord) -> str:
+def told_counts(record: StatsRecord) -> str:
     values, nulls, size, uncompressed = counts(record)
     return f"{values} values, {nulls} nulls, {size} bytes, {uncompressed} uncompressed"

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ..errors import CorruptFile
 from ..handle import Table
+from ..metadata.expression_index import Computation
 from ..metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX_PREFIX
 from ..metadata.table import REBUILD_HINT, MetadataTable
 from ..model import BaseFile
@@ -18,10 +19,11 @@ from ..table.view import SlicingRules, slices_of
 from ..table_config import METADATA_TABLE_FOLDER
 from .bloom_filters import BloomFiltersCheck
 from .column_stats import ColumnStatsCheck
+from .expressions import ExpressionBloomsCheck, ExpressionRangesCheck
 from .files import FilesCheck
 from .footers import Broken, Described, FooterReader
 from .key_index import KeyIndexCheck
-from .model import Difference, Doubt, Finding, Findings, Unsure
+from .model import Doubt, Finding, Findings, Unsure
 from .partition_stats import PartitionStatsCheck
 from .record_index import RecordIndexCheck
 from .secondary_index import SecondaryIndexCheck
@@ -39,7 +41,7 @@ class Check(Protocol):
     is_whole: bool
     """All differences were told."""
 
-    def at(self, files: Sequence[Described]) -> Iterator[Difference]:
+    def at(self, files: Sequence[Described]) -> Iterator[Finding]:
         """Of some of the base files that readers may open, in the order of their data partitions."""
 
     def at_end(self) -> Iterator[Finding]:
@@ -61,25 +63,42 @@ KEY_CHECKS: dict[str, type[KeyIndexCheck]] = {
 """By what the names of the metadata partitions begin with. A second look at these is at the keys of the first only."""
 
 
-def look(table: Table, metadata: MetadataTable, progress: Progress, again: Findings | None = None) -> Findings:
+def look(
+    table: Table,
+    metadata: MetadataTable,
+    progress: Progress,
+    again: Findings | None = None,
+    expressions: Sequence[Computation] = (),
+) -> Findings:
     """What is wrong with `metadata`, the metadata table of `table`: everything, or what may be in `again`, too.
 
-    `progress` gets what is done, how much of it, and all of it. Raises CorruptFile for a metadata table, or a plan on
-    the timeline, that cannot be read, and NotFound for files of the metadata table that are cleaned meanwhile.
+    Of expression indexes, those are checked that `expressions` computes. `progress` gets what is done, how much of it,
+    and all of it. Raises CorruptFile for a metadata table, or a plan on the timeline, that cannot be read, and NotFound
+    for files of the metadata table that are cleaned meanwhile.
     """
     try:
-        return _look(table, metadata, progress, again)
+        return _look(table, metadata, progress, again, expressions)
     except CorruptFile as error:
         if METADATA_TABLE_FOLDER not in error.message:
             raise
         raise CorruptFile(error.message, hint=REBUILD_HINT) from error
 
 
-def _look(table: Table, metadata: MetadataTable, progress: Progress, again: Findings | None) -> Findings:
+def _look(
+    table: Table,
+    metadata: MetadataTable,
+    progress: Progress,
+    again: Findings | None,
+    expressions: Sequence[Computation],
+) -> Findings:
     truth = Truth(table)
     listing = FilesCheck(metadata, truth)
     ready = table.config.metadata_partitions
     checks: dict[str, Check] = {name: CHECKS[name](metadata, truth) for name in ready if name in CHECKS}
+    for computation in expressions:
+        of_ranges = computation.index.kind == COLUMN_STATS
+        made = (ExpressionRangesCheck if of_ranges else ExpressionBloomsCheck)(metadata, truth, computation)
+        checks[computation.index.partition] = made
     for name, kind in _key_checks(ready).items():
         keys = None if again is None else again.keys(name)
         if keys is None or keys:

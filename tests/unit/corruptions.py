@@ -9,7 +9,6 @@ from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_services.files.log_writer import delete_block_content, encode_block
 from hudi_services.handle import Table
 from hudi_services.metadata.delta_commit import write_delta_commit
-from hudi_services.metadata.index_columns import are_typed
 from hudi_services.metadata.keys import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
@@ -80,7 +79,7 @@ def write_own(
     metadata = metadata_of(table)
     times = Times(table, 0)
     ts = times.next() + ("010" if metadata.logs_by_name else "")
-    write_delta_commit(metadata, ts, records, times.next, typed=are_typed(metadata), deletes=deletes)
+    write_delta_commit(metadata, ts, records, times.next, deletes=deletes)
     return ts
 
 

@@ -19,8 +19,9 @@ FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "tables"
 RELEASES = ("0.15.0", "1.0.2", "1.2.0")
 
 
-def unpack(release: str, folder: Path) -> Path:
-    with zipfile.ZipFile(FIXTURES / f"cow_{release}.zip") as archive:
+def unpack(release: str, folder: Path, kind: str = "cow") -> Path:
+    """`kind` may be expressions, a table with expression indexes, of 1.0.2 and 1.2.0."""
+    with zipfile.ZipFile(FIXTURES / f"{kind}_{release}.zip") as archive:
         archive.extractall(folder)
     return folder / "table"
 

@@ -58,7 +58,7 @@ def test_a_deleted_key_is_not_found(tmp_path: Path) -> None:
     metadata = metadata_of(path)
     times = far_future()
     # As a writer's delta commit would: an instant that the table itself does not know.
-    write_delta_commit(metadata, times(), {}, times, typed=True, deletes={RECORD_INDEX: [gone]})
+    write_delta_commit(metadata, times(), {}, times, deletes={RECORD_INDEX: [gone]})
     assert found(metadata_of(path), [gone, *rest], Access.AUTO) == {key: real[key] for key in rest}
 
 

@@ -23,7 +23,7 @@ def forget(path: Path, deleted: dict[str, list[str]], gone: tuple[str, ...] = ()
     """Delete the files from the metadata table, and complete the clean that did it on the table."""
     metadata = open_metadata(path)
     records, deletes = deletion_records(metadata, deleted, gone)
-    write_delta_commit(metadata, T, records, far_future(), typed=False, deletes=deletes)
+    write_delta_commit(metadata, T, records, far_future(), deletes=deletes)
     timeline = metadata.data_timeline
     for state in State:
         timeline.publish(T, Action.CLEAN, state, b"", "20990201000000000")
@@ -90,7 +90,7 @@ def test_one_log_file_holds_records_and_deletes(tmp_path: Path) -> None:
     record = stats_of(metadata, "column_stats")[0]
     gone = [column_stats_key("ts", P, f"file-{i}") for i in range(300)]
     write_delta_commit(
-        metadata, T, {"column_stats": [record]}, far_future(), typed=True, deletes={"column_stats": [*gone, *gone[:9]]}
+        metadata, T, {"column_stats": [record]}, far_future(), deletes={"column_stats": [*gone, *gone[:9]]}
     )
     commit = open_metadata(path).timeline.find(T)
     assert commit is not None

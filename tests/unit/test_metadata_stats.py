@@ -136,9 +136,7 @@ def test_in_an_empty_index_the_defaults_apply(tmp_path: Path) -> None:
     metadata = open_metadata(unpack("1.2.0", tmp_path))
     metadata.storage.delete(metadata.table_config.index_defs_path)
     everything = [one.key for one in stats_of(metadata, "column_stats")]
-    write_delta_commit(
-        metadata, "20980101000000000", {}, far_future(), typed=True, deletes={"column_stats": everything}
-    )
+    write_delta_commit(metadata, "20980101000000000", {}, far_future(), deletes={"column_stats": everything})
     metadata = metadata.reload()
     many = [column("_hoodie_unheard", LONG), *(column(f"unheard_{i}", LONG) for i in range(40)), CANDIDATES[3]]
     assert index_columns(metadata, many).columns == {f"unheard_{i}" for i in range(32)}

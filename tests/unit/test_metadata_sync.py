@@ -170,7 +170,7 @@ def test_records_of_one_key_are_merged_in_their_order(release: str, tmp_path: Pa
     gone, alive = ({FILE: entry} for entry in (FileEntry(0, deleted=True), FileEntry(5)))
     records = [FilesRecord(P, RecordType.FILES, entries) for entries in (alive, gone, alive)]
     own = T + ("010" if metadata.logs_by_name else "")
-    write_delta_commit(metadata, own, {"files": records}, far_future(), typed=False)
+    write_delta_commit(metadata, own, {"files": records}, far_future())
     assert open_metadata(path).files_partition()[P][FILE] == 5
 
 

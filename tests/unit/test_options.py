@@ -138,7 +138,7 @@ def test_in_force_lists_every_option_of_the_phase() -> None:
 
 @pytest.mark.parametrize("option", keys.ALL, ids=lambda option: option.key)
 def test_every_option_is_a_key_of_hudi_or_ours_and_reads_its_default_back(option: Option[Any]) -> None:
-    assert option.key in KEYS or option.key.startswith("hudi.services.")
+    assert option.key in KEYS or option.key.startswith(("hudi.services.", "spark.sql."))
     assert option.description.endswith(".")
     if option.default is not None:
         assert option.parse(as_text(option.default)) == option.default

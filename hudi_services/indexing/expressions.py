@@ -1,0 +1,88 @@
+"""The records of new base files in expression indexes, computed by an engine's tasks, for the commit that adds them.
+
+A clustering keeps every row, so that the ranges over its new files must be those over its old ones. Where they are not,
+the index was written with another time zone, or by something that computes otherwise: then nothing is committed.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..engine import Engine
+from ..errors import CheckFailed
+from ..handle import Table
+from ..metadata.expression_index import Computation, ComputedIndex, ExpressionTask, expression_records
+from ..metadata.keys import column_stats_key, column_stats_prefix
+from ..metadata.records import StatsRecord
+from ..metadata.stats import partition_record, same_bound
+from ..metadata.table import MetadataTable
+from ..model import BaseFile, WriteStat
+
+
+def computed_indexes(
+    engine: Engine,
+    table: Table,
+    computations: tuple[Computation, ...],
+    instant: str,
+    written: Sequence[WriteStat],
+    inputs: Sequence[BaseFile],
+) -> tuple[ComputedIndex, ...]:
+    """The records of the files that the pending clustering `instant` wrote in place of `inputs`.
+
+    Raises CheckFailed when ranges have changed, UnsupportedTable for values that we do not compute, CorruptFile and
+    StorageError.
+    """
+    if not computations or table.metadata is None:
+        return ()
+    names = [(one.partition, one.path.rpartition("/")[2], one.file_size) for one in written]
+    tasks = [ExpressionTask(table.storage, instant, *name, computations) for name in names]
+    found = engine.map(expression_records, tasks, "compute expression indexes", _silent)
+    partitions = [partition for partition, _, _ in names]
+    indexes = []
+    for index in (one.index for one in computations):
+        records = [(p, of_file[index.partition]) for p, of_file in zip(partitions, found, strict=True) if of_file]
+        ranges = [(p, one) for p, one in records if isinstance(one, StatsRecord)]
+        _check_ranges(table.metadata, index.partition, ranges, inputs)
+        indexes.append(ComputedIndex(index, tuple(record for _, record in records)))
+    return tuple(indexes)
+
+
+def _check_ranges(
+    metadata: MetadataTable, index: str, new: Sequence[tuple[str, StatsRecord]], inputs: Iterable[BaseFile]
+) -> None:
+    old_files: dict[str, list[str]] = {}
+    for file in inputs:
+        old_files.setdefault(file.partition, []).append(file.name)
+    for partition, names in old_files.items():
+        after = [record for of, record in new if of == partition]
+        if not after:
+            continue
+        column = after[0].column
+        before = list(_stored(metadata, index, column, partition, names))
+        if len(before) != len(names):
+            # One without rows, or written by somebody who does not know the index: there is nothing to compare with.
+            continue
+        was, is_ = (partition_record(partition, column, some, tight=True) for some in (before, after))
+        if _tells(was) != _tells(is_) or not same_bound(was, is_, "minimum") or not same_bound(was, is_, "maximum"):
+            raise CheckFailed(
+                f"{metadata.storage.root}: of the partition {partition or '.'} the index {index} says "
+                f"{was.minimum!r} to {was.maximum!r}, and the same rows give {is_.minimum!r} to {is_.maximum!r} here",
+                hint="set spark.sql.session.timeZone to the zone of the writers' sessions, or drop the index and "
+                "create it anew",
+            )
+
+
+def _stored(
+    metadata: MetadataTable, index: str, column: str, partition: str, names: list[str]
+) -> Iterator[StatsRecord]:
+    wanted = {column_stats_key(column, partition, name) for name in names}
+    prefix = column_stats_prefix(column, partition)
+    for record in metadata.reader(index).scan(prefix, wanted.__contains__):
+        if isinstance(record, StatsRecord) and not record.deleted:
+            yield record
+
+
+def _tells(record: StatsRecord) -> tuple[int, int]:
+    return (record.value_count, record.null_count)
+
+
+def _silent(done: int, total: int) -> None:
+    """Little beside the rewrite, whose progress is shown."""

@@ -1,0 +1,186 @@
+"""The expression indexes: the function is computed anew of every live base file.
+
+Files that no reader opens any more are only looked for: their records may be missing, for Hudi indexes live files alone
+when it builds an index. A bloom filter is wrong when it lacks a value; how it was sized is its writer's business.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from ..errors import NotFound, UnsupportedTable
+from ..files.bloom import parse
+from ..files.parquet_reader import open_base_file
+from ..metadata.expression_index import (
+    Computation,
+    ExpressionRecord,
+    ExpressionTask,
+    expression_records,
+    expression_values,
+)
+from ..metadata.expressions import as_texts
+from ..metadata.keys import bloom_filter_key, column_stats_prefix, expression_range_key
+from ..metadata.records import BloomRecord, RecordType, StatsRecord
+from ..metadata.stats import counts, holds_range, partition_record, same_bound
+from ..metadata.table import MetadataTable
+from ..model import BaseFile
+from .column_stats import COLUMN_DIGITS, told_counts, told_range
+from .footers import Described
+from .model import Difference, Doubt, Finding, Kind, Unsure
+from .truth import Truth
+
+_FILES_AT_ONCE = 4
+"""Each with a row group of the column in memory."""
+
+
+class _Check:
+    """What both kinds of index have in common."""
+
+    def __init__(self, metadata: MetadataTable, truth: Truth, computation: Computation) -> None:
+        self._storage = metadata.storage
+        self._reader = metadata.reader(computation.index.partition)
+        self._truth = truth
+        self._computation = computation
+        self._name = computation.index.partition
+        self._column = computation.index.column
+        self.checked = 0
+        self.is_whole = True
+
+    def _record(self, file: BaseFile) -> ExpressionRecord | Unsure | None:
+        """What a commit would write of the file; None for one without rows, and for one that is gone meanwhile."""
+        task = ExpressionTask(self._storage, file.instant, file.partition, file.name, file.size, (self._computation,))
+        try:
+            return expression_records(task, "").get(self._name)
+        except UnsupportedTable:
+            return Unsure(self._name, file.partition, file.name, Doubt.NOT_COMPUTED)
+        except NotFound:
+            return None
+
+    def _wanted(self, file: BaseFile) -> ExpressionRecord | None:
+        found = self._record(file)
+        return None if isinstance(found, Unsure) else found
+
+    def _difference(self, kind: Kind, key: str, file: BaseFile, detail: str) -> Difference:
+        place = (self._name, kind, key, file.partition, file.name, self._column)
+        return Difference(*place, detail, lambda: self._wanted(file))
+
+    def _stale(self, kind: Kind, key: str, name: str | None, detail: str) -> Difference:
+        self.checked += 1
+        return Difference(self._name, kind, key, None, name, self._column, detail, lambda: None)
+
+
+class ExpressionRangesCheck(_Check):
+    """Of an index of ranges: those of files, and those of whole data partitions, which may be wider."""
+
+    def __init__(self, metadata: MetadataTable, truth: Truth, computation: Computation) -> None:
+        super().__init__(metadata, truth, computation)
+        self._partition: str | None = None
+        self._range: StatsRecord | None = None
+        """Over the live files of the partition so far."""
+
+    def at(self, files: Sequence[Described]) -> Iterator[Finding]:
+        """Of some base files; those of a data partition follow each other."""
+        live = [one.file for one in files if one.is_live]
+        with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+            found = list(pool.map(self._record, live))
+        keys = {one.key for one in found if isinstance(one, StatsRecord)}
+        stored = self._stored({file.partition for file in live}, keys)
+        for file, true in zip(live, found, strict=True):
+            if isinstance(true, Unsure):
+                yield true
+            elif isinstance(true, StatsRecord):
+                self.checked += 1
+                yield from self._compare(file, stored.get(true.key), true)
+                yield from self._take(file.partition, true)
+
+    def at_end(self) -> Iterator[Finding]:
+        """The range of the last data partition, and records of files that are gone."""
+        yield from self._compare_range()
+        alive = self._truth.file_keys
+        for record in self._reader.scan("", lambda key: key[COLUMN_DIGITS:] not in alive):
+            # The ranges of whole partitions are here, too.
+            if isinstance(record, StatsRecord) and record.type is RecordType.COLUMN_STATS and not record.deleted:
+                yield self._stale(Kind.STALE_STATISTICS, record.key, record.file_name, told_range(record))
+
+    def _stored(self, partitions: set[str], keys: set[str]) -> dict[str, StatsRecord]:
+        prefixes = {column_stats_prefix(self._column, partition) for partition in partitions}
+        scans = self._reader.scan_prefixes(prefixes, keys.__contains__)
+        return {one.key: one for _, scan in scans for one in scan if isinstance(one, StatsRecord) and not one.deleted}
+
+    def _compare(self, file: BaseFile, stored: StatsRecord | None, true: StatsRecord) -> Iterator[Difference]:
+        if stored is None:
+            yield self._difference(Kind.STATISTICS_MISSING, true.key, file, f"it holds {told_range(true)}")
+            return
+        if not same_bound(stored, true, "minimum"):
+            detail = f"it says {stored.minimum!r}, the file {true.minimum!r}"
+            yield self._difference(Kind.WRONG_MINIMUM, true.key, file, detail)
+        if not same_bound(stored, true, "maximum"):
+            detail = f"it says {stored.maximum!r}, the file {true.maximum!r}"
+            yield self._difference(Kind.WRONG_MAXIMUM, true.key, file, detail)
+        if counts(stored) != counts(true):
+            detail = f"it says {told_counts(stored)}, the file {told_counts(true)}"
+            yield self._difference(Kind.WRONG_COUNTS, true.key, file, detail)
+
+    def _take(self, partition: str, record: StatsRecord) -> Iterator[Difference]:
+        if partition != self._partition:
+            yield from self._compare_range()
+            self._partition = partition
+        known = [record] if self._range is None else [self._range, record]
+        self._range = replace(
+            partition_record(partition, self._column, known, tight=False),
+            key=expression_range_key(self._column, partition),
+        )
+
+    def _compare_range(self) -> Iterator[Difference]:
+        files, self._range = self._range, None
+        if files is None:
+            return
+        self.checked += 1
+        stored = next((found.merged for _, found in self._reader.stored([files.key])), None)
+        known = stored if isinstance(stored, StatsRecord) and not stored.deleted else None
+        truth = f"its files hold {told_range(files)}"
+        if known is None:
+            yield self._range_difference(Kind.STATISTICS_MISSING, files, truth)
+        elif not holds_range(known, files):
+            yield self._range_difference(Kind.NARROW_RANGE, files, f"it says {told_range(known)}, {truth}")
+
+    def _range_difference(self, kind: Kind, files: StatsRecord, detail: str) -> Difference:
+        return Difference(self._name, kind, files.key, files.file_name, None, self._column, detail, lambda: files)
+
+
+class ExpressionBloomsCheck(_Check):
+    """Of an index of bloom filters; one filter at a time, for they are large."""
+
+    def at(self, files: Sequence[Described]) -> Iterator[Finding]:
+        for file in (one.file for one in files if one.is_live and one.row_groups):
+            key = bloom_filter_key(file.partition, file.name)
+            self.checked += 1
+            stored = next((found.merged for _, found in self._reader.stored([key])), None)
+            if not isinstance(stored, BloomRecord) or stored.deleted:
+                yield self._difference(Kind.BLOOM_MISSING, key, file, "its file has values")
+                continue
+            try:
+                missing = self._missing(file, stored)
+            except UnsupportedTable:
+                yield Unsure(self._name, file.partition, file.name, Doubt.NOT_COMPUTED)
+                continue
+            if missing:
+                yield self._difference(Kind.WRONG_BLOOM, key, file, f"it lacks {missing} values")
+
+    def at_end(self) -> Iterator[Finding]:
+        """Records of files that are gone."""
+        alive = self._truth.file_keys
+        for record in self._reader.scan("", lambda key: key not in alive):
+            if isinstance(record, BloomRecord) and not record.deleted:
+                detail = f"of a file that is gone, written at {record.instant}"
+                yield self._stale(Kind.STALE_BLOOM, record.key, None, detail)
+
+    def _missing(self, file: BaseFile, stored: BloomRecord) -> int:
+        """How many values the filter says are not there; of a file that is gone meanwhile, none."""
+        try:
+            reader = open_base_file(self._storage, file.path, file.size)
+            held = parse(stored.bits.decode(), file.name)
+            result = self._computation.expression().result
+            return sum(held.lacks(as_texts(v, result)) for v in expression_values(reader, self._computation))
+        except NotFound:
+            return 0
