@@ -60,6 +60,8 @@ def _is_true(peer: Peer, path: Path) -> None:
     assert peer.rows(path, options, where=f"name = '{name}'").num_rows == rows["name"].to_pylist().count(name)
 
 
+# 1.0.2 writes the same as 1.2.0, and is among the deep ones.
+@pytest.mark.releases("0.15.0", "1.2.0")
 def test_hudi_goes_on(peer: Peer, table: Tables) -> None:
     """It reads the new base files, writes on top of them, and compacts again."""
     path = table("keyed")
@@ -86,12 +88,12 @@ def test_hudi_cleans_and_archives_it(peer: Peer, table: Tables) -> None:
     assert _timeline(path, "commit")[-1] == done and row["file_groups"] > 1
     assert before.differences(Reading.of(peer, path)) == []
     _is_true(peer, path)
-    rows = before.hudi.sort_by("id")
+    rows, oldest = before.hudi.sort_by("id"), _timeline(path, "deltacommit")[0]
     for number in range(11):
         peer.upsert(path, newer(rows.slice(number, 4)), **_FEW)
     assert _timeline(path, "clean")
     assert not list((path / ".hoodie/metadata/files").glob(f"*_{done}.hfile")), "Hudi did not clean it"
-    assert _timeline(path, "deltacommit")[0] > done, "Hudi did not archive what is older"
+    assert _timeline(path, "deltacommit")[0] > oldest, "Hudi did not archive what is merged"
     assert peer.rows(path).num_rows == rows.num_rows
     _is_true(peer, path)
 
