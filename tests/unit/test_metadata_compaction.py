@@ -75,7 +75,7 @@ def write(
     metadata = open_metadata(path)
     times = far_future(number * 10)
     ts = times() + ("010" if metadata.logs_by_name else "")
-    write_delta_commit(metadata, ts, records, times, typed=metadata.config.version.typed_column_stats, deletes=deletes)
+    write_delta_commit(metadata, ts, records, times, deletes=deletes)
 
 
 def listing(names: Mapping[str, int]) -> FilesRecord:
