@@ -17,7 +17,7 @@ wait $$other; theirs=$$?; cat build/interop.log; exit $$((mine | theirs))
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check test test-unit test-spark test-interop test-deep bench format clean
+.PHONY: help install install-dev demo check test test-unit test-spark test-interop test-deep bench bench-growth format clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -65,6 +65,9 @@ bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minut
 	$(RUN) scripts/bench.py
 	$(RUN) scripts/bench_clean.py
 	$(RUN) scripts/bench_index.py
+
+bench-growth: install-dev ## The record index of 1, 10 and 50 million keys under one memory limit: many minutes
+	$(RUN) scripts/bench_growth.py
 
 format: install-dev ## Format and mend what ruff can mend
 	$(BIN)/ruff format .

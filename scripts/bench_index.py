@@ -1,7 +1,8 @@
 """`make bench`: real Apache Hudi 1.2.0 and this tool build the record index of copies of one table, in one run.
 
 The table is that of bench.py. Hudi runs warm, in a session that was started and has built such an index before the
-clock; ours is a whole process, and `job` is that without starting and stopping Spark.
+clock; ours is a whole process, and `job` is that without starting and stopping Spark. Then keys are looked up, in this
+process on one core, and the index is validated: whole processes against reading the table twice with a warm Spark.
 """
 
 import argparse
@@ -10,20 +11,29 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 from bench import ROOT, VERSION, Bench, command
+
+from hudi_services.metadata.bucket_entries import BucketEntries, LocationNumbers
+from hudi_services.metadata.keys import RECORD_INDEX
+from hudi_services.metadata.lookup import Access, AccessRule, look_up
+from hudi_services.metadata.table import MetadataTable
 
 sys.path.insert(0, str(ROOT))
 
 from tests.interop.peer import Peer, table_properties
+from tests.unit.tables import open_local
 
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of one build, those without Spark's start and stop, and bytes of the index for a key."""
+    """Seconds of one build, those without Spark's start and stop, bytes of the index for a key, seconds of validate."""
 
     whole: float
     job: float
     bytes_per_key: float
+    validate: float = 0.0
 
 
 def main() -> None:
@@ -38,13 +48,16 @@ def main() -> None:
     bench = Bench(arguments.folder.resolve(), arguments.memory)
     table = bench.table(arguments.rows, arguments.partitions, arguments.files)
     mine = ours(bench, table, arguments.rows)
-    theirs = hudi(bench, table, arguments.rows, arguments.memory)
+    theirs, read_twice = hudi(bench, table, arguments.rows, arguments.memory)
     print(f"\n{arguments.rows:,} keys in {arguments.partitions * arguments.files} files; seconds\n")
     print(f"| | Hudi {VERSION}, warm | our job | | our whole process | |")
     print("|---|---|---|---|---|---|")
     faster = f"{mine.job:.1f} | {theirs.job / mine.job:.1f}x | {mine.whole:.1f} | {theirs.job / mine.whole:.1f}x"
     print(f"| build | {theirs.job:.1f} | {faster} |")
     print(f"| bytes per key | {theirs.bytes_per_key:.1f} | {mine.bytes_per_key:.1f} | | | |")
+    checked = mine.validate
+    print(f"| validate; Spark reads all twice | {read_twice:.1f} | | | {checked:.1f} | {read_twice / checked:.1f}x |")
+    look_ups(bench)
 
 
 def ours(bench: Bench, table: Path, keys: int) -> Times:
@@ -52,14 +65,22 @@ def ours(bench: Bench, table: Path, keys: int) -> Times:
         whole, seconds = command("index-bootstrap", path)
         job = seconds["total"] - seconds["start spark"] - seconds["stop spark"]
         print(f"ours: {whole:.1f} s, {seconds}", file=sys.stderr)
-        return Times(whole, job, _bytes(path) / keys)
+        checked, _ = command("validate", path)
+        return Times(whole, job, _bytes(path) / keys, checked)
 
 
-def hudi(bench: Bench, table: Path, keys: int, memory: str) -> Times:
+def hudi(bench: Bench, table: Path, keys: int, memory: str) -> tuple[Times, float]:
+    """Of the build, and the seconds that reading the table twice takes."""
     peer = Peer(VERSION, table.parent / "hudi.log", "--memory", memory, "--java-options", "")
     try:
         _build(peer, bench, bench.table(10_000, 1, 2), 10_000)
-        return _build(peer, bench, table, keys)
+        times = _build(peer, bench, table, keys)
+        start = time.perf_counter()
+        for _ in range(2):
+            peer.eval(
+                "spark.read.format('hudi').load(path).write.format('noop').mode('overwrite').save()", path=str(table)
+            )
+        return times, time.perf_counter() - start
     finally:
         peer.close()
 
@@ -76,6 +97,31 @@ def _build(peer: Peer, bench: Bench, table: Path, keys: int) -> Times:
         peer.sql(f"drop table {name}")
         print(f"Hudi: {seconds:.1f} s", file=sys.stderr)
         return Times(seconds, seconds, _bytes(path) / keys)
+
+
+def look_ups(bench: Bench, keys: int = 1_000_000) -> None:
+    """100,000 keys, and other shares of them, of an index with a million."""
+    print(f"\n{keys:,} keys in the index; keys per second on one core\n")
+    print("| wanted | seek | scan | auto |\n|---|---|---|---|")
+    with bench.copy(bench.table(keys, 4, 5)) as path:
+        command("index-bootstrap", path)
+        metadata = open_local(path).metadata
+        assert metadata is not None
+        groups = [metadata.open_group(group) for group in metadata.file_groups(RECORD_INDEX)]
+        entries = [some.keys for group in groups for some in BucketEntries(group, LocationNumbers()).read()]
+        there = pa.concat_arrays(entries).cast(pa.string())
+        for wanted in (100, 1_000, 10_000, 100_000, 300_000):
+            picked = there.take(pa.array(np.random.default_rng(7).choice(len(there), wanted, replace=False)))
+            speeds = [f"{_speed(metadata, picked, access):,.0f}" for access in (Access.SEEK, Access.SCAN, Access.AUTO)]
+            print(f"| {wanted:,} | {' | '.join(speeds)} |")
+
+
+def _speed(metadata: MetadataTable, keys: pa.Array, access: Access) -> float:
+    start = time.process_time()
+    found = look_up(metadata, keys, AccessRule(access))
+    seconds = time.process_time() - start
+    assert (found.positions >= 0).all(), "all keys are in the index"
+    return len(keys) / seconds
 
 
 def _bytes(path: Path) -> int:

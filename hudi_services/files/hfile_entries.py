@@ -1,6 +1,7 @@
 """The entries of HFile data blocks as Arrow columns; their layout stands in `hfile_format`."""
 
 import struct
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -16,7 +17,8 @@ ENTRY_OVERHEAD = 8 + 2 + len(KEY_SUFFIX) + 1
 """Bytes of an entry besides its row and its value."""
 
 _LENGTHS = np.dtype([("key", ">i4"), ("value", ">i4"), ("row", ">i2")])
-_KEY_AND_VALUE = struct.Struct(">ii")
+_KEY_AND_VALUE = struct.Struct(">II")
+_SHORTEST = 8 + 2 + 1
 _BINARY = pa.binary()
 
 
@@ -46,43 +48,60 @@ def encode_entries(rows: pa.Array, values: pa.Array) -> tuple[Offsets, Bytes]:
     return offsets_and_bytes(pc.binary_join_element_wise(*parts, pa.scalar(b"", _BINARY)))
 
 
-def decode_entries(cursor: Cursor) -> tuple[pa.Array, pa.Array]:
-    """The binary rows and the binary values of the data block that fills the cursor. Raises CorruptFile."""
-    data, pos, size = cursor.data, 0, len(cursor.data)
-    found = []
+def decode_entries(blocks: Sequence[Cursor]) -> tuple[pa.Array, pa.Array]:
+    """The binary rows and the binary values of the data blocks that fill the cursors. Raises CorruptFile."""
+    data = b"".join(block.data for block in blocks)
+    found, pos, size = [0], 0, len(data)
     # Only its lengths say where an entry ends, so this has to be a loop; whatever else can be done outside of it is.
+    # Read without a sign they cannot lead back.
     try:
         while pos < size:
-            found.append(pos)
             key_length, value_length = _KEY_AND_VALUE.unpack_from(data, pos)
-            if key_length < 2 or value_length < 0:
-                _fail(cursor, pos, f"an entry with lengths {key_length} and {value_length}")
-            pos += 8 + key_length + value_length + 1
+            pos += 9 + key_length + value_length
+            found.append(pos)
     except struct.error:
-        _fail(cursor, pos, "a torn entry")
-    if not found:
-        return entry_columns(())
+        _fail(blocks, pos, "a torn entry")
     if pos > size:
-        _fail(cursor, found[-1], f"an entry that ends {pos - size} bytes after its block")
-    starts = np.array(found)
-    lengths = np.ndarray(size - _LENGTHS.itemsize + 1, _LENGTHS, data, strides=(1,))[starts]
+        _fail(blocks, found[-2], f"an entry that ends {pos - size} bytes after its block")
+    _check_bounds(blocks, found)
+    if not data:
+        return entry_columns(())
+    raw, ends = np.frombuffer(data, np.uint8), np.array(found)
+    starts = ends[:-1]
+    if (ends[1:] - starts).min() < _SHORTEST:
+        _fail(blocks, found[int((ends[1:] - starts).argmin())], "an entry without a row")
+    lengths = raw[starts[:, None] + np.arange(_LENGTHS.itemsize)].view(_LENGTHS)[:, 0]
     bounds = np.empty((len(starts), 4), np.int64)
     bounds[:, 0] = starts + _LENGTHS.itemsize
     bounds[:, 1] = bounds[:, 0] + lengths["row"]
     bounds[:, 2] = starts + 8 + lengths["key"]
-    bounds[:, 3] = bounds[:, 2] + lengths["value"]
-    raw = np.frombuffer(data, np.uint8)
+    bounds[:, 3] = ends[1:] - 1
     for wrong, problem in (
         ((lengths["row"] < 0) | (bounds[:, 1] > bounds[:, 2]), "a row that does not fit its key"),
         (raw[bounds[:, 3]] != 0, "entries with versions (mvcc) are not supported"),
     ):
         if wrong.any():
-            _fail(cursor, int(starts[wrong.argmax()]), problem)
+            _fail(blocks, found[int(wrong.argmax())], problem)
     # Between these bounds lie in turn a row, the rest of its key, a value, and what is before the next row.
     cells = from_offsets(bounds.reshape(-1), raw)
     return cells.take(pa.array(np.arange(0, len(cells), 4))), cells.take(pa.array(np.arange(2, len(cells), 4)))
 
 
-def _fail(cursor: Cursor, pos: int, problem: str) -> NoReturn:
-    cursor.pos = pos
-    cursor.fail(problem)
+def _check_bounds(blocks: Sequence[Cursor], found: Sequence[int]) -> None:
+    """Each block must end with an entry; `found`: where entries end."""
+    end = 0
+    for block in blocks:
+        end += len(block.data)
+        at = bisect_left(found, end)
+        if found[at] != end:
+            _fail(blocks, found[at - 1], f"an entry that ends {found[at] - end} bytes after its block")
+
+
+def _fail(blocks: Sequence[Cursor], pos: int, problem: str) -> NoReturn:
+    """For the entry at `pos` of all blocks together."""
+    for block in blocks:
+        if pos < len(block.data):
+            break
+        pos -= len(block.data)
+    block.pos = pos
+    block.fail(problem)

@@ -4,7 +4,6 @@ Source: org.apache.hudi.io.hfile.HFileReaderImpl. Unlike it, a data block is rea
 reader stops short by the size of the checksums and so loses the last records of some blocks.
 """
 
-import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,11 +31,13 @@ from .hfile_format import (
     decode_trailer,
     proto_fields,
 )
+from .hfile_gzip import gunzip
 
 _MAX_INDEX_LEVELS = 8
 # Below this gap one request for two blocks costs less than two; and what one request should bring at most, about.
 _GAP, _RANGE = 64 << 10, 8 << 20
-_GZIP = 31
+# What is decoded at once: several blocks, so that each call of numpy and Arrow has something to do.
+_DECODED = 1 << 20
 _Entries = dict[bytes, bytes]
 
 
@@ -119,7 +120,7 @@ class HFileReader:
         self._check_count(found)
 
     def scan_columns(self) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """All row keys and their values as binary arrays, a pair of these for each data block, in order.
+        """All row keys and their values as binary arrays, a pair of these for each few data blocks, in order.
 
         Checked against the entry count at the end. Unlike in `scan`, a key that a block repeats is in it repeatedly.
         """
@@ -148,9 +149,15 @@ class HFileReader:
         for run in _neighbours(blocks):
             start = run[0].offset
             data = self._file.read(start, run[-1].offset + run[-1].size - start)
+            payloads: list[Cursor] = []
             for block in run:
                 stored = data[block.offset - start : block.offset - start + block.size]
-                yield decode_entries(self._payload(Cursor(stored, self._path, base=block.offset), DATA_MAGIC))
+                payloads.append(self._payload(Cursor(stored, self._path, base=block.offset), DATA_MAGIC))
+                if sum(len(payload.data) for payload in payloads) >= _DECODED:
+                    yield decode_entries(payloads)
+                    payloads = []
+            if payloads:
+                yield decode_entries(payloads)
 
     def get(self, key: bytes) -> bytes | None:
         """The value of `key`, or None. Ascending calls read each data block once."""
@@ -217,7 +224,7 @@ class HFileReader:
         return self._last_block[1]
 
     def _read_columns(self, block: IndexEntry) -> tuple[pa.Array, pa.Array]:
-        return decode_entries(self._payload(self._block_cursor(block), DATA_MAGIC))
+        return decode_entries([self._payload(self._block_cursor(block), DATA_MAGIC)])
 
     def _block_cursor(self, block: IndexEntry) -> Cursor:
         return self._cursor(block.offset, block.size)
@@ -255,17 +262,12 @@ def _neighbours(blocks: Sequence[IndexEntry]) -> Iterator[list[IndexEntry]]:
 
 
 def _gunzip(payload: bytes, size: int, cursor: Cursor) -> bytes:
-    """At most one byte more than `size`, so that a lying stream cannot fill the memory."""
     if size < 0:
         cursor.fail(f"uncompressed size {size}")
-    stream = zlib.decompressobj(_GZIP)
     try:
-        data = stream.decompress(payload, size + 1)
-    except zlib.error as e:
-        cursor.fail(f"the block is not gzip data ({e})")
-    if len(data) == size and not stream.eof:
-        cursor.fail("the block's gzip data does not end")
-    return data
+        return gunzip(payload, size)
+    except ValueError as e:
+        cursor.fail(str(e))
 
 
 def _root_entries(cursor: Cursor, count: int) -> list[IndexEntry]:

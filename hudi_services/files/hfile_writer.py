@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from isal import isal_zlib
 
 from ..codecs.binary_layout import Offsets, offsets_and_bytes, pieces
 from ..codecs.varint import encode_varint
@@ -30,15 +29,12 @@ from .hfile_format import (
     encode_proto_bytes,
     encode_trailer,
 )
+from .hfile_gzip import gzip
 
 # The Java reader ends a block early by the size of its checksums. With at most 64 KiB in a block these are 20 bytes,
 # less than the smallest entry, so that it loses nothing; a larger entry has a block of its own.
 _BLOCK_SIZE = 64 * 1024
 _BYTES_PER_CHECKSUM = 16384
-_GZIP = 31
-# Compressing is most of the work. ISA-L needs a sixth to a tenth of the time of zlib at level 6, which Hudi uses, and
-# the blocks of a record index come out 4 % smaller to 7 % larger.
-_GZIP_LEVEL = 2
 _MAX_ROW = 0x7FFF
 # Entries laid out at once, in bytes: enough to forget what a call of numpy or Arrow costs.
 _PIECE = 4 << 20
@@ -202,8 +198,7 @@ def _index_entry(entry: IndexEntry) -> bytes:
 
 
 def _block(magic: bytes, payload: bytes | bytearray, previous: int) -> bytes:
-    stream = isal_zlib.compressobj(_GZIP_LEVEL, isal_zlib.DEFLATED, _GZIP)
-    stored = stream.compress(payload) + stream.flush()
+    stored = gzip(payload)
     with_header = BLOCK_HEADER_SIZE + len(stored)
     checksums = bytes(4 * -(-with_header // _BYTES_PER_CHECKSUM))
     sizes = struct.pack(">iiq", len(stored) + len(checksums), len(payload), previous)

@@ -1,5 +1,8 @@
 """Sorting record keys as HFiles have them: by their UTF-8 bytes, unsigned."""
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -46,6 +49,26 @@ def sort_keys(keys: pa.Array) -> pa.Array:
     rows = np.sort(order[tied])
     order[tied] = rows[pc.array_sort_indices(keys.take(pa.array(rows))).to_numpy()]
     return pa.array(order)
+
+
+class SortedRows(Sequence[bytes]):
+    """An ascending binary array as what `bisect` takes, without making all of it Python's."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, index: int) -> bytes:  # type: ignore[override]
+        found = self._array[index].as_py()
+        assert isinstance(found, bytes)
+        return found
+
+    def between(self, first: bytes, last: bytes, start: int) -> tuple[int, int]:
+        """Where the rows from `first` to `last` begin and end, from `start` on."""
+        begin = bisect_left(self, first, start)
+        return begin, bisect_right(self, last, begin)
 
 
 def _shared(keys: pa.Array) -> int:

@@ -1,6 +1,6 @@
 """Names of base files, log files, file groups and partition folders: built and parsed here only.
 
-    base file   <fileId>_<writeToken>_<instant><ext>             fileId without "_" and "."
+    base file   <fileId>_<writeToken>_<instant><ext>             fileId without "_" and ".", of .hfile with any other
     log file    .<fileId>_<instant>.log.<version>[_<writeToken>[<suffix>]]
     write token <taskPartitionId>-<stageId>-<taskAttemptId>
     file id     <uuid>-<n>
@@ -21,6 +21,8 @@ OWN_FOLDER = f"{TABLE_FOLDER}/.hudi_services"
 """What this tool keeps beside a table; nobody else reads it."""
 
 _BASE_FILE = re.compile(r"([a-zA-Z0-9-]+)_([a-zA-Z0-9-]+)_([0-9]+)(\.[a-zA-Z0-9]+)", re.ASCII)
+# A file group of a partitioned record index has the name of a partition in its file id, in any script and with %XX.
+_HFILE = re.compile(r"([^._]+)_([a-zA-Z0-9-]+)_([0-9]+)(\.hfile)", re.ASCII)
 _LOG_FILE = re.compile(r"\.([^._]+)_([^.]*)\.(log|archive)\.(\d+)(?:_(\d+-\d+-\d+)(\.cdc)?)?", re.ASCII)
 
 
@@ -30,7 +32,7 @@ def base_file_name(file_id: str, write_token: str, instant: str, extension: str 
 
 def parse_base_file(partition: str, name: str, size: int) -> BaseFile | None:
     """The base file called `name`, or None when the name is not one (temporary and foreign files)."""
-    match = _BASE_FILE.fullmatch(name)
+    match = _BASE_FILE.fullmatch(name) or _HFILE.fullmatch(name)
     if match is None:
         return None
     file_id, token, instant, _ = match.groups()

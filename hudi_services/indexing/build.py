@@ -50,13 +50,16 @@ def live_files(table: Table) -> list[BaseFile]:
 
 
 class Build:
-    """One build, new or gone on with; `engine` runs its tasks."""
+    """One build, new or gone on with; `engine` runs its tasks, `hash_name` spreads the keys."""
 
-    def __init__(self, table: Table, metadata: MetadataTable, engine: Engine, progress: Progress) -> None:
+    def __init__(
+        self, table: Table, metadata: MetadataTable, engine: Engine, progress: Progress, hash_name: str
+    ) -> None:
         self._storage = table.storage
         self._metadata = metadata
         self._engine = engine
         self._progress = progress
+        self._hash_name = hash_name
         self._plan: BuildPlan | None = None
         self._known: list[BaseFile] = []
         """The base files whose keys are in the index by now."""
@@ -160,7 +163,7 @@ class Build:
 
     def _key_task(self, name: str, files: Sequence[BaseFile]) -> KeyTask:
         dated = tuple((file, millis_of(file.instant, "LOCAL")) for file in files)
-        return KeyTask(self._storage, dated, self._buckets, run_prefix(name))
+        return KeyTask(self._storage, dated, self._buckets, run_prefix(name), self._hash_name)
 
     def _runs(self, name: str, files: Sequence[BaseFile]) -> tuple[KeyRunRef, ...]:
         tasks = [self._key_task(f"{name}-{i}", [file]) for i, file in enumerate(files)]

@@ -14,9 +14,11 @@ from ..handle import Table, reopen
 from ..indexing.build import Build
 from ..indexing.work import forget
 from ..metadata.index_base import WrittenBase
+from ..metadata.key_hash import load_key_hash
 from ..metadata.keys import RECORD_INDEX
 from ..metadata.new_partition import publish_record_index
 from ..metadata.table import MetadataTable
+from ..options import keys
 from ..storage import Storage
 from ..timeline.instant import Instant, State
 from .opening import open_supported
@@ -36,11 +38,13 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
     table, wanted = open_supported(wanted, storage, report)
     metadata = _check(table)
     settings = transaction_settings(wanted.options)
+    hash_name = wanted.options[keys.INDEX_HASH]
+    load_key_hash(hash_name)
     with (
         Guard(table.storage, "index-bootstrap", "index-bootstrap"),
         running(f"hudi_services index {table.config.name}", wanted, report, engine) as runner,
     ):
-        build = Build(table, metadata, runner, wanted.progress)
+        build = Build(table, metadata, runner, wanted.progress, hash_name)
         with report.phase("plan"):
             _begin(build, wanted, table, report)
         with report.phase("read keys"):
@@ -124,11 +128,11 @@ def _blocked(table: Table, pending: Instant) -> ConflictError:
 
 
 def _account(report: Report, build: Build, bases: list[WrittenBase]) -> Report:
-    keys, repeated = sum(base.entries for base in bases), sum(base.repeated for base in bases)
+    entries, repeated = sum(base.entries for base in bases), sum(base.repeated for base in bases)
     size = sum(base.size for base in bases)
-    report.files, report.rows = InOut(len(build.plan.files), len(bases)), InOut(keys + repeated, keys)
+    report.files, report.rows = InOut(len(build.plan.files), len(bases)), InOut(entries + repeated, entries)
     report.bytes = InOut(None, size)
     if repeated:
         report.warnings.append(f"{repeated} rows have a record key that another row has, too: the last one is indexed")
-    _log.info("%d keys in %d buckets", keys, build.plan.buckets)
+    _log.info("%d keys in %d buckets", entries, build.plan.buckets)
     return report.completed(build.plan.instant)

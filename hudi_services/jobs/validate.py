@@ -1,6 +1,6 @@
 """The validation job: compute the metadata table anew, tell each difference, and mend it on demand."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from ..commit.times import Times
@@ -15,6 +15,7 @@ from ..options import keys
 from ..storage import Storage
 from ..validation.look import look
 from ..validation.model import Difference, Findings, Unsure, wanted_records
+from ..validation.record_index import forget_runs, mended_keys
 from .opening import open_supported
 from .report import Check, CheckResult, Report, Row
 from .request import ValidateRequest
@@ -57,40 +58,29 @@ def _confirmed(wanted: ValidateRequest, table: Table, report: Report) -> Finding
         table, found = _look(wanted, table)
         current = reopen(table)
         if found.differences and not _is_unchanged(current, table):
-            found = found.confirmed_by(_look(wanted, current, found.partitions)[1])
+            found = found.confirmed_by(_look(wanted, current, found)[1])
     _describe(table, found, report)
     return found
 
 
-def _look(wanted: ValidateRequest, table: Table, only: Collection[str] | None = None) -> tuple[Table, Findings]:
-    """One look, and the table as it was then."""
-
-    def progress(done: int, total: int) -> None:
-        wanted.progress("look", done, total)
-
+def _look(wanted: ValidateRequest, table: Table, again: Findings | None = None) -> tuple[Table, Findings]:
+    """One look, at everything or at what may be in `again`, and the table as it was then."""
     for _ in range(_LOOKS - 1):
         try:
-            return table, _look_once(wanted, table, progress, only)
+            return table, look(table, _metadata_of(table), wanted.progress, again, list(_expressions(wanted, table)))
         except (NotFound, CorruptFile):
             # Hadoop's local file system shows files that are not whole yet.
             table.clock.sleep(_PAUSE_SECONDS)
             table = reopen(table)
-    return table, _look_once(wanted, table, progress, only)
+    return table, look(table, _metadata_of(table), wanted.progress, again, list(_expressions(wanted, table)))
 
 
-def _look_once(
-    wanted: ValidateRequest, table: Table, progress: Callable[[int, int], None], only: Collection[str] | None
-) -> Findings:
-    metadata = _metadata_of(table)
-    return look(table, metadata, progress, only, list(_expressions(wanted, table, metadata)))
-
-
-def _expressions(wanted: ValidateRequest, table: Table, metadata: MetadataTable) -> Iterator[Computation]:
+def _expressions(wanted: ValidateRequest, table: Table) -> Iterator[Computation]:
     """How those expression indexes are computed that can be.
 
     What depends on a zone only when that is set: a guess would make every record a difference, and mend what is right.
     """
-    options = wanted.options
+    options, metadata = wanted.options, _metadata_of(table)
     for index in expression_indexes(metadata):
         with suppress(UnsupportedTable):
             zone, bloom = session_zone(options), bloom_settings(options)
@@ -115,9 +105,11 @@ def _repair(wanted: ValidateRequest, table: Table, found: Findings, report: Repo
     settings = transaction_settings(wanted.options)
     done = "the repair of the metadata table"
     with report.phase("repair"), critical_section(table, "repair the metadata table", settings, completes=done) as now:
-        now, again = _look(wanted, now, found.partitions)
+        now, again = _look(wanted, now, found)
         agreed = found.confirmed_by(again).differences
-        instant, written = sync_repair(_metadata_of(now), wanted_records(agreed), Times(now, settings.skew_millis).next)
+        metadata, times = _metadata_of(now), Times(now, settings.skew_millis).next
+        instant, written = sync_repair(metadata, wanted_records(agreed), times, mended_keys(metadata, agreed))
+        forget_runs(now.storage)
     report.instant = instant if written else None
     report.tables["repaired"] = [{"metadata_partition": name, "records": count} for name, count in written.items()]
     return written
@@ -155,10 +147,11 @@ def _describe(table: Table, found: Findings, report: Report) -> None:
     report.tables["differences"] = [_row(one) for one in found.differences[:_MOST_LISTED]]
     report.tables["unsure"] = [_unsure_row(one) for one in found.unsure[:_MOST_LISTED]]
     report.checks = [_check(name, count, wrong[name]) for name, count in found.checked.items()]
-    report.checks += [Check(name, CheckResult.SKIPPED, _why_unchecked(table, name)) for name in found.unchecked]
+    report.checks += [Check(name, CheckResult.SKIPPED, _why_unchecked(table, found, name)) for name in found.unchecked]
     for listed, what in ((found.differences, "differences"), (found.unsure, "unsure files")):
         if len(listed) > _MOST_LISTED:
             report.warnings.append(f"of {len(listed):,} {what} the first {_MOST_LISTED:,} are listed")
+    report.warnings += [f"{name} has more differences than these" for name in found.cut]
 
 
 def _check(name: str, records: int, differences: int) -> Check:
@@ -167,7 +160,9 @@ def _check(name: str, records: int, differences: int) -> Check:
     return Check(name, CheckResult.PASSED, _count(records, "record"))
 
 
-def _why_unchecked(table: Table, name: str) -> str:
+def _why_unchecked(table: Table, found: Findings, name: str) -> str:
+    if any(one.index == name for one in found.unsure):
+        return "a file that it is about cannot be judged"
     being_built = name in table.config.metadata_partitions_inflight
     if being_built:
         return "it is being built"
@@ -183,6 +178,7 @@ def _row(one: Difference) -> Row:
         "data_partition": one.partition,
         "file": one.file,
         "column": one.column,
+        "key": one.key if one.bucket is not None else None,
         "detail": one.detail,
     }
 

@@ -26,14 +26,17 @@ class Buckets:
     file_ids: tuple[str, ...]
 
     def of(self, partition: str) -> Sequence[int]:
-        """The buckets for the keys of a data partition, in the order of `file_group_indexes`.
+        """The buckets for the keys of a data partition, in the order of `key_hash.spread`.
 
         Raises UnsupportedTable when a partitioned index has none for it.
         """
         if not self.is_partitioned:
             return range(len(self.file_ids))
         if partition not in self._by_partition:
-            raise UnsupportedTable(f"the record index has no file group for the partition {partition}")
+            raise UnsupportedTable(
+                f"the record index has no file group for the partition {partition!r}",
+                hint="it is an index of each partition: name one that has had rows",
+            )
         return self._by_partition[partition]
 
     @property

@@ -28,6 +28,7 @@ from .keys import RECORD_INDEX
 from .log_files import LogNames, NewLog
 from .record_codec import encode_record
 from .records import Record, StatsRecord
+from .secondary_index import placing_part
 from .table import MetadataTable
 
 _OPERATION = "UPSERT_PREPPED"
@@ -103,12 +104,13 @@ def _group_writes(
         return []
     groups = metadata.file_groups(partition)
     names = LogNames(metadata, partition, instant)
+    part = placing_part(metadata, partition)
     spread: dict[int, list[Record]] = {}
     for record in sorted(records, key=lambda r: r.key.encode()):
-        spread.setdefault(file_group_index(record.key, len(groups)), []).append(record)
+        spread.setdefault(file_group_index(part(record.key), len(groups)), []).append(record)
     gone: dict[int, list[str]] = {}
     for key in sorted(set(deletes)):
-        gone.setdefault(file_group_index(key, len(groups)), []).append(key)
+        gone.setdefault(file_group_index(part(key), len(groups)), []).append(key)
     return [
         _GroupWrite(groups[i], names.next(groups[i]), spread.get(i, ()), gone.get(i, ()))
         for i in sorted(spread.keys() | gone.keys())
@@ -137,7 +139,7 @@ def _write_buckets(
             instant,
             metadata.writer_schema.text,
             write.bucket,
-            tuple(run.path for run in moved.runs if write.bucket in run.rows),
+            *(tuple(r.path for r in runs if write.bucket in r.rows) for runs in (moved.runs, moved.old_runs)),
         )
         for write in writes
     ]

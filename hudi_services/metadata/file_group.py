@@ -27,6 +27,8 @@ _SCHEMA_INFO = b"schema"
 _Row = tuple[bytes, int, bytes | None]
 """(key, number of the layer, value), the value None where a delete block names the key."""
 Keep = Callable[[str], bool]
+Layer = tuple[frozenset[str], HFileReader | None, AvroSchema | None, str]
+"""The keys that a layer deletes, or its file with the schema and the path of its values."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,8 @@ class FileGroupReader:
             if keep is None or keep(key):
                 yield key, self._stored(key, versions)
 
-    def newest_first(self) -> Iterator[tuple[frozenset[str], HFileReader | None, AvroSchema | None, str]]:
-        """The layers from the newest on: the keys that one deletes, or its file with schema and path of the values."""
+    def newest_first(self) -> Iterator[Layer]:
+        """The layers from the newest on."""
         for layer in reversed(self._layers):
             yield layer.deleted, layer.reader, layer.schema, layer.path
 

@@ -5,20 +5,20 @@ buckets read their part of each run.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..codecs.java_hash import file_group_indexes
 from ..errors import CorruptFile
 from ..files.key_runs import KeyRun, write_key_run
 from ..files.parquet_reader import open_base_file
 from ..model import BaseFile
 from ..storage import Storage
 from .buckets import Buckets
+from .key_hash import HUDI, spread
 from .record_index import Location
 
 RECORD_KEY = "_hoodie_record_key"
@@ -30,13 +30,14 @@ _KEYS_AT_ONCE = 1 << 20
 class KeyTask:
     """Base files whose keys are to be read, with the time at which their rows count as written, epoch milliseconds.
 
-    Runs are named after `prefix`, relative to the storage.
+    Runs are named after `prefix`, relative to the storage. `hash_name` is the function that spreads keys over buckets.
     """
 
     storage: Storage
     files: tuple[tuple[BaseFile, int], ...]
     buckets: Buckets
     prefix: str
+    hash_name: str = HUDI
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class KeyRunRef:
 def read_keys(task: KeyTask, token: str) -> list[KeyRunRef]:
     """Write the runs of a task, each of about a million keys or one row group.
 
-    Raises CorruptFile for base files that cannot be read or have null keys, and StorageError.
+    Raises CorruptFile for base files that cannot be read or have null keys, CheckFailed for a hash that is not Hudi's,
+    and StorageError.
     """
     runs: list[KeyRunRef] = []
     pending: list[tuple[int, pa.ChunkedArray]] = []
@@ -61,12 +63,22 @@ def read_keys(task: KeyTask, token: str) -> list[KeyRunRef]:
             pending.clear()
 
     for number, (file, _) in enumerate(task.files):
-        for keys in _keys(task.storage, file):
+        for keys in record_keys(task.storage, file):
             if sum(len(one) for _, one in pending) + len(keys) > _KEYS_AT_ONCE:
                 flush()
             pending.append((number, keys))
     flush()
     return runs
+
+
+def write_located(storage: Storage, path: str, keys: Sequence[tuple[int, str, Location]]) -> KeyRunRef:
+    """Write a run of these (bucket, key, location)."""
+    places: dict[Location, int] = {}
+    numbers = [places.setdefault(location, len(places)) for _, _, location in keys]
+    buckets = np.array([bucket for bucket, _, _ in keys], np.int32)
+    texts = pa.array([key for _, key, _ in keys], pa.string())
+    write_key_run(storage, path, buckets, texts, np.array(numbers, np.int32), _notes(places))
+    return _ref(path, buckets)
 
 
 def run_locations(run: KeyRun) -> list[Location]:
@@ -77,7 +89,8 @@ def run_locations(run: KeyRun) -> list[Location]:
         raise CorruptFile(f"a run of keys does not say what its locations are: {e}") from e
 
 
-def _keys(storage: Storage, file: BaseFile) -> Iterator[pa.ChunkedArray]:
+def record_keys(storage: Storage, file: BaseFile) -> Iterator[pa.ChunkedArray]:
+    """The record keys of a base file as strings, row group by row group. Raises CorruptFile and StorageError."""
     reader = open_base_file(storage, file.path, file.size)
     for group in range(len(reader.row_groups)):
         keys = reader.read_row_group(group, [RECORD_KEY]).column(RECORD_KEY)
@@ -93,16 +106,22 @@ def _write_run(task: KeyTask, path: str, pending: list[tuple[int, pa.ChunkedArra
     lengths = [len(one) for _, one in pending]
     places = np.repeat([numbers.index(number) for number, _ in pending], lengths).astype(np.int32)
     buckets = np.concatenate([_buckets(task, number, one) for number, one in pending])
-    notes = {_LOCATIONS: json.dumps([[one.partition, one.file_id, one.instant_millis] for one in locations])}
-    write_key_run(task.storage, path, buckets, keys.combine_chunks(), places, notes)
+    write_key_run(task.storage, path, buckets, keys.combine_chunks(), places, _notes(locations))
+    return _ref(path, buckets)
+
+
+def _notes(locations: Iterable[Location]) -> dict[str, str]:
+    return {_LOCATIONS: json.dumps([[one.partition, one.file_id, one.instant_millis] for one in locations])}
+
+
+def _ref(path: str, buckets: npt.NDArray[np.int32]) -> KeyRunRef:
     present, counts = np.unique(buckets, return_counts=True)
     return KeyRunRef(path, dict(zip(present.tolist(), counts.tolist(), strict=True)))
 
 
 def _buckets(task: KeyTask, number: int, keys: pa.ChunkedArray) -> npt.NDArray[np.int32]:
     of_partition: npt.NDArray[np.int32] = np.asarray(task.buckets.of(task.files[number][0].partition), np.int32)
-    positions: npt.NDArray[np.int32] = file_group_indexes(keys, len(of_partition))
-    return of_partition[positions]
+    return of_partition[spread(task.hash_name, keys, len(of_partition))]
 
 
 def _location(file: BaseFile, instant_millis: int) -> Location:

@@ -7,6 +7,7 @@
     record_index      the record key
     expr_index_*      as column_stats or as bloom_filters, by the kind of the index; and for the ranges of whole
                       partitions H64(column) + H64("__partition_stat__") + H64(partition)
+    secondary_index_* value and record key: `secondary_index`
 
 H64 and H128 are `codecs.hashing.xxh64_key` and `md5_key`. A record lies in the file group number
 `file_group_index(key, count)` of its partition, file groups in the order of their file ids.
@@ -22,6 +23,7 @@ BLOOM_FILTERS = "bloom_filters"
 RECORD_INDEX = "record_index"
 EXPRESSION_INDEX = "expr_index_"
 """What the names of expression indexes begin with."""
+SECONDARY_INDEX_PREFIX = "secondary_index_"
 
 _RANGE = "__partition_stat__"
 ALL_PARTITIONS_KEY = "__all_partitions__"

@@ -6,8 +6,6 @@ fewer requests. Source: HoodieBackedTableMetadata.readRecordIndex of Apache Hudi
 """
 
 import enum
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..codecs.java_hash import file_group_indexes
 from ..files.hfile_reader import HFileReader
-from ..files.key_sort import sort_keys
+from ..files.key_sort import SortedRows, sort_keys
 from .buckets import Buckets
 from .file_group import FileGroupReader
 from .keys import RECORD_INDEX
@@ -38,7 +36,8 @@ class AccessRule:
     """`access`, and for AUTO the share of an HFile's entries that must be wanted for it to be scanned."""
 
     access: Access = Access.AUTO
-    scan_share: float = 0.3
+    scan_share: float = 0.01
+    """As measured (docs/indexing.md): RFC-08 says 0.3, of blocks that are not compressed."""
 
     def seeks(self, reader: HFileReader, wanted: int) -> bool:
         if self.access is not Access.AUTO:
@@ -101,7 +100,7 @@ def _look_into(
 
 def _values(reader: HFileReader, wanted: pa.Array, seek: bool) -> pa.Array:
     """The value of each of the ascending `wanted` rows, null where there is none."""
-    sought = _Rows(wanted)
+    sought = SortedRows(wanted)
     parts: list[pa.Array] = []
     at = 0
     for rows, values in reader.columns_with(sought) if seek else reader.scan_columns():
@@ -112,23 +111,3 @@ def _values(reader: HFileReader, wanted: pa.Array, seek: bool) -> pa.Array:
         at = end
     parts.append(pa.nulls(len(wanted) - at, pa.binary()))
     return pa.concat_arrays(parts)
-
-
-class _Rows(Sequence[bytes]):
-    """A binary array as what `bisect` takes, without making all of it Python's."""
-
-    def __init__(self, array: pa.Array) -> None:
-        self._array = array
-
-    def __len__(self) -> int:
-        return len(self._array)
-
-    def __getitem__(self, index: int) -> bytes:  # type: ignore[override]
-        found = self._array[index].as_py()
-        assert isinstance(found, bytes)
-        return found
-
-    def between(self, first: bytes, last: bytes, start: int) -> tuple[int, int]:
-        """Where the rows from `first` to `last` begin and end, from `start` on."""
-        begin = bisect_left(self, first, start)
-        return begin, bisect_right(self, last, begin)

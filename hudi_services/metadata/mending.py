@@ -11,6 +11,7 @@ right result:
     range of a partition          the record, which widens the range
     bloom filter                  the record
     record that is too many       a deletion of the key
+    secondary key                 the record, which may be one that says it is deleted
 
 What cannot be put right above a base file is left: a size that is too big, and on version 6 a range that is too wide.
 """
@@ -18,6 +19,7 @@ What cannot be put right above a base file is left: a size that is too big, and 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from .keys import SECONDARY_INDEX_PREFIX
 from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord, Stored
 from .stats import counts, same_statistics
 from .table import MetadataTable
@@ -53,6 +55,10 @@ def plan_mending(metadata: MetadataTable, wanted: Wanted) -> Mending:
     can_be_tight = _TIGHT in metadata.writer_schema.text
     for partition, targets in wanted.items():
         records = mending.records.setdefault(partition, [])
+        if partition.startswith(SECONDARY_INDEX_PREFIX):
+            # The newest record counts, whatever stands below it.
+            records += (target for target in targets.values() if target is not None)
+            continue
         for key, stored in metadata.reader(partition).stored(targets):
             target = targets[key]
             match target:

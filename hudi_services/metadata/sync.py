@@ -141,8 +141,12 @@ def sync_rollback(
         undo(metadata, failed, rollback + _ROLLBACK_SUFFIX if metadata.logs_by_name else own, times)
 
 
-def sync_repair(metadata: MetadataTable, wanted: Wanted, times: Callable[[], str]) -> tuple[str, Mapping[str, int]]:
+def sync_repair(
+    metadata: MetadataTable, wanted: Wanted, times: Callable[[], str], moved: MovedKeys | None = None
+) -> tuple[str, Mapping[str, int]]:
     """Write a delta commit after which readers find `wanted`, as far as that can be done; otherwise as `sync_commit`.
+
+    `moved` is what to write into the record index.
 
     Gives its instant, which the table's timeline does not have, and how many keys it wrote by metadata partition: none
     at all when nothing can be done.
@@ -150,9 +154,10 @@ def sync_repair(metadata: MetadataTable, wanted: Wanted, times: Callable[[], str
     metadata = _ready(metadata, times)
     mending = plan_mending(metadata, wanted)
     instant = times() + (_REPAIR_SUFFIX if metadata.logs_by_name else "")
-    if mending.count:
-        write_delta_commit(metadata, instant, mending.records, times, deletes=mending.deletes)
-    return instant, mending.count
+    written = mending.count | ({} if moved is None else {RECORD_INDEX: sum(moved.counts().values())})
+    if written:
+        write_delta_commit(metadata, instant, mending.records, times, deletes=mending.deletes, moved=moved)
+    return instant, written
 
 
 def may_be_merged(metadata: MetadataTable, target: str) -> bool:

@@ -6,7 +6,21 @@ HoodieWriteConfig, HoodieTimeGeneratorConfig and HoodieMetadataConfig of Apache 
 
 from typing import Any
 
-from .option import Option, Phase, boolean, choice, factor, fraction, integer, names, one_of, pattern, size, text
+from .option import (
+    Option,
+    Phase,
+    boolean,
+    choice,
+    factor,
+    fraction,
+    function_name,
+    integer,
+    names,
+    one_of,
+    pattern,
+    size,
+    text,
+)
 
 _PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy"
 SIZE_BASED_PLAN = f"{_PLAN_PACKAGE}.SparkSizeBasedClusteringPlanStrategy"
@@ -464,6 +478,13 @@ RECORD_INDEX_GROUP_BYTES = Option(
     Phase.INDEX,
     "Bytes that a file group of the record index should not exceed, 48 for a key.",
 )
+INDEX_HASH = Option(
+    "hudi.services.index.hash",
+    function_name("hudi"),
+    "hudi",
+    Phase.INDEX,
+    "Who spreads keys over file groups: Hudi's function, or package.module:function, which must do the same.",
+)
 
 LOOKUP_ACCESS = Option(
     "hudi.services.index.lookup.access",
@@ -475,7 +496,7 @@ LOOKUP_ACCESS = Option(
 LOOKUP_SCAN_SHARE = Option(
     "hudi.services.index.lookup.scan.share",
     fraction,
-    0.3,
+    0.01,
     Phase.LOOKUP,
     "With auto: the share of an HFile's keys from which on it is scanned.",
 )

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+_FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _LARGEST = (1 << 63) - 1
 
@@ -142,3 +143,14 @@ def pattern(value: str) -> str:
     except re.error as error:
         raise ValueError(f"is no regular expression: {error}") from None
     return value
+
+
+def function_name(*known: str) -> Callable[[str], str]:
+    """One of `known`, or a Python function as `package.module:function`."""
+
+    def parse(value: str) -> str:
+        if value not in known and not _FUNCTION.fullmatch(value):
+            raise ValueError(f"is neither {', '.join(known)} nor of the form package.module:function")
+        return value
+
+    return parse

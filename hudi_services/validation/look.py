@@ -5,12 +5,13 @@ writer at work may make a difference for one look, but not for two looks one aft
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from ..errors import CorruptFile
 from ..handle import Table
 from ..metadata.expression_index import Computation
-from ..metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS
+from ..metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX_PREFIX
 from ..metadata.table import REBUILD_HINT, MetadataTable
 from ..model import BaseFile
 from ..table.facts import TimelineFacts
@@ -21,8 +22,11 @@ from .column_stats import ColumnStatsCheck
 from .expressions import ExpressionBloomsCheck, ExpressionRangesCheck
 from .files import FilesCheck
 from .footers import Broken, Described, FooterReader
+from .key_index import KeyIndexCheck
 from .model import Doubt, Finding, Findings, Unsure
 from .partition_stats import PartitionStatsCheck
+from .record_index import RecordIndexCheck
+from .secondary_index import SecondaryIndexCheck
 from .truth import Truth
 
 _FILES_IN_MEMORY = 1000
@@ -34,6 +38,8 @@ class Check(Protocol):
 
     checked: int
     """Records so far."""
+    is_whole: bool
+    """All differences were told."""
 
     def at(self, files: Sequence[Described]) -> Iterator[Finding]:
         """Of some of the base files that readers may open, in the order of their data partitions."""
@@ -42,29 +48,36 @@ class Check(Protocol):
         """What only shows when all were there."""
 
 
+Progress = Callable[[str, int, int], None]
+
 CHECKS: dict[str, Callable[[MetadataTable, Truth], Check]] = {
     COLUMN_STATS: ColumnStatsCheck,
     PARTITION_STATS: PartitionStatsCheck,
     BLOOM_FILTERS: BloomFiltersCheck,
 }
 """By metadata partition. `files` comes before them: it says which base files they are about."""
+KEY_CHECKS: dict[str, type[KeyIndexCheck]] = {
+    RECORD_INDEX: RecordIndexCheck,
+    SECONDARY_INDEX_PREFIX: SecondaryIndexCheck,
+}
+"""By what the names of the metadata partitions begin with. A second look at these is at the keys of the first only."""
 
 
 def look(
     table: Table,
     metadata: MetadataTable,
-    progress: Callable[[int, int], None],
-    only: Collection[str] | None = None,
+    progress: Progress,
+    again: Findings | None = None,
     expressions: Sequence[Computation] = (),
 ) -> Findings:
-    """What is wrong with `metadata`, the metadata table of `table`, in all data partitions or in those of `only`.
+    """What is wrong with `metadata`, the metadata table of `table`: everything, or what may be in `again`, too.
 
-    Of expression indexes, those are checked that `expressions` computes. `progress` gets base files read, and all of
-    them. Raises CorruptFile for a metadata table, or a plan on the timeline, that cannot be read, and NotFound for
-    files of the metadata table that are cleaned meanwhile.
+    Of expression indexes, those are checked that `expressions` computes. `progress` gets what is done, how much of it,
+    and all of it. Raises CorruptFile for a metadata table, or a plan on the timeline, that cannot be read, and NotFound
+    for files of the metadata table that are cleaned meanwhile.
     """
     try:
-        return _look(table, metadata, progress, only, expressions)
+        return _look(table, metadata, progress, again, expressions)
     except CorruptFile as error:
         if METADATA_TABLE_FOLDER not in error.message:
             raise
@@ -74,30 +87,50 @@ def look(
 def _look(
     table: Table,
     metadata: MetadataTable,
-    progress: Callable[[int, int], None],
-    only: Collection[str] | None,
+    progress: Progress,
+    again: Findings | None,
     expressions: Sequence[Computation],
 ) -> Findings:
     truth = Truth(table)
     listing = FilesCheck(metadata, truth)
     ready = table.config.metadata_partitions
-    checks = {name: CHECKS[name](metadata, truth) for name in ready if name in CHECKS}
+    checks: dict[str, Check] = {name: CHECKS[name](metadata, truth) for name in ready if name in CHECKS}
     for computation in expressions:
-        kind = ExpressionRangesCheck if computation.index.kind == COLUMN_STATS else ExpressionBloomsCheck
-        checks[computation.index.partition] = kind(metadata, truth, computation)
-    findings = Findings(unchecked=tuple(name for name in metadata.partitions if name != FILES and name not in checks))
-    findings.add(listing.run(only))
+        of_kind = ExpressionRangesCheck if computation.index.kind == COLUMN_STATS else ExpressionBloomsCheck
+        checks[computation.index.partition] = of_kind(metadata, truth, computation)
+    for name, kind in _key_checks(ready).items():
+        keys = None if again is None else again.keys(name)
+        if keys is None or keys:
+            checks[name] = kind(metadata, name, partial(progress, f"compare {name}"), keys)
+    known = {FILES, *_key_checks(ready), *checks}
+    findings = Findings(unchecked=tuple(name for name in metadata.partitions if name not in known))
+    findings.add(listing.run(None if again is None else again.partitions))
     if checks:
-        for described in _batches(metadata, _with_life(table, listing.committed), progress):
+        for described in _batches(metadata, _with_life(table, listing.committed), partial(progress, "look")):
             for one in described:
                 if isinstance(one, Broken):
                     findings.add(Unsure(n, one.file.partition, one.file.name, Doubt.BROKEN_FILE) for n in checks)
             for check in checks.values():
                 findings.add(check.at([one for one in described if isinstance(one, Described)]))
-    for check in checks.values():
-        findings.add(check.at_end())
+    for name, check in checks.items():
+        if name not in _unjudged(findings, ready):
+            findings.add(check.at_end())
+    for name in sorted(_unjudged(findings, ready)):
+        checks.pop(name, None)
+        findings.unchecked += (name,)
+    findings.cut = tuple(name for name, check in checks.items() if not check.is_whole)
     findings.checked = {FILES: listing.checked} | {name: check.checked for name, check in checks.items()}
     return findings
+
+
+def _key_checks(ready: Sequence[str]) -> Mapping[str, type[KeyIndexCheck]]:
+    """The checks of the key indexes that are ready."""
+    return {name: kind for name in ready for prefix, kind in KEY_CHECKS.items() if name.startswith(prefix)}
+
+
+def _unjudged(findings: Findings, ready: Sequence[str]) -> Collection[str]:
+    """Indexes of keys that a file with unknown keys belongs to: any entry of theirs may be right."""
+    return {one.index for one in findings.unsure} & _key_checks(ready).keys()
 
 
 def _batches(

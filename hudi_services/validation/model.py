@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from ..metadata.keys import RECORD_INDEX
 from ..metadata.mending import Wanted
 from ..metadata.records import FilesRecord, Record
 
@@ -25,6 +26,9 @@ class Kind(Enum):
     BLOOM_MISSING = "missing bloom filter"
     WRONG_BLOOM = "wrong bloom filter"
     STALE_BLOOM = "stale bloom filter"
+    KEY_MISSING = "missing key"
+    WRONG_LOCATION = "key in the wrong file group"
+    DEAD_KEY = "key that no file has"
 
 
 class Doubt(Enum):
@@ -36,7 +40,8 @@ class Doubt(Enum):
     SILENT_COMMIT = "not listed, and its commit tells nothing of files"
     LOG_OF_SLICE = "not listed: a log file named after its slice, whose writer only its blocks tell"
     PENDING_WRITES = "listed without a file, but a write is pending that may be about to write there"
-    BROKEN_FILE = "its footer cannot be read"
+    BROKEN_FILE = "its footer, or its keys, cannot be read"
+    UNKNOWN_TYPE = "the indexed column has a type of which this version does not know how Hudi writes it"
     NOT_COMPUTED = "it has values of which the function is not computed here"
 
 
@@ -56,6 +61,8 @@ class Difference:
     column: str | None
     detail: str
     wanted: Callable[[], Record | None] = field(compare=False, repr=False)
+    bucket: int | None = None
+    """Of an index of keys: the position of the file group where the key lies, or should lie."""
 
     @property
     def place(self) -> tuple[str | Kind | None, ...]:
@@ -85,6 +92,8 @@ class Findings:
     checked: dict[str, int] = field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
     """Metadata partitions that nobody here can check."""
+    cut: tuple[str, ...] = ()
+    """Metadata partitions with more differences than are kept."""
 
     def add(self, findings: Iterable[Finding]) -> None:
         for one in findings:
@@ -99,15 +108,23 @@ class Findings:
         return replace(self, differences=[one for one in again.differences if one.place in known])
 
     @property
-    def partitions(self) -> frozenset[str]:
-        """Data partitions with differences, as far as they are known."""
+    def partitions(self) -> frozenset[str] | None:
+        """Data partitions with differences, as far as they are known. None: a key may be in any."""
+        if any(one.bucket is not None for one in self.differences):
+            return None
         return frozenset(one.partition for one in self.differences if one.partition is not None)
+
+    def keys(self, index: str) -> frozenset[str]:
+        """The keys with differences in one index."""
+        return frozenset(one.key for one in self.differences if one.index == index)
 
 
 def wanted_records(differences: Collection[Difference]) -> Wanted:
-    """What the metadata table should hold where it differs."""
+    """What the metadata table should hold where it differs, besides the record index."""
     found: dict[str, dict[str, Record | None]] = {}
     for one in differences:
+        if one.index == RECORD_INDEX:
+            continue
         records, record = found.setdefault(one.index, {}), one.wanted()
         known = records.get(one.key)
         if isinstance(record, FilesRecord) and isinstance(known, FilesRecord):

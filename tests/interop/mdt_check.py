@@ -4,7 +4,6 @@
 of them), and partition stats with the union of the column stats. It returns sentences; none means that all is well.
 """
 
-import json
 import math
 import struct
 from collections import defaultdict
@@ -18,7 +17,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .peer import Peer, table_properties
+from .peer import Peer, has_partitioned_index, index_definitions, table_properties
 
 _PARTITION_FILE = ".hoodie_partition_metadata"
 _RECORD = "org.apache.hudi.avro.model."
@@ -41,7 +40,7 @@ _WRAPPER_OF_ORDINAL = {
 }
 _DECIMAL = 10
 _BLOOM = b"org.apache.hudi.bloomfilter"
-_Key = TypeVar("_Key", str, tuple[str, str])
+_Key = TypeVar("_Key", str, tuple[str, str], tuple[str | None, str])
 
 
 @dataclass(frozen=True)
@@ -156,6 +155,8 @@ def check_metadata(peer: Peer, path: Path) -> list[str]:
         problems += _compare_blooms(found["blooms"], bases)
     if "record_index" in on:
         problems += _compare_locations(peer, path, bases, names)
+    for index in sorted(name for name in on if name.startswith("secondary_index_")):
+        problems += _compare_secondary(peer, path, index, bases, names)
     return problems
 
 
@@ -193,9 +194,8 @@ def _one_sided(found: Iterable[_Key], listing: Iterable[_Key]) -> Iterator[tuple
 
 def _indexed_columns(path: Path) -> list[str]:
     """The columns of the index definition; version 6 has none, there every column of a supported type is indexed."""
-    definitions = path / ".hoodie/.index_defs/index.json"
-    if definitions.exists():
-        known = json.loads(definitions.read_text())["indexDefinitions"]
+    known = index_definitions(path)
+    if known:
         return list(known["column_stats"]["sourceFields"]) if "column_stats" in known else []
     names: dict[str, None] = {}
     for file in path.rglob("*.parquet"):
@@ -270,19 +270,43 @@ def _compare_blooms(found: Mapping[str, str], files: Iterable[Path]) -> list[str
 
 
 def _compare_locations(peer: Peer, path: Path, files: Iterable[Path], live: Container[str]) -> list[str]:
-    """Every key of a live file is found where it is, and no key that only older files have is found at all."""
-    wanted: dict[str, tuple[str, str]] = {}
-    keys: set[str] = set()
+    """Every key of a live file is found where it is, and no key that only older files have is found at all.
+
+    Each partition has keys of its own when the index is partitioned.
+    """
+    of_partitions = has_partitioned_index(path)
+    wanted: dict[tuple[str | None, str], tuple[str, str]] = {}
+    keys: dict[str | None, set[str]] = defaultdict(set)
     for file in files:
+        folder = str(file.parent.relative_to(path))
+        partition = "" if folder == "." else folder
         rows = pq.read_table(file, columns=["_hoodie_record_key", "_hoodie_partition_path"], partitioning=None)
         there = rows["_hoodie_record_key"].to_pylist()
-        keys |= set(there)
+        asked = partition if of_partitions else None
+        keys[asked] |= set(there)
         if file.name in live:
-            at = (str(file.parent.relative_to(path)), file.name.split("_")[0])
-            wanted |= dict.fromkeys(there, ("" if at[0] == "." else at[0], at[1]))
-    found = {key: at[:2] for key, at in peer.record_locations(path, sorted(keys)).items()}
+            wanted |= dict.fromkeys([(asked, key) for key in there], (partition, file.name.split("_")[0]))
+    found = {
+        (asked, key): at[:2]
+        for asked, some in keys.items()
+        for key, at in peer.record_locations(path, sorted(some), asked).items()
+    }
     problems = [f"the key {key} is {where}" for key, where in _one_sided(found, wanted)]
     return problems + [f"the key {k} is found in {found[k]}" for k in found.keys() & wanted if found[k] != wanted[k]]
+
+
+def _compare_secondary(peer: Peer, path: Path, index: str, files: Iterable[Path], live: Container[str]) -> list[str]:
+    """Every value of a live file leads to its record keys, and no value of an older file to those that had it."""
+    (column,) = index_definitions(path)[index]["sourceFields"]
+    wanted: set[tuple[str, str]] = set()
+    values: set[str] = set()
+    for file in files:
+        rows = pq.read_table(file, columns=[column, "_hoodie_record_key"], partitioning=None)
+        pairs = set(zip(*(rows[name].to_pylist() for name in (column, "_hoodie_record_key")), strict=True))
+        values |= {value for value, _ in pairs}
+        wanted |= pairs if file.name in live else set()
+    found = set(peer.secondary_keys(path, index, sorted(values)))
+    return [f"{index}: {pair} is {where}" for pair, where in _one_sided(found, wanted)]
 
 
 def _read(record: Mapping[str, Any]) -> Stats:

@@ -9,6 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hudi_services.engine import LocalEngine
+from hudi_services.jobs import clustering
+from hudi_services.jobs.report import State
+from hudi_services.jobs.request import Mode
+
+from ..unit.tables import request
+
 _REPOSITORY = Path(__file__).parents[2]
 
 
@@ -55,3 +62,11 @@ def schedule(path: Path, *, sort: tuple[str, ...] = (), options: Mapping[str, st
 def execute(path: Path, *flags: str, options: Mapping[str, str] | None = None) -> Run:
     """Execute the earliest pending plan, or the one of `--instant-time`."""
     return run("execute", path, *flags, options=options).ok()
+
+
+def cluster(path: Path, *, sort: tuple[str, ...] = ()) -> str:
+    """Plan and execute a clustering in this process, without Spark, which takes long to be up; its instant."""
+    sorting = {"hoodie.clustering.plan.strategy.sort.columns": ",".join(sort)} if sort else {}
+    report = clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE, sorting), engine=LocalEngine())
+    assert report.state is State.COMPLETED and report.instant
+    return report.instant

@@ -32,6 +32,8 @@ WRITE_DEFAULTS = {
     "hoodie.clean.automatic": "false",
     "hoodie.index.type": "BLOOM",
 }
+# A record index of each partition (1.1 and later).
+PARTITIONED_INDEX = {"hoodie.metadata.record.level.index.enable": "true", "hoodie.index.type": "RECORD_LEVEL_INDEX"}
 _PROPERTIES_TO_PASS = {
     "hoodie.table.name": "hoodie.table.name",
     "hoodie.table.recordkey.fields": "hoodie.datasource.write.recordkey.field",
@@ -106,10 +108,17 @@ class Peer:
         assert isinstance(found, dict)
         return found
 
-    def record_locations(self, path: Path, keys: Sequence[str]) -> dict[str, tuple[str, str, str]]:
-        """Partition, file id and instant of the keys that the record index has."""
-        found = self._call("record_locations", path=str(path), keys=list(keys))
+    def record_locations(
+        self, path: Path, keys: Sequence[str], partition: str | None = None
+    ) -> dict[str, tuple[str, str, str]]:
+        """Partition, file id and instant of the keys that the record index has; of a partitioned one, `partition`'s."""
+        found = self._call("record_locations", path=str(path), keys=list(keys), partition=partition)
         return {key: (partition, file_id, instant) for key, (partition, file_id, instant) in found.items()}
+
+    def secondary_keys(self, path: Path, index: str, values: Sequence[str]) -> list[tuple[str, str]]:
+        """The pairs of secondary key and record key that the metadata partition `index` has of `values`."""
+        found = self._call("secondary_keys", path=str(path), index=index, values=list(values))
+        return [(value, key) for value, key in found]
 
     def live_files(self, path: Path) -> list[str]:
         """The names of the base files that a snapshot read opens, without the metadata table."""
@@ -235,6 +244,7 @@ def metadata_options(path: Path) -> dict[str, str]:
     """The options that keep table version and metadata table: Hudi drops a partition that a writer does not ask for."""
     properties = table_properties(path)
     on = properties.get("hoodie.table.metadata.partitions", "").split(",")
+    of_partitions = has_partitioned_index(path)
     # Or a later release lifts the table to its own version.
     stay = {"hoodie.write.table.version": "8", "hoodie.write.auto.upgrade": "false"}
     return {
@@ -243,9 +253,22 @@ def metadata_options(path: Path) -> dict[str, str]:
         "hoodie.metadata.index.column.stats.enable": str("column_stats" in on).lower(),
         "hoodie.metadata.index.partition.stats.enable": str("partition_stats" in on).lower(),
         "hoodie.metadata.index.bloom.filter.enable": str("bloom_filters" in on).lower(),
-        "hoodie.metadata.record.index.enable": str("record_index" in on).lower(),
+        "hoodie.metadata.record.index.enable": str("record_index" in on and not of_partitions).lower(),
         "hoodie.metadata.index.expression.enable": str(any(n.startswith("expr_index_") for n in on)).lower(),
         **({"hoodie.index.type": "RECORD_INDEX"} if "record_index" in on else {}),
+        **(PARTITIONED_INDEX if of_partitions else {}),
         # With it, upserts find their keys by the filters there, and fail where one is missing.
         "hoodie.bloom.index.use.metadata": str("bloom_filters" in on).lower(),
     }
+
+
+def index_definitions(path: Path) -> dict[str, Any]:
+    """Hudi's definitions of the metadata partitions, by name; none at all before version 8."""
+    file = path / ".hoodie/.index_defs/index.json"
+    return dict(json.loads(file.read_text())["indexDefinitions"]) if file.exists() else {}
+
+
+def has_partitioned_index(path: Path) -> bool:
+    """Whether the table has a record index of each partition."""
+    options = index_definitions(path).get("record_index", {}).get("indexOptions") or {}
+    return bool(options.get("isPartitioned") == "true")

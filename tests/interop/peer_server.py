@@ -9,6 +9,7 @@ the arguments.
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -132,19 +133,58 @@ class Server:
         found["looked_up"] = self._look_up_stats(table, files, columns.get("column_stats", ())[::4])
         return found
 
-    def record_locations(self, path: str, keys: Sequence[str]) -> dict[str, tuple[str, str, str]]:
-        """Partition, file id and instant by key, as a writer with hoodie.index.type=RECORD_INDEX looks them up."""
+    def record_locations(
+        self, path: str, keys: Sequence[str], partition: str | None
+    ) -> dict[str, tuple[str, str, str]]:
+        """Partition, file id and instant by key, as a writer with the record index looks them up."""
         table = self._metadata_table(path)
-        wanted = self.spark._jvm.java.util.ArrayList()
-        for key in keys:
-            wanted.add(key)
         if self.version < "1.1":
-            found = dict(table.readRecordIndex(wanted))
+            found = dict(table.readRecordIndex(self._java_list(keys)))
+        elif partition is None:
+            found = self._locations(table, keys)
         else:
-            eager = self.spark._jvm.org.apache.hudi.common.data.HoodieListData.eager(wanted)
-            pairs = table.readRecordIndexLocationsWithKeys(eager).collectAsList()
-            found = {pair.getKey(): pair.getValue() for pair in pairs}
+            # Hudi takes it for granted that all keys of one call lie in one file group.
+            some = self.spark._jvm.org.apache.hudi.common.util.Option.of(partition)
+            found = {}
+            for shard in self._shards(path, keys, partition):
+                found |= self._locations(table, shard, some)
         return {key: (at.getPartitionPath(), at.getFileId(), at.getInstantTime()) for key, at in found.items()}
+
+    def _locations(self, table: Any, keys: Sequence[str], *partition: Any) -> dict[str, Any]:
+        eager = self.spark._jvm.org.apache.hudi.common.data.HoodieListData.eager(self._java_list(keys))
+        pairs = table.readRecordIndexLocationsWithKeys(eager, *partition).collectAsList()
+        return {pair.getKey(): pair.getValue() for pair in pairs}
+
+    def secondary_keys(self, path: str, index: str, values: Sequence[str]) -> list[tuple[str, str]]:
+        """Pairs of secondary key and record key, as a filter on the column looks them up."""
+        jvm, table = self.spark._jvm, self._metadata_table(path)
+        if self.version < "1.1":
+            found = table.getSecondaryIndexRecords(self._java_list(values), index)
+            return [(value, key) for value in found for key in found[value]]
+        prefix = jvm.org.apache.hudi.metadata.SecondaryIndexPrefixRawKey
+        asked = jvm.org.apache.hudi.common.data.HoodieListData.eager(self._java_list([prefix(v) for v in values]))
+        utils = jvm.org.apache.hudi.metadata.SecondaryIndexKeyUtils
+        keys = [pair.getKey() for pair in table.readIndexRecordsWithKeys(asked, index).collectAsList()]
+        names = (utils.getSecondaryKeyFromSecondaryIndexKey, utils.getRecordKeyFromSecondaryIndexKey)
+        return [(names[0](key), names[1](key)) for key in keys]
+
+    def _shards(self, path: str, keys: Sequence[str], partition: str) -> list[list[str]]:
+        """The keys by their file group in the record index of one partition."""
+        hudi = self.spark._jvm.org.apache.hudi
+        name = hudi.common.util.PartitionPathEncodeUtils.escapeFileName(partition)
+        files = os.listdir(f"{path}/.hoodie/metadata/record_index")
+        groups = {m[1] for m in (re.match(rf"\.?record-index-{re.escape(name)}-(\d+)-0_", f) for f in files) if m}
+        found: dict[int, list[str]] = {}
+        for key in keys:
+            shard = hudi.metadata.HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex(key, len(groups))
+            found.setdefault(shard, []).append(key)
+        return list(found.values())
+
+    def _java_list(self, values: Sequence[Any]) -> Any:
+        found = self.spark._jvm.java.util.ArrayList()
+        for value in values:
+            found.add(value)
+        return found
 
     def live_files(self, path: str) -> list[str]:
         frame = self.spark.read.format("hudi").option("hoodie.metadata.enable", "false").load(path)

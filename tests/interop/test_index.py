@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ..spark.killed_build import build_killed_twice
 from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
@@ -103,6 +104,19 @@ def test_a_killed_clustering_with_the_record_index(peer: Peer, table: Tables) ->
     assert layout.pending(path)
     long_ago(path)
     ours.run("recover", path, "--apply").ok()
+    assert before.differences(Reading.of(peer, path)) == []
+    assert check_metadata(peer, path) == []
+    _hudi_uses_it(peer, path)
+
+
+@pytest.mark.deep
+@pytest.mark.releases("0.15.0", "1.2.0")
+def test_a_bootstrap_that_was_killed_twice(peer: Peer, table: Tables, tmp_path: Path) -> None:
+    path = table("plain")
+    peer.upsert(path, newer(peer.rows(path).slice(0, 3)), **_ASYNC)
+    before = Reading.of(peer, path)
+    report = build_killed_twice(path, tmp_path)
+    assert report["rows"] == {"in": before.hudi.num_rows, "out": before.hudi.num_rows}
     assert before.differences(Reading.of(peer, path)) == []
     assert check_metadata(peer, path) == []
     _hudi_uses_it(peer, path)

@@ -20,7 +20,7 @@ from .peer import Peer, PeerError
 from .reading import Reading, newer
 
 _MARKERS = {"0.15.0": "TIMELINE_SERVER_BASED", "1.0.2": "DIRECT", "1.2.0": "TIMELINE_SERVER_BASED"}
-_DEAD = {"hudi.services.abandoned.after.minutes": "0"}
+DEAD = {"hudi.services.abandoned.after.minutes": "0"}
 # Fails when all files are written and nothing is committed.
 _VALIDATOR = {
     "hoodie.precommit.validators": "org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator",
@@ -72,7 +72,7 @@ def test_a_failed_write(peer: Peer, table: Tables, tmp_path: Path) -> None:
     shutil.copytree(path, theirs)
 
     assert ours.run("rollback", path, "--instant", ts).code == 4
-    run = ours.run("rollback", path, "--instant", ts, options=_DEAD).ok()
+    run = ours.run("rollback", path, "--instant", ts, options=DEAD).ok()
 
     assert sum(row["files"] for row in run.report["tables"]["partitions"]) >= len(left)
     assert files_of(path, ts) == [] == layout.pending(path)
@@ -180,12 +180,12 @@ def test_a_heartbeat_is_respected(peer: Peer, table: Tables) -> None:
     beat = path / ".hoodie/.heartbeat" / ts
     beat.parent.mkdir(exist_ok=True)
     beat.touch()
-    run = ours.run("rollback", path, "--instant", ts, options=_DEAD)
+    run = ours.run("rollback", path, "--instant", ts, options=DEAD)
     assert run.code == 4 and "somebody is at work" in run.stderr
     run = ours.run("schedule", path)
     assert run.code == 4, run.stderr
     beat.unlink()
-    run = ours.run("schedule", path, options=_DEAD)
+    run = ours.run("schedule", path, options=DEAD)
     assert run.code == 6 and f"run: hudi-services recover --base-path {path}" in run.stderr
-    ours.run("rollback", path, "--instant", ts, options=_DEAD).ok()
+    ours.run("rollback", path, "--instant", ts, options=DEAD).ok()
     assert before.differences(Reading.of(peer, path)) == []

@@ -15,7 +15,9 @@ from ..unit.corruptions import (
     write_own,
     wrong_blooms,
     wrong_column_stats,
+    wrong_keys,
     wrong_listing,
+    wrong_pairs,
     wrong_ranges,
 )
 from ..unit.tables import open_local
@@ -38,7 +40,7 @@ _FOR_1_0 = {"plain", "bulk", "many", "types_row", "past", "changes", "keyed"}
 @pytest.mark.parametrize("recipe", sorted(RECIPES.keys() - {"no_mdt", "expressions"}))
 def test_a_table_of_hudi_agrees(recipe: str, peer: Peer, made: Tables) -> None:
     table = open_local(made(recipe))
-    findings = look(table, metadata_of(table), lambda done, total: None)
+    findings = look(table, metadata_of(table), lambda phase, done, total: None)
     assert findings.differences == findings.unsure == []
     assert all(findings.checked.values())
 
@@ -47,7 +49,9 @@ def _damage(path: Path) -> list[Damage]:
     """Ten wrongs of each partition that is there."""
     ready = open_local(path).config.metadata_partitions
     ranges = [wrong_ranges(path)] if "partition_stats" in ready else []
-    found = [wrong_listing(path), wrong_column_stats(path), wrong_blooms(path), *ranges]
+    keys = [wrong_keys(path)] if "record_index" in ready else []
+    pairs = [wrong_pairs(path, index) for index in ready if index.startswith("secondary_index_")]
+    found = [wrong_listing(path), wrong_column_stats(path), wrong_blooms(path), *ranges, *keys, *pairs]
     for damage in found:
         do_damage(path, damage)
     return found
@@ -63,6 +67,7 @@ def test_what_is_mended_is_right_for_hudi(peer: Peer, table: Tables) -> None:
     run = ours.run("validate", path)
     assert run.code == 5
     assert _found(run) == set().union(*(one.found for one in damages))
+    assert _found_keys(run) == set().union(*(one.keys for one in damages))
     run = ours.run("validate", path, "--repair").ok()
     assert (run.code, run.report["tables"]["differences"]) == (0, [])
     repair = run.report["instant"]
@@ -82,7 +87,13 @@ def test_what_is_mended_is_right_for_hudi(peer: Peer, table: Tables) -> None:
 
 def _found(run: ours.Run) -> set[Finding]:
     fields = ("metadata_partition", "kind", "data_partition", "file", "column")
-    return {tuple(row[field] for field in fields) for row in run.report["tables"]["differences"]}
+    rows = (row for row in run.report["tables"]["differences"] if row["key"] is None)
+    return {tuple(row[field] for field in fields) for row in rows}
+
+
+def _found_keys(run: ours.Run) -> set[tuple[str, str | None, str | None, str]]:
+    rows = (row for row in run.report["tables"]["differences"] if row["key"] is not None)
+    return {(row["kind"], row["data_partition"], row["file"], row["key"]) for row in rows}
 
 
 def _is_compacted(path: Path, repair: str) -> bool:

@@ -15,11 +15,22 @@ from hudi_services.metadata.keys import (
     COLUMN_STATS,
     FILES,
     PARTITION_STATS,
+    RECORD_INDEX,
     bloom_filter_key,
     column_stats_key,
     partition_stats_key,
 )
-from hudi_services.metadata.records import BloomRecord, FileEntry, FilesRecord, Record, RecordType, StatsRecord
+from hudi_services.metadata.record_index import Location
+from hudi_services.metadata.records import (
+    BloomRecord,
+    FileEntry,
+    FilesRecord,
+    LocationRecord,
+    Record,
+    RecordType,
+    SecondaryRecord,
+    StatsRecord,
+)
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.table_config import METADATA_TABLE_FOLDER, TableConfig
 from hudi_services.validation.model import Kind
@@ -41,6 +52,8 @@ class Damage:
     records: dict[str, list[Record]] = field(default_factory=dict)
     deletes: dict[str, list[str]] = field(default_factory=dict)
     found: set[Finding] = field(default_factory=set)
+    keys: set[tuple[str, str | None, str | None, str]] = field(default_factory=set)
+    """Of an index of keys: kind, data partition, file, key."""
 
     def record(self, index: str, *records: Record) -> None:
         self.records.setdefault(index, []).extend(records)
@@ -208,6 +221,54 @@ def wrong_blooms(path: Path) -> Damage:
         damage.record(BLOOM_FILTERS, replace(first, key=bloom_filter_key(partition, DEAD)))
     # A record does not say which file it is of.
     damage.expect(BLOOM_FILTERS, Kind.STALE_BLOOM, None)
+    return damage
+
+
+def wrong_keys(path: Path) -> Damage:
+    """Ten wrong entries of a global record index."""
+    table = open_local(path)
+    slices = [one for partition in table.view.partitions() for one in table.view.latest_slices(partition)]
+    files = {(one.partition, one.file_id): one.base_file for one in slices}
+    stored = {one.key: one for one in metadata_of(table).reader(RECORD_INDEX).scan() if isinstance(one, LocationRecord)}
+    damage = Damage()
+    keys = sorted(stored)
+    others = list(files)
+
+    def wrong(key: str, kind: Kind, location: Location | None) -> None:
+        true = stored[key].location if key in stored else location
+        assert true is not None
+        base = files.get((true.partition, true.file_id))
+        name = None if kind is Kind.DEAD_KEY or base is None else base.name
+        damage.keys.add((kind.value, true.partition, name, key))
+        if location is None:
+            damage.delete(RECORD_INDEX, key)
+        else:
+            damage.record(RECORD_INDEX, LocationRecord(key, location))
+
+    for key in (keys[0], keys[1], keys[-1]):
+        wrong(key, Kind.KEY_MISSING, None)
+    for key in keys[2:5]:
+        at = stored[key].location
+        other = next(one for one in others if one != (at.partition, at.file_id))
+        wrong(key, Kind.WRONG_LOCATION, replace(at, partition=other[0], file_id=other[1]))
+    wrong(keys[5], Kind.WRONG_LOCATION, replace(stored[keys[5]].location, file_id=DEAD[:38]))
+    wrong(keys[6], Kind.WRONG_LOCATION, replace(stored[keys[6]].location, partition="day=gone"))
+    wrong("nobody", Kind.DEAD_KEY, stored[keys[7]].location)
+    wrong("ünobody", Kind.DEAD_KEY, replace(stored[keys[7]].location, file_id="gone"))
+    return damage
+
+
+def wrong_pairs(path: Path, index: str) -> Damage:
+    """Ten wrong entries of a secondary index."""
+    stored = [one for one in metadata_of(open_local(path)).reader(index).scan() if isinstance(one, SecondaryRecord)]
+    keys = sorted(one.key for one in stored if not one.deleted)
+    damage = Damage()
+    for key in keys[:5]:
+        damage.record(index, SecondaryRecord(key, deleted=True))
+        damage.keys.add((Kind.KEY_MISSING.value, None, None, key))
+    for key in (f"{keys[7]}x", "nobody$nothing", "$", "a\\$b$\\\\", "ü$ü"):
+        damage.record(index, SecondaryRecord(key))
+        damage.keys.add((Kind.DEAD_KEY.value, None, None, key))
     return damage
 
 

@@ -33,5 +33,5 @@ def test_buckets_of_a_partitioned_index() -> None:
     assert buckets.is_partitioned
     assert list(buckets.of("a-b")) == [0, 1]
     assert list(buckets.of("day=1/2")) == [2]
-    with pytest.raises(UnsupportedTable, match="no file group for the partition c"):
+    with pytest.raises(UnsupportedTable, match="no file group for the partition 'c'"):
         buckets.of("c")

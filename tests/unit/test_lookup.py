@@ -67,6 +67,8 @@ def test_the_share_of_keys_decides() -> None:
         entry_count = 100
 
     rule = AccessRule()
+    assert rule.seeks(Reader(), 0) and not rule.seeks(Reader(), 1)  # type: ignore[arg-type]
+    rule = AccessRule(scan_share=0.3)
     assert rule.seeks(Reader(), 29) and not rule.seeks(Reader(), 30)  # type: ignore[arg-type]
     assert AccessRule(Access.SEEK).seeks(Reader(), 100)  # type: ignore[arg-type]
     assert not AccessRule(Access.SCAN).seeks(Reader(), 1)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """The metadata table against the table: what is wrong is found exactly, and mended by one commit."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -11,14 +12,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.cli import app
+from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, CorruptFile, NotFound, PartlyDone
 from hudi_services.files.names import parse_base_file
 from hudi_services.jobs import clean, validate
 from hudi_services.jobs.attempts import run_with_retries
+from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import CheckResult, Report
 from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import CleanRequest, ValidateRequest
-from hudi_services.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, column_stats_key
+from hudi_services.metadata.keys import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    column_stats_key,
+)
 from hudi_services.metadata.records import FileEntry, FilesRecord, RecordType, StatsRecord
 from hudi_services.options import resolve
 from hudi_services.storage import FileInfo, ObjectStorage, Storage
@@ -26,7 +36,7 @@ from hudi_services.table_config import TableConfig
 from hudi_services.timeline.instant import Action, State
 from hudi_services.validation.column_stats import ColumnStatsCheck
 from hudi_services.validation.footers import Described, FooterReader
-from hudi_services.validation.model import Kind
+from hudi_services.validation.model import Doubt, Kind
 from hudi_services.validation.truth import Truth
 
 from .corruptions import (
@@ -40,13 +50,16 @@ from .corruptions import (
     write_own,
     wrong_blooms,
     wrong_column_stats,
+    wrong_keys,
     wrong_listing,
+    wrong_pairs,
     wrong_ranges,
 )
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import compact, open_metadata
 from .repairs import P, both, cluster, fail_newest
 from .tables import RELEASES, open_local, unpack
+from .test_index_bootstrap import indexed_locations, real_locations, wanted
 
 QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", "hoodie.write.lock.wait_time_ms": "10"}
 PREFIXES = {BLOOM_FILTERS: "bloom-filters", COLUMN_STATS: "col-stats"}
@@ -131,6 +144,82 @@ def test_what_is_wrong_is_found_exactly_and_mended(release: str, index: str, tmp
     assert found(report) == set()
     assert run(path).exit_code == 0
     assert both(path) == rows
+
+
+def found_keys(report: Report) -> set[tuple[Any, ...]]:
+    rows = [row for row in report.tables["differences"] if row["key"] is not None]
+    return {(row["kind"], row["data_partition"], row["file"], row["key"]) for row in rows}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_wrong_keys_are_found_exactly_and_mended(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    index_bootstrap(wanted(path), engine=LocalEngine())
+    cluster(path)
+    assert run(path).exit_code == 0
+    real = indexed_locations(path)
+    damage = wrong_keys(path)
+    do_damage(path, damage)
+
+    report = run(path)
+    assert found_keys(report) == damage.keys
+    assert len(report.tables["differences"]) == 10
+    assert (report.state, report.exit_code) == (Outcome.FAILED, CheckFailed.exit_code)
+
+    report = run(path, repair=True)
+    assert (report.state, report.exit_code) == (Outcome.COMPLETED, 0), report.tables["differences"]
+    assert report.tables["repaired"] == [{"metadata_partition": RECORD_INDEX, "records": 10}]
+    assert indexed_locations(path) == real == real_locations(path)
+    assert run(path).exit_code == 0
+    assert not list((path / ".hoodie").rglob("validate/*"))
+
+
+def with_secondary_index(path: Path, column: str, version: str | None) -> str:
+    """An empty one; its name."""
+    index = f"secondary_index_{column}"
+    definition = {"indexName": index, "indexType": "secondary_index", "sourceFields": [column]}
+    definition |= {"version": version} if version else {}
+    file = path / ".hoodie/.index_defs/index.json"
+    definitions = json.loads(file.read_text())
+    definitions["indexDefinitions"][index] = definition
+    file.write_text(json.dumps(definitions))
+    add_index(path, index, f"secondary-index-{column}")
+    return index
+
+
+# A column that the files do not have has nulls in all rows.
+@pytest.mark.parametrize(
+    ("release", "column", "version"),
+    [("1.0.2", "label", None), ("1.0.2", "ts", None), ("1.2.0", "label", "V2"), ("1.2.0", "nowhere", "V2")],
+)
+def test_wrong_pairs_of_a_secondary_index_are_found_and_mended(
+    release: str, column: str, version: str | None, tmp_path: Path
+) -> None:
+    path = unpack(release, tmp_path)
+    index = with_secondary_index(path, column, version)
+    rows = pq.read_table(path, columns=["_hoodie_record_key"], partitioning=None).num_rows
+    report = run(path)
+    assert {kind for kind, *_ in found_keys(report)} == {Kind.KEY_MISSING.value}
+    assert 0 < len(report.tables["differences"]) <= rows
+    assert run(path, repair=True).exit_code == run(path).exit_code == 0
+
+    damage = wrong_pairs(path, index)
+    do_damage(path, damage)
+    report = run(path)
+    assert found_keys(report) == damage.keys
+    assert len(report.tables["differences"]) == 10
+    report = run(path, repair=True)
+    assert report.tables["repaired"] == [{"metadata_partition": index, "records": 10}]
+    assert run(path).exit_code == 0
+
+
+def test_a_secondary_index_that_cannot_be_judged(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    index = with_secondary_index(path, "price", "V2")
+    report = run(path)
+    assert report.exit_code == 0
+    assert {reason for *_, reason in unsure(report)} == {Doubt.UNKNOWN_TYPE.value}
+    assert {c.name: c.result for c in report.checks}[index] is CheckResult.SKIPPED
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -1,0 +1,221 @@
+"""Hashes of rows, columnar: for comparing sets of rows that are in no order.
+
+A row's hash is a sum over its columns of `value * constant`, where the odd constant belongs to the column's name,
+type and, inside strings, to the position of each 8-byte word; the sum is then mixed by a bijection of 64 bits. So one
+changed value always changes its row's hash, and values swapped between rows or columns change it too.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Hashes: TypeAlias = "npt.NDArray[np.uint64]"
+
+_SLICE = 1 << 15
+"""Rows hashed at a time: the working set of a column stays in the processor's cache."""
+_LONG_VALUE = 1024
+"""Bytes from which a value is worth a call of its own."""
+_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(8)] + [(1 << 64) - 1], dtype=np.uint64)
+_M1 = np.uint64(0xFF51AFD7ED558CCD)
+_M2 = np.uint64(0xC4CEB9FE1A85EC53)
+_SHIFT = np.uint64(32)
+
+
+def row_hashes(table: pa.Table) -> Iterator[Hashes]:
+    """The hashes of the rows of `table` in order, some thousands at a time; a dictionary-encoded column counts as its
+    values."""
+    for batch in table.combine_chunks().to_batches():
+        dictionaries: dict[str, Hashes] = {}
+        for start in range(0, batch.num_rows, _SLICE):
+            part = batch.slice(start, _SLICE)
+            rows = np.zeros(part.num_rows, dtype=np.uint64)
+            for name, column in zip(table.column_names, part.columns, strict=True):
+                rows += _column(column, name, dictionaries)
+            yield mix(rows)
+
+
+def mix(values: Hashes) -> Hashes:
+    """The finaliser of MurmurHash3 (a bijection), in place."""
+    values ^= values >> _SHIFT
+    values *= _M1
+    values ^= values >> _SHIFT
+    values *= _M2
+    values ^= values >> _SHIFT
+    return values
+
+
+@lru_cache(maxsize=65536)
+def _constant(path: str, salt: str | int = "") -> np.uint64:
+    digest = hashlib.blake2b(f"{path}\0{salt}".encode(), digest_size=8).digest()
+    return np.uint64(int.from_bytes(digest, "big") | 1)
+
+
+def _column(array: pa.Array, path: str, dictionaries: dict[str, Hashes]) -> Hashes:
+    """One number per slot of `array`; a null counts as a constant of its own."""
+    if pa.types.is_dictionary(array.type):
+        return _dictionary(array, path, dictionaries)
+    if pa.types.is_null(array.type):
+        return np.full(len(array), _constant(path, "null"), dtype=np.uint64)
+    # The text of a nested type names its fields as the file happens to; its leaves count by themselves.
+    hashes = _hasher(array.type)(array, path if pa.types.is_nested(array.type) else f"{path}:{array.type}")
+    if array.null_count:
+        hashes = np.where(_valid(array), hashes, _constant(path, "null"))
+    return hashes
+
+
+def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _dictionary(array: pa.Array, path: str, dictionaries: dict[str, Hashes]) -> Hashes:
+    # The slices of one batch share their dictionary: hash its values once.
+    values = dictionaries.get(path)
+    if values is None:
+        values = dictionaries[path] = np.append(_column(array.dictionary, path, {}), _constant(path, "null"))
+    indices = array.indices
+    if indices.null_count:
+        indices = pc.fill_null(indices.cast(pa.int64()), len(array.dictionary))
+    hashes: Hashes = values[indices.to_numpy(zero_copy_only=False)]
+    return hashes
+
+
+def _hasher(kind: pa.DataType) -> Callable[[pa.Array, str], Hashes]:
+    types = pa.types
+    if types.is_boolean(kind):
+        return _boolean
+    if types.is_fixed_size_binary(kind) or types.is_decimal(kind):
+        return _fixed_bytes
+    if types.is_primitive(kind):
+        return _primitive
+    if types.is_string(kind) or types.is_binary(kind) or types.is_large_string(kind) or types.is_large_binary(kind):
+        return _bytes
+    if types.is_struct(kind):
+        return _struct
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
+        return _list
+    raise TypeError(f"no checksum for {kind}")
+
+
+def _boolean(array: pa.Array, path: str) -> Hashes:
+    values: Hashes = pc.fill_null(array, False).to_numpy(zero_copy_only=False).astype(np.uint64)
+    return values * _constant(path)
+
+
+def _primitive(array: pa.Array, path: str) -> Hashes:
+    width = array.type.bit_width // 8
+    raw = np.frombuffer(array.buffers()[1], dtype=f"u{width}")[array.offset : array.offset + len(array)]
+    return raw.astype(np.uint64) * _constant(path)
+
+
+def _fixed_bytes(array: pa.Array, path: str) -> Hashes:
+    width = array.type.bit_width // 8 if pa.types.is_decimal(array.type) else array.type.byte_width
+    raw = np.frombuffer(array.buffers()[1], dtype=np.uint8)[array.offset * width : (array.offset + len(array)) * width]
+    words = np.zeros((len(array), -(-width // 8) * 8), dtype=np.uint8)
+    words[:, :width] = raw.reshape(len(array), width)
+    result = np.zeros(len(array), dtype=np.uint64)
+    for k, word in enumerate(words.view(np.uint64).T):
+        result += word * _constant(path, k)
+    return result
+
+
+def _bytes(array: pa.Array, path: str) -> Hashes:
+    """Strings and binaries, eight bytes at a time over all values at once."""
+    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    _, offset_buffer, data = array.buffers()
+    offsets = np.frombuffer(offset_buffer, dtype=np.int64 if large else np.int32)
+    offsets = offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
+    first = int(offsets[0])
+    # Eight spare bytes, so that the last word of the last value may be read whole.
+    content = np.zeros(int(offsets[-1]) - first + 8, dtype=np.uint8)
+    if data is not None:
+        content[:-8] = np.frombuffer(data, dtype=np.uint8)[first : int(offsets[-1])]
+    starts = (offsets[:-1] - first).astype(np.int64)
+    lengths = np.diff(offsets)
+    if array.null_count:
+        lengths = np.where(_valid(array), lengths, 0)
+    result = lengths.astype(np.uint64) * _constant(path, "length")
+    long = np.flatnonzero(lengths > _LONG_VALUE)
+    if len(long):
+        _long_values(result, long, content, starts, lengths, path)
+        lengths = np.where(lengths > _LONG_VALUE, 0, lengths)
+    words: Any = np.lib.stride_tricks.as_strided(content[:8].view(np.uint64), (len(content) - 7,), (1,))
+    longest, shortest = (int(lengths.max()), int(lengths.min())) if len(lengths) else (0, 0)
+    if shortest == longest and first + longest * len(array) == int(offsets[-1]):
+        return _equal_lengths(result, content, longest, path)
+    for k in range(-(-longest // 8)):
+        rows = slice(None) if shortest > 8 * k else np.flatnonzero(lengths > 8 * k)
+        word = words[starts[rows] + 8 * k]
+        if shortest < 8 * k + 8:
+            word = word & _MASKS[np.minimum(lengths[rows] - 8 * k, 8)]
+        result[rows] += word * _constant(path, k)
+    return result
+
+
+def _equal_lengths(result: Hashes, content: npt.NDArray[np.uint8], length: int, path: str) -> Hashes:
+    """As the general way, for values of one length side by side (keys mostly are): strides instead of a gather."""
+    for k in range(-(-length // 8)):
+        word = np.ndarray(len(result), np.uint64, content.data, 8 * k, (length,))
+        if length < 8 * k + 8:
+            word = word & _MASKS[length - 8 * k]
+        result += word * _constant(path, k)
+    return result
+
+
+def _long_values(
+    result: Hashes,
+    rows: npt.NDArray[np.int64],
+    content: npt.NDArray[np.uint8],
+    starts: "npt.NDArray[np.int64]",
+    lengths: "npt.NDArray[np.int64]",
+    path: str,
+) -> None:
+    constant = int(_constant(path, "long"))
+    for row in rows.tolist():
+        value = content[int(starts[row]) : int(starts[row] + lengths[row])]
+        digest = hashlib.blake2b(value.data, digest_size=8).digest()
+        result[row] += np.uint64((int.from_bytes(digest, "big") * constant) & 0xFFFFFFFFFFFFFFFF)
+
+
+def _struct(array: pa.StructArray, path: str) -> Hashes:
+    result: Hashes = np.zeros(len(array), dtype=np.uint64)
+    for i, field in enumerate(array.type):
+        # field() leaves out the offset of a sliced struct, flatten() copies nulls down: both matter here.
+        child = array.field(i)
+        if len(child) != len(array):
+            child = child.slice(array.offset, len(array))
+        result += _column(child, f"{path}.{field.name}", {})
+    # Mixed, so that structs inside one row are not interchangeable with their members.
+    return mix(result)
+
+
+def _list(array: pa.ListArray | pa.LargeListArray | pa.MapArray, path: str) -> Hashes:
+    """Elements in order: each is mixed with its position in the list."""
+    offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
+    lengths = np.diff(offsets)
+    if array.null_count:
+        lengths = np.where(_valid(array), lengths, 0)
+    first, last = int(offsets[0]), int(offsets[-1])
+    result: Hashes = lengths.astype(np.uint64) * _constant(path, "length")
+    if first == last:
+        return result
+    elements = _elements(array).slice(first, last - first)
+    hashes = _column(elements, f"{path}[]", {})
+    position = np.arange(first, last) - np.repeat(offsets[:-1], np.diff(offsets))
+    hashes = mix(hashes + position.astype(np.uint64) * _constant(path, "position"))
+    sums: Hashes = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(hashes, dtype=np.uint64)])
+    starts = offsets[:-1] - first
+    result += sums[starts + lengths] - sums[starts]
+    return result
+
+
+def _elements(array: pa.ListArray | pa.LargeListArray | pa.MapArray) -> pa.Array:
+    """The child of a list or map, not yet cut to the list's own slice."""
+    if pa.types.is_map(array.type):
+        return pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
+    return array.values

@@ -1,0 +1,190 @@
+"""Two sets of index entries, what is and what should be, compared without holding either whole.
+
+Each key belongs to a slot. First both sides are summed up by slot: number and hashes of their entries. Then only the
+entries of slots that differ are held side by side, a limited number at a time.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..codecs.row_hash import mix, row_hashes
+
+_T = TypeVar("_T")
+_Ints = npt.NDArray[np.int32]
+_Slots = npt.NDArray[np.int64]
+_SLOT_BITS = 16
+_PLACE = np.uint64(0x9E3779B97F4A7C15)
+_BUCKET = np.uint64(0xC2B2AE3D27D4EB4F)
+_HELD_AT_ONCE = 2_000_000
+"""Entries of differing slots that are held together, of both sides."""
+_MOST_MISMATCHES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Some entries of one side: binary keys, the bucket where each lies or should lie, and the number of its place."""
+
+    keys: pa.Array
+    buckets: _Ints
+    places: _Ints
+
+    def filter(self, wanted: npt.NDArray[np.bool_]) -> "Entries":
+        return Entries(self.keys.filter(pa.array(wanted)), self.buckets[wanted], self.places[wanted])
+
+
+Part = Callable[[], Iterator[Entries]]
+"""A part of one side, such as one file; may be read several times, in any thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A key of a bucket with the places where it should be and where it is; None where that is nowhere."""
+
+    key: str
+    bucket: int
+    should: int | None
+    found: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`entries`: those of the index. `is_whole`: all mismatches are among `mismatches`."""
+
+    mismatches: list[Mismatch]
+    entries: int
+    is_whole: bool = True
+
+
+def compare(should: Sequence[Part], found: Sequence[Part], progress: Callable[[int, int], None]) -> Comparison:
+    """All mismatches, up to a hundred thousand."""
+    told = _Counter(progress, len(should) + len(found))
+    (truth_rows, truth_sums), (rows, sums) = _sums(should, told), _sums(found, told)
+    differing = np.flatnonzero((truth_rows != rows) | (truth_sums != sums))
+    mismatches: list[Mismatch] = []
+    for slots in _rounds(differing, truth_rows + rows):
+        wanted = np.zeros(1 << _SLOT_BITS, bool)
+        wanted[slots] = True
+        sides = [_collect(parts, partial(_in_slots, wanted)) for parts in (should, found)]
+        mismatches += islice(_mismatches(*sides), _MOST_MISMATCHES + 1 - len(mismatches))
+        if len(mismatches) > _MOST_MISMATCHES:
+            return Comparison(mismatches[:_MOST_MISMATCHES], int(rows.sum()), is_whole=False)
+    return Comparison(mismatches, int(rows.sum()))
+
+
+def compare_keys(should: Sequence[Part], found: Sequence[Part], keys: pa.Array) -> Comparison:
+    """The mismatches of these binary keys."""
+
+    def wanted(one: Entries) -> npt.NDArray[np.bool_]:
+        return np.asarray(pc.is_in(one.keys, keys).to_numpy(zero_copy_only=False), np.bool_)
+
+    sides = [_collect(parts, wanted) for parts in (should, found)]
+    return Comparison(list(_mismatches(*sides)), len(sides[1].keys))
+
+
+class _Counter:
+    """Tells progress from any thread."""
+
+    def __init__(self, progress: Callable[[int, int], None], total: int) -> None:
+        self._progress, self._total = progress, total
+        self._done = 0
+        self._lock = threading.Lock()
+
+    def one_more(self) -> None:
+        with self._lock:
+            self._done += 1
+            self._progress(self._done, self._total)
+
+
+def _hashes(entries: Entries) -> "tuple[_Slots, npt.NDArray[np.uint64]]":
+    """The slot and the hash of each entry."""
+    parts = list(row_hashes(pa.table({"key": entries.keys})))
+    keys = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+    slots = (keys >> np.uint64(64 - _SLOT_BITS)).astype(np.int64)
+    where = (entries.places.astype(np.uint64) + np.uint64(1)) * _PLACE + entries.buckets.astype(np.uint64) * _BUCKET
+    return slots, mix(keys + where)
+
+
+def _in_slots(wanted: npt.NDArray[np.bool_], entries: Entries) -> npt.NDArray[np.bool_]:
+    return wanted[_hashes(entries)[0]]
+
+
+def _sums(parts: Sequence[Part], told: _Counter) -> "tuple[_Slots, npt.NDArray[np.uint64]]":
+    """By slot: how many entries there are, and the sum of their hashes modulo 2**64."""
+    rows, sums = np.zeros(1 << _SLOT_BITS, np.int64), np.zeros(1 << _SLOT_BITS, np.uint64)
+    lock = threading.Lock()
+
+    def add(part: Part) -> None:
+        for entries in part():
+            slots, hashes = _hashes(entries)
+            order = np.argsort(slots.astype(np.uint16), kind="stable")
+            present, starts, counts = np.unique(slots[order], return_index=True, return_counts=True)
+            of_slots = np.add.reduceat(hashes[order], starts) if len(starts) else hashes
+            with lock:
+                rows[present] += counts
+                sums[present] += of_slots
+        told.one_more()
+
+    _in_threads(add, parts)
+    return rows, sums
+
+
+def _rounds(slots: _Slots, rows: _Slots) -> Iterator[_Slots]:
+    """The slots in runs that have few enough entries together."""
+    if not len(slots):
+        return
+    number = np.cumsum(rows[slots]) // _HELD_AT_ONCE
+    yield from np.split(slots, np.flatnonzero(np.diff(number)) + 1)
+
+
+def _collect(parts: Sequence[Part], wanted: Callable[[Entries], npt.NDArray[np.bool_]]) -> Entries:
+    def some(part: Part) -> list[Entries]:
+        return [one.filter(wanted(one)) for one in part()]
+
+    found = [one for of_part in _in_threads(some, parts) for one in of_part]
+    keys = pa.chunked_array([one.keys for one in found], pa.binary()).combine_chunks()
+    buckets, places = ([getattr(one, name) for one in found] for name in ("buckets", "places"))
+    empty = np.zeros(0, np.int32)
+    return Entries(keys, np.concatenate([empty, *buckets]), np.concatenate([empty, *places]))
+
+
+def _mismatches(should: Entries, found: Entries) -> Iterator[Mismatch]:
+    """In no order. A key that should be in several places may be in any of them."""
+    keys = pa.chunked_array([should.keys, found.keys]).combine_chunks().dictionary_encode()
+    codes = keys.indices.to_numpy().astype(np.int64)
+    buckets = np.concatenate([should.buckets, found.buckets]).astype(np.int64)
+    # One number for a key in its bucket: a partitioned index may have it in several.
+    codes = codes * (int(buckets.max(initial=0)) + 1) + buckets
+    true, stored = codes[: len(should.keys)], codes[len(should.keys) :]
+    places = int(max(should.places.max(initial=0), found.places.max(initial=0))) + 1
+    right = np.isin(stored * places + found.places, true * places + should.places)
+    order = np.argsort(true, kind="stable")
+    ordered = true[order]
+    # The last of equal ones, as the bootstrap takes it, too.
+    at = np.searchsorted(ordered, stored, "right") - 1
+    is_known = np.isin(stored, true)
+    for row in np.flatnonzero(~right).tolist():
+        place = int(should.places[order[at[row]]]) if is_known[row] else None
+        yield Mismatch(_name(found, row), int(found.buckets[row]), place, int(found.places[row]))
+    is_last = np.append(ordered[1:] != ordered[:-1], True) if len(ordered) else np.zeros(0, bool)
+    for row in order[is_last & ~np.isin(ordered, stored)].tolist():
+        yield Mismatch(_name(should, row), int(should.buckets[row]), int(should.places[row]), None)
+
+
+def _name(entries: Entries, row: int) -> str:
+    return str(entries.keys[row].as_py().decode(errors="replace"))
+
+
+def _in_threads(function: Callable[[Part], _T], parts: Iterable[Part]) -> list[_T]:
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return list(pool.map(function, parts))

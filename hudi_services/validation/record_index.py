@@ -1,0 +1,102 @@
+"""The partition `record_index`: each key's location against the file groups that have the key."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ..codecs.avro import AvroSchema
+from ..codecs.java_hash import file_group_indexes
+from ..files.names import OWN_FOLDER
+from ..metadata.bucket_entries import Places
+from ..metadata.buckets import Buckets
+from ..metadata.index_keys import record_keys, write_located
+from ..metadata.index_log import IndexLogTask, MovedKeys, write_index_log
+from ..metadata.keys import RECORD_INDEX
+from ..metadata.record_index import Location, decode_locations, millis_of
+from ..metadata.records import LocationRecord
+from ..metadata.table import MetadataTable
+from ..model import BaseFile
+from ..storage import Storage
+from .key_index import KeyIndexCheck, Progress
+from .key_sets import Entries, Mismatch
+from .model import Difference, Kind
+
+_Place = tuple[str, str]
+"""A file group: data partition and file id."""
+_RUNS = {name: f"{OWN_FOLDER}/validate/{name}.arrow" for name in ("new", "gone")}
+_NOWHERE = Location("", "", 0)
+_ZONE = "LOCAL"
+"""Of the milliseconds in the index, as Hudi has them: see `millis_of`."""
+
+
+class RecordIndexCheck(KeyIndexCheck):
+    """The places are file groups."""
+
+    def __init__(
+        self, metadata: MetadataTable, index: str, progress: Progress, only: frozenset[str] | None = None
+    ) -> None:
+        super().__init__(metadata, index, progress, only)
+        self._places: dict[_Place, int] = {}
+        self._lock = threading.Lock()
+
+    def of_file(self, file: BaseFile, buckets: Buckets) -> Iterator[Entries]:
+        of_partition = np.asarray(buckets.of(file.partition), np.int32)
+        place = self._number((file.partition, file.file_id))
+        for keys in record_keys(self._metadata.storage, file):
+            where = of_partition[file_group_indexes(keys, len(of_partition))]
+            yield Entries(keys.combine_chunks().cast(pa.binary()), where, np.full(len(keys), place, np.int32))
+
+    def decode(self, values: pa.Array, schema: AvroSchema, path: str) -> Places:
+        indices, found = decode_locations(values, schema, path)
+        numbers = [self._number((one.partition, one.file_id)) for one in found]
+        places: Places = np.array(numbers, np.int32)[indices.to_numpy()]
+        return places
+
+    def differences(self, mismatches: Sequence[Mismatch]) -> Iterator[Difference]:
+        files = {(file.partition, file.file_id): file for file in self._files}
+        places = list(self._places)
+        return (_difference(one, places, files) for one in mismatches)
+
+    def _number(self, place: _Place) -> int:
+        with self._lock:
+            return self._places.setdefault(place, len(self._places))
+
+
+def mended_keys(metadata: MetadataTable, differences: Sequence[Difference]) -> MovedKeys | None:
+    """What to write into the record index; None when nothing is wrong there."""
+    keys = [(one.bucket or 0, one.key, one.wanted()) for one in differences if one.index == RECORD_INDEX]
+    if not keys:
+        return None
+    new = [(bucket, key, record.location) for bucket, key, record in keys if isinstance(record, LocationRecord)]
+    gone = [(bucket, key, _NOWHERE) for bucket, key, record in keys if record is None]
+    buckets = Buckets(tuple(group.file_id for group in metadata.file_groups(RECORD_INDEX)))
+    runs = [write_located(metadata.storage, _RUNS[name], some) for name, some in (("new", new), ("gone", gone))]
+    return MovedKeys(buckets, (runs[0],), _write, (runs[1],))
+
+
+def forget_runs(storage: Storage) -> None:
+    """Delete what `mended_keys` wrote."""
+    for path in _RUNS.values():
+        storage.delete(path)
+
+
+def _write(tasks: Sequence[IndexLogTask]) -> list[int]:
+    return [write_index_log(task, "") for task in tasks]
+
+
+def _difference(one: Mismatch, places: Sequence[_Place], files: Mapping[_Place, BaseFile]) -> Difference:
+    if one.should is None:
+        assert one.found is not None, "a key that is nowhere and should be nowhere"
+        partition, file_id = places[one.found]
+        return Difference(
+            RECORD_INDEX, Kind.DEAD_KEY, one.key, partition, None, None, f"it says {file_id}", lambda: None, one.bucket
+        )
+    file = files[places[one.should]]
+    location = Location(file.partition, file.file_id, millis_of(file.instant, _ZONE))
+    record = LocationRecord(one.key, location)
+    kind, detail = Kind.KEY_MISSING, "the file has it"
+    if one.found is not None:
+        kind, detail = Kind.WRONG_LOCATION, f"it says {'/'.join(filter(None, places[one.found]))}"
+    return Difference(RECORD_INDEX, kind, one.key, file.partition, file.name, None, detail, lambda: record, one.bucket)

@@ -1,0 +1,70 @@
+"""How much memory the processes of a command take, from /proc (Linux)."""
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+_PAUSE_SECONDS = 0.1
+
+
+@dataclass
+class PeakMemory:
+    """Watches a process and its descendants as long as the context lasts; MiB of resident memory.
+
+    `largest` is the peak of each kind of process (`java`, `python`), as the kernel keeps it; `together` is the
+    greatest sum that was seen, in which pages that processes share count for each.
+    """
+
+    pid: int
+    largest: dict[str, int] = field(default_factory=dict)
+    together: int = 0
+
+    def __enter__(self) -> "PeakMemory":
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(_PAUSE_SECONDS):
+            found = [_status(pid) for pid in _tree(self.pid)]
+            self.together = max(self.together, sum(one.get("VmRSS", 0) for one in found))
+            for one in found:
+                if "VmHWM" in one:
+                    name = str(one["Name"])
+                    self.largest[name] = max(self.largest.get(name, 0), one["VmHWM"])
+
+
+def _tree(root: int) -> list[int]:
+    """The process and all below it."""
+    parents: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue
+        parents.setdefault(parent, []).append(int(folder.name))
+    found, left = [], [root]
+    while left:
+        found.append(left.pop())
+        left += parents.get(found[-1], [])
+    return found
+
+
+def _status(pid: int) -> dict:
+    """VmRSS and VmHWM in MiB, and Name, without the digits of its version."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return {}
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    found: dict = {"Name": fields.get("Name", "").strip().rstrip("0123456789.")}
+    for name in ("VmRSS", "VmHWM"):
+        if name in fields:
+            found[name] = int(fields[name].split()[0]) // 1024
+    return found

@@ -1,0 +1,133 @@
+"""A record index of each partition (Hudi 1.1 and later): true after our commits, and used by real Hudi afterwards."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hudi_services.metadata.lookup import Access
+
+from . import layout, ours
+from .conftest import Tables
+from .mdt_check import check_metadata
+from .peer import Peer, has_partitioned_index
+from .reading import METADATA_ON, Reading, newer
+from .test_lookup import found, metadata_of, told
+from .test_rollback import DEAD, fail_a_write
+
+pytestmark = pytest.mark.releases("1.2.0")
+_COMPACT = {"hoodie.metadata.compact.max.delta.commits": "1"}
+_KEYS = [f"k-{i:06d}" for i in range(60)]
+
+
+def _is_found(peer: Peer, path: Path) -> None:
+    """In each partition what Hudi's own reader finds there; the same key lies in two of them."""
+    rows = peer.rows(path)
+    partitions = sorted(set(rows["_hoodie_partition_path"].to_pylist()))
+    for partition in partitions:
+        theirs = peer.record_locations(path, _KEYS, partition)
+        assert theirs and {at[0] for at in theirs.values()} == {partition}
+        for access in Access:
+            assert found(path, _KEYS, access, partition) == theirs, (partition, access)
+    assert told(path, _KEYS, Access.AUTO, "--partition", partitions[-1]) == theirs
+    refused = ours.run("index-lookup", path, "--keys-file", str(path.with_name("keys.txt")), "--partition", "part=none")
+    assert refused.code == 2 and "no file group for the partition 'part=none'" in refused.stderr
+
+
+def _base_files_are_seen(path: Path) -> None:
+    """Their names are odd, too. While the log files that they were made of are there, look-ups do without them."""
+    files = {file.name.split("_")[0] for file in (path / ".hoodie/metadata/record_index").glob("*.hfile")}
+    groups = metadata_of(path).file_groups("record_index")
+    assert {group.file_id for group in groups if group.base_file is not None} == files
+
+
+def _hudi_uses_it(peer: Peer, path: Path) -> None:
+    """Updates, deletes and keys that come back are tagged, also when the index was compacted."""
+    rows = peer.rows(path).sort_by("id")
+    count = rows.num_rows
+    peer.upsert(path, newer(rows.slice(0, 7)))
+    peer.delete(path, rows.slice(20, 6))
+    assert peer.rows(path).num_rows == count - 6
+    peer.upsert(path, newer(newer(rows.slice(22, 3))), **_COMPACT)
+    peer.upsert(path, newer(newer(rows.slice(0, 7))), **_COMPACT)
+    assert peer.rows(path).num_rows == count - 3
+    assert list((path / ".hoodie/metadata/record_index").glob("*.hfile"))
+    assert has_partitioned_index(path)
+    assert check_metadata(peer, path) == []
+    key = rows["id"][0].as_py()
+    for options in (METADATA_ON, {**METADATA_ON, "hoodie.enable.data.skipping": "true"}):
+        assert peer.rows(path, options, where=f"id = '{key}'").num_rows == rows["id"].to_pylist().count(key)
+
+
+def test_clustering_keeps_it(peer: Peer, table: Tables) -> None:
+    path = table("by_partition")
+    before = Reading.of(peer, path)
+    ours.cluster(path, sort=("name",))
+    assert before.differences(Reading.of(peer, path)) == []
+    assert check_metadata(peer, path) == []
+    _hudi_uses_it(peer, path)
+    _base_files_are_seen(path)
+    _is_found(peer, path)
+
+
+@pytest.mark.deep
+def test_undo_rollback_and_clean_keep_it(peer: Peer, table: Tables) -> None:
+    path = table("by_partition")
+    before = Reading.of(peer, path)
+    _is_found(peer, path)
+    ts = ours.schedule(path, sort=("name",))
+    ours.execute(path)
+    ours.run("undo", path, "--instant", ts).ok()
+    assert before.differences(Reading.of(peer, path)) == []
+    assert check_metadata(peer, path) == []
+    _failed_writes_are_rolled_back(peer, path, before)
+    ours.schedule(path)
+    ours.execute(path)
+    peer.upsert(path, newer(before.hudi.slice(0, 3)))
+    peer.upsert(path, newer(newer(before.hudi.slice(0, 3))))
+    ours.run("clean", path, options={"hoodie.clean.commits.retained": "1"}).ok()
+    assert check_metadata(peer, path) == []
+    _hudi_uses_it(peer, path)
+    ours.cluster(path)
+    assert check_metadata(peer, path) == []
+    _is_found(peer, path)
+
+
+def _failed_writes_are_rolled_back(peer: Peer, path: Path, before: Reading) -> None:
+    """Of a write to known partitions, and of one that brought a new partition and with it file groups of the index."""
+    new = before.hudi.slice(0, 5)
+    part = new.column_names.index("part")
+    new = new.set_column(part, new.schema.field(part), pa.array(["not-yet"] * 5))
+    for rows in (newer(before.hudi.slice(0, 30)), new):
+        ts = fail_a_write(peer, path, rows)
+        ours.run("rollback", path, "--instant", ts, options=DEAD).ok()
+        _is_as_before(peer, path, before)
+    peer.upsert(path, new)
+    assert peer.rows(path).num_rows == before.hudi.num_rows + 5
+    assert check_metadata(peer, path) == []
+    assert len(peer.record_locations(path, new["id"].to_pylist(), "part=not-yet")) == 5
+    ts = layout.writes(path)[-1].requested
+    ours.run("rollback", path, "--instant", ts, "--completed").ok()
+    _is_as_before(peer, path, before)
+
+
+def _is_as_before(peer: Peer, path: Path, before: Reading) -> None:
+    assert before.differences(Reading.of(peer, path)) == []
+    # A rollback, Hudi's too, leaves the folder of a partition that it empties.
+    left = path / "part=not-yet"
+    assert not list(left.glob("*.parquet"))
+    shutil.rmtree(left, ignore_errors=True)
+    assert check_metadata(peer, path) == []
+
+
+@pytest.mark.deep
+def test_a_table_without_partitions(peer: Peer, table: Tables) -> None:
+    path = table("by_no_partition")
+    before = Reading.of(peer, path)
+    ours.schedule(path, sort=("name",))
+    ours.execute(path)
+    assert before.differences(Reading.of(peer, path)) == []
+    assert check_metadata(peer, path) == []
+    _hudi_uses_it(peer, path)
+    _is_found(peer, path)
