@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 
 from ..codecs.rollback_plan import (
     RollbackMetadata,
@@ -29,6 +30,7 @@ from ..codecs.rollback_plan import (
 from ..errors import AlreadyExists, ConflictError, CorruptFile
 from ..files.names import parse_log_file
 from ..handle import Table, reopen
+from ..metadata.keys import RECORD_INDEX
 from ..metadata.sync import sync_rollback
 from ..model import path_in
 from ..timeline.instant import Action, Instant, State
@@ -38,6 +40,7 @@ from .heartbeat import heartbeat_path
 from .life import rollback_lease_name
 from .markers import delete_markers
 from .removed import keep_copies
+from .restored_keys import restored_keys
 from .rollback_requests import rollback_requests
 from .times import Times
 
@@ -251,7 +254,10 @@ def _sync(table: Table, rollback: str, target: str, done: Mapping[str, RollbackP
         for partition, one in done.items()
         if one.command_logs
     }
-    sync_rollback(table.metadata, target, rollback, times.next, appended=appended, deleted=deleted)
+    restored = partial(restored_keys, table, target, rollback)
+    sync_rollback(table.metadata, target, rollback, times.next, appended=appended, deleted=deleted, restored=restored)
+    if RECORD_INDEX in table.metadata.partitions:
+        delete_markers(table.storage, rollback)
 
 
 def _is_log(path: str) -> bool:

@@ -11,8 +11,6 @@ from ..errors import CheckFailed, ConfigError, ConflictError
 from ..files.names import parse_base_file
 from ..files.parquet_footer import read_footer
 from ..handle import Table
-from ..metadata.keys import RECORD_INDEX
-from ..metadata.sync import may_be_merged
 from ..model import BaseFile, CommitMetadata
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant
@@ -48,7 +46,6 @@ def check_undo(table: Table, target: Instant) -> list[BaseFile]:
     """
     check_not_savepointed(table, target.ts)
     check_not_first(table, target)
-    _check_index(table, target)
     commit = table.timeline.read_commit(target)
     _check_untouched(table, target, commit)
     check_not_planned(table, written_groups(commit), target.ts)
@@ -59,13 +56,6 @@ def check_undo(table: Table, target: Instant) -> list[BaseFile]:
     check_not_being_cleaned(table, files)
     _check_rows(table, target, commit, files)
     return files
-
-
-def _check_index(table: Table, target: Instant) -> None:
-    """Raise ConflictError when the record index cannot forget where the clustering moved the keys."""
-    metadata = table.metadata
-    if metadata is not None and RECORD_INDEX in metadata.partitions and may_be_merged(metadata, target.ts):
-        raise _built_on(table, target, "the metadata table was compacted since, the record index with it")
 
 
 def _check_untouched(table: Table, target: Instant, commit: CommitMetadata) -> None:

@@ -112,17 +112,19 @@ def sync_rollback(
     times: Callable[[], str],
     appended: Mapping[str, Mapping[str, int]] | None = None,
     deleted: Mapping[str, Collection[str]] | None = None,
+    restored: Callable[[], MovedKeys | None] | None = None,
 ) -> None:
     """The metadata table's side of the rollback at `rollback` of the table's instant `target`.
 
     To be called when the target's files are deleted and it is not completed any more, and its inflight and requested
     files are still there. `appended` are log files with their sizes, by data partition, that the rollback wrote or
-    cancelled (merge-on-read, version 6); `deleted` are the names of the deleted files.
+    cancelled (merge-on-read, version 6); `deleted` are the names of the deleted files; `restored` reads the keys of the
+    files that readers see again, for the record index.
 
     The delta commit of the target is rolled back. Where it may be merged (`may_be_merged`) that is too late: a delta
-    commit at the rollback's instant takes the deleted files out again. The ranges of whole partitions then stay as the
-    target left them, which is right for a target that changed no rows only. A repair after the target may have written
-    its files, too: then both is done.
+    commit at the rollback's instant takes the deleted files out again, and the keys back. The ranges of whole
+    partitions then stay as the target left them, which is right for a target that changed no rows only. A repair after
+    the target may have written its files, too: then both is done.
     """
     metadata = undo_pending(resume_rollbacks(metadata, times), times)
     merged = may_be_merged(metadata, target)
@@ -133,7 +135,9 @@ def sync_rollback(
         metadata = _undo_half(metadata, rollback, times)
         if metadata.timeline.find(rollback, Action.DELTA_COMMIT) is None:
             everything = {**records, FILES: _joined(records[FILES], listing)}
-            write_delta_commit(metadata, rollback, everything, times, deletes=deletes)
+            is_kept = RECORD_INDEX in metadata.partitions and (merged or repaired)
+            moved = restored() if is_kept and restored is not None else None
+            write_delta_commit(metadata, rollback, everything, times, deletes=deletes, moved=moved)
             metadata = metadata.reload()
     failed = metadata.timeline.find(target, Action.DELTA_COMMIT)
     if failed is not None and not merged:
