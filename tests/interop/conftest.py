@@ -22,7 +22,10 @@ Tables = Callable[[str], Path]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "releases(*versions): the only releases of Hudi that this test needs")
-    config.addinivalue_line("markers", "deep: only with HUDI_DEEP=1 (`make test-deep`), and then nothing else")
+    config.addinivalue_line(
+        "markers",
+        "deep(*versions): on these releases, or all, only with HUDI_DEEP=1 (make test-deep)",
+    )
     config.addinivalue_line("markers", "cases(wanted): wanted(recipe, release) says which pairs this test needs")
 
 
@@ -38,10 +41,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_wanted(item: pytest.Item) -> bool:
-    if (item.get_closest_marker("deep") is not None) != bool(os.environ.get("HUDI_DEEP")):
+    params = _params(item)
+    deep = item.get_closest_marker("deep")
+    is_deep = deep is not None and (not deep.args or params.get("version") in deep.args)
+    if is_deep != bool(os.environ.get("HUDI_DEEP")):
         return False
     releases, cases = item.get_closest_marker("releases"), item.get_closest_marker("cases")
-    params = _params(item)
     if params.get("version", VERSIONS[0]) not in os.environ.get("HUDI_RELEASES", " ".join(VERSIONS)).split():
         return False
     if releases is not None and params["version"] not in releases.args:

@@ -26,6 +26,7 @@ _LOCK = {
 }
 
 
+@pytest.mark.deep("1.0.2")
 def test_files_that_changed_since_the_plan_are_a_conflict(peer: Peer, table: Tables) -> None:
     path = table("plain")
     row = peer.rows(path).slice(0, 1)
@@ -87,6 +88,7 @@ def test_hudi_waits_for_a_plan_of_ours(peer: Peer, table: Tables) -> None:
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
+@pytest.mark.deep("0.15.0")
 def test_clean_beside_a_live_writer(peer: Peer, table: Tables) -> None:
     """Upserts of Hudi's one after the other, and our cleans all the time, under one lock provider of Hudi's."""
     path = table("plain")

@@ -43,6 +43,7 @@ def _points(path: Path, scratch: Path) -> dict[str, int]:
     return {f"{n} of {len(log)}: {log[n]}": n for n in sorted(points)}
 
 
+@pytest.mark.deep("1.0.2")
 def test_killed_at_any_write(peer: Peer, table: Tables, tmp_path: Path) -> None:
     path = table("plain")
     before = Reading.of(peer, path)

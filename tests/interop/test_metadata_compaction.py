@@ -62,6 +62,7 @@ def _is_true(peer: Peer, path: Path) -> None:
 
 # 1.0.2 writes the same as 1.2.0, and is among the deep ones.
 @pytest.mark.releases("0.15.0", "1.2.0")
+@pytest.mark.deep("1.2.0")
 def test_hudi_goes_on(peer: Peer, table: Tables) -> None:
     """It reads the new base files, writes on top of them, and compacts again."""
     path = table("keyed")

@@ -60,6 +60,7 @@ def _hudi_uses_it(peer: Peer, path: Path) -> None:
         assert peer.rows(path, options, where=f"id = '{key}'").num_rows == rows["id"].to_pylist().count(key)
 
 
+@pytest.mark.deep
 def test_clustering_keeps_it(peer: Peer, table: Tables) -> None:
     path = table("by_partition")
     before = Reading.of(peer, path)

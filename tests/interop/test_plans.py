@@ -14,6 +14,7 @@ from .reading import Reading
 # Hudi 1.0.2 cannot cluster url-encoded partitions itself: "File .../city= does not exist".
 @pytest.mark.cases(lambda recipe, release: (recipe, release) != ("paths", "1.0.2"))
 @pytest.mark.parametrize(("recipe", "sort"), [("plain", ("name", "ts")), ("paths", ())])
+@pytest.mark.deep("1.0.2")
 def test_hudi_executes_our_plan(recipe: str, sort: tuple[str, ...], peer: Peer, table: Tables) -> None:
     path = table(recipe)
     before, partitions = Reading.of(peer, path), len(layout.live_files(peer, path))
@@ -25,6 +26,7 @@ def test_hudi_executes_our_plan(recipe: str, sort: tuple[str, ...], peer: Peer, 
 
 
 @pytest.mark.parametrize(("recipe", "sort"), [("plain", ("name", "ts")), ("bulk", ())])
+@pytest.mark.deep("1.0.2")
 def test_we_execute_the_plan_of_hudi(recipe: str, sort: tuple[str, ...], peer: Peer, table: Tables) -> None:
     path = table(recipe)
     before, partitions = Reading.of(peer, path), len(layout.live_files(peer, path))

@@ -61,6 +61,7 @@ def goes_on(peer: Peer, path: Path, before: pa.Table) -> None:
     assert check_metadata(peer, path) == []
 
 
+@pytest.mark.deep("1.0.2")
 def test_a_failed_write(peer: Peer, table: Tables, tmp_path: Path) -> None:
     path, kind = table("plain"), _MARKERS[peer.version]
     before = Reading.of(peer, path)
@@ -127,6 +128,7 @@ def test_a_completed_write(peer: Peer, table: Tables, tmp_path: Path) -> None:
     assert check_metadata(peer, path) == []
 
 
+@pytest.mark.deep("1.0.2")
 def test_undo_of_a_clustering_of_hudi(peer: Peer, table: Tables) -> None:
     path = table("plain")
     before = Reading.of(peer, path)

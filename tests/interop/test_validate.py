@@ -31,12 +31,12 @@ from .test_rollback import fail_a_write
 
 _COMPACT = {"hoodie.metadata.compact.max.delta.commits": "1"}
 # What other tests make, too.
+_ONLY_FOR_1_2 = {"plain8", "by_partition", "by_no_partition"}
 _FOR_1_0 = {"plain", "bulk", "many", "types_row", "past", "changes", "keyed"}
+_RECIPES = {"0.15.0": RECIPES.keys() - _ONLY_FOR_1_2, "1.0.2": _FOR_1_0, "1.2.0": RECIPES.keys()}
 
 
-@pytest.mark.cases(
-    lambda recipe, release: recipe in _FOR_1_0 or (release != "1.0.2" and (recipe != "plain8" or release == "1.2.0"))
-)
+@pytest.mark.cases(lambda recipe, release: recipe in _RECIPES[release])
 @pytest.mark.parametrize("recipe", sorted(RECIPES.keys() - {"no_mdt", "expressions"}))
 def test_a_table_of_hudi_agrees(recipe: str, peer: Peer, made: Tables) -> None:
     table = open_local(made(recipe))
@@ -57,6 +57,7 @@ def _damage(path: Path) -> list[Damage]:
     return found
 
 
+@pytest.mark.deep("1.0.2")
 def test_what_is_mended_is_right_for_hudi(peer: Peer, table: Tables) -> None:
     path = table("keyed")
     before = Reading.of(peer, path)
