@@ -70,6 +70,7 @@ def test_clustering_keeps_it(peer: Peer, table: Tables) -> None:
     _hudi_uses_it(peer, path)
     _base_files_are_seen(path)
     _is_found(peer, path)
+    assert ours.run("validate", path).code == 0
 
 
 @pytest.mark.deep
