@@ -11,7 +11,7 @@ right result:
     range of a partition          the record, which widens the range
     bloom filter                  the record
     record that is too many       a deletion of the key
-    secondary key                 the record, which may be one that says it is deleted
+    secondary key                 the record | a deletion of the key
 
 What cannot be put right above a base file is left: a size that is too big, and on version 6 a range that is too wide.
 """
@@ -56,8 +56,9 @@ def plan_mending(metadata: MetadataTable, wanted: Wanted) -> Mending:
     for partition, targets in wanted.items():
         records = mending.records.setdefault(partition, [])
         if partition.startswith(SECONDARY_INDEX_PREFIX):
-            # The newest record counts, whatever stands below it.
+            # What is newest counts, whatever stands below it. Hudi 1.2 finds a record that only says it is deleted.
             records += (target for target in targets.values() if target is not None)
+            mending.deletes[partition] = [key for key, target in targets.items() if target is None]
             continue
         for key, stored in metadata.reader(partition).stored(targets):
             target = targets[key]

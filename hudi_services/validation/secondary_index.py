@@ -61,7 +61,7 @@ class SecondaryIndexCheck(KeyIndexCheck):
     def differences(self, mismatches: Sequence[Mismatch]) -> Iterator[Difference]:
         for one in mismatches:
             is_dead = one.should is None
-            record = SecondaryRecord(one.key, deleted=is_dead)
+            record = None if is_dead else SecondaryRecord(one.key)
             kind, detail = (Kind.DEAD_KEY, "no row has it") if is_dead else (Kind.KEY_MISSING, "a row has it")
             yield Difference(
                 self._index, kind, one.key, None, None, self._definition.column, detail,
@@ -69,5 +69,5 @@ class SecondaryIndexCheck(KeyIndexCheck):
             )  # fmt: skip
 
 
-def _same(record: SecondaryRecord) -> SecondaryRecord:
+def _same(record: SecondaryRecord | None) -> SecondaryRecord | None:
     return record

@@ -264,7 +264,7 @@ def wrong_pairs(path: Path, index: str) -> Damage:
     keys = sorted(one.key for one in stored if not one.deleted)
     damage = Damage()
     for key in keys[:5]:
-        damage.record(index, SecondaryRecord(key, deleted=True))
+        damage.delete(index, key)
         damage.keys.add((Kind.KEY_MISSING.value, None, None, key))
     for key in (f"{keys[7]}x", "nobody$nothing", "$", "a\\$b$\\\\", "ü$ü"):
         damage.record(index, SecondaryRecord(key))
