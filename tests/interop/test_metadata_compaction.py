@@ -80,6 +80,7 @@ def test_hudi_goes_on(peer: Peer, table: Tables) -> None:
 
 
 @pytest.mark.deep
+@pytest.mark.releases("0.15.0", "1.2.0")
 def test_hudi_cleans_and_archives_it(peer: Peer, table: Tables) -> None:
     path = table("keyed")
     before = Reading.of(peer, path)
@@ -102,6 +103,7 @@ def test_hudi_cleans_and_archives_it(peer: Peer, table: Tables) -> None:
 
 # With the plan alone, and when some files are there.
 @pytest.mark.deep
+@pytest.mark.releases("0.15.0", "1.2.0")
 @pytest.mark.parametrize("at", [".compaction.inflight", "/record-index-0001-0_0-0-0_"])
 def test_hudi_completes_what_a_kill_left(peer: Peer, table: Tables, at: str) -> None:
     path = table("keyed")

@@ -1,4 +1,4 @@
-"""A secondary index: true after our commits, on versions 8 and 9, and used and kept by real Hudi afterwards.
+"""A secondary index: true after our commits, on version 8, and used and kept by real Hudi afterwards.
 
 Before 1.1 the writer must keep the nullability of every column, see the recipe.
 """
@@ -15,7 +15,7 @@ from .peer import Peer, table_properties
 from .reading import METADATA_OFF, METADATA_ON, Reading, newer
 from .test_rollback import DEAD, fail_a_write
 
-pytestmark = [pytest.mark.deep, pytest.mark.releases("1.0.2", "1.2.0")]
+pytestmark = [pytest.mark.deep, pytest.mark.releases("1.0.2")]
 _COMPACT = {"hoodie.metadata.compact.max.delta.commits": "1"}
 _PRUNED = {**METADATA_ON, "hoodie.enable.data.skipping": "true"}
 _ASKED = ("name-16", "renamed", "nobody")
