@@ -12,9 +12,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+
+from process_memory import PeakMemory
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -101,8 +103,7 @@ class Bench:
         with self.copy(table) as path:
             planned, _ = command("schedule", path, *(["--hoodie-conf", f"{SORT}={sort}"] if sort else []))
             done, seconds = command("execute", path)
-            job = seconds["total"] - seconds["start spark"] - seconds["stop spark"]
-            return _told(f"ours  zstd  {sort}", Times(planned, done, job))
+            return _told(f"ours  zstd  {sort}", Times(planned, done, job_seconds(seconds)))
 
     @contextmanager
     def copy(self, table: Path) -> Iterator[Path]:
@@ -115,15 +116,22 @@ class Bench:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def command(name: str, path: Path, *flags: str) -> tuple[float, dict[str, float]]:
-    """The seconds of a whole process, and those of its phases."""
+def command(name: str, path: Path, *flags: str, memory: PeakMemory | None = None) -> tuple[float, dict[str, float]]:
+    """The seconds of a whole process, and those of its phases; `memory` watches it."""
     line = [sys.executable, "-m", "hudi_services", name, "--base-path", str(path), "--format", "json", *flags]
     start = time.perf_counter()
-    done = subprocess.run(line, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    with nullcontext() if memory is None else memory.watching(process.pid):
+        output, _ = process.communicate()
     seconds = time.perf_counter() - start
-    if done.returncode:
-        sys.exit(f"{name} ended with {done.returncode}")
-    return seconds, json.loads(done.stdout)["seconds"]
+    if process.returncode:
+        sys.exit(f"{name} ended with {process.returncode}")
+    return seconds, json.loads(output)["seconds"]
+
+
+def job_seconds(phases: dict[str, float]) -> float:
+    """Of a process without starting and stopping Spark, if it did."""
+    return phases["total"] - phases.get("start spark", 0.0) - phases.get("stop spark", 0.0)
 
 
 def _told(what: str, times: Times) -> Times:

@@ -5,15 +5,13 @@ those of whole processes; memory is the peak of a process, and of all together.
 """
 
 import argparse
-import json
 import shutil
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import ROOT, VERSION
+from bench import ROOT, VERSION, command, job_seconds
 from process_memory import PeakMemory
 
 sys.path.insert(0, str(ROOT))
@@ -83,17 +81,9 @@ def _table(folder: Path, rows: int) -> Path:
 
 
 def _run(name: str, path: Path, *flags: str) -> Run:
-    line = [sys.executable, "-m", "hudi_services", name, "--base-path", str(path), "--format", "json", *flags]
-    start = time.perf_counter()
-    process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    with PeakMemory(process.pid) as memory:
-        output, _ = process.communicate()
-    seconds = time.perf_counter() - start
-    if process.returncode:
-        sys.exit(f"{name} ended with {process.returncode}")
-    phases = json.loads(output)["seconds"]
-    job = phases["total"] - phases.get("start spark", 0) - phases.get("stop spark", 0)
-    return Run(seconds, job, memory)
+    memory = PeakMemory()
+    seconds, phases = command(name, path, *flags, memory=memory)
+    return Run(seconds, job_seconds(phases), memory)
 
 
 def _cells(run: Run, millions: int) -> str:

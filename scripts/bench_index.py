@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from bench import ROOT, VERSION, Bench, command
+from bench import ROOT, VERSION, Bench, command, job_seconds
 
 from hudi_services.metadata.bucket_entries import BucketEntries, LocationNumbers
 from hudi_services.metadata.keys import RECORD_INDEX
@@ -63,7 +63,7 @@ def main() -> None:
 def ours(bench: Bench, table: Path, keys: int) -> Times:
     with bench.copy(table) as path:
         whole, seconds = command("index-bootstrap", path)
-        job = seconds["total"] - seconds["start spark"] - seconds["stop spark"]
+        job = job_seconds(seconds)
         print(f"ours: {whole:.1f} s, {seconds}", file=sys.stderr)
         checked, _ = command("validate", path)
         return Times(whole, job, _bytes(path) / keys, checked)

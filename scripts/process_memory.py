@@ -1,38 +1,40 @@
 """How much memory the processes of a command take, from /proc (Linux)."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 _PAUSE_SECONDS = 0.1
 
 
 @dataclass
 class PeakMemory:
-    """Watches a process and its descendants as long as the context lasts; MiB of resident memory.
+    """Of a process and its descendants, as long as they are watched; MiB of resident memory.
 
     `largest` is the peak of each kind of process (`java`, `python`), as the kernel keeps it; `together` is the
     greatest sum that was seen, in which pages that processes share count for each.
     """
 
-    pid: int
     largest: dict[str, int] = field(default_factory=dict)
     together: int = 0
 
-    def __enter__(self) -> "PeakMemory":
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
-        return self
+    @contextmanager
+    def watching(self, pid: int) -> Iterator[None]:
+        """Watch the process `pid` as long as the context lasts."""
+        over = threading.Event()
+        thread = threading.Thread(target=self._watch, args=(pid, over))
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._over.wait(_PAUSE_SECONDS):
-            found = [_status(pid) for pid in _tree(self.pid)]
+    def _watch(self, root: int, over: threading.Event) -> None:
+        while not over.wait(_PAUSE_SECONDS):
+            found = [_status(pid) for pid in _tree(root)]
             self.together = max(self.together, sum(one.get("VmRSS", 0) for one in found))
             for one in found:
                 if "VmHWM" in one:

@@ -162,7 +162,7 @@ class Build:
         return [number for number in range(len(self.plan.tasks)) if number not in done]
 
     def _key_task(self, name: str, files: Sequence[BaseFile]) -> KeyTask:
-        dated = tuple((file, millis_of(file.instant, "LOCAL")) for file in files)
+        dated = tuple((file, millis_of(file.instant)) for file in files)
         return KeyTask(self._storage, dated, self._buckets, run_prefix(name), self._hash_name)
 
     def _runs(self, name: str, files: Sequence[BaseFile]) -> tuple[KeyRunRef, ...]:

@@ -7,10 +7,9 @@ from ..engine import Engine
 from ..files.names import parse_base_file
 from ..handle import Table
 from ..metadata.buckets import Buckets
-from ..metadata.index_keys import KeyTask, read_keys
+from ..metadata.index_keys import key_tasks, read_keys
 from ..metadata.index_log import IndexLogTask, MovedKeys, write_index_log
 from ..metadata.keys import RECORD_INDEX
-from ..metadata.record_index import millis_of
 from ..model import BaseFile, WriteStat
 
 
@@ -18,15 +17,12 @@ def record_buckets(table: Table) -> Buckets | None:
     """The buckets of the table's record index; None when it has none."""
     if table.metadata is None or RECORD_INDEX not in table.metadata.partitions:
         return None
-    return Buckets(tuple(group.file_id for group in table.metadata.file_groups(RECORD_INDEX)))
+    return Buckets.of_groups(table.metadata.file_groups(RECORD_INDEX))
 
 
 def moved_keys(engine: Engine, table: Table, buckets: Buckets, instant: str, written: Sequence[WriteStat]) -> MovedKeys:
     """Read the keys of the files that the pending `instant` wrote; the runs lie beside its markers and go with them."""
-    millis = millis_of(instant, "LOCAL")
-    prefix = f"{marker_folder(instant)}/record_keys/run"
-    files = [_base_file(stat) for stat in written]
-    tasks = [KeyTask(table.storage, ((file, millis),), buckets, f"{prefix}-{i}") for i, file in enumerate(files)]
+    tasks = key_tasks(table.storage, map(_base_file, written), buckets, f"{marker_folder(instant)}/record_keys/run")
     runs = [run for of_task in engine.map(read_keys, tasks, "read record keys", _silent) for run in of_task]
 
     def write(logs: Sequence[IndexLogTask]) -> list[int]:

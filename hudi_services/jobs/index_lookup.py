@@ -6,14 +6,12 @@ from ..clock import instant_of_millis
 from ..errors import ConfigError
 from ..metadata.keys import RECORD_INDEX
 from ..metadata.lookup import Access, AccessRule, Locations, look_up
+from ..metadata.record_index import HUDI_ZONE
 from ..options import Options, keys
 from ..storage import Storage
 from .opening import open_supported
 from .report import InOut, Report
 from .request import LookupRequest
-
-_INSTANTS_ARE = "LOCAL"
-"""Hudi keeps milliseconds, and gives them back in the zone of the process that asks."""
 
 
 def index_lookup(wanted: LookupRequest, storage: Storage | None = None) -> Report:
@@ -42,7 +40,7 @@ def locations_table(wanted: pa.Array, found: Locations) -> pa.Table:
     columns = {
         "partition": [at.partition for at in found.locations],
         "file_id": [at.file_id for at in found.locations],
-        "instant": [instant_of_millis(at.instant_millis, _INSTANTS_ARE) for at in found.locations],
+        "instant": [instant_of_millis(at.instant_millis, HUDI_ZONE) for at in found.locations],
     }
     taken = {name: pa.array(values, pa.string()).take(places) for name, values in columns.items()}
     return pa.table({"key": wanted.filter(there), **taken})

@@ -44,8 +44,7 @@ class LocationNumbers:
 
     def __call__(self, values: pa.Array, schema: AvroSchema, path: str) -> Places:
         indices, found = decode_locations(values, schema, path)
-        numbers = [self._number(location) for location in found]
-        return np.asarray(numbers, np.int32)[indices.to_numpy()] if numbers else np.zeros(0, np.int32)
+        return spread([self._number(location) for location in found], indices)
 
     def _number(self, location: Location) -> int:
         number = self._numbers.setdefault(location, len(self.locations))
@@ -59,7 +58,13 @@ def decode_secondary(values: pa.Array, schema: AvroSchema, path: str) -> Places:
     encoded = values.dictionary_encode()
     records = (decode_record("", value, schema, path) for value in encoded.dictionary.to_pylist())
     numbers = [GONE if isinstance(one, SecondaryRecord) and one.deleted else 0 for one in records]
-    return np.asarray(numbers, np.int32)[encoded.indices.to_numpy()] if numbers else np.zeros(0, np.int32)
+    return spread(numbers, encoded.indices)
+
+
+def spread(numbers: Sequence[int], indices: pa.Array) -> Places:
+    """The number at each index: what was decided for distinct values, for all of them."""
+    places: Places = np.array(numbers, np.int32)[indices.to_numpy()]
+    return places
 
 
 @dataclass

@@ -9,11 +9,12 @@ Source: HoodieTableMetadataUtil.verifyRLIFile, getDataTablePartitionNameFromFile
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..errors import UnsupportedTable
+from ..model import FileSlice
 
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 _DASHES_OF_PARTITIONED = 4
@@ -24,6 +25,11 @@ class Buckets:
     """The file ids of record_index, sorted; a bucket is one of them, by its position."""
 
     file_ids: tuple[str, ...]
+
+    @classmethod
+    def of_groups(cls, groups: Iterable[FileSlice]) -> "Buckets":
+        """Those of the file groups, in the order of their file ids."""
+        return cls(tuple(group.file_id for group in groups))
 
     def of(self, partition: str) -> Sequence[int]:
         """The buckets for the keys of a data partition, in the order of `key_hash.spread`.

@@ -19,7 +19,7 @@ from ..model import BaseFile
 from ..storage import Storage
 from .buckets import Buckets
 from .key_hash import HUDI, spread
-from .record_index import Location
+from .record_index import Location, millis_of
 
 RECORD_KEY = "_hoodie_record_key"
 _LOCATIONS = "locations"
@@ -46,6 +46,14 @@ class KeyRunRef:
 
     path: str
     rows: Mapping[int, int]
+
+
+def key_tasks(storage: Storage, files: Iterable[BaseFile], buckets: Buckets, prefix: str) -> list[KeyTask]:
+    """One task for each file, its rows written at the file's instant."""
+    return [
+        KeyTask(storage, ((file, millis_of(file.instant)),), buckets, f"{prefix}-{number}")
+        for number, file in enumerate(files)
+    ]
 
 
 def read_keys(task: KeyTask, token: str) -> list[KeyRunRef]:

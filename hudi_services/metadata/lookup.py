@@ -64,7 +64,7 @@ def look_up(metadata: MetadataTable, keys: pa.Array, rule: AccessRule | None = N
     """
     found = Locations(np.full(len(keys), -1, np.int64))
     groups = metadata.file_groups(RECORD_INDEX)
-    buckets = np.asarray(Buckets(tuple(group.file_id for group in groups)).of(partition), np.int32)
+    buckets = np.asarray(Buckets.of_groups(groups).of(partition), np.int32)
     placed = buckets[file_group_indexes(keys, len(buckets))]
     for bucket in np.unique(placed).tolist():
         rows = np.flatnonzero(placed == bucket)

@@ -35,6 +35,8 @@ _UUID_FILE_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-(0
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
 _MASK = (1 << 64) - 1
+HUDI_ZONE = "LOCAL"
+"""Of the milliseconds in the index: Hudi goes by the zone of its JVM, whatever the zone of the timeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Location:
     instant_millis: int
 
 
-def millis_of(instant: str, zone: str) -> int:
+def millis_of(instant: str, zone: str = HUDI_ZONE) -> int:
     """The epoch milliseconds of an instant, whose zone is "UTC" or "LOCAL"; those of 14 digits end their second.
 
     Hudi itself writes and reads them in the zone of its JVM, also when the timeline is in UTC. Raises UnsupportedTable

@@ -18,7 +18,6 @@ class BloomFiltersCheck:
         self._expected: dict[str, tuple[BaseFile, bytes | None]] = {}
         """By key. Digests only: a filter has hundreds of kilobytes."""
         self.checked = 0
-        self.is_whole = True
 
     def at(self, files: Sequence[Described]) -> Iterator[Difference]:
         """Only remembers what they have: the records are read once, at the end."""

@@ -20,7 +20,6 @@ class ColumnStatsCheck:
         self._reader = metadata.reader(COLUMN_STATS)
         self._truth = truth
         self.checked = 0
-        self.is_whole = True
 
     def at(self, files: Sequence[Described]) -> Iterator[Difference]:
         """Of some base files; those of a data partition follow each other."""

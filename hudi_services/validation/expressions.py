@@ -44,7 +44,6 @@ class _Check:
         self._name = computation.index.partition
         self._column = computation.index.column
         self.checked = 0
-        self.is_whole = True
 
     def _record(self, file: BaseFile) -> ExpressionRecord | Unsure | None:
         """What a commit would write of the file; None for one without rows, and for one that is gone meanwhile."""

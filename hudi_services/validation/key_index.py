@@ -37,6 +37,7 @@ class KeyIndexCheck(ABC):
         self._groups: Sequence[FileSlice] = ()
         self.checked = 0
         self.is_whole = True
+        """All differences were told."""
 
     def at(self, files: Sequence[Described]) -> Iterator[Difference]:
         """Only remembers the files that readers see: a key may be anywhere."""
@@ -46,7 +47,7 @@ class KeyIndexCheck(ABC):
     def at_end(self) -> Iterator[Finding]:
         """All differences."""
         self._groups = self._metadata.file_groups(self._index)
-        buckets = Buckets(tuple(group.file_id for group in self._groups))
+        buckets = Buckets.of_groups(self._groups)
         files: list[Part] = [partial(self._of_file, file, buckets) for file in self._files]
         groups: list[Part] = [partial(self._of_bucket, bucket) for bucket in range(len(self._groups))]
         try:

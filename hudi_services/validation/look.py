@@ -4,7 +4,7 @@ The timeline is read before storage is listed, and storage is listed before the 
 writer at work may make a difference for one look, but not for two looks one after the other.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -38,8 +38,6 @@ class Check(Protocol):
 
     checked: int
     """Records so far."""
-    is_whole: bool
-    """All differences were told."""
 
     def at(self, files: Sequence[Described]) -> Iterator[Finding]:
         """Of some of the base files that readers may open, in the order of their data partitions."""
@@ -99,11 +97,12 @@ def _look(
         of_ranges = computation.index.kind == COLUMN_STATS
         made = (ExpressionRangesCheck if of_ranges else ExpressionBloomsCheck)(metadata, truth, computation)
         checks[computation.index.partition] = made
-    for name, kind in _key_checks(ready).items():
+    key_checks = _key_checks(ready)
+    for name, kind in key_checks.items():
         keys = None if again is None else again.keys(name)
         if keys is None or keys:
             checks[name] = kind(metadata, name, partial(progress, f"compare {name}"), keys)
-    known = {FILES, *_key_checks(ready), *checks}
+    known = {FILES, *key_checks, *checks}
     findings = Findings(unchecked=tuple(name for name in metadata.partitions if name not in known))
     findings.add(listing.run(None if again is None else again.partitions))
     if checks:
@@ -113,13 +112,16 @@ def _look(
                     findings.add(Unsure(n, one.file.partition, one.file.name, Doubt.BROKEN_FILE) for n in checks)
             for check in checks.values():
                 findings.add(check.at([one for one in described if isinstance(one, Described)]))
+    unjudged = _unjudged(findings) & key_checks.keys()
     for name, check in checks.items():
-        if name not in _unjudged(findings, ready):
+        if name not in unjudged:
             findings.add(check.at_end())
-    for name in sorted(_unjudged(findings, ready)):
+    for name in sorted(_unjudged(findings) & key_checks.keys()):
         checks.pop(name, None)
         findings.unchecked += (name,)
-    findings.cut = tuple(name for name, check in checks.items() if not check.is_whole)
+    findings.cut = tuple(
+        name for name, check in checks.items() if isinstance(check, KeyIndexCheck) and not check.is_whole
+    )
     findings.checked = {FILES: listing.checked} | {name: check.checked for name, check in checks.items()}
     return findings
 
@@ -129,9 +131,9 @@ def _key_checks(ready: Sequence[str]) -> Mapping[str, type[KeyIndexCheck]]:
     return {name: kind for name in ready for prefix, kind in KEY_CHECKS.items() if name.startswith(prefix)}
 
 
-def _unjudged(findings: Findings, ready: Sequence[str]) -> Collection[str]:
-    """Indexes of keys that a file with unknown keys belongs to: any entry of theirs may be right."""
-    return {one.index for one in findings.unsure} & _key_checks(ready).keys()
+def _unjudged(findings: Findings) -> set[str]:
+    """What a file that cannot be judged belongs to: of an index of keys, any entry may be right then."""
+    return {one.index for one in findings.unsure}
 
 
 def _batches(

@@ -22,7 +22,6 @@ class PartitionStatsCheck:
         self._ranges: dict[str, StatsRecord] = {}
         """Of the partition that is being looked at, by column: over the live files so far."""
         self.checked = 0
-        self.is_whole = True
 
     def at(self, files: Sequence[Described]) -> Iterator[Difference]:
         """Of some base files; those of a data partition follow each other."""

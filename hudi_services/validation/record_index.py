@@ -9,10 +9,10 @@ import pyarrow as pa
 from ..codecs.avro import AvroSchema
 from ..codecs.java_hash import file_group_indexes
 from ..files.names import OWN_FOLDER
-from ..metadata.bucket_entries import Places
+from ..metadata.bucket_entries import Places, spread
 from ..metadata.buckets import Buckets
 from ..metadata.index_keys import record_keys, write_located
-from ..metadata.index_log import IndexLogTask, MovedKeys, write_index_log
+from ..metadata.index_log import MovedKeys, write_index_logs
 from ..metadata.keys import RECORD_INDEX
 from ..metadata.record_index import Location, decode_locations, millis_of
 from ..metadata.records import LocationRecord
@@ -27,8 +27,6 @@ _Place = tuple[str, str]
 """A file group: data partition and file id."""
 _RUNS = {name: f"{OWN_FOLDER}/validate/{name}.arrow" for name in ("new", "gone")}
 _NOWHERE = Location("", "", 0)
-_ZONE = "LOCAL"
-"""Of the milliseconds in the index, as Hudi has them: see `millis_of`."""
 
 
 class RecordIndexCheck(KeyIndexCheck):
@@ -50,9 +48,7 @@ class RecordIndexCheck(KeyIndexCheck):
 
     def decode(self, values: pa.Array, schema: AvroSchema, path: str) -> Places:
         indices, found = decode_locations(values, schema, path)
-        numbers = [self._number((one.partition, one.file_id)) for one in found]
-        places: Places = np.array(numbers, np.int32)[indices.to_numpy()]
-        return places
+        return spread([self._number((one.partition, one.file_id)) for one in found], indices)
 
     def differences(self, mismatches: Sequence[Mismatch]) -> Iterator[Difference]:
         files = {(file.partition, file.file_id): file for file in self._files}
@@ -71,19 +67,15 @@ def mended_keys(metadata: MetadataTable, differences: Sequence[Difference]) -> M
         return None
     new = [(bucket, key, record.location) for bucket, key, record in keys if isinstance(record, LocationRecord)]
     gone = [(bucket, key, _NOWHERE) for bucket, key, record in keys if record is None]
-    buckets = Buckets(tuple(group.file_id for group in metadata.file_groups(RECORD_INDEX)))
+    buckets = Buckets.of_groups(metadata.file_groups(RECORD_INDEX))
     runs = [write_located(metadata.storage, _RUNS[name], some) for name, some in (("new", new), ("gone", gone))]
-    return MovedKeys(buckets, (runs[0],), _write, (runs[1],))
+    return MovedKeys(buckets, (runs[0],), write_index_logs, (runs[1],))
 
 
 def forget_runs(storage: Storage) -> None:
     """Delete what `mended_keys` wrote."""
     for path in _RUNS.values():
         storage.delete(path)
-
-
-def _write(tasks: Sequence[IndexLogTask]) -> list[int]:
-    return [write_index_log(task, "") for task in tasks]
 
 
 def _difference(one: Mismatch, places: Sequence[_Place], files: Mapping[_Place, BaseFile]) -> Difference:
@@ -94,7 +86,7 @@ def _difference(one: Mismatch, places: Sequence[_Place], files: Mapping[_Place, 
             RECORD_INDEX, Kind.DEAD_KEY, one.key, partition, None, None, f"it says {file_id}", lambda: None, one.bucket
         )
     file = files[places[one.should]]
-    location = Location(file.partition, file.file_id, millis_of(file.instant, _ZONE))
+    location = Location(file.partition, file.file_id, millis_of(file.instant))
     record = LocationRecord(one.key, location)
     kind, detail = Kind.KEY_MISSING, "the file has it"
     if one.found is not None:

@@ -1,7 +1,6 @@
 """The partitions `secondary_index_*`: each pair of value and record key against the rows of the files."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -59,15 +58,11 @@ class SecondaryIndexCheck(KeyIndexCheck):
         return entries.filter(~is_null.to_numpy(zero_copy_only=False))
 
     def differences(self, mismatches: Sequence[Mismatch]) -> Iterator[Difference]:
-        for one in mismatches:
-            is_dead = one.should is None
-            record = None if is_dead else SecondaryRecord(one.key)
-            kind, detail = (Kind.DEAD_KEY, "no row has it") if is_dead else (Kind.KEY_MISSING, "a row has it")
-            yield Difference(
-                self._index, kind, one.key, None, None, self._definition.column, detail,
-                partial(_same, record), one.bucket,
-            )  # fmt: skip
+        return map(self._difference, mismatches)
 
-
-def _same(record: SecondaryRecord | None) -> SecondaryRecord | None:
-    return record
+    def _difference(self, one: Mismatch) -> Difference:
+        kind, detail, record = Kind.DEAD_KEY, "no row has it", None
+        if one.should is not None:
+            kind, detail, record = Kind.KEY_MISSING, "a row has it", SecondaryRecord(one.key)
+        column = self._definition.column
+        return Difference(self._index, kind, one.key, None, None, column, detail, lambda: record, one.bucket)
