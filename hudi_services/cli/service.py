@@ -38,6 +38,8 @@ def run_service(
     (service and action of the report).
     """
     start = time.perf_counter()
+    # Before anything imports Arrow: its own allocator asks for more memory than it uses, and gives it back too eagerly.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     _log_to_stderr(flags.verbose)
     try:
         report = _run(flags, service, read, retries)

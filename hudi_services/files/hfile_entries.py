@@ -1,11 +1,11 @@
 """The entries of HFile data blocks as Arrow columns; their layout stands in `hfile_format`."""
 
 import struct
-from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NoReturn
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,8 +17,10 @@ ENTRY_OVERHEAD = 8 + 2 + len(KEY_SUFFIX) + 1
 """Bytes of an entry besides its row and its value."""
 
 _LENGTHS = np.dtype([("key", ">i4"), ("value", ">i4"), ("row", ">i2")])
+_KEY_OVERHEAD = 2 + len(KEY_SUFFIX)
 _KEY_AND_VALUE = struct.Struct(">II")
 _SHORTEST = 8 + 2 + 1
+_LOOKED_AT = 1 << 16
 _BINARY = pa.binary()
 
 
@@ -36,7 +38,7 @@ def encode_entries(rows: pa.Array, values: pa.Array) -> tuple[Offsets, Bytes]:
     (row_offsets, row_bytes), (value_offsets, value_bytes) = offsets_and_bytes(rows), offsets_and_bytes(values)
     lengths = np.empty(len(rows), _LENGTHS)
     lengths["row"] = np.diff(row_offsets)
-    lengths["key"] = np.diff(row_offsets) + (2 + len(KEY_SUFFIX))
+    lengths["key"] = np.diff(row_offsets) + _KEY_OVERHEAD
     lengths["value"] = np.diff(value_offsets)
     parts = (
         from_offsets(np.arange(len(rows) + 1) * _LENGTHS.itemsize, lengths.view(np.uint8)),
@@ -51,9 +53,64 @@ def encode_entries(rows: pa.Array, values: pa.Array) -> tuple[Offsets, Bytes]:
 def decode_entries(blocks: Sequence[Cursor]) -> tuple[pa.Array, pa.Array]:
     """The binary rows and the binary values of the data blocks that fill the cursors. Raises CorruptFile."""
     data = b"".join(block.data for block in blocks)
+    if not data:
+        return entry_columns(())
+    raw = np.frombuffer(data, np.uint8)
+    found = _usual_bounds(data)
+    if found is None:
+        found = _bounds(blocks, data)
+    _check_bounds(blocks, found)
+    starts, ends = found[:-1], found[1:]
+    if (ends - starts).min() < _SHORTEST:
+        _fail(blocks, int(starts[(ends - starts).argmin()]), "an entry without a row")
+    bounds = np.empty((len(starts), 4), np.int64)
+    bounds[:, 0] = starts + _LENGTHS.itemsize
+    bounds[:, 1] = bounds[:, 0] + _at_each_byte(data, ">i2")[starts + 8]
+    bounds[:, 2] = starts + 8 + _at_each_byte(data, ">i4")[starts]
+    bounds[:, 3] = ends - 1
+    for wrong, problem in (
+        ((bounds[:, 1] < bounds[:, 0]) | (bounds[:, 1] > bounds[:, 2]), "a row that does not fit its key"),
+        (raw[bounds[:, 3]] != 0, "entries with versions (mvcc) are not supported"),
+    ):
+        if wrong.any():
+            _fail(blocks, int(starts[wrong.argmax()]), problem)
+    # Between these bounds lie in turn a row, the rest of its key, a value, and what is before the next row.
+    cells = from_offsets(bounds.reshape(-1), raw)
+    return cells.take(pa.array(np.arange(0, len(cells), 4))), cells.take(pa.array(np.arange(2, len(cells), 4)))
+
+
+def _usual_bounds(data: bytes) -> Offsets | None:
+    """Where entries begin, and the end of the last; None when that cannot be told without going from one to the next.
+
+    Looked for is what may be the lengths of an entry with a key as Hudi writes it. When the first of these stands at
+    the first byte, and each leads just to the next one or the end, then they are the entries: nothing is between them.
+    """
+    raw = np.frombuffer(data, np.uint8)
+    # The low bytes of the lengths of key and row. Some at a time, as large arrays for a moment cost more than the work.
+    key, row = raw[3 : 4 - _LENGTHS.itemsize], raw[9:]
+    found = (
+        np.flatnonzero(key[at : at + _LOOKED_AT] - row[at : at + _LOOKED_AT] == _KEY_OVERHEAD) + at
+        for at in range(0, len(row), _LOOKED_AT)
+    )
+    starts = np.concatenate([np.zeros(0, np.int64), *found])
+    keys = _at_each_byte(data, ">u4")[starts]
+    is_usual = keys == _at_each_byte(data, ">u2")[starts + 8] + np.int64(_KEY_OVERHEAD)
+    starts, keys = starts[is_usual], keys[is_usual]
+    bounds = np.append(starts, len(data))
+    leads_to = starts + keys + _at_each_byte(data, ">u4")[starts + 4] + 9
+    return bounds if bounds[0] == 0 and np.array_equal(leads_to, bounds[1:]) else None
+
+
+def _at_each_byte(data: bytes, kind: str) -> npt.NDArray[np.integer]:
+    """The number that begins at each byte, as far as there are any."""
+    width = np.dtype(kind).itemsize
+    return np.ndarray((max(len(data) + 1 - width, 0),), kind, data, strides=(1,))
+
+
+def _bounds(blocks: Sequence[Cursor], data: bytes) -> Offsets:
+    """As `_usual_bounds`, whatever the lengths are. Raises CorruptFile."""
     found, pos, size = [0], 0, len(data)
-    # Only its lengths say where an entry ends, so this has to be a loop; whatever else can be done outside of it is.
-    # Read without a sign they cannot lead back.
+    # Read without a sign, the lengths cannot lead back.
     try:
         while pos < size:
             key_length, value_length = _KEY_AND_VALUE.unpack_from(data, pos)
@@ -63,38 +120,19 @@ def decode_entries(blocks: Sequence[Cursor]) -> tuple[pa.Array, pa.Array]:
         _fail(blocks, pos, "a torn entry")
     if pos > size:
         _fail(blocks, found[-2], f"an entry that ends {pos - size} bytes after its block")
-    _check_bounds(blocks, found)
-    if not data:
-        return entry_columns(())
-    raw, ends = np.frombuffer(data, np.uint8), np.array(found)
-    starts = ends[:-1]
-    if (ends[1:] - starts).min() < _SHORTEST:
-        _fail(blocks, found[int((ends[1:] - starts).argmin())], "an entry without a row")
-    lengths = raw[starts[:, None] + np.arange(_LENGTHS.itemsize)].view(_LENGTHS)[:, 0]
-    bounds = np.empty((len(starts), 4), np.int64)
-    bounds[:, 0] = starts + _LENGTHS.itemsize
-    bounds[:, 1] = bounds[:, 0] + lengths["row"]
-    bounds[:, 2] = starts + 8 + lengths["key"]
-    bounds[:, 3] = ends[1:] - 1
-    for wrong, problem in (
-        ((lengths["row"] < 0) | (bounds[:, 1] > bounds[:, 2]), "a row that does not fit its key"),
-        (raw[bounds[:, 3]] != 0, "entries with versions (mvcc) are not supported"),
-    ):
-        if wrong.any():
-            _fail(blocks, found[int(wrong.argmax())], problem)
-    # Between these bounds lie in turn a row, the rest of its key, a value, and what is before the next row.
-    cells = from_offsets(bounds.reshape(-1), raw)
-    return cells.take(pa.array(np.arange(0, len(cells), 4))), cells.take(pa.array(np.arange(2, len(cells), 4)))
+    return np.array(found)
 
 
-def _check_bounds(blocks: Sequence[Cursor], found: Sequence[int]) -> None:
-    """Each block must end with an entry; `found`: where entries end."""
-    end = 0
-    for block in blocks:
-        end += len(block.data)
-        at = bisect_left(found, end)
-        if found[at] != end:
-            _fail(blocks, found[at - 1], f"an entry that ends {found[at] - end} bytes after its block")
+def _check_bounds(blocks: Sequence[Cursor], found: Offsets) -> None:
+    """Each block must end with an entry; `found`: where entries begin and end."""
+    ends = np.cumsum([len(block.data) for block in blocks])
+    at = np.searchsorted(found, ends)
+    wrong = found[at] != ends
+    if wrong.any():
+        first = int(at[wrong][0])
+        _fail(
+            blocks, int(found[first - 1]), f"an entry that ends {found[first] - ends[wrong][0]} bytes after its block"
+        )
 
 
 def _fail(blocks: Sequence[Cursor], pos: int, problem: str) -> NoReturn:

@@ -37,7 +37,7 @@ _MAX_INDEX_LEVELS = 8
 # Below this gap one request for two blocks costs less than two; and what one request should bring at most, about.
 _GAP, _RANGE = 64 << 10, 8 << 20
 # What is decoded at once: several blocks, so that each call of numpy and Arrow has something to do.
-_DECODED = 1 << 20
+_DECODED = 2 << 20
 _Entries = dict[bytes, bytes]
 
 

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from ..codecs.row_hash import mix, row_hashes
 
+_P = TypeVar("_P")
 _T = TypeVar("_T")
 _Ints = npt.NDArray[np.int32]
 _Slots = npt.NDArray[np.int64]
@@ -68,18 +69,17 @@ class Comparison:
 
 def compare(should: Sequence[Part], found: Sequence[Part], progress: Callable[[int, int], None]) -> Comparison:
     """All mismatches, up to a hundred thousand."""
-    told = _Counter(progress, len(should) + len(found))
-    (truth_rows, truth_sums), (rows, sums) = _sums(should, told), _sums(found, told)
-    differing = np.flatnonzero((truth_rows != rows) | (truth_sums != sums))
+    truth, stored = _both_sums(should, found, progress)
+    differing = np.flatnonzero((truth.rows != stored.rows) | (truth.hashes != stored.hashes))
     mismatches: list[Mismatch] = []
-    for slots in _rounds(differing, truth_rows + rows):
+    for slots in _rounds(differing, truth.rows + stored.rows):
         wanted = np.zeros(1 << _SLOT_BITS, bool)
         wanted[slots] = True
         sides = [_collect(parts, partial(_in_slots, wanted)) for parts in (should, found)]
         mismatches += islice(_mismatches(*sides), _MOST_MISMATCHES + 1 - len(mismatches))
         if len(mismatches) > _MOST_MISMATCHES:
-            return Comparison(mismatches[:_MOST_MISMATCHES], int(rows.sum()), is_whole=False)
-    return Comparison(mismatches, int(rows.sum()))
+            return Comparison(mismatches[:_MOST_MISMATCHES], int(stored.rows.sum()), is_whole=False)
+    return Comparison(mismatches, int(stored.rows.sum()))
 
 
 def compare_keys(should: Sequence[Part], found: Sequence[Part], keys: pa.Array) -> Comparison:
@@ -90,20 +90,6 @@ def compare_keys(should: Sequence[Part], found: Sequence[Part], keys: pa.Array) 
 
     sides = [_collect(parts, wanted) for parts in (should, found)]
     return Comparison(list(_mismatches(*sides)), len(sides[1].keys))
-
-
-class _Counter:
-    """Tells progress from any thread."""
-
-    def __init__(self, progress: Callable[[int, int], None], total: int) -> None:
-        self._progress, self._total = progress, total
-        self._done = 0
-        self._lock = threading.Lock()
-
-    def one_more(self) -> None:
-        with self._lock:
-            self._done += 1
-            self._progress(self._done, self._total)
 
 
 def _hashes(entries: Entries) -> "tuple[_Slots, npt.NDArray[np.uint64]]":
@@ -119,24 +105,39 @@ def _in_slots(wanted: npt.NDArray[np.bool_], entries: Entries) -> npt.NDArray[np
     return wanted[_hashes(entries)[0]]
 
 
-def _sums(parts: Sequence[Part], told: _Counter) -> "tuple[_Slots, npt.NDArray[np.uint64]]":
-    """By slot: how many entries there are, and the sum of their hashes modulo 2**64."""
-    rows, sums = np.zeros(1 << _SLOT_BITS, np.int64), np.zeros(1 << _SLOT_BITS, np.uint64)
-    lock = threading.Lock()
+class _Sums:
+    """By slot: how many entries there are, and the sum of their hashes modulo 2**64. May be added to in any thread."""
 
-    def add(part: Part) -> None:
+    def __init__(self) -> None:
+        self.rows, self.hashes = np.zeros(1 << _SLOT_BITS, np.int64), np.zeros(1 << _SLOT_BITS, np.uint64)
+        self._lock = threading.Lock()
+
+    def add(self, part: Part) -> None:
         for entries in part():
             slots, hashes = _hashes(entries)
-            order = np.argsort(slots.astype(np.uint16), kind="stable")
-            present, starts, counts = np.unique(slots[order], return_index=True, return_counts=True)
-            of_slots = np.add.reduceat(hashes[order], starts) if len(starts) else hashes
-            with lock:
-                rows[present] += counts
-                sums[present] += of_slots
-        told.one_more()
+            with self._lock:
+                np.add.at(self.rows, slots, 1)
+                np.add.at(self.hashes, slots, hashes)
+
+
+def _both_sums(
+    should: Sequence[Part], found: Sequence[Part], progress: Callable[[int, int], None]
+) -> tuple[_Sums, _Sums]:
+    truth, stored = _Sums(), _Sums()
+    # The largest parts first: file groups of an index have more entries than files.
+    parts = [(stored, part) for part in found] + [(truth, part) for part in should]
+    done, lock = 0, threading.Lock()
+
+    def add(one: tuple[_Sums, Part]) -> None:
+        nonlocal done
+        sums, part = one
+        sums.add(part)
+        with lock:
+            done += 1
+            progress(done, len(parts))
 
     _in_threads(add, parts)
-    return rows, sums
+    return truth, stored
 
 
 def _rounds(slots: _Slots, rows: _Slots) -> Iterator[_Slots]:
@@ -185,6 +186,6 @@ def _name(entries: Entries, row: int) -> str:
     return str(entries.keys[row].as_py().decode(errors="replace"))
 
 
-def _in_threads(function: Callable[[Part], _T], parts: Iterable[Part]) -> list[_T]:
+def _in_threads(function: Callable[[_P], _T], parts: Iterable[_P]) -> list[_T]:
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         return list(pool.map(function, parts))

@@ -12,6 +12,7 @@ from hudi_services.codecs.varint import encode_varint
 from hudi_services.errors import CheckFailed, CorruptFile, UnsupportedTable
 from hudi_services.files import hfile_format, hfile_writer
 from hudi_services.files.cursor import Cursor
+from hudi_services.files.hfile_entries import decode_entries
 from hudi_services.files.hfile_format import BLOCK_HEADER_SIZE, TRAILER_SIZE
 from hudi_services.files.hfile_reader import HFileReader, StoredRanges
 from hudi_services.files.hfile_writer import HFileStream, write_hfile
@@ -23,6 +24,19 @@ SCHEMA = '"bytes"'
 ENTRIES = st.dictionaries(st.binary(max_size=300), st.binary(max_size=100), min_size=1).map(lambda d: sorted(d.items()))
 # Values that do not compress, over many blocks.
 MANY = [(b"key-%05d" % i, zlib.crc32(b"%d" % i).to_bytes(4, "big") * 20) for i in range(5000)]
+
+
+def encoded_entry(row: bytes, value: bytes, suffix: bytes = hfile_format.KEY_SUFFIX) -> bytes:
+    key = len(row).to_bytes(2, "big") + row + suffix
+    return len(key).to_bytes(4, "big") + len(value).to_bytes(4, "big") + key + value + b"\0"
+
+
+# Values with and without something that looks like an entry; keys with Hudi's suffix, that of a cell, and none.
+LENGTHS = (0, 1, 255, 256, 70_000)
+SUFFIXES = st.sampled_from([hfile_format.KEY_SUFFIX] * 6 + [b"\x02cf" + hfile_format.KEY_SUFFIX[1:], b""])
+NESTED = st.binary(max_size=30) | st.tuples(st.binary(max_size=5), st.binary(max_size=5)).map(
+    lambda e: encoded_entry(*e)
+)
 
 
 def column_pairs(reader: HFileReader) -> list[tuple[bytes, bytes]]:
@@ -44,6 +58,16 @@ def test_round_trip(entries: list[tuple[bytes, bytes]]) -> None:
     assert reader.file_info[b"schema"] == SCHEMA.encode()
     for row, value in entries:
         assert reader.get(row) == value
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.binary(max_size=20), st.sampled_from(LENGTHS), SUFFIXES, NESTED), min_size=1))
+def test_entries_inside_values_and_keys_of_others(parts: list[tuple[bytes, int, bytes, bytes]]) -> None:
+    """What looks like an entry is none inside a value; keys that Hudi does not write are read all the same."""
+    entries = [(row, value + bytes(length), suffix) for row, length, suffix, value in parts]
+    payload = b"".join(encoded_entry(*entry) for entry in entries)
+    rows, values = decode_entries([Cursor(payload, "f")])
+    assert list(zip(rows.to_pylist(), values.to_pylist(), strict=True)) == [(row, value) for row, value, _ in entries]
 
 
 @settings(max_examples=200)
