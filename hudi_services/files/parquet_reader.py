@@ -53,7 +53,8 @@ class BaseFileReader:
         self._check()
         self._metadata = self._raw_metadata(footer)
         self._source = _RangeSource(storage, path, size)
-        self._open_as = functools.lru_cache(maxsize=2)(self._open)
+        # Not of this object: in a cycle it and its footer would stay until the garbage collector comes by.
+        self._open_as = functools.lru_cache(maxsize=2)(functools.partial(_open, self._source, self._metadata))
 
     def _check(self) -> None:
         paths = [leaf.path for leaf in self.schema.leaves]
@@ -162,10 +163,6 @@ class BaseFileReader:
         finally:
             self._source.forget()
 
-    def _open(self, dictionary: frozenset[str]) -> pq.ParquetFile:
-        names = sorted(dictionary)
-        return pq.ParquetFile(self._source, metadata=self._metadata, read_dictionary=names or None)
-
     def _column(self, read: pa.Table, name: str, target: FileSchema, rows: int) -> pa.ChunkedArray:
         wanted, own = target.column(name), self.schema.column(name)
         target_type = target.arrow.field(name).type
@@ -200,6 +197,11 @@ def shared_plain_leaves(readers: Sequence[BaseFileReader]) -> frozenset[str]:
 def _repeats(group: RowGroup, index: int) -> bool:
     chunk = group.columns[index]
     return chunk.only_dictionary and chunk.dictionary_bytes <= max(_SMALL_DICTIONARY, chunk.compressed_bytes // 2)
+
+
+def _open(source: "_RangeSource", metadata: pq.FileMetaData, dictionary: frozenset[str]) -> pq.ParquetFile:
+    names = sorted(dictionary)
+    return pq.ParquetFile(source, metadata=metadata, read_dictionary=names or None)
 
 
 class _RangeSource(io.RawIOBase):

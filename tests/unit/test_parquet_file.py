@@ -1,6 +1,8 @@
 import datetime as dt
+import gc
 import os
 import struct
+import weakref
 from decimal import Decimal
 
 import numpy as np
@@ -411,3 +413,16 @@ def test_a_range_with_nan_is_not_told(tmp_path):
     assert (told["b"].min, told["b"].max) == (1.0, 2.0)
     assert not told["s.x"].has_min_max
     assert pq.read_table(tmp_path / "out.parquet", filters=[("b", ">", 1.5)]).num_rows == 1
+
+
+def test_a_reader_goes_at_once(tmp_path) -> None:
+    """Not only when the garbage collector comes by: a footer may hold megabytes, and bulk work rarely calls it."""
+    gc.disable()
+    try:
+        reader = open_base_file(*real_file(tmp_path, REAL_FILES[0]))
+        reader.read_row_group(0)
+        alive = weakref.ref(reader)
+        del reader
+        assert alive() is None
+    finally:
+        gc.enable()
