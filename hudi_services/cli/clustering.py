@@ -1,6 +1,7 @@
 """What `schedule` and `execute` have in common: from their flags to a run of clustering."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..errors import ConfigError, HudiServicesError
 from ..jobs.report import Report
@@ -10,12 +11,14 @@ from .flags import ClusteringFlags
 from .service import options, run_service
 
 
-def run_clustering(flags: ClusteringFlags, command: Mode) -> int:
+def run_clustering(flags: ClusteringFlags, command: Mode, *, dry_run: bool = False) -> int:
     """Do what `flags` say, print the report, and give the exit code."""
 
     def read() -> tuple[ClusteringRequest, Callable[[ClusteringRequest], Report]]:
         mode = chosen_mode(flags, command)
-        return clustering_request(flags, mode), _job(mode)
+        if dry_run and mode is not Mode.SCHEDULE:
+            raise ConfigError(f"--dry-run goes with schedule only, not with the mode {mode.value}")
+        return replace(clustering_request(flags, mode), dry_run=dry_run), _job(mode)
 
     try:
         action = chosen_mode(flags, command).value

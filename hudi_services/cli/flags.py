@@ -205,6 +205,13 @@ class ClusteringFlags(ServiceFlags):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScheduleFlags(ClusteringFlags):
+    """`schedule`."""
+
+    dry_run: DryRun = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class UndoFlags(ServiceFlags):
     """`undo`."""
 

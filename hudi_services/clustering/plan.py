@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
@@ -10,24 +10,39 @@ from ..codecs.table_schema import parse_table_schema
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..files.names import parse_base_file
 from ..handle import Table, current_schema, pending_clusterings, pending_compactions
+from ..metadata.index_keys import RECORD_KEY
 from ..model import BaseFile
 from ..storage import Storage
 from ..table.support import check_slices
 from ..table_config import TableConfig
+from .eligibility import Eligibility, Reason
+from .partitions import PartitionRules, select_partitions
+from .selection import PlannedGroup, Selection, SizeRules, select
 from .sort_order import SortColumn, to_strategy_params
-from .strategies import PartitionRules, PlannedGroup, Reason, Selection, SizeRules, by_size, select_partitions
+from .strategies import PlanContext, PlanStrategy, plan_strategy
+from .value_ranges import ValueRanges
 
 _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRules:
-    """All that decides what a plan takes, but the table itself."""
+    """All that decides what a plan takes, but the table itself.
+
+    `strategy`: a short name or `package.module:Class`; `columns`, `sort_by`, `after`, `seed` and `options` are its own,
+    see `PlanContext`.
+    """
 
     partitions: PartitionRules
     sizes: SizeRules
     sort: tuple[SortColumn, ...]
     execution_strategy: str
+    strategy: str = "size"
+    columns: tuple[str, ...] = ()
+    sort_by: tuple[str, ...] = ("SIZE",)
+    after: str = ""
+    seed: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +67,24 @@ class Planned:
         return sum(group.outputs for group in self.selection.groups)
 
 
-def build(table: Table, rules: PlanRules) -> Planned:
-    """Plan a clustering of `table` as it is now. Nothing is written."""
+def build(table: Table, rules: PlanRules, *, explain: bool = False) -> Planned:
+    """Plan a clustering of `table` as it is now. Nothing is written.
+
+    `explain`: every file slice of the table gets a verdict, those in partitions that the filter leaves out, too.
+    Raises ConfigError for a plan strategy that cannot be had, or does what it may not.
+    """
     everything = table.view.partitions()
     now = local_time(table.clock.now(), table.timeline.zone)
     chosen = select_partitions(everything, rules.partitions, now)
+    table.view.load(everything if explain else chosen)
     slices = {partition: table.view.latest_slices(partition) for partition in chosen}
     for found in slices.values():
         check_slices(found, table.storage)
-    selection = by_size(slices, rules.sizes, pending_compactions(table).keys(), pending_clusterings(table).keys())
+    pending = pending_compactions(table).keys(), pending_clusterings(table).keys()
+    eligibility = Eligibility(rules.sizes.small_file_limit, *pending)
+    selection = select(slices, _strategy(table, rules), rules.sizes, eligibility, explain=explain)
+    for partition in sorted({*everything} - {*chosen}) if explain else ():
+        selection.pass_over(table.view.latest_slices(partition), Reason.FILTERED_OUT.value)
     if not selection.groups:
         return Planned(None, selection, len(chosen), _why_empty(everything, chosen, selection.reasons))
     left_out = sorted({*everything} - {*chosen} | {*selection.left_out})
@@ -71,6 +95,22 @@ def build(table: Table, rules: PlanRules) -> Planned:
         missing_partitions=tuple(left_out) or None,
     )
     return Planned(plan, selection, len(chosen))
+
+
+def _strategy(table: Table, rules: PlanRules) -> PlanStrategy:
+    config = table.config
+    keys = (RECORD_KEY,) if config.populate_meta_fields else config.record_key_fields
+    context = PlanContext(
+        max_group=rules.sizes.max_group,
+        ranges=ValueRanges(table),
+        columns=rules.columns or tuple(column.name for column in rules.sort),
+        key_column=keys[0] if keys else RECORD_KEY,
+        sort_by=rules.sort_by,
+        after=rules.after,
+        seed=rules.seed,
+        options=rules.options,
+    )
+    return plan_strategy(rules.strategy, context)
 
 
 def _group(storage: Storage, group: PlannedGroup) -> ClusteringGroup:
@@ -91,14 +131,14 @@ def _group(storage: Storage, group: PlannedGroup) -> ClusteringGroup:
     )
 
 
-def _why_empty(everything: Collection[str], chosen: Collection[str], reasons: Mapping[Reason, int]) -> str:
+def _why_empty(everything: Collection[str], chosen: Collection[str], reasons: Mapping[str, int]) -> str:
     if not everything:
         return "the table has no partition"
     if not chosen:
         return f"the partition filter leaves none of {len(everything)} partitions"
     if not reasons:
         return f"there is no file in {len(chosen)} partitions"
-    counts = ", ".join(f"{count} {reason.value}" for reason, count in reasons.items())
+    counts = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
     return f"no file slice to cluster in {len(chosen)} partitions: {counts}"
 
 

@@ -1,177 +1,171 @@
-"""Which partitions and file slices a clustering takes, and how it groups them: pure functions on plain values.
+"""Plan strategies: how the file slices of a partition are put into groups that are rewritten together.
 
-Follows ClusteringPlanPartitionFilter and SparkSizeBasedClusteringPlanStrategy of Apache Hudi.
+    size          largest first, as SparkSizeBasedClusteringPlanStrategy; or by instant, or by both
+    commit_time   in the order in which they were written: neighbours in time stay together
+    key_range     by the range of their record keys: neighbours in the key space stay together
+    overlap       those whose values of given columns overlap; one that overlaps no other is left out
+    random        shuffled, by a seed: for comparisons, and against a bad order
+    single_file   each by itself, as SparkSingleFileSortPlanStrategy
+
+Another one is a class of the operator's own, see `PlanStrategy`.
 """
 
-import enum
-import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from typing import Any
 
+from ..errors import ConfigError
+from ..metadata.index_keys import RECORD_KEY
 from ..model import FileSlice
 from ..packing import pack
+from ..plugins import load
+from .eligibility import Reason, base_size
 
-
-class PartitionFilter(enum.Enum):
-    NONE = "NONE"
-    RECENT_DAYS = "RECENT_DAYS"
-    SELECTED_PARTITIONS = "SELECTED_PARTITIONS"
-    DAY_ROLLING = "DAY_ROLLING"
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionRules:
-    """`hoodie.clustering.plan.strategy.partition.*`, `cluster.begin|end.partition` and `daybased.*`."""
-
-    mode: PartitionFilter = PartitionFilter.NONE
-    selected: tuple[str, ...] = ()
-    pattern: str = ""
-    begin: str = ""
-    end: str = ""
-    lookback: int = 2
-    skip_latest: int = 0
+Range = tuple[Any, Any] | None
+"""Least and greatest value, which compare; None when they are not known, or all values are null."""
+Ranges = Callable[[Sequence[FileSlice], str], Sequence[Range]]
+"""The range that each of the slices of one partition has in a column."""
 
 
 @dataclass(frozen=True, slots=True)
-class SizeRules:
-    """Sizes in bytes, of base files. `small_file_limit` is exclusive."""
+class PlanContext:
+    """What a plan strategy may go by. Sizes in bytes.
 
-    target_file: int = 1 << 30
-    small_file_limit: int = 300 << 20
-    max_group: int = 2 << 30
-    max_groups: int = 30
-    single_group: bool = True
+    `columns` are those of `hudi.services.clustering.plan.columns`, else the sort columns; `key_column` holds the record
+    key. `options` are all options that the operator set, as texts, also those that nobody here knows.
+    """
 
-
-class Reason(enum.Enum):
-    """Why a file slice is in the plan or not."""
-
-    PICKED = "picked"
-    PENDING_COMPACTION = "in a pending compaction"
-    PENDING_CLUSTERING = "in a pending clustering"
-    HAS_LOG_FILES = "has log files"
-    NO_BASE_FILE = "has no base file"
-    TOO_LARGE = "at or above the small-file limit"
-    SINGLE_FILE = "alone in its group"
-    GROUP_CAP = "beyond the largest number of groups"
+    max_group: int
+    ranges: Ranges
+    columns: tuple[str, ...] = ()
+    key_column: str = RECORD_KEY
+    sort_by: tuple[str, ...] = ("SIZE",)
+    after: str = ""
+    """Commits up to and with this instant are passed over."""
+    seed: int = 0
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedGroup:
-    """File slices of one partition that are rewritten together into `outputs` file groups."""
+class PlanStrategy(ABC):
+    """Made once for each plan. A subclass that is named as `package.module:Class` plans in place of the others."""
 
-    slices: tuple[FileSlice, ...]
-    outputs: int
+    left_out = Reason.NOT_CHOSEN.value
+    """Why slices that are in no group are left out, in words that follow "12 file slices: "."""
 
-    @property
-    def partition(self) -> str:
-        return self.slices[0].partition
+    def __init__(self, context: PlanContext) -> None:
+        self.context = context
 
-    @property
-    def size(self) -> int:
-        return sum(base_size(one) for one in self.slices)
+    @abstractmethod
+    def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
+        """Groups of some of the `slices`, each of which is a base file of one partition that may be taken.
 
+        No slice may be in two groups. Called again under the lock: equal slices must give equal groups.
+        """
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What a strategy decided. `left_out`: partitions that may still hold work, which Hudi's scheduler must revisit."""
-
-    groups: tuple[PlannedGroup, ...]
-    reasons: Mapping[Reason, int]
-    left_out: tuple[str, ...] = field(default=())
+    def packed(self, slices: Iterable[FileSlice]) -> list[list[FileSlice]]:
+        """Groups of neighbours, as large as the largest size of a group allows."""
+        return pack(slices, base_size, self.context.max_group)
 
 
-def base_size(one: FileSlice) -> int:
-    return one.base_file.size if one.base_file else 0
+class BySize(PlanStrategy):
+    def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
+        def order(one: FileSlice) -> tuple[int | str, ...]:
+            keys: dict[str, int | str] = {"SIZE": -base_size(one), "INSTANT_TIME": one.base_instant}
+            return (*(keys[name] for name in self.context.sort_by), one.file_id)
+
+        return self.packed(sorted(slices, key=order))
 
 
-def select_partitions(partitions: Iterable[str], rules: PartitionRules, now: datetime) -> list[str]:
-    """The partitions that `rules` admit. `now` is in the table's time zone (DAY_ROLLING goes by its hour)."""
-    if rules.selected:
-        chosen = sorted(set(rules.selected) & set(partitions))
-    elif rules.pattern:
-        chosen = sorted(p for p in partitions if re.fullmatch(rules.pattern, p))
-    else:
-        chosen = sorted(partitions)
-    return _FILTERS[rules.mode](chosen, rules, now)
+class ByCommitTime(PlanStrategy):
+    left_out = "of a commit that is passed over"
+
+    def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
+        newer = [one for one in slices if one.base_instant > self.context.after]
+        return self.packed(sorted(newer, key=lambda one: (one.base_instant, one.file_id)))
 
 
-def _recent_days(partitions: list[str], rules: PartitionRules, now: datetime) -> list[str]:
-    newest = partitions[::-1][rules.skip_latest :]
-    return newest[: rules.lookback] if rules.lookback > 0 else newest
+class ByKeyRange(PlanStrategy):
+    left_out = "of an unknown range of record keys"
+
+    def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
+        ranges = self.context.ranges(slices, self.context.key_column)
+        known = [(found, one) for found, one in zip(ranges, slices, strict=True) if found is not None]
+        return self.packed(one for _, one in sorted(known, key=lambda pair: (*pair[0], pair[1].file_id)))
 
 
-def _between(partitions: list[str], rules: PartitionRules, now: datetime) -> list[str]:
-    return [p for p in partitions if (not rules.begin or rules.begin <= p) and (not rules.end or p <= rules.end)]
+class ByOverlap(PlanStrategy):
+    left_out = "overlaps no other file"
+
+    def __init__(self, context: PlanContext) -> None:
+        super().__init__(context)
+        if not context.columns:
+            raise ConfigError(
+                "the plan strategy overlap needs columns",
+                hint="set hudi.services.clustering.plan.columns, or sort columns",
+            )
+
+    def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
+        by_column = [self.context.ranges(slices, column) for column in self.context.columns]
+        for rows in _overlapping(list(range(len(slices))), by_column):
+            if len(rows) > 1:
+                yield from self.packed(slices[row] for row in rows)
 
 
-def _day_rolling(partitions: list[str], rules: PartitionRules, now: datetime) -> list[str]:
-    return [p for i, p in enumerate(partitions) if i % 24 == now.hour]
+class AtRandom(PlanStrategy):
+    def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
+        ordered = sorted(slices, key=lambda one: one.file_id)
+        partition = ordered[0].partition if ordered else ""
+        random.Random(f"{self.context.seed}/{partition}").shuffle(ordered)
+        return self.packed(ordered)
 
 
-_FILTERS: dict[PartitionFilter, Callable[[list[str], PartitionRules, datetime], list[str]]] = {
-    PartitionFilter.NONE: lambda partitions, rules, now: partitions,
-    PartitionFilter.RECENT_DAYS: _recent_days,
-    PartitionFilter.SELECTED_PARTITIONS: _between,
-    PartitionFilter.DAY_ROLLING: _day_rolling,
+class SingleFile(PlanStrategy):
+    def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
+        return [[one] for one in sorted(slices, key=lambda one: (-base_size(one), one.file_id))]
+
+
+STRATEGIES: Mapping[str, type[PlanStrategy]] = {
+    "size": BySize,
+    "commit_time": ByCommitTime,
+    "key_range": ByKeyRange,
+    "overlap": ByOverlap,
+    "random": AtRandom,
+    "single_file": SingleFile,
 }
 
 
-def by_size(
-    slices: Mapping[str, Sequence[FileSlice]],
-    rules: SizeRules,
-    pending_compaction: Collection[tuple[str, str]],
-    pending_clustering: Collection[tuple[str, str]],
-) -> Selection:
-    """Pack the small file slices of each partition, largest first, into groups of at most `rules.max_group` bytes.
+def plan_strategy(name: str, context: PlanContext) -> PlanStrategy:
+    """The strategy of this short name, or the class `package.module:Class`. Raises ConfigError when there is none."""
+    kind = STRATEGIES.get(name)
+    if kind is None:
+        kind = load(name, "plan strategy")
+        if not (isinstance(kind, type) and issubclass(kind, PlanStrategy)):
+            raise ConfigError(f"the plan strategy {name} is no subclass of {__name__}.PlanStrategy")
+    return kind(context)
 
-    `slices` are the latest slices by partition; the pending sets hold (partition, file id).
+
+def _overlapping(rows: list[int], by_column: Sequence[Sequence[Range]]) -> list[list[int]]:
+    """`rows` in runs that no column parts: between two runs lies a gap in at least one column.
+
+    Rows without a range overlap each other, and no others.
     """
-    reasons: Counter[Reason] = Counter()
-    groups: list[PlannedGroup] = []
-    left_out: list[str] = []
-    for partition in slices:
-        eligible = []
-        for one in slices[partition]:
-            reason = _exclusion(one, rules, pending_compaction, pending_clustering)
-            if reason is None:
-                eligible.append(one)
-            else:
-                reasons[reason] += 1
-        for members in _pack(eligible, rules):
-            group = PlannedGroup(tuple(members), max(1, -(-sum(map(base_size, members)) // rules.target_file)))
-            if len(members) == 1 and group.outputs == 1 and not rules.single_group:
-                reasons[Reason.SINGLE_FILE] += 1
-            elif len(groups) == rules.max_groups:
-                reasons[Reason.GROUP_CAP] += len(members)
-                left_out += [partition] if left_out[-1:] != [partition] else []
-            else:
-                reasons[Reason.PICKED] += len(members)
-                groups.append(group)
-    return Selection(tuple(groups), reasons, tuple(left_out))
+    runs = [rows]
+    for ranges in by_column:
+        runs = [part for run in runs for part in _runs(run, ranges)]
+    # What one column parts, another may part further.
+    return runs if len(runs) == 1 else [part for run in runs for part in _overlapping(run, by_column)]
 
 
-def _pack(eligible: Sequence[FileSlice], rules: SizeRules) -> list[list[FileSlice]]:
-    return pack(sorted(eligible, key=lambda one: (-base_size(one), one.file_id)), base_size, rules.max_group)
-
-
-def _exclusion(
-    one: FileSlice,
-    rules: SizeRules,
-    pending_compaction: Collection[tuple[str, str]],
-    pending_clustering: Collection[tuple[str, str]],
-) -> Reason | None:
-    group = (one.partition, one.file_id)
-    if group in pending_compaction:
-        return Reason.PENDING_COMPACTION
-    if group in pending_clustering:
-        return Reason.PENDING_CLUSTERING
-    if one.log_files:
-        return Reason.HAS_LOG_FILES
-    if one.base_file is None:
-        return Reason.NO_BASE_FILE
-    if one.base_file.size >= rules.small_file_limit:
-        return Reason.TOO_LARGE
-    return None
+def _runs(rows: list[int], ranges: Sequence[Range]) -> list[list[int]]:
+    known = sorted((found, row) for row in rows if (found := ranges[row]) is not None)
+    unknown = [row for row in rows if ranges[row] is None]
+    runs: list[list[int]] = [unknown] if unknown else []
+    highest: Any = None
+    for (low, high), row in known:
+        if highest is None or low > highest:
+            runs.append([])
+        runs[-1].append(row)
+        highest = high if highest is None else max(highest, high)
+    return runs

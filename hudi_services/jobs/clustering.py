@@ -8,12 +8,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 from ..clock import parse_instant
+from ..clustering.eligibility import WAITING, Reason, base_size
 from ..clustering.output import RewriteTask
 from ..clustering.plan import Planned, build, check_sort_columns, dropped_columns, input_files
 from ..clustering.proof import Checksum
 from ..clustering.rewrite import RewriteResult, rewrite_group
+from ..clustering.selection import Verdict
 from ..clustering.sort_order import from_strategy_params
-from ..clustering.strategies import Reason
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import recover_hint, refuse_beside_writers
 from ..commit.settings import TransactionSettings
@@ -32,20 +33,24 @@ from ..table.support import check_rewritable
 from ..timeline.instant import Action, Instant
 from .metadata_compaction import compaction_afterwards
 from .opening import open_supported
-from .report import Check, CheckResult, InOut, Report
+from .report import Check, CheckResult, InOut, Report, Row
 from .request import ClusteringRequest
 from .running import running
-from .settings import bloom_settings, file_settings, plan_rules, session_zone, transaction_settings
+from .settings import bloom_settings, commits_between, file_settings, plan_rules, session_zone, transaction_settings
 
 _log = logging.getLogger(__name__)
 
+_DRY_RUN = "dry run: no plan was written"
 _INSTANT_DIGITS = (14, 17)
 _FARTHEST = timedelta(days=1)
 """How far ahead an instant may lie: the zones of two writers of one table may differ."""
 
 
 def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Report:
-    """Plan a clustering and publish it; starts no JVM. `storage` stands in for the one of `wanted.base_path`."""
+    """Plan a clustering and publish it, unless it is a dry run; starts no JVM.
+
+    `storage` stands in for the one of `wanted.base_path`.
+    """
     report = Report.start(wanted)
     table, wanted = _open_rewritable(wanted, storage, report)
     return _schedule(wanted, table, report)
@@ -94,13 +99,16 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
     rules = plan_rules(wanted.options)
     if wanted.instant is not None:
         _check_new_instant(wanted.instant, table)
+    _wait_for_commits(wanted, table)
     with report.phase("plan"):
         check_sort_columns(rules.sort, table)
         # First without the lock: an idle or wrong call leaves no trace, and locks are held for no longer than needed.
-        planned = build(table, rules)
+        planned = build(table, rules, explain=wanted.dry_run)
         _describe(planned, report)
         if planned.plan is None:
             raise _nothing_to_plan(table, planned.why_empty, settings)
+        if wanted.dry_run:
+            return report.looked(_DRY_RUN)
         if not settings.lock.file_system:
             refuse_beside_writers(table, settings)
     with report.phase("publish"):
@@ -113,6 +121,16 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
         ts = request(table, action, plan, settings, wanted.instant)
     _log.info("scheduled the clustering %s", ts)
     return report.requested(ts)
+
+
+def _wait_for_commits(wanted: ClusteringRequest, table: Table) -> None:
+    """Raise Idle until enough commits have followed the last clustering (ClusteringPlanActionExecutor)."""
+    needed = commits_between(wanted.options)
+    last = table.timeline.last_clustering() if needed else None
+    found = sum(instant.ts > (last.ts if last else "") for instant in table.timeline.completed_writes())
+    if found < needed:
+        since = f"since the clustering {last.ts}" if last else "on the timeline"
+        raise Idle(f"{found} of {needed} commits {since}")
 
 
 def _nothing_to_plan(table: Table, why: str, settings: TransactionSettings) -> HudiServicesError:
@@ -147,12 +165,34 @@ def _describe(planned: Planned, report: Report) -> None:
     report.groups = len(selection.groups)
     report.files = InOut(planned.files, planned.outputs)
     report.bytes = InOut(planned.bytes, None)
-    report.left_out = {r.value: n for r, n in selection.reasons.items() if r is not Reason.PICKED}
-    capped = selection.reasons.get(Reason.GROUP_CAP)
-    if capped:
-        text = f"{capped} file slices are left for the next plan: the largest number of groups is reached"
+    report.left_out = {reason: n for reason, n in selection.reasons.items() if reason != Reason.PICKED.value}
+    if selection.verdicts is not None:
+        report.tables["clustering_groups"] = [
+            {
+                "group": number,
+                "partition": group.partition,
+                "files": len(group.slices),
+                "bytes": group.size,
+                "new_files": group.outputs,
+            }
+            for number, group in enumerate(selection.groups)
+        ]
+        report.tables["file_slices"] = [_verdict(one) for one in selection.verdicts]
+    waiting = {reason.value: selection.reasons[reason.value] for reason in WAITING if selection.reasons[reason.value]}
+    for reason, count in waiting.items():
+        text = f"{count} file slices are left for the next plan: {reason}"
         if text not in report.warnings:
             report.warnings.append(text)
+
+
+def _verdict(one: Verdict) -> Row:
+    return {
+        "partition": one.slice.partition,
+        "file_id": one.slice.file_id,
+        "bytes": base_size(one.slice),
+        "reason": one.reason,
+        "group": one.group,
+    }
 
 
 def _choose(table: Table, ts: str | None) -> Instant:

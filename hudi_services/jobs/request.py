@@ -193,6 +193,8 @@ class ClusteringRequest(SparkRequest):
     """
 
     mode: Mode
+    dry_run: bool = False
+    """SCHEDULE: only say what would be planned, and why the rest would not."""
     retry_last_failed: bool = False
     """SCHEDULE_AND_EXECUTE: execute the last plan that was not finished, if there is one, and plan nothing."""
     max_processing_millis: int = 0

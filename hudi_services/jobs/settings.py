@@ -4,10 +4,11 @@ from ..cleaning.plan import CleanRules
 from ..cleaning.retention import Policy, Retention
 from ..cleaning.scope import PartitionRules as CleanPartitions
 from ..clock import process_zone
+from ..clustering.partitions import PartitionFilter, PartitionRules
 from ..clustering.plan import PlanRules
+from ..clustering.selection import SizeRules
 from ..clustering.settings import FileSettings
 from ..clustering.sort_order import parse_sort_columns
-from ..clustering.strategies import PartitionFilter, PartitionRules, SizeRules
 from ..commit.lock import LockSettings
 from ..commit.settings import TransactionSettings
 from ..errors import ConfigError
@@ -36,10 +37,23 @@ def plan_rules(options: Options) -> PlanRules:
             max_group=options[keys.MAX_BYTES_PER_GROUP],
             max_groups=options[keys.MAX_NUM_GROUPS],
             single_group=options[keys.SINGLE_GROUP],
+            by_gain=options[keys.PLAN_ORDER] == "GAIN",
+            budget=options[keys.PLAN_BUDGET],
         ),
         sort=parse_sort_columns(options[keys.SORT_COLUMNS]),
         execution_strategy=options[keys.EXECUTION_STRATEGY_CLASS],
+        strategy=options[keys.PLAN_STRATEGY_CLASS],
+        columns=options[keys.PLAN_COLUMNS],
+        sort_by=options[keys.FILE_SLICES_SORT_BY],
+        after=options[keys.EARLIEST_COMMIT],
+        seed=options[keys.PLAN_SEED],
+        options=options.texts(),
     )
+
+
+def commits_between(options: Options) -> int:
+    """How many commits must follow the last clustering before another one is planned."""
+    return max(options[keys.INLINE_MAX_COMMITS] or 0, options[keys.ASYNC_MAX_COMMITS] or 0)
 
 
 def clean_rules(options: Options) -> CleanRules:

@@ -8,7 +8,6 @@ here, too. Tasks carry the name: a function need not be picklable, only importab
 """
 
 import functools
-import importlib
 from collections.abc import Callable
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from ..codecs.java_hash import file_group_indexes
 from ..errors import CheckFailed, ConfigError
+from ..plugins import load
 
 HUDI = "hudi"
 _SAMPLE_EVERY = 64
@@ -30,14 +30,7 @@ def load_key_hash(name: str) -> KeyHash:
     """The function of a name that the option takes. Raises ConfigError when there is none."""
     if name == HUDI:
         return file_group_indexes
-    module, _, attribute = name.partition(":")
-    try:
-        function: KeyHash = getattr(importlib.import_module(module), attribute)
-    except Exception as e:
-        # A module may do anything when it is imported.
-        raise ConfigError(
-            f"the hash {name} cannot be loaded: {e}", hint="it must be on the Python path, here and on the executors"
-        ) from e
+    function: KeyHash = load(name, "hash")
     if not callable(function):
         raise ConfigError(f"the hash {name} is no function")
     return function

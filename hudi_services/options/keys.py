@@ -15,15 +15,25 @@ from .option import (
     fraction,
     function_name,
     integer,
+    named,
     names,
     one_of,
     pattern,
     size,
+    some_of,
     text,
 )
 
 _PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy"
-SIZE_BASED_PLAN = f"{_PLAN_PACKAGE}.SparkSizeBasedClusteringPlanStrategy"
+_PLAN_CLASSES = {
+    f"{_PLAN_PACKAGE}.SparkSizeBasedClusteringPlanStrategy": "size",
+    f"{_PLAN_PACKAGE}.JavaSizeBasedClusteringPlanStrategy": "size",
+    f"{_PLAN_PACKAGE}.FlinkSizeBasedClusteringPlanStrategy": "size",
+    f"{_PLAN_PACKAGE}.SparkStreamCopyClusteringPlanStrategy": "size",
+    f"{_PLAN_PACKAGE}.SparkSingleFileSortPlanStrategy": "single_file",
+    "org.apache.hudi.table.action.cluster.strategy.CommitBasedClusteringPlanStrategy": "commit_time",
+}
+_PLAN_NAMES = ("size", "commit_time", "key_range", "overlap", "random", "single_file")
 SORT_AND_SIZE_EXECUTION = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
 FILE_SYSTEM_LOCK = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 
@@ -54,13 +64,62 @@ def _codec(value: str) -> str:
 
 PLAN_STRATEGY_CLASS = Option(
     "hoodie.clustering.plan.strategy.class",
-    one_of(
-        dict.fromkeys((SIZE_BASED_PLAN, *DEPRECATED_PLAN_FILTERS), SIZE_BASED_PLAN),
-        f"is a plan strategy that is not supported: use {SIZE_BASED_PLAN}",
+    named(
+        {name: name for name in _PLAN_NAMES} | _PLAN_CLASSES | dict.fromkeys(DEPRECATED_PLAN_FILTERS, "size"), "Class"
     ),
-    SIZE_BASED_PLAN,
+    "size",
     Phase.PLAN,
-    "Who selects file groups.",
+    "Who puts file slices into groups: size, commit_time, key_range, overlap, random, single_file, Hudi's class of one "
+    "of these, or package.module:Class.",
+)
+PLAN_COLUMNS: Option[tuple[str, ...]] = Option(
+    "hudi.services.clustering.plan.columns",
+    names,
+    (),
+    Phase.PLAN,
+    "overlap: the columns whose values must overlap (comma list); the sort columns when not set.",
+)
+EARLIEST_COMMIT = Option(
+    "hoodie.clustering.plan.strategy.earliest.commit.to.cluster",
+    text,
+    "",
+    Phase.PLAN,
+    "commit_time: commits up to and with this instant are passed over.",
+)
+PLAN_SEED = Option(
+    "hudi.services.clustering.plan.seed",
+    integer(0),
+    0,
+    Phase.PLAN,
+    "random: another number, another order.",
+)
+PLAN_ORDER = Option(
+    "hudi.services.clustering.plan.order",
+    choice("PARTITION", "GAIN"),
+    "PARTITION",
+    Phase.PLAN,
+    "Which groups come first: by partition, or those that save most files for a byte.",
+)
+PLAN_BUDGET: Option[int | None] = Option(
+    "hudi.services.clustering.plan.max.bytes",
+    size,
+    None,
+    Phase.PLAN,
+    "Bytes of input for a whole plan: groups that do not fit are left for the next one.",
+)
+INLINE_MAX_COMMITS: Option[int | None] = Option(
+    "hoodie.clustering.inline.max.commits",
+    integer(0),
+    None,
+    Phase.PLAN,
+    "Plan only after so many commits since the last clustering; at once when not set.",
+)
+ASYNC_MAX_COMMITS: Option[int | None] = Option(
+    "hoodie.clustering.async.max.commits",
+    integer(0),
+    None,
+    Phase.PLAN,
+    "As hoodie.clustering.inline.max.commits; the larger one counts.",
 )
 EXECUTION_STRATEGY_CLASS = Option(
     "hoodie.clustering.execution.strategy.class",
@@ -156,12 +215,12 @@ SINGLE_GROUP = Option(
     Phase.PLAN,
     "Whether a group of one file with one output is worth rewriting.",
 )
-FILE_SLICES_SORT_BY = Option(
+FILE_SLICES_SORT_BY: Option[tuple[str, ...]] = Option(
     "hoodie.clustering.plan.strategy.file.slices.sort.by",
-    choice("SIZE"),
-    "SIZE",
+    some_of("SIZE", "INSTANT_TIME"),
+    ("SIZE",),
     Phase.PLAN,
-    "The order of packing: largest first is the one that is supported.",
+    "size: the order of packing, largest first or oldest first, or one after the other.",
 )
 
 # The order of rows.

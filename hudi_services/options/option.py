@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-_FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_IN_PYTHON = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _LARGEST = (1 << 63) - 1
 
@@ -147,10 +147,32 @@ def pattern(value: str) -> str:
 
 def function_name(*known: str) -> Callable[[str], str]:
     """One of `known`, or a Python function as `package.module:function`."""
+    return named({name: name for name in known}, "function")
+
+
+def named(meanings: Mapping[str, str], kind: str) -> Callable[[str], str]:
+    """What `meanings` says about the text, in any case, or the text itself when it is `package.module:<kind>`."""
+    lowered = {name.lower(): meaning for name, meaning in meanings.items()}
 
     def parse(value: str) -> str:
-        if value not in known and not _FUNCTION.fullmatch(value):
-            raise ValueError(f"is neither {', '.join(known)} nor of the form package.module:function")
+        if value.lower() in lowered:
+            return lowered[value.lower()]
+        if not _IN_PYTHON.fullmatch(value):
+            short = ", ".join(sorted(set(meanings.values())))
+            raise ValueError(f"is neither {short} nor of the form package.module:{kind}")
         return value
+
+    return parse
+
+
+def some_of(*allowed: str) -> Callable[[str], tuple[str, ...]]:
+    """A comma list of some of `allowed` (upper case), in any case, none of them twice."""
+    one = choice(*allowed)
+
+    def parse(value: str) -> tuple[str, ...]:
+        found = tuple(one(name) for name in names(value))
+        if not found or len(set(found)) < len(found):
+            raise ValueError(f"is no list of {', '.join(allowed)}")
+        return found
 
     return parse

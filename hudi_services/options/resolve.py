@@ -52,6 +52,10 @@ class Options:
         setting = self._settings[option.key]
         return setting.source if setting else DEFAULT_SOURCE
 
+    def texts(self) -> dict[str, str]:
+        """Every key that some layer has, known or not, with the text of the highest one."""
+        return {key: text for _, values in reversed(self._layers) for key, text in values.items()}
+
     def over_table(self, properties: Mapping[str, str]) -> "Options":
         """The same with the properties of the table (`hoodie.properties`) below every other layer."""
         return Options([*self._layers, (TABLE_SOURCE, properties)])

@@ -18,6 +18,8 @@ from hudi_services import errors
 from hudi_services.cleaning import choice
 from hudi_services.cli.app import app
 from hudi_services.cli.config_files import read_properties
+from hudi_services.clustering.eligibility import Reason
+from hudi_services.clustering.strategies import STRATEGIES
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
 from hudi_services.garbage import model as garbage_model
@@ -177,6 +179,12 @@ def test_every_rule_and_reason_is_in_the_page_of_cleaning() -> None:
             assert all(f"| `{option.key}` | `{alias}` |" in text for alias in option.aliases)
 
 
+def test_every_reason_and_strategy_is_in_the_page_of_clustering() -> None:
+    text = document("docs/clustering.md")
+    assert all(reason.value in text for reason in Reason)
+    assert all(f"| `{name}` |" in text for name in STRATEGIES)
+
+
 def test_every_kind_of_difference_is_in_its_runbook() -> None:
     text = document("docs/runbooks/metadata-table.md")
     assert all(f"`{kind.value}`" in text for kind in validation_model.Kind)
@@ -200,6 +208,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     options = resolve([("test", {**quick, **cleaning})])
 
     clustered = unpack("1.2.0", folder / "clustered")
+    planned = clustering.schedule(request(clustered, Mode.SCHEDULE, dry_run=True))
     ts = cluster(clustered)
     plan = encode_cleaner_plan(CleanerPlan("KEEP_LATEST_COMMITS", "", "", {}), "1.2.0")
     (clustered / ".hoodie/timeline/20990101000000000.clean.requested").write_bytes(plan)
@@ -237,6 +246,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     ]
     return [
         ("clean", cleaned),
+        ("schedule", planned),
         ("execute", executed),
         ("index-lookup", looked_up),
         ("rollback and undo", undone),

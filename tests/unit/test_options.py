@@ -13,6 +13,7 @@ from hudi_services.options.known_keys import KEYS
 from hudi_services.options.option import Phase
 from hudi_services.options.resolve import as_text
 
+PLANS = "org.apache.hudi.client.clustering.plan.strategy"
 TARGET = keys.TARGET_FILE_BYTES.key
 
 
@@ -52,7 +53,11 @@ def test_the_highest_layer_wins_and_is_named() -> None:
         (keys.PARQUET_CODEC, "uncompressed", "none"),
         (keys.BLOOM_TYPE, "simple", "SIMPLE"),
         (keys.SORT_COLUMNS, "a desc nulls last, b", "a desc nulls last, b"),
-        (keys.PLAN_STRATEGY_CLASS, keys.SIZE_BASED_PLAN, keys.SIZE_BASED_PLAN),
+        (keys.PLAN_STRATEGY_CLASS, f"{PLANS}.SparkSizeBasedClusteringPlanStrategy", "size"),
+        (keys.PLAN_STRATEGY_CLASS, f"{PLANS}.SparkSingleFileSortPlanStrategy", "single_file"),
+        (keys.PLAN_STRATEGY_CLASS, "Key_Range", "key_range"),
+        (keys.PLAN_STRATEGY_CLASS, "my_package.plans:Mine", "my_package.plans:Mine"),
+        (keys.FILE_SLICES_SORT_BY, "instant_time,SIZE", ("INSTANT_TIME", "SIZE")),
         (keys.EXECUTION_STRATEGY_CLASS, keys.SORT_AND_SIZE_EXECUTION, keys.SORT_AND_SIZE_EXECUTION),
         (keys.LOCK_PROVIDER, keys.FILE_SYSTEM_LOCK, keys.FILE_SYSTEM_LOCK),
         (keys.LAYOUT_STRATEGY, "linear", "LINEAR"),
@@ -80,7 +85,8 @@ def test_values(option: Option[Any], text: str, value: Any) -> None:
         (keys.PARTITION_REGEX, "("),
         (keys.PARQUET_CODEC, "lzo"),
         (keys.LAYOUT_STRATEGY, "ZORDER"),
-        (keys.FILE_SLICES_SORT_BY, "INSTANT_TIME"),
+        (keys.FILE_SLICES_SORT_BY, "SIZE,SIZE"),
+        (keys.FILE_SLICES_SORT_BY, ""),
         (keys.PLAN_STRATEGY_CLASS, "org.example.MyStrategy"),
         (keys.EXECUTION_STRATEGY_CLASS, "org.example.MyStrategy"),
         (keys.LOCK_PROVIDER, "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"),
@@ -123,7 +129,7 @@ def test_a_small_file_limit_that_is_not_below_the_target_is_a_warning() -> None:
 @pytest.mark.parametrize(("name", "mode"), keys.DEPRECATED_PLAN_FILTERS.items())
 def test_old_plan_strategies_are_filter_modes(name: str, mode: str) -> None:
     options = resolve([("conf", {keys.PLAN_STRATEGY_CLASS.key: name, keys.PARTITION_FILTER_MODE.key: "NONE"})])
-    assert options[keys.PLAN_STRATEGY_CLASS] == keys.SIZE_BASED_PLAN
+    assert options[keys.PLAN_STRATEGY_CLASS] == "size"
     assert options[keys.PARTITION_FILTER_MODE] == mode
 
 

@@ -1,105 +1,126 @@
-from datetime import datetime, timezone
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.clustering.strategies import (
-    PartitionFilter,
-    PartitionRules,
-    Reason,
-    SizeRules,
-    by_size,
-    select_partitions,
-)
-from hudi_services.model import BaseFile, FileSlice, LogFile
+from hudi_services.clustering.strategies import STRATEGIES, PlanContext, PlanStrategy, Range, plan_strategy
+from hudi_services.errors import ConfigError
+from hudi_services.model import BaseFile, FileSlice
 
-NOW = datetime(2026, 11, 21, 2, 30, tzinfo=timezone.utc)
-DAYS = [f"2026-01-{day:02d}" for day in range(1, 31)]
+A, B = (5, "20260101000000000"), (9, "20260102000000000")
+C, D = (7, "20260103000000000"), (1, "20260104000000000")
+FILES = {"a": A, "b": B, "c": C, "d": D}
+"""Size and instant by file id."""
 
 
-def a_slice(file_id: str, size: int, partition: str = "p", logs: int = 0, base: bool = True) -> FileSlice:
-    name = f"{file_id}_0-0-0_1.parquet"
-    files = tuple(
-        LogFile(partition, f".{file_id}_1.log.{i}_0-0-0", file_id, "1", i, "0-0-0", "", 1) for i in range(logs)
-    )
-    return FileSlice(
-        partition, file_id, "1", BaseFile(partition, name, file_id, "0-0-0", "1", size) if base else None, files
-    )
+def a_slice(file_id: str, size: int, instant: str) -> FileSlice:
+    name = f"{file_id}_0-0-0_{instant}.parquet"
+    return FileSlice("p", file_id, instant, BaseFile("p", name, file_id, "0-0-0", instant, size))
+
+
+SLICES = [a_slice(file_id, *facts) for file_id, facts in FILES.items()]
+
+
+def groups(name: str, ranges: dict[str, dict[str, Range]] | None = None, **facts: Any) -> list[str]:
+    """The file ids of each group."""
+
+    def find(slices: Sequence[FileSlice], column: str) -> list[Range]:
+        return [(ranges or {})[column].get(one.file_id) for one in slices]
+
+    context = PlanContext(**{"max_group": 1000, "ranges": find, **facts})
+    return ["".join(one.file_id for one in group) for group in plan_strategy(name, context).groups(SLICES)]
 
 
 @pytest.mark.parametrize(
-    ("rules", "expected"),
+    ("name", "facts", "expected"),
     [
-        (PartitionRules(), DAYS),
-        (PartitionRules(PartitionFilter.RECENT_DAYS, lookback=2, skip_latest=1), ["2026-01-29", "2026-01-28"]),
-        (
-            PartitionRules(PartitionFilter.SELECTED_PARTITIONS, begin="2026-01-03", end="2026-01-05"),
-            ["2026-01-03", "2026-01-04", "2026-01-05"],
-        ),
-        (PartitionRules(PartitionFilter.SELECTED_PARTITIONS, begin="2026-01-29"), ["2026-01-29", "2026-01-30"]),
-        (PartitionRules(PartitionFilter.DAY_ROLLING), ["2026-01-03", "2026-01-27"]),
-        (PartitionRules(pattern=r".*-0[12]"), ["2026-01-01", "2026-01-02"]),
-        (PartitionRules(pattern="2026"), []),
-        (PartitionRules(selected=("2026-01-09", "no-such", "2026-01-02")), ["2026-01-02", "2026-01-09"]),
-        (
-            PartitionRules(PartitionFilter.RECENT_DAYS, selected=("2026-01-09", "2026-01-02"), lookback=1),
-            ["2026-01-09"],
-        ),
+        ("size", {}, ["bcad"]),
+        ("size", {"max_group": 14}, ["b", "cad"]),
+        ("size", {"sort_by": ("INSTANT_TIME",)}, ["abcd"]),
+        ("size", {"sort_by": ("INSTANT_TIME", "SIZE")}, ["abcd"]),
+        ("commit_time", {}, ["abcd"]),
+        ("commit_time", {"max_group": 14}, ["ab", "cd"]),
+        ("commit_time", {"after": "20260102000000000"}, ["cd"]),
+        ("single_file", {}, ["b", "c", "a", "d"]),
     ],
 )
-def test_partition_filters(rules: PartitionRules, expected: list[str]) -> None:
-    assert select_partitions(reversed(DAYS), rules, NOW) == expected
+def test_by_what_the_names_say(name: str, facts: dict[str, Any], expected: list[str]) -> None:
+    assert groups(name, **facts) == expected
 
 
-def test_every_exclusion_has_its_reason() -> None:
-    slices = [
-        a_slice("small", 10),
-        a_slice("limit", 100),
-        a_slice("log", 10, logs=1),
-        a_slice("none", 0, base=False),
-        a_slice("compacting", 10),
-        a_slice("clustering", 10),
-    ]
-    rules = SizeRules(small_file_limit=100)
-    selection = by_size({"p": slices}, rules, {("p", "compacting")}, {("p", "clustering")})
-    assert dict(selection.reasons) == {
-        Reason.PICKED: 1,
-        Reason.TOO_LARGE: 1,
-        Reason.HAS_LOG_FILES: 1,
-        Reason.NO_BASE_FILE: 1,
-        Reason.PENDING_COMPACTION: 1,
-        Reason.PENDING_CLUSTERING: 1,
+def test_neighbours_in_the_key_space() -> None:
+    ranges = {"_hoodie_record_key": {"a": ("m", "p"), "b": ("a", "c"), "c": ("n", "z")}}
+    assert groups("key_range", ranges) == ["bac"]
+    assert groups("key_range", ranges, max_group=14) == ["ba", "c"]
+
+
+def test_what_overlaps() -> None:
+    by_x: dict[str, Range] = {"a": (1, 5), "b": (4, 9), "c": (20, 30), "d": (25, 26)}
+    assert groups("overlap", {"x": by_x}, columns=("x",)) == ["ab", "cd"]
+    # Boxes overlap in all columns, or not at all.
+    by_y: dict[str, Range] = {"a": (0, 1), "b": (2, 3), "c": (0, 9), "d": (1, 2)}
+    assert groups("overlap", {"x": by_x, "y": by_y}, columns=("x", "y")) == ["cd"]
+    # What is unknown overlaps what is unknown.
+    assert groups("overlap", {"x": {"a": (1, 5), "b": (6, 9)}}, columns=("x",)) == ["cd"]
+    with pytest.raises(ConfigError, match="needs columns"):
+        groups("overlap", {})
+
+
+def test_an_order_by_chance_is_the_same_again() -> None:
+    orders = {tuple(groups("random", seed=seed)) for seed in range(20)}
+    assert len(orders) > 5
+    assert groups("random", seed=3) == groups("random", seed=3)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 9), st.integers(0, 9)), max_size=12))
+def test_no_two_overlapping_files_are_parted(boxes: list[tuple[int, int, int, int]]) -> None:
+    slices = [a_slice(f"f{i}", 1, "1") for i in range(len(boxes))]
+    by_column = {
+        "x": [(low, low + width) for low, _, width, _ in boxes],
+        "y": [(low, low + height) for _, low, _, height in boxes],
     }
-    assert [one.file_id for one in selection.groups[0].slices] == ["small"]
+
+    def find(some: Sequence[FileSlice], column: str) -> list[tuple[int, int]]:
+        return [by_column[column][int(one.file_id[1:])] for one in some]
+
+    context = PlanContext(1000, find, columns=("x", "y"))
+    found = {
+        one.file_id: n for n, group in enumerate(plan_strategy("overlap", context).groups(slices)) for one in group
+    }
+    for i in range(len(boxes)):
+        for j in range(i):
+            if all(c[i][0] <= c[j][1] and c[j][0] <= c[i][1] for c in by_column.values()):
+                assert found[f"f{i}"] == found[f"f{j}"]
 
 
-def test_largest_first_and_outputs_by_target_size() -> None:
-    slices = [a_slice("a", 30), a_slice("b", 90), a_slice("c", 60)]
-    selection = by_size({"p": slices}, SizeRules(target_file=50, small_file_limit=100, max_group=150), (), ())
-    assert [[one.file_id for one in group.slices] for group in selection.groups] == [["b", "c"], ["a"]]
-    assert [group.outputs for group in selection.groups] == [3, 1]
+class Mine(PlanStrategy):
+    """Two by two."""
+
+    def groups(self, slices: Sequence[FileSlice]) -> list[Sequence[FileSlice]]:
+        size = int(self.context.options["my.size"])
+        return [slices[at : at + size] for at in range(0, len(slices), size)]
 
 
-def test_single_file_groups_can_be_left_out() -> None:
-    selection = by_size({"p": [a_slice("a", 30)]}, SizeRules(single_group=False), (), ())
-    assert selection.groups == () and selection.reasons[Reason.SINGLE_FILE] == 1
+def test_a_class_of_the_operators_own() -> None:
+    assert groups(f"{__name__}:Mine", options={"my.size": "2"}) == ["ab", "cd"]
 
 
-def test_the_cap_on_groups_says_what_it_leaves() -> None:
-    slices = {p: [a_slice(f"{p}{i}", 60, p) for i in range(4)] for p in ("p", "q")}
-    selection = by_size(slices, SizeRules(max_group=100, max_groups=3), (), ())
-    assert len(selection.groups) == 3
-    assert selection.reasons[Reason.GROUP_CAP] == 5
-    assert selection.left_out == ("p", "q")
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("no.such.module:Mine", "the plan strategy no.such.module:Mine cannot be loaded"),
+        (f"{__name__}:NoSuch", "cannot be loaded"),
+        (f"{__name__}:groups", "is no subclass of hudi_services.clustering.strategies.PlanStrategy"),
+    ],
+)
+def test_what_is_no_strategy(name: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        plan_strategy(name, PlanContext(1, lambda slices, column: []))
 
 
-@given(st.lists(st.integers(0, 400), max_size=30), st.integers(1, 300), st.integers(1, 500), st.integers(1, 5))
-def test_every_slice_is_counted_once(sizes: list[int], limit: int, group: int, cap: int) -> None:
-    slices = [a_slice(f"f{i}", size) for i, size in enumerate(sizes)]
-    rules = SizeRules(target_file=64, small_file_limit=limit, max_group=group, max_groups=cap)
-    selection = by_size({"p": slices}, rules, (), ())
-    assert sum(selection.reasons.values()) == len(sizes)
-    picked = [one.file_id for planned in selection.groups for one in planned.slices]
-    assert len(picked) == len(set(picked)) == selection.reasons.get(Reason.PICKED, 0)
-    assert all(planned.size <= group or len(planned.slices) == 1 for planned in selection.groups)
+def test_every_name_of_the_option_is_there() -> None:
+    from hudi_services.options import keys
+
+    assert {keys.PLAN_STRATEGY_CLASS.parse(name) for name in STRATEGIES} == STRATEGIES.keys()

@@ -1,0 +1,57 @@
+"""Which file slices a clustering may take, and the reason for each one that it does not."""
+
+import enum
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from ..model import FileSlice
+from ..table.view import FileGroupId
+
+
+class Reason(enum.Enum):
+    """Why a file slice is in the plan or not. A plan strategy that leaves some out may have reasons of its own."""
+
+    PICKED = "picked"
+    FILTERED_OUT = "in a partition that is filtered out"
+    PENDING_COMPACTION = "in a pending compaction"
+    PENDING_CLUSTERING = "in a pending clustering"
+    HAS_LOG_FILES = "has log files"
+    NO_BASE_FILE = "has no base file"
+    TOO_LARGE = "at or above the small-file limit"
+    NOT_CHOSEN = "left out by the plan strategy"
+    SINGLE_FILE = "alone in its group"
+    BUDGET = "beyond the bytes of one plan"
+    GROUP_CAP = "beyond the largest number of groups"
+
+
+WAITING = (Reason.BUDGET, Reason.GROUP_CAP)
+"""What the next plan may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eligibility:
+    """`small_file_limit` in bytes, exclusive; the pending sets hold (partition, file id)."""
+
+    small_file_limit: int
+    pending_compactions: Collection[FileGroupId]
+    pending_clusterings: Collection[FileGroupId]
+
+    def exclusion(self, one: FileSlice) -> Reason | None:
+        """Why the slice cannot be taken, None when it can."""
+        group = (one.partition, one.file_id)
+        if group in self.pending_compactions:
+            return Reason.PENDING_COMPACTION
+        if group in self.pending_clusterings:
+            return Reason.PENDING_CLUSTERING
+        if one.log_files:
+            return Reason.HAS_LOG_FILES
+        if one.base_file is None:
+            return Reason.NO_BASE_FILE
+        if one.base_file.size >= self.small_file_limit:
+            return Reason.TOO_LARGE
+        return None
+
+
+def base_size(one: FileSlice) -> int:
+    """Bytes of the base file, 0 without one."""
+    return one.base_file.size if one.base_file else 0

@@ -1,0 +1,62 @@
+"""Which partitions a clustering looks at: pure functions on plain values.
+
+Follows ClusteringPlanPartitionFilter of Apache Hudi.
+"""
+
+import enum
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+
+class PartitionFilter(enum.Enum):
+    NONE = "NONE"
+    RECENT_DAYS = "RECENT_DAYS"
+    SELECTED_PARTITIONS = "SELECTED_PARTITIONS"
+    DAY_ROLLING = "DAY_ROLLING"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRules:
+    """`hoodie.clustering.plan.strategy.partition.*`, `cluster.begin|end.partition` and `daybased.*`."""
+
+    mode: PartitionFilter = PartitionFilter.NONE
+    selected: tuple[str, ...] = ()
+    pattern: str = ""
+    begin: str = ""
+    end: str = ""
+    lookback: int = 2
+    skip_latest: int = 0
+
+
+def select_partitions(partitions: Iterable[str], rules: PartitionRules, now: datetime) -> list[str]:
+    """The partitions that `rules` admit. `now` is in the table's time zone (DAY_ROLLING goes by its hour)."""
+    if rules.selected:
+        chosen = sorted(set(rules.selected) & set(partitions))
+    elif rules.pattern:
+        chosen = sorted(p for p in partitions if re.fullmatch(rules.pattern, p))
+    else:
+        chosen = sorted(partitions)
+    return _FILTERS[rules.mode](chosen, rules, now)
+
+
+def _recent_days(partitions: list[str], rules: PartitionRules, now: datetime) -> list[str]:
+    newest = partitions[::-1][rules.skip_latest :]
+    return newest[: rules.lookback] if rules.lookback > 0 else newest
+
+
+def _between(partitions: list[str], rules: PartitionRules, now: datetime) -> list[str]:
+    return [p for p in partitions if (not rules.begin or rules.begin <= p) and (not rules.end or p <= rules.end)]
+
+
+def _day_rolling(partitions: list[str], rules: PartitionRules, now: datetime) -> list[str]:
+    return [p for i, p in enumerate(partitions) if i % 24 == now.hour]
+
+
+_FILTERS: dict[PartitionFilter, Callable[[list[str], PartitionRules, datetime], list[str]]] = {
+    PartitionFilter.NONE: lambda partitions, rules, now: partitions,
+    PartitionFilter.RECENT_DAYS: _recent_days,
+    PartitionFilter.SELECTED_PARTITIONS: _between,
+    PartitionFilter.DAY_ROLLING: _day_rolling,
+}

@@ -1,0 +1,141 @@
+"""From the file slices of a table to the groups of a plan: eligible ones, grouped, put in an order, and limited."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..errors import ConfigError
+from ..model import FileSlice
+from .eligibility import Eligibility, Reason, base_size
+from .strategies import PlanStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRules:
+    """Sizes in bytes, of base files; `small_file_limit` is exclusive. `budget`: input of a whole plan, None: no limit.
+
+    `by_gain`: those groups first that save most files for a byte; otherwise by partition, as Hudi.
+    """
+
+    target_file: int = 1 << 30
+    small_file_limit: int = 300 << 20
+    max_group: int = 2 << 30
+    max_groups: int = 30
+    single_group: bool = True
+    by_gain: bool = False
+    budget: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGroup:
+    """File slices of one partition that are rewritten together into `outputs` file groups."""
+
+    slices: tuple[FileSlice, ...]
+    outputs: int
+
+    @property
+    def partition(self) -> str:
+        return self.slices[0].partition
+
+    @property
+    def size(self) -> int:
+        return sum(map(base_size, self.slices))
+
+    @property
+    def gain(self) -> float:
+        """How many files fewer there will be, for each byte that is rewritten."""
+        return (len(self.slices) - self.outputs) / max(1, self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a file slice is in the plan or not; `group` is the number of its group in the plan, None for none."""
+
+    slice: FileSlice
+    reason: str
+    group: int | None = None
+
+
+@dataclass(slots=True)
+class Selection:
+    """What goes into a plan, and of everything else why not.
+
+    `reasons` counts file slices. `left_out`: partitions that may still hold work, which Hudi's scheduler must revisit.
+    `verdicts` has one of each file slice when they were asked for.
+    """
+
+    groups: tuple[PlannedGroup, ...] = ()
+    reasons: Counter[str] = field(default_factory=Counter)
+    left_out: tuple[str, ...] = ()
+    verdicts: list[Verdict] | None = None
+
+    def pass_over(self, slices: Sequence[FileSlice], reason: str) -> None:
+        """Count slices that are not taken."""
+        if slices:
+            self.reasons[reason] += len(slices)
+            if self.verdicts is not None:
+                self.verdicts += [Verdict(one, reason) for one in slices]
+
+
+def select(
+    slices: Mapping[str, Sequence[FileSlice]],
+    strategy: PlanStrategy,
+    rules: SizeRules,
+    eligibility: Eligibility,
+    *,
+    explain: bool = False,
+) -> Selection:
+    """The groups of a plan over the latest `slices` of each partition. Raises ConfigError for a strategy that is wrong.
+
+    `explain`: with a verdict of each slice.
+    """
+    selection = Selection(verdicts=[] if explain else None)
+    found = [group for one in slices.values() for group in _of_partition(one, strategy, rules, eligibility, selection)]
+    if rules.by_gain:
+        found.sort(key=lambda group: -group.gain)
+    taken: list[PlannedGroup] = []
+    left_out: set[str] = set()
+    budget = rules.budget
+    for group in found:
+        reason = None
+        if len(taken) == rules.max_groups:
+            reason = Reason.GROUP_CAP
+        elif budget is not None and group.size > budget:
+            reason = Reason.BUDGET
+        if reason is not None:
+            selection.pass_over(group.slices, reason.value)
+            left_out.add(group.partition)
+            continue
+        selection.reasons[Reason.PICKED.value] += len(group.slices)
+        if selection.verdicts is not None:
+            selection.verdicts += [Verdict(one, Reason.PICKED.value, len(taken)) for one in group.slices]
+        taken.append(group)
+        budget = None if budget is None else budget - group.size
+    selection.groups, selection.left_out = tuple(taken), tuple(sorted(left_out))
+    return selection
+
+
+def _of_partition(
+    slices: Sequence[FileSlice], strategy: PlanStrategy, rules: SizeRules, eligibility: Eligibility, into: Selection
+) -> Iterator[PlannedGroup]:
+    eligible: list[FileSlice] = []
+    for one in slices:
+        reason = eligibility.exclusion(one)
+        if reason is None:
+            eligible.append(one)
+        else:
+            into.pass_over([one], reason.value)
+    if not eligible:
+        return
+    left = {one.file_id: one for one in eligible}
+    for members in strategy.groups(eligible):
+        for one in members:
+            if left.pop(one.file_id, None) is not one:
+                name = f"{type(strategy).__module__}:{type(strategy).__qualname__}"
+                raise ConfigError(f"the plan strategy {name} gave the file group {one.file_id} twice, or made it up")
+        group = PlannedGroup(tuple(members), max(1, -(-sum(map(base_size, members)) // rules.target_file)))
+        if len(members) == 1 and group.outputs == 1 and not rules.single_group:
+            into.pass_over(members, Reason.SINGLE_FILE.value)
+        elif members:
+            yield group
+    into.pass_over(list(left.values()), strategy.left_out)

@@ -1,0 +1,84 @@
+"""Between which values the rows of file slices lie in a column: from the column statistics index, else from footers."""
+
+import numbers
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from ..errors import ConfigError
+from ..files.column_stats import ColumnStats, column_stats
+from ..files.parquet_footer import read_footer
+from ..files.parquet_schema import FileSchema
+from ..handle import Table
+from ..metadata.keys import COLUMN_STATS, column_stats_prefix
+from ..metadata.records import StatsRecord
+from ..metadata.values import number
+from ..model import FileSlice
+from .strategies import Range
+
+_FOOTERS_AT_ONCE = 16
+
+
+class ValueRanges:
+    """Of one look at a table. Footers are remembered for the partition at hand."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._partition: str | None = None
+        self._footers: dict[str, tuple[ColumnStats, ...]] = {}
+
+    def __call__(self, slices: Sequence[FileSlice], column: str) -> list[Range]:
+        """The range of each of the slices of one partition.
+
+        Raises ConfigError for a column whose values do not compare, CorruptFile, NotFound and StorageError.
+        """
+        if not slices:
+            return []
+        found = self._find(slices, column)
+        kinds = {_kind(value) for one in found if one is not None for value in one}
+        if len(kinds) > 1:
+            raise ConfigError(f"the column {column} has values of several types in partition {slices[0].partition!r}")
+        return found
+
+    def _find(self, slices: Sequence[FileSlice], column: str) -> list[Range]:
+        names = [one.base_file.name for one in slices if one.base_file is not None]
+        indexed = self._indexed(slices[0].partition, column)
+        if all(name in indexed for name in names):
+            return [_of_record(indexed[name]) for name in names]
+        # All of one source: what both say of a value is not always equal.
+        self._read_footers(slices)
+        return [_of_footer(self._footers[name], column) for name in names]
+
+    def _indexed(self, partition: str, column: str) -> dict[str, StatsRecord]:
+        metadata = self._table.metadata
+        if metadata is None or COLUMN_STATS not in self._table.config.metadata_partitions:
+            return {}
+        found = metadata.reader(COLUMN_STATS).scan(column_stats_prefix(column, partition))
+        return {one.file_name: one for one in found if isinstance(one, StatsRecord) and not one.deleted}
+
+    def _read_footers(self, slices: Sequence[FileSlice]) -> None:
+        if self._partition != slices[0].partition:
+            self._partition, self._footers = slices[0].partition, {}
+        missing = [one for one in slices if one.base_file is not None and one.base_file.name not in self._footers]
+
+        def read(one: FileSlice) -> tuple[str, tuple[ColumnStats, ...]]:
+            assert one.base_file is not None, "only base files were missing"
+            footer, _ = read_footer(self._table.storage, one.base_file.path, one.base_file.size)
+            return one.base_file.name, column_stats(FileSchema.of(footer), footer.row_groups)
+
+        with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+            self._footers.update(pool.map(read, missing))
+
+
+def _of_record(record: StatsRecord) -> Range:
+    if record.minimum is None or record.maximum is None:
+        return None
+    return number(record.minimum, record.bound), number(record.maximum, record.bound)
+
+
+def _of_footer(columns: Sequence[ColumnStats], column: str) -> Range:
+    stats = next((one for one in columns if one.column == column), None)
+    return None if stats is None or stats.min is None else (stats.min, stats.max)
+
+
+def _kind(value: object) -> type:
+    return numbers.Number if isinstance(value, numbers.Number) else type(value)

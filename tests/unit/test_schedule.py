@@ -1,0 +1,150 @@
+"""Scheduling on tables that real Apache Hudi wrote: dry runs, plan strategies, limits, waiting for commits."""
+
+import hashlib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hudi_services.clustering.eligibility import Reason
+from hudi_services.clustering.strategies import STRATEGIES
+from hudi_services.clustering.value_ranges import ValueRanges
+from hudi_services.engine import LocalEngine
+from hudi_services.errors import ConfigError, Idle
+from hudi_services.jobs import clustering
+from hudi_services.jobs.report import Report, State
+from hudi_services.jobs.request import Mode
+from hudi_services.model import FileSlice
+
+from .tables import RELEASES, open_local, request, unpack
+
+STRATEGY = "hoodie.clustering.plan.strategy.class"
+SELECTED = "hoodie.clustering.plan.strategy.partition.selected"
+MAX_COMMITS = "hoodie.clustering.inline.max.commits"
+KEY, WRITTEN = "_hoodie_record_key", "_hoodie_commit_time"
+
+
+@pytest.fixture(params=RELEASES)
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return unpack(request.param, tmp_path)
+
+
+def schedule(path: Path, options: dict[str, str] | None = None, **changes: object) -> Report:
+    return clustering.schedule(request(path, Mode.SCHEDULE, options, **changes))
+
+
+def bytes_of(path: Path) -> dict[str, str]:
+    files = (file for file in path.rglob("*") if file.is_file())
+    return {str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def live_slices(path: Path) -> dict[str, list[FileSlice]]:
+    view = open_local(path).view
+    return {partition: view.latest_slices(partition) for partition in view.partitions()}
+
+
+def test_a_dry_run_writes_nothing_and_says_what_schedule_does(path: Path) -> None:
+    before = bytes_of(path)
+    dry = schedule(path, dry_run=True)
+    assert bytes_of(path) == before
+    assert dry.state is State.COMPLETED and dry.dry_run and dry.exit_code == 0 and dry.instant is None
+    slices = [one for some in live_slices(path).values() for one in some]
+    verdicts = dry.tables["file_slices"]
+    assert {(one["partition"], one["file_id"]) for one in verdicts} == {(one.partition, one.file_id) for one in slices}
+    assert len(verdicts) == len(slices) == dry.files.before + sum(dry.left_out.values())
+    real = schedule(path)
+    assert real.state is State.REQUESTED and "file_slices" not in real.tables
+    assert (real.groups, real.files, real.bytes, real.left_out) == (dry.groups, dry.files, dry.bytes, dry.left_out)
+    plan = open_local(path).timeline.read_plan(open_local(path).timeline.pending_clusterings()[0])
+    for number, group in enumerate(plan.groups):
+        planned = {one["file_id"] for one in verdicts if one["group"] == number}
+        assert planned == {one.file_id for one in group.slices}
+
+
+def test_every_reason_of_a_dry_run(path: Path) -> None:
+    partitions = sorted(live_slices(path))
+    schedule(path, {SELECTED: partitions[0]})
+    with pytest.raises(Idle) as idle:
+        schedule(path, {SELECTED: partitions[0]}, dry_run=True)
+    assert f"{len(live_slices(path)[partitions[0]])} {Reason.PENDING_CLUSTERING.value}" in idle.value.message
+    dry = schedule(path, {SELECTED: ",".join(partitions[:2])}, dry_run=True)
+    by_partition = {
+        p: {row["reason"] for row in dry.tables["file_slices"] if row["partition"] == p} for p in partitions
+    }
+    assert by_partition[partitions[0]] == {Reason.PENDING_CLUSTERING.value}
+    assert by_partition[partitions[1]] == {Reason.PICKED.value}
+    assert all(by_partition[p] == {Reason.FILTERED_OUT.value} for p in partitions[2:])
+
+
+def test_an_empty_plan_has_a_report_of_its_own(path: Path) -> None:
+    """The reasons of the file slices are told when there is nothing to plan, too."""
+    wanted = request(path, Mode.SCHEDULE, {"hoodie.clustering.plan.strategy.small.file.limit": "1"}, dry_run=True)
+    seen: list[object] = []
+    with pytest.raises(Idle, match=Reason.TOO_LARGE.value):
+        clustering.schedule(clustering.replace(wanted, on_report=seen.append))
+    (report,) = seen
+    assert isinstance(report, Report)
+    assert {row["reason"] for row in report.tables["file_slices"]} == {Reason.TOO_LARGE.value}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_each_strategy_plans_what_can_be_executed(path: Path, name: str) -> None:
+    report = schedule(path, {STRATEGY: name, "hudi.services.clustering.plan.columns": WRITTEN})
+    assert report.state is State.REQUESTED and report.groups
+    executed = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+    assert executed.state is State.COMPLETED and executed.rows.before == executed.rows.after
+
+
+def test_ranges_by_the_index_and_by_the_footers_are_the_same(path: Path) -> None:
+    for slices in live_slices(path).values():
+        table = open_local(path)
+        by_footer, by_any = ValueRanges(table), ValueRanges(table)
+        by_footer._indexed = lambda partition, column: {}  # type: ignore[method-assign]
+        for column in (KEY, WRITTEN):
+            found = by_any(slices, column)
+            assert found == by_footer(slices, column)
+            assert all(one is not None and one[0] <= one[1] for one in found)
+        assert by_any(slices, "no_such_column") == [None] * len(slices)
+
+
+def test_what_is_beyond_the_limits_is_said_and_planned_next(path: Path) -> None:
+    everything = {(one.partition, one.file_id) for some in live_slices(path).values() for one in some}
+    largest = max(sum(one.base_file.size for one in some if one.base_file) for some in live_slices(path).values())
+    limits = {"hudi.services.clustering.plan.max.bytes": str(largest), "hudi.services.clustering.plan.order": "gain"}
+    planned: Counter[tuple[str, str]] = Counter()
+    for _ in range(len(live_slices(path))):
+        report = schedule(path, limits)
+        left = report.left_out.get(Reason.BUDGET.value, 0)
+        assert bool(left) == any("are left for the next plan" in warning for warning in report.warnings)
+        timeline = open_local(path).timeline
+        plans = [timeline.read_plan(instant) for instant in timeline.pending_clusterings()]
+        planned = Counter(
+            (one.partition, one.file_id) for plan in plans for group in plan.groups for one in group.slices
+        )
+        if not left:
+            break
+    assert planned.keys() == everything and set(planned.values()) == {1}
+
+
+def test_a_budget_that_no_group_fits(path: Path) -> None:
+    with pytest.raises(Idle, match=Reason.BUDGET.value):
+        schedule(path, {"hudi.services.clustering.plan.max.bytes": "10"})
+
+
+def test_waiting_for_commits(path: Path) -> None:
+    commits = len(open_local(path).timeline.completed_writes())
+    with pytest.raises(Idle, match=f"{commits} of {commits + 1} commits on the timeline"):
+        schedule(path, {MAX_COMMITS: str(commits + 1)})
+    with pytest.raises(Idle, match=f"{commits} of {commits + 2} commits"):
+        schedule(path, {MAX_COMMITS: "1", "hoodie.clustering.async.max.commits": str(commits + 2)})
+    ts = schedule(path, {MAX_COMMITS: str(commits)}).instant
+    with pytest.raises(Idle, match=f"0 of 1 commits since the clustering {ts}"):
+        schedule(path, {MAX_COMMITS: "1"})
+    clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+    with pytest.raises(Idle, match=f"0 of 1 commits since the clustering {ts}"):
+        schedule(path, {MAX_COMMITS: "1"})
+
+
+def test_overlap_needs_columns(path: Path) -> None:
+    with pytest.raises(ConfigError, match="needs columns"):
+        schedule(path, {STRATEGY: "overlap"})

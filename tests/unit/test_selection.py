@@ -1,0 +1,145 @@
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudi_services.clustering.eligibility import Eligibility, Reason
+from hudi_services.clustering.selection import Selection, SizeRules, select
+from hudi_services.clustering.strategies import BySize, PlanContext, PlanStrategy
+from hudi_services.errors import ConfigError
+from hudi_services.model import BaseFile, FileSlice, LogFile
+
+
+def a_slice(file_id: str, size: int, partition: str = "p", logs: int = 0, base: bool = True) -> FileSlice:
+    name = f"{file_id}_0-0-0_1.parquet"
+    files = tuple(
+        LogFile(partition, f".{file_id}_1.log.{i}_0-0-0", file_id, "1", i, "0-0-0", "", 1) for i in range(logs)
+    )
+    return FileSlice(
+        partition, file_id, "1", BaseFile(partition, name, file_id, "0-0-0", "1", size) if base else None, files
+    )
+
+
+def no_ranges(slices: Sequence[FileSlice], column: str) -> list[None]:
+    return [None] * len(slices)
+
+
+def by_size(
+    slices: Mapping[str, Sequence[FileSlice]],
+    rules: SizeRules,
+    compacting: Collection[tuple[str, str]] = (),
+    clustering: Collection[tuple[str, str]] = (),
+    *,
+    strategy: type[PlanStrategy] = BySize,
+) -> Selection:
+    eligibility = Eligibility(rules.small_file_limit, compacting, clustering)
+    return select(slices, strategy(PlanContext(rules.max_group, no_ranges)), rules, eligibility, explain=True)
+
+
+def test_every_exclusion_has_its_reason() -> None:
+    slices = [
+        a_slice("small", 10),
+        a_slice("limit", 100),
+        a_slice("log", 10, logs=1),
+        a_slice("none", 0, base=False),
+        a_slice("compacting", 10),
+        a_slice("clustering", 10),
+    ]
+    rules = SizeRules(small_file_limit=100)
+    selection = by_size({"p": slices}, rules, {("p", "compacting")}, {("p", "clustering")})
+    assert dict(selection.reasons) == {
+        Reason.PICKED.value: 1,
+        Reason.TOO_LARGE.value: 1,
+        Reason.HAS_LOG_FILES.value: 1,
+        Reason.NO_BASE_FILE.value: 1,
+        Reason.PENDING_COMPACTION.value: 1,
+        Reason.PENDING_CLUSTERING.value: 1,
+    }
+    assert [one.file_id for one in selection.groups[0].slices] == ["small"]
+
+
+def test_largest_first_and_outputs_by_target_size() -> None:
+    slices = [a_slice("a", 30), a_slice("b", 90), a_slice("c", 60)]
+    selection = by_size({"p": slices}, SizeRules(target_file=50, small_file_limit=100, max_group=150), (), ())
+    assert [[one.file_id for one in group.slices] for group in selection.groups] == [["b", "c"], ["a"]]
+    assert [group.outputs for group in selection.groups] == [3, 1]
+
+
+def test_single_file_groups_can_be_left_out() -> None:
+    selection = by_size({"p": [a_slice("a", 30)]}, SizeRules(single_group=False), (), ())
+    assert selection.groups == () and selection.reasons[Reason.SINGLE_FILE.value] == 1
+
+
+def test_the_cap_on_groups_says_what_it_leaves() -> None:
+    slices = {p: [a_slice(f"{p}{i}", 60, p) for i in range(4)] for p in ("p", "q")}
+    selection = by_size(slices, SizeRules(max_group=100, max_groups=3), (), ())
+    assert len(selection.groups) == 3
+    assert selection.reasons[Reason.GROUP_CAP.value] == 5
+    assert selection.left_out == ("p", "q")
+
+
+@given(st.lists(st.integers(0, 400), max_size=30), st.integers(1, 300), st.integers(1, 500), st.integers(1, 5))
+def test_every_slice_is_counted_once(sizes: list[int], limit: int, group: int, cap: int) -> None:
+    slices = [a_slice(f"f{i}", size) for i, size in enumerate(sizes)]
+    rules = SizeRules(target_file=64, small_file_limit=limit, max_group=group, max_groups=cap)
+    selection = by_size({"p": slices}, rules, (), ())
+    assert sum(selection.reasons.values()) == len(sizes)
+    assert selection.verdicts is not None
+    assert sorted(one.slice.file_id for one in selection.verdicts) == sorted(one.file_id for one in slices)
+    assert all((one.group is not None) == (one.reason == Reason.PICKED.value) for one in selection.verdicts)
+    picked = [one.file_id for planned in selection.groups for one in planned.slices]
+    assert len(picked) == len(set(picked)) == selection.reasons[Reason.PICKED.value]
+    assert all(planned.size <= group or len(planned.slices) == 1 for planned in selection.groups)
+
+
+def test_largest_gain_first() -> None:
+    slices = {"p": [a_slice("a", 90), a_slice("b", 90)], "q": [a_slice(f"q{i}", 10, "q") for i in range(6)]}
+    rules = SizeRules(target_file=100, small_file_limit=100, max_group=200, max_groups=1)
+    assert [group.partition for group in by_size(slices, rules).groups] == ["p"]
+    selection = by_size(
+        slices, SizeRules(target_file=100, small_file_limit=100, max_group=200, max_groups=1, by_gain=True)
+    )
+    assert [group.partition for group in selection.groups] == ["q"]
+    assert selection.left_out == ("p",)
+
+
+def test_a_budget_takes_what_fits() -> None:
+    slices = {p: [a_slice(f"{p}{i}", size, p) for i, size in enumerate(sizes)] for p, sizes in PARTS.items()}
+    selection = by_size(slices, SizeRules(max_group=1000, budget=130))
+    assert [group.partition for group in selection.groups] == ["p", "r"]
+    assert selection.reasons == {Reason.PICKED.value: 4, Reason.BUDGET.value: 2}
+    assert selection.left_out == ("q",)
+
+
+PARTS = {"p": (50, 50), "q": (30, 20), "r": (10, 20)}
+
+
+class Made(PlanStrategy):
+    """Invents a file slice, or takes one twice."""
+
+    left_out = "not wanted"
+    twice = False
+
+    def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
+        return [slices[:1], slices[:1]] if self.twice else [[a_slice(slices[0].file_id, 1)]]
+
+
+class Twice(Made):
+    twice = True
+
+
+class Nothing(Made):
+    def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
+        return [[]]
+
+
+@pytest.mark.parametrize("strategy", [Made, Twice])
+def test_a_strategy_that_does_what_it_may_not(strategy: type[PlanStrategy]) -> None:
+    with pytest.raises(ConfigError, match=rf"test_selection:{strategy.__name__} gave the file group a"):
+        by_size({"p": [a_slice("a", 30), a_slice("b", 30)]}, SizeRules(), strategy=strategy)
+
+
+def test_a_strategy_has_reasons_of_its_own() -> None:
+    selection = by_size({"p": [a_slice("a", 30), a_slice("b", 30)]}, SizeRules(), strategy=Nothing)
+    assert selection.reasons == {"not wanted": 2} and selection.groups == ()
