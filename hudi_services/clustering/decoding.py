@@ -46,7 +46,7 @@ class DecodedGroup:
         if not tables:
             return
         with self._clock.phase("sort"):
-            ordered = sorted_rows(self._target, tables, self._task.sort)
+            ordered = sorted_rows(self._target, tables, self._task.sort, self._task.layout)
         yield ordered
 
     def _write(self, tables: Iterator[pa.Table]) -> list[NewFile]:

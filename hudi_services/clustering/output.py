@@ -33,6 +33,8 @@ class RewriteTask:
     inputs: tuple[str, ...]
     file_ids: tuple[str, ...]
     sort: tuple[SortColumn, ...]
+    layout: str
+    """How the sort columns order the rows, see `row_order`."""
     table_schema: str | None
     """The table's Avro schema as JSON, without meta columns; None lets the newest file decide."""
     dropped_columns: tuple[str, ...]

@@ -18,7 +18,7 @@ from ..table_config import TableConfig
 from .eligibility import Eligibility, Reason
 from .partitions import PartitionRules, select_partitions
 from .selection import PlannedGroup, Selection, SizeRules, select
-from .sort_order import SortColumn, to_strategy_params
+from .sort_order import LINEAR, SortColumn, to_strategy_params
 from .strategies import PlanContext, PlanStrategy, plan_strategy
 from .value_ranges import ValueRanges
 
@@ -37,6 +37,7 @@ class PlanRules:
     sizes: SizeRules
     sort: tuple[SortColumn, ...]
     execution_strategy: str
+    layout: str = LINEAR
     strategy: str = "size"
     columns: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ("SIZE",)
@@ -91,7 +92,7 @@ def build(table: Table, rules: PlanRules, *, explain: bool = False) -> Planned:
     plan = ClusteringPlan(
         groups=tuple(_group(table.storage, group) for group in selection.groups),
         strategy_class=rules.execution_strategy,
-        strategy_params=to_strategy_params(rules.sort),
+        strategy_params=to_strategy_params(rules.sort, rules.layout),
         missing_partitions=tuple(left_out) or None,
     )
     return Planned(plan, selection, len(chosen))

@@ -18,6 +18,7 @@ from .copying import CopiedGroup, CopyPlan, copy_plan
 from .decoding import DecodedGroup
 from .output import Form, NewFile, RewriteTask, Stopwatch
 from .proof import Checksum
+from .skipping import ColumnBounds, column_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class RewriteResult:
     after: Checksum
     seconds: Mapping[str, float]
     decoded: str | None
+    bounds: tuple[ColumnBounds, ...] = ()
+    """Of the sort columns."""
 
 
 def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
@@ -73,6 +76,9 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
         after,
         clock.seconds,
         plan if isinstance(plan, str) else None,
+        column_bounds(
+            [column.name for column in task.sort], [r.column_stats() for r in readers], [n.file.columns for n in files]
+        ),
     )
 
 

@@ -4,7 +4,8 @@
     column       := name ["asc" | "desc"] ["nulls" ("first" | "last")]
 
 Hudi knows names only, ascending with nulls first; that part goes under Hudi's own key of the plan, so that Hudi can
-execute a plan of ours. The directions go under `hudi_services.sort.order`, which Hudi ignores.
+execute a plan of ours. The directions go under `hudi_services.sort.order`, and how the columns order the rows (see
+`row_order`) under Hudi's option for that, which Hudi does not look for in a plan.
 """
 
 import re
@@ -15,6 +16,8 @@ from ..errors import ConfigError
 
 SORT_COLUMNS_KEY = "hoodie.clustering.plan.strategy.sort.columns"
 SORT_ORDER_KEY = "hudi_services.sort.order"
+LAYOUT_KEY = "hoodie.layout.optimize.strategy"
+LINEAR = "LINEAR"
 
 _COLUMN = re.compile(r"(\S+)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?", re.IGNORECASE)
 
@@ -55,11 +58,13 @@ def _parse_column(part: str, text: str) -> SortColumn:
     return SortColumn(name, descending, (nulls or ("last" if descending else "first")).lower() == "first")
 
 
-def to_strategy_params(columns: Sequence[SortColumn]) -> dict[str, str]:
+def to_strategy_params(columns: Sequence[SortColumn], layout: str = LINEAR) -> dict[str, str]:
     """The `strategyParams` of a plan, {} when nothing is sorted."""
     if not columns:
         return {}
     params = {SORT_COLUMNS_KEY: ",".join(column.name for column in columns)}
+    if layout != LINEAR:
+        params[LAYOUT_KEY] = layout
     if any(column != SortColumn(column.name) for column in columns):
         params[SORT_ORDER_KEY] = ",".join(map(str, columns))
     return params
@@ -68,3 +73,8 @@ def to_strategy_params(columns: Sequence[SortColumn]) -> dict[str, str]:
 def from_strategy_params(params: Mapping[str, str]) -> tuple[SortColumn, ...]:
     """The sort columns of a plan, by us or by Hudi."""
     return parse_sort_columns(params.get(SORT_ORDER_KEY) or params.get(SORT_COLUMNS_KEY, ""))
+
+
+def layout_of(params: Mapping[str, str]) -> str:
+    """The layout of a plan by us; LINEAR when it says nothing."""
+    return params.get(LAYOUT_KEY, LINEAR)

@@ -8,26 +8,30 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import CheckFailed
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_sort import sort_key
-from .sort_order import SortColumn
+from .row_order import SAMPLE_ROWS, RowOrder, row_order
+from .sort_order import LINEAR, SortColumn
 
 _PIECE_BYTES = 512 << 20
 
 
-def sorted_rows(schema: FileSchema, tables: list[pa.Table], columns: Sequence[SortColumn]) -> pa.Table:
+def sorted_rows(
+    schema: FileSchema, tables: list[pa.Table], columns: Sequence[SortColumn], layout: str = LINEAR
+) -> pa.Table:
     """The rows of `tables` (raw form of `schema`) in the order of `columns`; equal rows keep no order.
 
-    Empties `tables`, so that one column at a time is held twice and not all of them. Strings go by their UTF-8 bytes,
-    NaN comes after every number. Raises ConfigError for a column without an order.
+    `layout` is that of `row_order`. Empties `tables`, so that one column at a time is held twice and not all of them.
+    Strings go by their UTF-8 bytes, NaN comes after every number. Raises ConfigError for a column without an order and
+    a layout that there is not, CheckFailed for one of the operator's own that does not what it should.
     """
     # Promoted types cannot occur: every table has the target's form, only its dictionaries differ.
     table = pa.concat_tables(tables).unify_dictionaries()
     tables.clear()
     keys = [sort_key(schema, table, column.name) for column in columns]
-    order = _packed_order(keys, columns)
-    if order is None:
-        order = _general_order(keys, columns)
+    wanted = row_order(layout, columns)
+    order = _linear_order(keys, columns) if wanted is None else _order_by_places(wanted, keys)
     fields, unsorted = table.schema, table.columns[::-1]
     del table, keys
     ordered = []
@@ -71,6 +75,25 @@ def _gather(column: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> list[pa.Arr
             raise
         half = len(rows) // 2
         return [*_gather(column, rows[:half]), *_gather(column, rows[half:])]
+
+
+def _linear_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn]) -> pa.Array:
+    order = _packed_order(keys, columns)
+    return _general_order(keys, columns) if order is None else order
+
+
+def _order_by_places(wanted: RowOrder, keys: Sequence[pa.ChunkedArray]) -> pa.Array:
+    rows = len(keys[0])
+    sample = pa.array(np.linspace(0, rows - 1, min(rows, SAMPLE_ROWS)).astype(np.int64))
+    wanted.learn([key.take(sample) for key in keys])
+    places = np.asarray(wanted.places(keys))
+    if places.shape != (rows,) or places.dtype != np.int64:
+        name = f"{type(wanted).__module__}:{type(wanted).__qualname__}"
+        raise CheckFailed(
+            f"the layout {name} gave {places.shape} places of the type {places.dtype} for {rows} rows",
+            hint="it must give an int64 for each row",
+        )
+    return pa.array(np.argsort(places, kind="stable"))
 
 
 def _packed_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn]) -> pa.Array | None:

@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 
 from ..clock import parse_instant
@@ -14,7 +14,8 @@ from ..clustering.plan import Planned, build, check_sort_columns, dropped_column
 from ..clustering.proof import Checksum
 from ..clustering.rewrite import RewriteResult, rewrite_group
 from ..clustering.selection import Verdict
-from ..clustering.sort_order import from_strategy_params
+from ..clustering.skipping import skipping
+from ..clustering.sort_order import from_strategy_params, layout_of
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import recover_hint, refuse_beside_writers
 from ..commit.settings import TransactionSettings
@@ -27,6 +28,7 @@ from ..indexing.expressions import computed_indexes
 from ..indexing.keys import moved_keys, record_buckets
 from ..metadata.expression_index import Computation, computations, expression_indexes
 from ..model import BaseFile, WriteStat
+from ..options import keys
 from ..recovery.findings import abandoned
 from ..storage import Storage
 from ..table.support import check_rewritable
@@ -272,7 +274,10 @@ def _tasks(
     groups: Sequence[Sequence[BaseFile]],
 ) -> list[RewriteTask]:
     schema = current_schema(table)
-    sort = from_strategy_params(plan.strategy_params)
+    layout = layout_of(plan.strategy_params)
+    if wanted.options.is_set(keys.LAYOUT_STRATEGY):
+        layout = wanted.options[keys.LAYOUT_STRATEGY]
+    sort = () if layout == keys.NO_LAYOUT else from_strategy_params(plan.strategy_params)
     check_sort_columns(sort, table)
     files = file_settings(wanted.options, table.config)
     return [
@@ -283,6 +288,7 @@ def _tasks(
             inputs=tuple(file.path for file in sorted(group, key=lambda file: file.instant, reverse=True)),
             file_ids=tuple(new_file_id() for _ in range(max(1, planned.output_groups))),
             sort=sort,
+            layout=layout,
             table_schema=schema,
             dropped_columns=dropped_columns(table.config),
             meta_fields=table.config.populate_meta_fields,
@@ -336,6 +342,9 @@ def _account(report: Report, results: Sequence[RewriteResult], written: Sequence
     report.bytes = InOut(sum(r.bytes_in for r in results), sum(one.stat.file_size for one in written))
     report.rows = InOut(sum(r.rows_in for r in results), sum(one.stat.num_writes for one in written))
     report.decoded = dict(Counter(r.decoded for r in results if r.decoded is not None))
+    gains = skipping(result.bounds for result in results)
+    if gains:
+        report.tables["skipping"] = [asdict(gain) for gain in gains]
     # Summed over tasks that run side by side, so these may exceed the wall clock of the rewrite.
     phases = sorted({phase for result in results for phase in result.seconds})
     spent = {phase: sum(result.seconds.get(phase, 0.0) for result in results) for phase in phases}

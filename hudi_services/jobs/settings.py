@@ -21,6 +21,7 @@ from ..table_config import TableConfig
 
 
 def plan_rules(options: Options) -> PlanRules:
+    layout = options[keys.LAYOUT_STRATEGY]
     return PlanRules(
         partitions=PartitionRules(
             mode=PartitionFilter(options[keys.PARTITION_FILTER_MODE]),
@@ -40,7 +41,8 @@ def plan_rules(options: Options) -> PlanRules:
             by_gain=options[keys.PLAN_ORDER] == "GAIN",
             budget=options[keys.PLAN_BUDGET],
         ),
-        sort=parse_sort_columns(options[keys.SORT_COLUMNS]),
+        sort=() if layout == keys.NO_LAYOUT else parse_sort_columns(options[keys.SORT_COLUMNS]),
+        layout=layout,
         execution_strategy=options[keys.EXECUTION_STRATEGY_CLASS],
         strategy=options[keys.PLAN_STRATEGY_CLASS],
         columns=options[keys.PLAN_COLUMNS],

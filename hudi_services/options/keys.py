@@ -232,12 +232,14 @@ SORT_COLUMNS = Option(
     Phase.PLAN,
     "Comma list of columns, each with an optional asc or desc and nulls first or nulls last.",
 )
+NO_LAYOUT = "NONE"
 LAYOUT_STRATEGY = Option(
     "hoodie.layout.optimize.strategy",
-    choice("LINEAR"),
+    named({name: name for name in ("LINEAR", "ZORDER", "HILBERT", NO_LAYOUT)}, "Class"),
     "LINEAR",
     Phase.CLUSTERING,
-    "How sort columns order rows: a plain sort is the one that is supported.",
+    "How sort columns order rows: LINEAR, ZORDER, HILBERT, NONE (not at all), or package.module:Class. `execute` goes "
+    "by the plan where it is not set.",
 )
 
 # New base files.

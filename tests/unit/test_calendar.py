@@ -67,7 +67,17 @@ def test_a_rewrite_carries_it_over(tmp_path: Path) -> None:
     storage, path = real_file(tmp_path, "1.2.0_bulk")
     assert pq.read_metadata(tmp_path / path).metadata[b"org.apache.spark.version"].startswith(b"3.5")
     task = RewriteTask(
-        storage, "20260101000000000", "", (path,), ("a-0",), (), None, (), meta_fields=True, settings=FileSettings()
+        storage,
+        "20260101000000000",
+        "",
+        (path,),
+        ("a-0",),
+        (),
+        "LINEAR",
+        None,
+        (),
+        meta_fields=True,
+        settings=FileSettings(),
     )
     (new,) = rewrite_group(task, "0-0-0").files
     assert pq.read_metadata(tmp_path / new.file.path).metadata[b"org.apache.spark.version"].startswith(b"3.5")

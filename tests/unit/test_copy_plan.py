@@ -27,7 +27,9 @@ def write(folder: Path, name: str, rows: int, *, kind: pa.DataType | None = None
 
 def task_of(folder: Path, *inputs: str, files: int = 1) -> RewriteTask:
     ids = tuple(f"f{i}-0" for i in range(files))
-    return RewriteTask(ObjectStorage(str(folder)), "20260101000000000", "", inputs, ids, (), None, (), True, SMALL)
+    return RewriteTask(
+        ObjectStorage(str(folder)), "20260101000000000", "", inputs, ids, (), "LINEAR", None, (), True, SMALL
+    )
 
 
 def planned(task: RewriteTask) -> CopyPlan | str:

@@ -234,6 +234,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         LookupRequest(base_path=str(indexed), options=options, keys=record_keys.combine_chunks().cast(pa.string()))
     )
     due = {"hoodie.metadata.compact.max.delta.commits": "1", **quick}
+    due["hoodie.clustering.plan.strategy.sort.columns"] = "_hoodie_record_key"
     executed = clustering.schedule_and_execute(request(indexed, Mode.SCHEDULE_AND_EXECUTE, due), engine=LocalEngine())
     wrong = unpack("1.2.0", folder / "wrong")
     do_damage(wrong, wrong_listing(wrong))

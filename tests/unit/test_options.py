@@ -61,6 +61,8 @@ def test_the_highest_layer_wins_and_is_named() -> None:
         (keys.EXECUTION_STRATEGY_CLASS, keys.SORT_AND_SIZE_EXECUTION, keys.SORT_AND_SIZE_EXECUTION),
         (keys.LOCK_PROVIDER, keys.FILE_SYSTEM_LOCK, keys.FILE_SYSTEM_LOCK),
         (keys.LAYOUT_STRATEGY, "linear", "LINEAR"),
+        (keys.LAYOUT_STRATEGY, "ZOrder", "ZORDER"),
+        (keys.LAYOUT_STRATEGY, "my.layouts:Mine", "my.layouts:Mine"),
     ],
 )
 def test_values(option: Option[Any], text: str, value: Any) -> None:
@@ -84,7 +86,7 @@ def test_values(option: Option[Any], text: str, value: Any) -> None:
         (keys.PARTITION_FILTER_MODE, "SOME"),
         (keys.PARTITION_REGEX, "("),
         (keys.PARQUET_CODEC, "lzo"),
-        (keys.LAYOUT_STRATEGY, "ZORDER"),
+        (keys.LAYOUT_STRATEGY, "ZCURVE"),
         (keys.FILE_SLICES_SORT_BY, "SIZE,SIZE"),
         (keys.FILE_SLICES_SORT_BY, ""),
         (keys.PLAN_STRATEGY_CLASS, "org.example.MyStrategy"),

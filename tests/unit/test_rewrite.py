@@ -18,7 +18,7 @@ INSTANT = "20260101000000000"
 def rewrite(folder: Path, *inputs: str, meta_fields: bool = True, sort: tuple[SortColumn, ...] = ()) -> RewriteResult:
     """Into one file; the inputs are newest first."""
     task = RewriteTask(
-        ObjectStorage(str(folder)), INSTANT, "", inputs, ("a-0",), sort, None, (), meta_fields, FileSettings()
+        ObjectStorage(str(folder)), INSTANT, "", inputs, ("a-0",), sort, "LINEAR", None, (), meta_fields, FileSettings()
     )
     return rewrite_group(task, "0-0-0")
 

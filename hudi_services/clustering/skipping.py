@@ -1,0 +1,90 @@
+"""What a clustering is worth to readers: how many files a range predicate reads, before and after, by the footers.
+
+The bounds of the old files are cut into ten ranges with about as many of them each; for every sort column the average
+over these ten predicates is told. A reader with column statistics reads the files whose range overlaps a predicate's.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from ..files.column_stats import ColumnStats
+
+_PREDICATES = 10
+Bounds = tuple[Any, Any] | tuple[()] | None
+"""Least and greatest value of a file; () when all are null, None when they are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBounds:
+    """Of one column, in the files that a group had and in those that it has."""
+
+    column: str
+    before: tuple[Bounds, ...]
+    after: tuple[Bounds, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Skipping:
+    """Files, and how many of them a predicate reads on average."""
+
+    column: str
+    files_before: int
+    read_before: float
+    files_after: int
+    read_after: float
+
+
+def column_bounds(
+    columns: Iterable[str], before: Sequence[Sequence[ColumnStats]], after: Sequence[Sequence[ColumnStats]]
+) -> tuple[ColumnBounds, ...]:
+    """Of some columns, from the statistics of each file."""
+
+    def of(files: Sequence[Sequence[ColumnStats]], column: str) -> tuple[Bounds, ...]:
+        return tuple(_bounds(next((one for one in file if one.column == column), None)) for file in files)
+
+    return tuple(ColumnBounds(column, of(before, column), of(after, column)) for column in columns)
+
+
+def skipping(groups: Iterable[Sequence[ColumnBounds]]) -> list[Skipping]:
+    """Over all groups, by column; without those whose values are unknown or do not compare."""
+    before: dict[str, list[Bounds]] = {}
+    after: dict[str, list[Bounds]] = {}
+    for group in groups:
+        for one in group:
+            before.setdefault(one.column, []).extend(one.before)
+            after.setdefault(one.column, []).extend(one.after)
+    found = []
+    for column in before:
+        try:
+            predicates = _predicates(before[column])
+            read = [_read_on_average(files, predicates) for files in (before[column], after[column])]
+        except TypeError:
+            continue
+        if predicates:
+            found.append(Skipping(column, len(before[column]), read[0], len(after[column]), read[1]))
+    return found
+
+
+def _bounds(stats: ColumnStats | None) -> Bounds:
+    if stats is None or not stats.has_range:
+        return None
+    return () if stats.min is None else (stats.min, stats.max)
+
+
+def _predicates(files: Sequence[Bounds]) -> list[tuple[Any, Any]]:
+    values = sorted(value for file in files for value in file or ())
+    if not values:
+        return []
+    return list(pairwise(values[(len(values) - 1) * n // _PREDICATES] for n in range(_PREDICATES + 1)))
+
+
+def _read_on_average(files: Sequence[Bounds], predicates: Sequence[tuple[Any, Any]]) -> float:
+    read = sum(_is_read(file, low, high) for file in files for low, high in predicates)
+    return read / max(1, len(predicates))
+
+
+def _is_read(file: Bounds, low: Any, high: Any) -> bool:
+    # All nulls: no predicate on values is true.
+    return file is None or (len(file) == 2 and bool(file[0] <= high and low <= file[1]))
