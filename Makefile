@@ -11,13 +11,13 @@ DEV_EXTRA := $(if $(HAVE_JAVA),[dev],[dev,java])
 # The releases of Hudi in two runs side by side: the second one prints when both have ended.
 define INTEROP
 mkdir -p build; \
-HUDI_RELEASES="1.2.0" $(RUN) -m pytest tests/interop > build/interop.log 2>&1 & other=$$!; \
-HUDI_RELEASES="0.15.0 1.0.2" $(RUN) -m pytest tests/interop; mine=$$?; \
+HUDI_RELEASES="1.2.0" $(RUN) -m pytest --durations=15 tests/interop > build/interop.log 2>&1 & other=$$!; \
+HUDI_RELEASES="0.15.0 1.0.2" $(RUN) -m pytest --durations=15 tests/interop; mine=$$?; \
 wait $$other; theirs=$$?; cat build/interop.log; exit $$((mine | theirs))
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check test test-unit test-spark test-interop test-deep bench bench-growth format clean
+.PHONY: help install install-dev demo check test test-unit test-spark test-interop test-deep bench bench-plan bench-growth format clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -65,6 +65,9 @@ bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minut
 	$(RUN) scripts/bench.py
 	$(RUN) scripts/bench_clean.py
 	$(RUN) scripts/bench_index.py
+
+bench-plan: install-dev ## Planning over 10 thousand, 100 thousand and a million file slices
+	$(RUN) scripts/bench_plan.py
 
 bench-growth: install-dev ## The record index of 1, 10 and 50 million keys under one memory limit: many minutes
 	$(RUN) scripts/bench_growth.py

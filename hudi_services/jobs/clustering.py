@@ -97,6 +97,7 @@ def _computations(wanted: ClusteringRequest, table: Table) -> tuple[Computation,
 
 
 def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report:
+    report.dry_run = wanted.dry_run
     settings = transaction_settings(wanted.options)
     rules = plan_rules(wanted.options)
     if wanted.instant is not None:

@@ -13,8 +13,8 @@ from .reading import Reading
 _MIXED = ("text", "dec18", "at", "flag", "num")
 
 
-@pytest.mark.deep("1.0.2")
-@pytest.mark.parametrize("curve", ["ZORDER", "HILBERT"])
+@pytest.mark.deep("0.15.0", "1.0.2")
+@pytest.mark.parametrize("curve", ["HILBERT", pytest.param("ZORDER", marks=pytest.mark.deep)])
 def test_a_curve_over_columns_of_many_types(curve: str, peer: Peer, table: Tables) -> None:
     """Texts, decimals, times, booleans and numbers, all with nulls; the same rows for every reader."""
     path = table("types_row")
@@ -27,7 +27,7 @@ def test_a_curve_over_columns_of_many_types(curve: str, peer: Peer, table: Table
     assert check_metadata(peer, path) == []
 
 
-@pytest.mark.deep("1.0.2")
+@pytest.mark.deep("1.0.2", "1.2.0")
 def test_hudi_executes_our_plan_of_a_curve(peer: Peer, table: Tables) -> None:
     """By its own options: it does not look for the layout in a plan, and is not disturbed by it."""
     path = table("plain")
@@ -38,14 +38,16 @@ def test_hudi_executes_our_plan_of_a_curve(peer: Peer, table: Tables) -> None:
     assert before.differences(Reading.of(peer, path)) == []
 
 
-@pytest.mark.deep("1.0.2")
-@pytest.mark.parametrize("strategy", ["key_range", "overlap", "commit_time"])
+@pytest.mark.deep("0.15.0", "1.0.2")
+@pytest.mark.parametrize(
+    "strategy", ["overlap", *(pytest.param(name, marks=pytest.mark.deep) for name in ("key_range", "commit_time"))]
+)
 def test_hudi_executes_the_plans_of_our_strategies(strategy: str, peer: Peer, table: Tables) -> None:
     path = table("plain")
     before = Reading.of(peer, path)
     options = {
         "hoodie.clustering.plan.strategy.class": strategy,
-        "hudi.services.clustering.plan.columns": "ts",
+        "hudi.services.clustering.plan.columns": "name",
         "hudi.services.clustering.plan.order": "gain",
     }
     files = _files(path)

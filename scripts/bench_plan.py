@@ -1,0 +1,77 @@
+"""`make bench-plan`: planning over tables of 10 thousand, 100 thousand and a million file slices, ten in a partition.
+
+Their metadata table and timeline are made, in the place of those of a small table that real Apache Hudi 1.2.0 wrote
+(one of the unit tests'); there are no data files: a plan by size does not look at any. Seconds and memory (MiB) are
+those of whole processes.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+
+from bench import ROOT, command
+from process_memory import PeakMemory
+
+sys.path.insert(0, str(ROOT))
+
+from hudi_services.files.hfile_writer import write_hfile
+from hudi_services.metadata.keys import ALL_PARTITIONS_KEY
+from hudi_services.metadata.record_codec import encode_record
+from hudi_services.metadata.record_schema import stored_schema
+from hudi_services.metadata.records import FileEntry, FilesRecord, RecordType
+from tests.unit.tables import open_local, unpack
+
+_RELEASE = "1.2.0"
+_PER_PARTITION = 10
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Planning over many file slices.")
+    parser.add_argument("--slices", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    arguments = parser.parse_args()
+    lines = []
+    for slices in arguments.slices:
+        with tempfile.TemporaryDirectory(prefix="plan-") as folder:
+            path = _table(Path(folder), slices // _PER_PARTITION)
+            cells = [f"{slices:,}", f"{slices // _PER_PARTITION:,}"]
+            for flags in (("--dry-run",), ()):
+                memory = PeakMemory()
+                seconds, _ = command("schedule", path, *flags, memory=memory)
+                cells += [f"{seconds:.1f}", f"{memory.largest['python']}"]
+            lines.append(f"| {' | '.join(cells)} |")
+            print(lines[-1], file=sys.stderr)
+    print("\n| file slices | partitions | dry run, s | MiB | schedule, s | MiB |\n|---|---|---|---|---|---|")
+    print("\n".join(lines))
+
+
+def _table(folder: Path, partitions: int) -> Path:
+    path = unpack(_RELEASE, folder)
+    instant = open_local(path).timeline.completed_writes()[-1].ts
+    listing = path / ".hoodie/metadata/files"
+    base = min(listing.glob("*.hfile"))
+    for file in listing.glob(".files-*"):
+        file.unlink()
+    for data in path.glob("day=*"):
+        shutil.rmtree(data)
+    schema = stored_schema(_RELEASE)
+    names = [f"day={number:06d}" for number in range(partitions)]
+    everything = FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, dict.fromkeys(names, FileEntry(0)))
+    records = [everything, *(FilesRecord(name, RecordType.FILES, _files(instant)) for name in names)]
+    base.write_bytes(
+        write_hfile([(one.key.encode(), encode_record(one, schema, typed=True)) for one in records], schema.text)
+    )
+    return path
+
+
+def _files(instant: str) -> dict[str, FileEntry]:
+    return {
+        f"{uuid.uuid4()}-0_{task}-13-{task}_{instant}.parquet": FileEntry(4_000_000 + task)
+        for task in range(_PER_PARTITION)
+    }
+
+
+if __name__ == "__main__":
+    main()
