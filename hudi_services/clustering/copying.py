@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..files.parquet_copy import RowGroupCopier, can_be_copied, needs_recoding, row_group_fingerprint
 from ..files.parquet_reader import BaseFileReader
 from ..files.parquet_schema import FileSchema
+from .cuts import weighed_row_groups
 from .output import RECORD_KEY_FIELD, Form, NewFile, Output, RewriteTask, Stopwatch
 from .proof import Checksum
 
@@ -16,7 +17,7 @@ reading slow, and are merged."""
 _LARGEST_TIMES = 2
 """Larger row groups than this many times the wanted size are cut."""
 _UNEVEN = 0.05
-"""By how much of a file's rows the cuts between row groups may miss the even ones."""
+"""By how much of a file's bytes the cuts between row groups may miss the even ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +58,16 @@ def copy_plan(task: RewriteTask, readers: Sequence[BaseFileReader], target: File
         return "small row groups"
     if max(sizes) > wanted * _LARGEST_TIMES:
         return "large row groups"
-    files = _cut(sources, len(task.file_ids))
+    count = len(task.file_ids)
+    weights = [weight for _, weight in weighed_row_groups(readers, count, task.settings.codec)]
+    files = _cut(sources, weights, count)
     return CopyPlan(files) if files is not None else "large row groups"
 
 
-def _cut(sources: Sequence[_Source], count: int) -> tuple[tuple[_Source, ...], ...] | None:
-    """`sources` in `count` runs of about as many rows each; None when row groups are too large for that."""
-    total = sum(source.rows for source in sources)
-    ends = [0]
-    for source in sources:
-        ends.append(ends[-1] + source.rows)
+def _cut(sources: Sequence[_Source], weights: Sequence[float], count: int) -> tuple[tuple[_Source, ...], ...] | None:
+    """`sources` in `count` runs of about the same weight; None when row groups are too large for that."""
+    ends = [0.0, *itertools.accumulate(weights)]
+    total = ends[-1]
     cuts = [0]
     for i in range(1, count):
         wanted = total * i / count

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from ..files.parquet_reader import BaseFileReader, shared_dictionary_columns, shared_plain_leaves
 from ..files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter
+from .cuts import even_cuts, weighed, weighed_row_groups
 from .output import Form, NewFile, Output, Stopwatch
 from .proof import Checksum, checksum
 from .sorting import sorted_rows
@@ -29,7 +30,15 @@ class DecodedGroup:
 
     def write(self) -> list[NewFile]:
         """Write every row of every input; counts them into `before`."""
-        return self._write(self._sorted_tables() if self._task.sort else self._tables())
+        count = len(self._task.file_ids)
+        if self._task.sort:
+            ordered = self._sorted()
+            with self._clock.phase("cut"):
+                pieces = weighed(ordered, count, self._task.settings.codec)
+            return self._write(iter([ordered]), even_cuts(pieces, count))
+        with self._clock.phase("cut"):
+            pieces = weighed_row_groups(self._readers, count, self._task.settings.codec)
+        return self._write(self._tables(), even_cuts(pieces, count))
 
     def _tables(self) -> Iterator[pa.Table]:
         """Every row group of every input in the form of the target; counts them into `before`."""
@@ -41,23 +50,20 @@ class DecodedGroup:
                     self.before += checksum(table)
                 yield table
 
-    def _sorted_tables(self) -> Iterator[pa.Table]:
+    def _sorted(self) -> pa.Table:
         tables = list(self._tables())
         if not tables:
-            return
+            return pa.table({})
         with self._clock.phase("sort"):
-            ordered = sorted_rows(self._target, tables, self._task.sort, self._task.layout)
-        yield ordered
+            return sorted_rows(self._target, tables, self._task.sort, self._task.layout)
 
-    def _write(self, tables: Iterator[pa.Table]) -> list[NewFile]:
-        """Cut the rows into as many files as planned, each with the same number of rows."""
-        total = sum(reader.num_rows for reader in self._readers)
-        count = min(len(self._task.file_ids), total)
+    def _write(self, tables: Iterator[pa.Table], cuts: Sequence[int]) -> list[NewFile]:
+        """Write files of so many rows each."""
         files: list[NewFile] = []
         rest: pa.Table | None = None
-        for i in range(count):
-            wanted = total * (i + 1) // count - total * i // count
-            output = Output(self._form, self._task.file_ids[i], wanted)
+        # A group without rows gets no file.
+        for file_id, wanted in zip(self._task.file_ids, cuts, strict=False):
+            output = Output(self._form, file_id, wanted)
             with self._open(output) as writer:
                 while wanted:
                     if rest is None or rest.num_rows == 0:

@@ -1,6 +1,8 @@
 """The clustering job: schedule a plan, execute a plan, or both. Mirrors HoodieClusteringJob of Apache Hudi."""
 
 import logging
+import math
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -343,6 +345,8 @@ def _account(report: Report, results: Sequence[RewriteResult], written: Sequence
     report.bytes = InOut(sum(r.bytes_in for r in results), sum(one.stat.file_size for one in written))
     report.rows = InOut(sum(r.rows_in for r in results), sum(one.stat.num_writes for one in written))
     report.decoded = dict(Counter(r.decoded for r in results if r.decoded is not None))
+    if written:
+        report.tables["new_files"] = [_evenness([one.stat.file_size for one in written])]
     gains = skipping(result.bounds for result in results)
     if gains:
         report.tables["skipping"] = [asdict(gain) for gain in gains]
@@ -355,6 +359,17 @@ def _account(report: Report, results: Sequence[RewriteResult], written: Sequence
     cost = spent.get("proof", 0.0) / (sum(spent.values()) or 1.0)
     detail = f"{before} read from the old files, {after} read back from the new ones; {cost:.0%} of the tasks' time"
     report.checks.append(Check("row conservation", CheckResult.PASSED, detail))
+
+
+def _evenness(sizes: Sequence[int]) -> Row:
+    ordered, mean = sorted(sizes), statistics.fmean(sizes)
+    return {
+        "files": len(sizes),
+        "p50_bytes": ordered[(len(sizes) - 1) // 2],
+        "p95_bytes": ordered[math.ceil(len(sizes) * 0.95) - 1],
+        "max_bytes": ordered[-1],
+        "variation": round(statistics.pstdev(sizes) / mean, 3),
+    }
 
 
 def _replaced(inputs: Sequence[BaseFile]) -> dict[str, list[str]]:
