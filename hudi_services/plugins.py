@@ -4,9 +4,11 @@ A name can be sent to executors where the object need not be picklable; its modu
 """
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from .errors import ConfigError
+from .errors import ConfigError, HudiServicesError
 
 
 def load(name: str, what: str) -> Any:
@@ -14,8 +16,25 @@ def load(name: str, what: str) -> Any:
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except Exception as e:
-        # A module may do anything when it is imported.
+    # A module may do anything when it is imported.
+    except (Exception, SystemExit) as e:
         raise ConfigError(
-            f"the {what} {name} cannot be loaded: {e}", hint="it must be on the Python path, here and on the executors"
+            f"the {what} {name} cannot be loaded: {e}",
+            hint="it must be on the Python path, here and on the executors that use it",
         ) from e
+
+
+@contextmanager
+def guarded(what: str, kind: type) -> Iterator[None]:
+    """Inside, code of the operator's class `kind` runs: what it raises becomes a ConfigError, unless it is ours."""
+    try:
+        yield
+    except HudiServicesError:
+        raise
+    except Exception as e:
+        raise ConfigError(f"the {what} {name_of(kind)} failed: {type(e).__name__}: {e}") from e
+
+
+def name_of(kind: type) -> str:
+    """As the option names it."""
+    return f"{kind.__module__}:{kind.__qualname__}"

@@ -16,8 +16,6 @@ def run_clustering(flags: ClusteringFlags, command: Mode, *, dry_run: bool = Fal
 
     def read() -> tuple[ClusteringRequest, Callable[[ClusteringRequest], Report]]:
         mode = chosen_mode(flags, command)
-        if dry_run and mode is not Mode.SCHEDULE:
-            raise ConfigError(f"--dry-run goes with schedule only, not with the mode {mode.value}")
         return replace(clustering_request(flags, mode), dry_run=dry_run), _job(mode)
 
     try:

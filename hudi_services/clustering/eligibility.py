@@ -20,6 +20,7 @@ class Reason(enum.Enum):
     TOO_LARGE = "at or above the small-file limit"
     NOT_CHOSEN = "left out by the plan strategy"
     SINGLE_FILE = "alone in its group"
+    LARGER_THAN_BUDGET = "larger than the bytes of one plan"
     BUDGET = "beyond the bytes of one plan"
     GROUP_CAP = "beyond the largest number of groups"
 

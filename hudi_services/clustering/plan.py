@@ -1,7 +1,7 @@
 """From a table and rules to a clustering plan, and from a plan to the files to rewrite."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..clock import local_time
@@ -17,6 +17,7 @@ from ..table.support import check_slices
 from ..table_config import TableConfig
 from .eligibility import Eligibility, Reason
 from .partitions import PartitionRules, select_partitions
+from .row_order import row_order
 from .selection import PlannedGroup, Selection, SizeRules, select
 from .sort_order import LINEAR, SortColumn, to_strategy_params
 from .strategies import PlanContext, PlanStrategy, plan_strategy
@@ -102,7 +103,7 @@ def _strategy(table: Table, rules: PlanRules) -> PlanStrategy:
     config = table.config
     keys = (RECORD_KEY,) if config.populate_meta_fields else config.record_key_fields
     context = PlanContext(
-        max_group=rules.sizes.max_group,
+        max_group=rules.sizes.largest_group,
         ranges=ValueRanges(table),
         columns=rules.columns or tuple(column.name for column in rules.sort),
         key_column=keys[0] if keys else RECORD_KEY,
@@ -184,26 +185,33 @@ def _input(one: SliceInfo, source: str) -> BaseFile:
     return file
 
 
-def check_sort_columns(columns: Collection[SortColumn], table: Table) -> None:
-    """Raise ConfigError for a sort column that the table's base files lack, or that has no order."""
+def check_order(columns: Sequence[SortColumn], layout: str, table: Table) -> None:
+    """Raise ConfigError for sort columns that cannot be sorted by, and for a layout that there is not."""
+    check_columns("sort column", [column.name for column in columns], table)
+    if columns:
+        row_order(layout, columns)
+
+
+def check_columns(what: str, columns: Collection[str], table: Table) -> None:
+    """Raise ConfigError for a column that the table's base files lack, or that has no order; `what` names its role."""
     text = current_schema(table)
     if text is None:
         return
     schema = parse_table_schema(text, table.storage.root)
     fields = {str(f["name"]): f["type"] for f in _fields(schema)}
     for column in columns:
-        if column.name.startswith("_hoodie_"):
+        if column.startswith("_hoodie_"):
             continue
-        if column.name not in fields:
+        if column not in fields:
             known = ", ".join(list(fields)[:20])
-            raise ConfigError(f"the sort column {column.name} is not in the table", hint=f"its columns are {known}")
-        if column.name in dropped_columns(table.config):
+            raise ConfigError(f"the {what} {column} is not in the table", hint=f"its columns are {known}")
+        if column in dropped_columns(table.config):
             raise ConfigError(
-                f"the sort column {column.name} is not in the base files: it is a partition column "
+                f"the {what} {column} is not in the base files: it is a partition column "
                 "(hoodie.datasource.write.drop.partition.columns=true)"
             )
-        if _kind(fields[column.name]) in ("map", "array", "record"):
-            raise ConfigError(f"the sort column {column.name} is a {_kind(fields[column.name])}, which has no order")
+        if _kind(fields[column]) in ("map", "array", "record"):
+            raise ConfigError(f"the {what} {column} is a {_kind(fields[column])}, which has no order")
 
 
 def dropped_columns(config: TableConfig) -> tuple[str, ...]:

@@ -76,10 +76,15 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
         after,
         clock.seconds,
         plan if isinstance(plan, str) else None,
-        column_bounds(
-            [column.name for column in task.sort], [r.column_stats() for r in readers], [n.file.columns for n in files]
-        ),
+        _bounds(task, readers, files),
     )
+
+
+def _bounds(task: RewriteTask, readers: list[BaseFileReader], files: list[NewFile]) -> tuple[ColumnBounds, ...]:
+    if not task.sort:
+        return ()
+    columns = [column.name for column in task.sort]
+    return column_bounds(columns, [r.column_stats() for r in readers], [new.file.columns for new in files])
 
 
 def _read_back(form: Form, new: NewFile) -> BaseFileReader:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ..codecs.binary_layout import offsets_and_bytes
 from ..errors import ConfigError
-from ..plugins import load
+from ..plugins import guarded, load
 from .curves import Coordinates, hilbert, z_order
 from .sort_order import LINEAR, SortColumn
 
@@ -60,7 +60,7 @@ class Curve(RowOrder):
         super().__init__(columns)
         self._curve = curve
         self._bits = min(_MOST_BITS, 63 // len(columns))
-        if not self._bits:
+        if self._bits < 2:
             raise ConfigError(f"{len(columns)} sort columns are too many for a space-filling curve")
         self._bounds: list[Comparable] = []
 
@@ -97,7 +97,9 @@ def row_order(name: str, columns: Sequence[SortColumn]) -> RowOrder | None:
     kind = load(name, "layout")
     if not (isinstance(kind, type) and issubclass(kind, RowOrder)):
         raise ConfigError(f"the layout {name} is no subclass of {__name__}.RowOrder")
-    return kind(columns)
+    with guarded("layout", kind):
+        own: RowOrder = kind(columns)
+    return own
 
 
 def comparable(array: pa.Array) -> Comparable:
@@ -109,7 +111,9 @@ def comparable(array: pa.Array) -> Comparable:
     if types.is_fixed_size_binary(kind):
         return _texts(array.cast(pa.binary()))
     if types.is_decimal(kind) or types.is_floating(kind) or types.is_uint64(kind):
-        numbers: npt.NDArray[np.float64] = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        numbers: npt.NDArray[np.float64] = (
+            array.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy(zero_copy_only=False)
+        )
         return numbers
     if types.is_boolean(kind):
         array = array.cast(pa.int8())

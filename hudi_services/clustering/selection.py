@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from ..errors import ConfigError
 from ..model import FileSlice
+from ..plugins import guarded, name_of
 from .eligibility import Eligibility, Reason, base_size
 from .strategies import PlanStrategy
 
@@ -24,6 +25,11 @@ class SizeRules:
     single_group: bool = True
     by_gain: bool = False
     budget: int | None = None
+
+    @property
+    def largest_group(self) -> int:
+        """Bytes of a group of several slices: one that the budget cannot hold would wait for ever."""
+        return self.max_group if self.budget is None else min(self.max_group, self.budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,9 @@ def select(
         reason = None
         if len(taken) == rules.max_groups:
             reason = Reason.GROUP_CAP
+        elif rules.budget is not None and group.size > rules.budget:
+            # A file by itself: no other plan would take it.
+            reason = Reason.LARGER_THAN_BUDGET
         elif budget is not None and group.size > budget:
             reason = Reason.BUDGET
         if reason is not None:
@@ -128,14 +137,29 @@ def _of_partition(
     if not eligible:
         return
     left = {one.file_id: one for one in eligible}
-    for members in strategy.groups(eligible):
-        for one in members:
-            if left.pop(one.file_id, None) is not one:
-                name = f"{type(strategy).__module__}:{type(strategy).__qualname__}"
-                raise ConfigError(f"the plan strategy {name} gave the file group {one.file_id} twice, or made it up")
-        group = PlannedGroup(tuple(members), max(1, -(-sum(map(base_size, members)) // rules.target_file)))
+    with guarded("plan strategy", type(strategy)):
+        groups = [tuple(members) for members in strategy.groups(eligible)]
+    for members in groups:
+        _check(members, left, strategy, rules)
+        group = PlannedGroup(members, max(1, -(-sum(map(base_size, members)) // rules.target_file)))
         if len(members) == 1 and group.outputs == 1 and not rules.single_group:
             into.pass_over(members, Reason.SINGLE_FILE.value)
         elif members:
             yield group
     into.pass_over(list(left.values()), strategy.left_out)
+
+
+def _check(
+    members: tuple[FileSlice, ...], left: dict[str, FileSlice], strategy: PlanStrategy, rules: SizeRules
+) -> None:
+    """Take the members of a group from what is `left`. Raises ConfigError for a strategy that does what it may not."""
+    problem = None
+    for one in members:
+        if not isinstance(one, FileSlice) or left.pop(one.file_id, None) is not one:
+            problem = f"gave the file group {getattr(one, 'file_id', one)} twice, or made it up"
+            break
+    size = sum(map(base_size, members)) if problem is None else 0
+    if len(members) > 1 and size > rules.largest_group:
+        problem = f"made a group of {size} bytes, and {rules.largest_group} is the largest size"
+    if problem is not None:
+        raise ConfigError(f"the plan strategy {name_of(type(strategy))} {problem}")

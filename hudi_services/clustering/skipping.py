@@ -1,12 +1,13 @@
 """What a clustering is worth to readers: how many files a range predicate reads, before and after, by the footers.
 
-The bounds of the old files are cut into ten ranges with about as many of them each; for every sort column the average
-over these ten predicates is told. A reader with column statistics reads the files whose range overlaps a predicate's.
+The distinct bounds of all these files are cut into up to ten ranges with about as many of them each; for every sort
+column the average over these predicates is told. A reader with column statistics reads the files whose range overlaps a
+predicate's.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from ..files.column_stats import ColumnStats
@@ -58,7 +59,7 @@ def skipping(groups: Iterable[Sequence[ColumnBounds]]) -> list[Skipping]:
     found = []
     for column in before:
         try:
-            predicates = _predicates(before[column])
+            predicates = _predicates([*before[column], *after[column]])
             read = [_read_on_average(files, predicates) for files in (before[column], after[column])]
         except TypeError:
             continue
@@ -74,10 +75,9 @@ def _bounds(stats: ColumnStats | None) -> Bounds:
 
 
 def _predicates(files: Sequence[Bounds]) -> list[tuple[Any, Any]]:
-    values = sorted(value for file in files for value in file or ())
-    if not values:
-        return []
-    return list(pairwise(values[(len(values) - 1) * n // _PREDICATES] for n in range(_PREDICATES + 1)))
+    values = [value for value, _ in groupby(sorted(value for file in files for value in file or ()))]
+    count = min(_PREDICATES, max(1, len(values) - 1))
+    return list(pairwise(values[(len(values) - 1) * n // count] for n in range(count + 1))) if values else []
 
 
 def _read_on_average(files: Sequence[Bounds], predicates: Sequence[tuple[Any, Any]]) -> float:

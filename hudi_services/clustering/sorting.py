@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from ..errors import CheckFailed
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_sort import sort_key
+from ..plugins import guarded, name_of
 from .row_order import SAMPLE_ROWS, RowOrder, row_order
 from .sort_order import LINEAR, SortColumn
 
@@ -23,8 +24,9 @@ def sorted_rows(
     """The rows of `tables` (raw form of `schema`) in the order of `columns`; equal rows keep no order.
 
     `layout` is that of `row_order`. Empties `tables`, so that one column at a time is held twice and not all of them.
-    Strings go by their UTF-8 bytes, NaN comes after every number. Raises ConfigError for a column without an order and
-    a layout that there is not, CheckFailed for one of the operator's own that does not what it should.
+    Strings go by their UTF-8 bytes; NaN comes after every number, along a curve before them in descending order. Raises
+    ConfigError for a column without an order, for a layout that there is not, and for one of the operator's own that
+    fails; CheckFailed when that one does not give what it should.
     """
     # Promoted types cannot occur: every table has the target's form, only its dictionaries differ.
     table = pa.concat_tables(tables).unify_dictionaries()
@@ -85,12 +87,12 @@ def _linear_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn]
 def _order_by_places(wanted: RowOrder, keys: Sequence[pa.ChunkedArray]) -> pa.Array:
     rows = len(keys[0])
     sample = pa.array(np.linspace(0, rows - 1, min(rows, SAMPLE_ROWS)).astype(np.int64))
-    wanted.learn([key.take(sample) for key in keys])
-    places = np.asarray(wanted.places(keys))
+    with guarded("layout", type(wanted)):
+        wanted.learn([take_rows(key, sample) for key in keys])
+        places = np.asarray(wanted.places(keys))
     if places.shape != (rows,) or places.dtype != np.int64:
-        name = f"{type(wanted).__module__}:{type(wanted).__qualname__}"
         raise CheckFailed(
-            f"the layout {name} gave {places.shape} places of the type {places.dtype} for {rows} rows",
+            f"the layout {name_of(type(wanted))} gave {places.shape} places of the type {places.dtype} for {rows} rows",
             hint="it must give an int64 for each row",
         )
     return pa.array(np.argsort(places, kind="stable"))

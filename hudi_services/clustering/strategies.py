@@ -20,7 +20,7 @@ from ..errors import ConfigError
 from ..metadata.index_keys import RECORD_KEY
 from ..model import FileSlice
 from ..packing import pack
-from ..plugins import load
+from ..plugins import guarded, load
 from .eligibility import Reason, base_size
 
 Range = tuple[Any, Any] | None
@@ -34,7 +34,7 @@ class PlanContext:
     """What a plan strategy may go by. Sizes in bytes.
 
     `columns` are those of `hudi.services.clustering.plan.columns`, else the sort columns; `key_column` holds the record
-    key. `options` are all options that the operator set, as texts, also those that nobody here knows.
+    key. `options` are the texts of all keys that are set anywhere, also of those that nobody here knows.
     """
 
     max_group: int
@@ -61,7 +61,8 @@ class PlanStrategy(ABC):
     def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
         """Groups of some of the `slices`, each of which is a base file of one partition that may be taken.
 
-        No slice may be in two groups. Called again under the lock: equal slices must give equal groups.
+        No slice may be in two groups, and a group of several must not exceed the largest size of one. Called again
+        under the lock when the table changed meanwhile: equal slices must give equal groups.
         """
 
     def packed(self, slices: Iterable[FileSlice]) -> list[list[FileSlice]]:
@@ -143,7 +144,10 @@ def plan_strategy(name: str, context: PlanContext) -> PlanStrategy:
         kind = load(name, "plan strategy")
         if not (isinstance(kind, type) and issubclass(kind, PlanStrategy)):
             raise ConfigError(f"the plan strategy {name} is no subclass of {__name__}.PlanStrategy")
-    return kind(context)
+        if not isinstance(kind.left_out, str):
+            raise ConfigError(f"the plan strategy {name} has a left_out that is no text")
+    with guarded("plan strategy", kind):
+        return kind(context)
 
 
 def _overlapping(rows: list[int], by_column: Sequence[Sequence[Range]]) -> list[list[int]]:
@@ -151,11 +155,18 @@ def _overlapping(rows: list[int], by_column: Sequence[Sequence[Range]]) -> list[
 
     Rows without a range overlap each other, and no others.
     """
-    runs = [rows]
-    for ranges in by_column:
-        runs = [part for run in runs for part in _runs(run, ranges)]
-    # What one column parts, another may part further.
-    return runs if len(runs) == 1 else [part for run in runs for part in _overlapping(run, by_column)]
+    found, left = [], [rows]
+    while left:
+        run = left.pop()
+        parts = [run]
+        for ranges in by_column:
+            parts = [part for one in parts for part in _runs(one, ranges)]
+        # What one column parts, another may part further.
+        if len(parts) == 1:
+            found += parts
+        else:
+            left += reversed(parts)
+    return found
 
 
 def _runs(rows: list[int], ranges: Sequence[Range]) -> list[list[int]]:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from ..clock import parse_instant
 from ..clustering.eligibility import WAITING, Reason, base_size
 from ..clustering.output import RewriteTask
-from ..clustering.plan import Planned, build, check_sort_columns, dropped_columns, input_files
+from ..clustering.plan import Planned, build, check_columns, check_order, dropped_columns, input_files
 from ..clustering.proof import Checksum
 from ..clustering.rewrite import RewriteResult, rewrite_group
 from ..clustering.selection import Verdict
@@ -45,6 +45,7 @@ from .settings import bloom_settings, commits_between, file_settings, plan_rules
 _log = logging.getLogger(__name__)
 
 _DRY_RUN = "dry run: no plan was written"
+_LEFT = "file slices are left for the next plan"
 _INSTANT_DIGITS = (14, 17)
 _FARTHEST = timedelta(days=1)
 """How far ahead an instant may lie: the zones of two writers of one table may differ."""
@@ -104,9 +105,12 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
     rules = plan_rules(wanted.options)
     if wanted.instant is not None:
         _check_new_instant(wanted.instant, table)
-    _wait_for_commits(wanted, table)
+    waiting = _wait_for_commits(wanted, table)
+    if waiting:
+        raise _nothing_to_plan(table, waiting, settings)
     with report.phase("plan"):
-        check_sort_columns(rules.sort, table)
+        check_order(rules.sort, rules.layout, table)
+        check_columns(f"{keys.PLAN_COLUMNS.key} column", rules.columns, table)
         # First without the lock: an idle or wrong call leaves no trace, and locks are held for no longer than needed.
         planned = build(table, rules, explain=wanted.dry_run)
         _describe(planned, report)
@@ -120,6 +124,8 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
         action = table.timeline.layout.clustering_action
 
         def plan(current: Table) -> bytes:
+            if waiting := _wait_for_commits(wanted, current):
+                raise Idle(waiting)
             # Planning may take long, and the lock is held: again only when it may come to something else.
             return _encode(current, planned if is_unchanged(current, table) else build(current, rules), report)
 
@@ -128,14 +134,15 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
     return report.requested(ts)
 
 
-def _wait_for_commits(wanted: ClusteringRequest, table: Table) -> None:
-    """Raise Idle until enough commits have followed the last clustering (ClusteringPlanActionExecutor)."""
+def _wait_for_commits(wanted: ClusteringRequest, table: Table) -> str:
+    """What is missing until enough commits have followed the last clustering (ClusteringPlanActionExecutor)."""
     needed = commits_between(wanted.options)
     last = table.timeline.last_clustering() if needed else None
     found = sum(instant.ts > (last.ts if last else "") for instant in table.timeline.completed_writes())
-    if found < needed:
-        since = f"since the clustering {last.ts}" if last else "on the timeline"
-        raise Idle(f"{found} of {needed} commits {since}")
+    if found >= needed:
+        return ""
+    pending = "" if last is None or last.is_completed else "pending "
+    return f"{found} of {needed} commits " + (f"since the {pending}clustering {last.ts}" if last else "on the timeline")
 
 
 def _nothing_to_plan(table: Table, why: str, settings: TransactionSettings) -> HudiServicesError:
@@ -183,11 +190,11 @@ def _describe(planned: Planned, report: Report) -> None:
             for number, group in enumerate(selection.groups)
         ]
         report.tables["file_slices"] = [_verdict(one) for one in selection.verdicts]
-    waiting = {reason.value: selection.reasons[reason.value] for reason in WAITING if selection.reasons[reason.value]}
-    for reason, count in waiting.items():
-        text = f"{count} file slices are left for the next plan: {reason}"
-        if text not in report.warnings:
-            report.warnings.append(text)
+    # A plan that was made again under the lock has the last word.
+    report.warnings = [warning for warning in report.warnings if _LEFT not in warning]
+    for reason in WAITING:
+        if count := selection.reasons[reason.value]:
+            report.warnings.append(f"{count} {_LEFT}: {reason.value}")
 
 
 def _verdict(one: Verdict) -> Row:
@@ -281,7 +288,7 @@ def _tasks(
     if wanted.options.is_set(keys.LAYOUT_STRATEGY):
         layout = wanted.options[keys.LAYOUT_STRATEGY]
     sort = () if layout == keys.NO_LAYOUT else from_strategy_params(plan.strategy_params)
-    check_sort_columns(sort, table)
+    check_order(sort, layout, table)
     files = file_settings(wanted.options, table.config)
     return [
         RewriteTask(

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..errors import ConfigError
 from ..options import Options
 from ..options.option import Phase
 
@@ -199,6 +200,11 @@ class ClusteringRequest(SparkRequest):
     """SCHEDULE_AND_EXECUTE: execute the last plan that was not finished, if there is one, and plan nothing."""
     max_processing_millis: int = 0
     """With `retry_last_failed`: a plan younger than this may still be at work and is left alone."""
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a dry run of anything but scheduling."""
+        if self.dry_run and self.mode is not Mode.SCHEDULE:
+            raise ConfigError(f"--dry-run goes with schedule only, not with the mode {self.mode.value}")
 
     @property
     def service(self) -> str:

@@ -14,6 +14,7 @@ from .option import (
     factor,
     fraction,
     function_name,
+    instant,
     integer,
     named,
     names,
@@ -81,7 +82,7 @@ PLAN_COLUMNS: Option[tuple[str, ...]] = Option(
 )
 EARLIEST_COMMIT = Option(
     "hoodie.clustering.plan.strategy.earliest.commit.to.cluster",
-    text,
+    instant,
     "",
     Phase.PLAN,
     "commit_time: commits up to and with this instant are passed over.",

@@ -14,6 +14,7 @@ T = TypeVar("T")
 
 _IN_PYTHON = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_INSTANT = re.compile(r"[0-9]{1,17}")
 _LARGEST = (1 << 63) - 1
 
 
@@ -84,6 +85,13 @@ def integer(minimum: int, maximum: int = _LARGEST) -> Callable[[str], int]:
     return parse
 
 
+def instant(value: str) -> str:
+    """An instant, or what instants begin with; nothing for none."""
+    if value and not _INSTANT.fullmatch(value):
+        raise ValueError("is no instant (yyyyMMddHHmmssSSS)")
+    return value
+
+
 def size(value: str) -> int:
     """Bytes, at least one."""
     try:
@@ -151,12 +159,16 @@ def function_name(*known: str) -> Callable[[str], str]:
 
 
 def named(meanings: Mapping[str, str], kind: str) -> Callable[[str], str]:
-    """What `meanings` says about the text, in any case, or the text itself when it is `package.module:<kind>`."""
-    lowered = {name.lower(): meaning for name, meaning in meanings.items()}
+    """What `meanings` says about the text, or the text itself when it is `package.module:<kind>`.
+
+    Names of classes have dots, and are taken as they are; others in any case.
+    """
+    short_names = {name.lower(): meaning for name, meaning in meanings.items() if "." not in name}
 
     def parse(value: str) -> str:
-        if value.lower() in lowered:
-            return lowered[value.lower()]
+        meaning = meanings.get(value) or short_names.get(value.lower())
+        if meaning is not None:
+            return meaning
         if not _IN_PYTHON.fullmatch(value):
             short = ", ".join(sorted(set(meanings.values())))
             raise ValueError(f"is neither {short} nor of the form package.module:{kind}")

@@ -16,6 +16,7 @@ Layer: TypeAlias = tuple[str, Mapping[str, str]]
 TABLE_SOURCE = "table"
 DEFAULT_SOURCE = "default"
 _SIMILAR = 0.75
+_OWN_PREFIX = "hudi.services."
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,8 @@ def _unknown_keys(layers: Iterable[Layer]) -> list[str]:
 
 def _looks_like_hudi(key: str) -> bool:
     first = key.lstrip("_").split(".", 1)[0].lower()
+    if key.startswith(_OWN_PREFIX):
+        return True
     return first == "hoodie" or difflib.SequenceMatcher(None, first, "hoodie").ratio() > _SIMILAR
 
 
@@ -155,4 +158,4 @@ def _unknown(key: str, source: str, honoured: set[str]) -> str:
     from . import known_keys
 
     nearest = difflib.get_close_matches(key, sorted(honoured | known_keys.KEYS), n=1, cutoff=0.0)
-    return f"{key} (from {source}) is not a key that Hudi knows, the nearest one is {nearest[0]}"
+    return f"{key} (from {source}) is not a key that is known, the nearest one is {nearest[0]}"

@@ -2,24 +2,30 @@
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hudi_services.clustering.eligibility import Reason
-from hudi_services.clustering.strategies import STRATEGIES
+from hudi_services.clustering.strategies import STRATEGIES, PlanStrategy
 from hudi_services.clustering.value_ranges import ValueRanges
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConfigError, Idle
+from hudi_services.errors import ConfigError, Idle, NeedsRecovery
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import Mode
 from hudi_services.model import FileSlice
 
+from .repairs import DEAD_AT_ONCE
 from .tables import RELEASES, open_local, request, unpack
 
+SORT = "hoodie.clustering.plan.strategy.sort.columns"
+LAYOUT = "hoodie.layout.optimize.strategy"
 STRATEGY = "hoodie.clustering.plan.strategy.class"
 SELECTED = "hoodie.clustering.plan.strategy.partition.selected"
+BUDGET = "hudi.services.clustering.plan.max.bytes"
 MAX_COMMITS = "hoodie.clustering.inline.max.commits"
 KEY, WRITTEN = "_hoodie_record_key", "_hoodie_commit_time"
 
@@ -126,9 +132,22 @@ def test_what_is_beyond_the_limits_is_said_and_planned_next(path: Path) -> None:
     assert planned.keys() == everything and set(planned.values()) == {1}
 
 
-def test_a_budget_that_no_group_fits(path: Path) -> None:
-    with pytest.raises(Idle, match=Reason.BUDGET.value):
-        schedule(path, {"hudi.services.clustering.plan.max.bytes": "10"})
+def test_a_budget_below_the_size_of_a_group(path: Path) -> None:
+    """Groups are packed to what a plan may take, so that work goes on; a file that it cannot hold says so."""
+    sizes = [one.base_file.size for some in live_slices(path).values() for one in some if one.base_file]
+    plans = 0
+    with pytest.raises(Idle):
+        while True:
+            report = schedule(path, {BUDGET: str(2 * max(sizes))})
+            assert report.bytes.before is not None and report.bytes.before <= 2 * max(sizes)
+            plans += 1
+    assert plans >= len(sizes) // 2
+    assert len(open_local(path).timeline.pending_clusterings()) == plans
+
+
+def test_a_file_that_no_plan_takes(path: Path) -> None:
+    with pytest.raises(Idle, match=Reason.LARGER_THAN_BUDGET.value):
+        schedule(path, {BUDGET: "10"})
 
 
 def test_waiting_for_commits(path: Path) -> None:
@@ -138,13 +157,63 @@ def test_waiting_for_commits(path: Path) -> None:
     with pytest.raises(Idle, match=f"{commits} of {commits + 2} commits"):
         schedule(path, {MAX_COMMITS: "1", "hoodie.clustering.async.max.commits": str(commits + 2)})
     ts = schedule(path, {MAX_COMMITS: str(commits)}).instant
-    with pytest.raises(Idle, match=f"0 of 1 commits since the clustering {ts}"):
+    with pytest.raises(Idle, match=f"0 of 1 commits since the pending clustering {ts}"):
         schedule(path, {MAX_COMMITS: "1"})
+    with pytest.raises(NeedsRecovery, match=f"0 of 1 commits since the pending clustering {ts}"):
+        schedule(path, {MAX_COMMITS: "1", **DEAD_AT_ONCE})
     clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
     with pytest.raises(Idle, match=f"0 of 1 commits since the clustering {ts}"):
         schedule(path, {MAX_COMMITS: "1"})
 
 
-def test_overlap_needs_columns(path: Path) -> None:
-    with pytest.raises(ConfigError, match="needs columns"):
-        schedule(path, {STRATEGY: "overlap"})
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({STRATEGY: "overlap"}, "needs columns"),
+        ({STRATEGY: "overlap", "hudi.services.clustering.plan.columns": "typo"}, "plan.columns column typo is not in"),
+        ({LAYOUT: "no.such:Layout", SORT: KEY}, "the layout no.such:Layout cannot be loaded"),
+        ({STRATEGY: f"{__name__}:Failing"}, "the plan strategy .*:Failing failed: KeyError: 'my.cities'"),
+        ({STRATEGY: f"{__name__}:Huge"}, "the plan strategy .*:Huge made a group of .* is the largest size"),
+        ({STRATEGY: f"{__name__}:Names"}, "the plan strategy .*:Names gave the file group a twice, or made it up"),
+        ({STRATEGY: f"{__name__}:Wordless"}, "has a left_out that is no text"),
+    ],
+)
+def test_what_cannot_be_planned_ends_before_a_write(options: dict[str, str], problem: str, path: Path) -> None:
+    before = bytes_of(path)
+    with pytest.raises(ConfigError, match=problem):
+        schedule(path, {"hoodie.clustering.plan.strategy.max.bytes.per.group": "1000", **options})
+    assert bytes_of(path) == before
+
+
+class Failing(PlanStrategy):
+    def groups(self, slices: Sequence[FileSlice]) -> Iterator[Sequence[FileSlice]]:
+        yield [one for one in slices if one.file_id in self.context.options["my.cities"]]
+
+
+class Huge(PlanStrategy):
+    def groups(self, slices: Sequence[FileSlice]) -> list[Sequence[FileSlice]]:
+        return [slices]
+
+
+class Names(PlanStrategy):
+    def groups(self, slices: Sequence[FileSlice]) -> Any:
+        return ["abc"]
+
+
+class Wordless(Huge):
+    left_out = Reason.NOT_CHOSEN  # type: ignore[assignment]
+
+
+class Generators(PlanStrategy):
+    def groups(self, slices: Sequence[FileSlice]) -> Any:
+        yield (one for one in slices)
+
+
+def test_groups_may_be_generators(path: Path) -> None:
+    assert schedule(path, {STRATEGY: f"{__name__}:Generators"}).state is State.REQUESTED
+
+
+def test_nothing_but_scheduling_is_tried_dry(path: Path) -> None:
+    for mode in (Mode.EXECUTE, Mode.SCHEDULE_AND_EXECUTE):
+        with pytest.raises(ConfigError, match="--dry-run goes with schedule only"):
+            request(path, mode, dry_run=True)

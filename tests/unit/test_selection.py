@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hudi_services.clustering.eligibility import Eligibility, Reason
 from hudi_services.clustering.selection import Selection, SizeRules, select
-from hudi_services.clustering.strategies import BySize, PlanContext, PlanStrategy
+from hudi_services.clustering.strategies import BySize, PlanContext, PlanStrategy, SingleFile
 from hudi_services.errors import ConfigError
 from hudi_services.model import BaseFile, FileSlice, LogFile
 
@@ -110,6 +110,8 @@ def test_a_budget_takes_what_fits() -> None:
     assert [group.partition for group in selection.groups] == ["p", "r"]
     assert selection.reasons == {Reason.PICKED.value: 4, Reason.BUDGET.value: 2}
     assert selection.left_out == ("q",)
+    selection = by_size(slices, SizeRules(max_group=1000, budget=40), strategy=SingleFile)
+    assert selection.reasons == {Reason.PICKED.value: 2, Reason.BUDGET.value: 2, Reason.LARGER_THAN_BUDGET.value: 2}
 
 
 PARTS = {"p": (50, 50), "q": (30, 20), "r": (10, 20)}
