@@ -17,7 +17,7 @@ from hudi_services.clustering.sort_order import parse_sort_columns
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.storage import ObjectStorage
 
-ROWS = 200_000
+ROWS = 80_000
 RNG = np.random.default_rng(11)
 
 
@@ -85,7 +85,7 @@ def sizes(folder: Path, table: pa.Table, sort: str, files: int) -> list[int]:
     meta = {name: pa.array([f"{n:09d}" for n in range(len(table))]) for name in META_COLUMNS[:5]}
     rows = pa.table({**meta, **dict(zip(table.column_names, table.columns, strict=True))})
     # Of another codec than the new files, so that they are decoded.
-    pq.write_table(rows, folder / "in.parquet", row_group_size=4_000, compression="snappy")
+    pq.write_table(rows, folder / "in.parquet", row_group_size=1_600, compression="snappy")
     task = RewriteTask(
         ObjectStorage(str(folder)), "20260101000000000", "", ("in.parquet",), tuple(f"f{n}-0" for n in range(files)),
         parse_sort_columns(sort), "LINEAR", None, (), True, FileSettings(bloom=None),
