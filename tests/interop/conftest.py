@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "releases(*versions): the only releases of Hudi that this test needs")
     config.addinivalue_line(
         "markers",
-        "deep(*versions): on these releases, or all, only with HUDI_DEEP=1 (make test-deep)",
+        "deep(*cases): on these releases (1.0.2, or 1.0.2-<recipe>), or all, only with HUDI_DEEP=1 (make test-deep)",
     )
     config.addinivalue_line("markers", "cases(wanted): wanted(recipe, release) says which pairs this test needs")
 
@@ -43,7 +43,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_wanted(item: pytest.Item) -> bool:
     params = _params(item)
     deep = item.get_closest_marker("deep")
-    is_deep = deep is not None and (not deep.args or params.get("version") in deep.args)
+    version = params.get("version")
+    cases_of_it = {version, f"{version}-{params.get('recipe')}"}
+    is_deep = deep is not None and (not deep.args or not cases_of_it.isdisjoint(deep.args))
     if is_deep != bool(os.environ.get("HUDI_DEEP")):
         return False
     releases, cases = item.get_closest_marker("releases"), item.get_closest_marker("cases")

@@ -105,6 +105,7 @@ def _comparable(tree: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
+@pytest.mark.deep("1.0.2")
 def test_the_same_files_go(peer: Peer, table: Tables) -> None:
     path = table("past")
     peer.cluster(path, "schedule")
@@ -113,7 +114,7 @@ def test_the_same_files_go(peer: Peer, table: Tables) -> None:
     _same_as_hudi(peer, path, 2, VERSIONS, "versions-2")
 
 
-@pytest.mark.deep("1.0.2")
+@pytest.mark.deep("1.0.2", "1.2.0")
 def test_one_clean_after_the_other(peer: Peer, table: Tables) -> None:
     """Incremental: only partitions that changed; the removal of a savepoint frees what it held."""
     path = _same_as_hudi(peer, table("past"), 3, COMMITS, "first")
@@ -148,7 +149,7 @@ def test_without_a_metadata_table(peer: Peer, table: Tables) -> None:
     _same_as_hudi(peer, path, 1, COMMITS, "no-mdt")
 
 
-@pytest.mark.deep("1.0.2")
+@pytest.mark.deep("1.0.2", "1.2.0")
 def test_each_finishes_what_the_other_began(peer: Peer, table: Tables) -> None:
     """Killed between the plan and the end."""
     path = table("past")

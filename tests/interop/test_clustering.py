@@ -33,6 +33,8 @@ _NO_UPSERT = {
 }
 
 
+# The same recipe on another release is among the quick ones.
+@pytest.mark.deep("1.0.2-many", "1.0.2-paths", "1.2.0-many", "1.2.0-types_avro", "1.2.0-evolved", "1.2.0-paths")
 @pytest.mark.cases(lambda recipe, release: release != "1.0.2" or recipe in _FOR_1_0)
 @pytest.mark.parametrize("recipe", sorted(RECIPES.keys() - _FOR_OTHER_SERVICES))
 def test_rows_stay_and_hudi_goes_on(recipe: str, peer: Peer, table: Tables) -> None:
@@ -53,6 +55,7 @@ def test_rows_stay_and_hudi_goes_on(recipe: str, peer: Peer, table: Tables) -> N
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
+@pytest.mark.deep("1.2.0-paths")
 @pytest.mark.cases(lambda recipe, release: recipe in _COPIED[release])
 @pytest.mark.parametrize("recipe", sorted({recipe for recipes in _COPIED.values() for recipe in recipes}))
 def test_row_groups_are_copied_as_they_are(recipe: str, peer: Peer, table: Tables) -> None:

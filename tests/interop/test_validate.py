@@ -36,6 +36,7 @@ _FOR_1_0 = {"plain", "many", "types_row", "past", "keyed"}
 _RECIPES = {"0.15.0": _ALL - {"plain8"}, "1.0.2": _FOR_1_0, "1.2.0": _ALL}
 
 
+@pytest.mark.deep("1.0.2-keyed")
 @pytest.mark.cases(lambda recipe, release: recipe in _RECIPES[release])
 @pytest.mark.parametrize("recipe", sorted(_ALL))
 def test_a_table_of_hudi_agrees(recipe: str, peer: Peer, made: Tables) -> None:
@@ -57,7 +58,7 @@ def _damage(path: Path) -> list[Damage]:
     return found
 
 
-@pytest.mark.deep("1.0.2")
+@pytest.mark.deep("1.0.2", "1.2.0")
 def test_what_is_mended_is_right_for_hudi(peer: Peer, table: Tables) -> None:
     path = table("keyed")
     before = Reading.of(peer, path)
