@@ -105,7 +105,7 @@ def _comparable(tree: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-@pytest.mark.deep("1.0.2")
+@pytest.mark.deep("1.0.2", "1.2.0")
 def test_the_same_files_go(peer: Peer, table: Tables) -> None:
     path = table("past")
     peer.cluster(path, "schedule")

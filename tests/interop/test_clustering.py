@@ -147,6 +147,7 @@ def test_a_life_after(peer: Peer, table: Tables) -> None:
     assert check_metadata(peer, path) == []
 
 
+@pytest.mark.deep("1.0.2")
 def test_filtered_reads_find_their_rows(peer: Peer, table: Tables) -> None:
     """Data skipping by our column stats, partition stats and footers loses nothing."""
     path = table("many")
