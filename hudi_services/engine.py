@@ -3,12 +3,18 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
+from .process import machine_bytes
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
 class Engine(Protocol):
     """Runs one function over many tasks; tasks, results and errors are plain picklable values."""
+
+    @property
+    def task_memory(self) -> int:
+        """Bytes that there are for the data of one task."""
 
     def map(
         self,
@@ -26,6 +32,10 @@ class Engine(Protocol):
 
 class LocalEngine:
     """One task after the other, here."""
+
+    @property
+    def task_memory(self) -> int:
+        return machine_bytes() // 2
 
     def map(
         self,

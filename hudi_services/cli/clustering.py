@@ -38,10 +38,11 @@ def chosen_mode(flags: ClusteringFlags, command: Mode) -> Mode:
 def clustering_request(flags: ClusteringFlags, mode: Mode) -> ClusteringRequest:
     """Raises ConfigError for a value, a file or a key=value that is wrong."""
     parallelism = {} if flags.parallelism is None else {keys.MAX_PARALLELISM.key: str(flags.parallelism)}
+    memory = {} if flags.memory_per_task is None else {keys.MEMORY_PER_TASK.key: flags.memory_per_task}
     return ClusteringRequest(
         base_path=flags.base_path,
         mode=mode,
-        options=options(flags, ("--parallelism", parallelism)),
+        options=options(flags, ("--parallelism", parallelism), ("--memory-per-task", memory)),
         table_name=flags.table_name,
         # As HoodieClusteringJob: scheduling and executing makes an instant of its own.
         instant=None if mode is Mode.SCHEDULE_AND_EXECUTE else flags.instant_time,

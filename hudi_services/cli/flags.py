@@ -39,6 +39,15 @@ Parallelism: TypeAlias = Annotated[
         help="Groups rewritten at once (hoodie.clustering.max.parallelism); all of them when not given.",
     ),
 ]
+MemoryPerTask: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-per-task",
+        metavar="SIZE",
+        help="Memory for the data of one task, as 512m (hudi.services.memory.per.task); what Spark's settings leave "
+        "for Python when not given.",
+    ),
+]
 SparkMaster: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -195,6 +204,7 @@ class ClusteringFlags(ServiceFlags):
 
     instant_time: InstantTime = None
     parallelism: Parallelism = None
+    memory_per_task: MemoryPerTask = None
     spark_master: SparkMaster = None
     spark_memory: SparkMemory = None
     retry: Retry = 0

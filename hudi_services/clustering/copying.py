@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..files.parquet_copy import RowGroupCopier, can_be_copied, needs_recoding, row_group_fingerprint
 from ..files.parquet_reader import BaseFileReader
 from ..files.parquet_schema import FileSchema
-from .cuts import weighed_row_groups
+from .cuts import Piece, StoredRowGroup, files_needed, stored_row_groups
 from .output import RECORD_KEY_FIELD, Form, NewFile, Output, RewriteTask, Stopwatch
 from .proof import Checksum
 
@@ -21,26 +21,16 @@ _UNEVEN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
-    """One row group of an old file."""
-
-    reader: BaseFileReader
-    index: int
-
-    @property
-    def rows(self) -> int:
-        return self.reader.row_groups[self.index].num_rows
-
-
-@dataclass(frozen=True, slots=True)
 class CopyPlan:
     """Which row groups go into which new file."""
 
-    files: tuple[tuple[_Source, ...], ...]
+    files: tuple[tuple[StoredRowGroup, ...], ...]
 
 
-def copy_plan(task: RewriteTask, readers: Sequence[BaseFileReader], target: FileSchema) -> CopyPlan | str:
-    """How to copy the group, or the reason why its rows must be decoded."""
+def copy_plan(
+    task: RewriteTask, readers: Sequence[BaseFileReader], target: FileSchema, pieces: Sequence[Piece]
+) -> CopyPlan | str:
+    """How to copy the group, whose row groups weigh so much; or the reason why its rows must be decoded."""
     if task.sort:
         return "sorted"
     if any(reader.schema != target for reader in readers):
@@ -49,22 +39,25 @@ def copy_plan(task: RewriteTask, readers: Sequence[BaseFileReader], target: File
         return "different parquet writers"
     if not all(can_be_copied(reader) for reader in readers):
         return "unknown codec"
-    sources = [_Source(r, i) for r in readers for i, group in enumerate(r.row_groups) if group.num_rows]
+    sources = stored_row_groups(readers)
     if not sources:
         return "no rows"
-    sizes = [source.reader.row_groups[source.index].uncompressed_bytes for source in sources]
+    sizes = [source.facts.uncompressed_bytes for source in sources]
     wanted = task.settings.row_group_bytes
     if sum(sizes) * _SMALLEST_PART < wanted * len(sizes):
         return "small row groups"
     if max(sizes) > wanted * _LARGEST_TIMES:
         return "large row groups"
-    count = len(task.file_ids)
-    weights = [weight for _, weight in weighed_row_groups(readers, count, task.settings.codec)]
-    files = _cut(sources, weights, count)
+    if max(source.facts.compressed_bytes for source in sources) > task.memory.stored:
+        return "row groups too large for the memory"
+    count = files_needed(len(task.file_ids), pieces, task.settings.file_bytes)
+    files = _cut(sources, [weight for _, weight in pieces], count)
     return CopyPlan(files) if files is not None else "large row groups"
 
 
-def _cut(sources: Sequence[_Source], weights: Sequence[float], count: int) -> tuple[tuple[_Source, ...], ...] | None:
+def _cut(
+    sources: Sequence[StoredRowGroup], weights: Sequence[float], count: int
+) -> tuple[tuple[StoredRowGroup, ...], ...] | None:
     """`sources` in `count` runs of about the same weight; None when row groups are too large for that."""
     ends = [0.0, *itertools.accumulate(weights)]
     total = ends[-1]
@@ -93,10 +86,11 @@ class CopiedGroup:
 
     def write(self) -> list[NewFile]:
         """Copy every row group; counts them into `before`."""
-        pairs = zip(self._form.task.file_ids, self._plan.files, strict=True)
+        files = self._plan.files
+        pairs = zip(self._form.task.ids_of(len(files)), files, strict=True)
         return [self._write_file(file_id, sources) for file_id, sources in pairs]
 
-    def _write_file(self, file_id: str, sources: Sequence[_Source]) -> NewFile:
+    def _write_file(self, file_id: str, sources: Sequence[StoredRowGroup]) -> NewFile:
         output = Output(self._form, file_id, sum(source.rows for source in sources))
         with RowGroupCopier(
             self._form.task.storage,
@@ -111,7 +105,7 @@ class CopiedGroup:
             with self._clock.phase("write"):
                 return output.close(copier)
 
-    def _copy(self, source: _Source, output: Output, copier: RowGroupCopier) -> None:
+    def _copy(self, source: StoredRowGroup, output: Output, copier: RowGroupCopier) -> None:
         with source.reader.held(source.index, page_indexes=True):
             with self._clock.phase("copy"):
                 fingerprint = copier.append(source.reader, source.index)

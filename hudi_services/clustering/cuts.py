@@ -1,26 +1,61 @@
-"""Where one new file ends and the next begins: so that all files of a group have about as many bytes.
+"""How many new files a group gets, and where one ends and the next begins: all of about as many bytes.
 
 Rows do not weigh the same: what compresses well at one end of the order may not at the other. So pieces of the group
 are weighed, by the row groups that they come from or by writing a part of them, and the cuts share out the weight.
 """
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..files.parquet_codec import codec_called
+from ..files.parquet_footer import RowGroup
 from ..files.parquet_reader import BaseFileReader
+from .external_sort import Section
 
 Piece = tuple[int, float]
-"""Consecutive rows: how many, and about how many bytes they take together, in any unit."""
+"""Consecutive rows: how many, and about how many bytes they take together."""
 
 _PIECES_OF_A_FILE = 16
 _WEIGHED_PART = 8
 _LEAST_ROWS = 1000
 _MOST_READ = 4
+_MUCH_LARGER = 1.05
+"""Files that would be so many times as large as wanted become more files."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRowGroup:
+    """One row group of an old file."""
+
+    reader: BaseFileReader
+    index: int
+
+    @property
+    def facts(self) -> RowGroup:
+        return self.reader.row_groups[self.index]
+
+    @property
+    def rows(self) -> int:
+        return self.facts.num_rows
+
+
+def stored_row_groups(readers: Iterable[BaseFileReader]) -> list[StoredRowGroup]:
+    """Those that have rows, in order."""
+    return [StoredRowGroup(r, i) for r in readers for i, group in enumerate(r.row_groups) if group.num_rows]
+
+
+def files_needed(planned: int, pieces: Sequence[Piece], wanted: int) -> int:
+    """How many files: as planned, or more where these would be larger than `wanted` bytes."""
+    weight = sum(weight for _, weight in pieces)
+    if weight <= planned * wanted * _MUCH_LARGER:
+        return planned
+    return math.ceil(weight / wanted)
 
 
 def even_cuts(pieces: Sequence[Piece], files: int) -> list[int]:
@@ -40,63 +75,60 @@ def even_cuts(pieces: Sequence[Piece], files: int) -> list[int]:
     return [int(rows) for rows in np.diff(cuts)]
 
 
-def weighed(table: pa.Table, files: int, codec: str) -> list[Piece]:
-    """Pieces of `table` in its order, fine enough for `files` cuts; a part of each is written to see what it weighs."""
-    if files < 2:
-        return [(table.num_rows, 1.0)]
-    step = max(_LEAST_ROWS, -(-table.num_rows // (files * _PIECES_OF_A_FILE)))
+def needs_no_cut(groups: Sequence[StoredRowGroup], planned: int, wanted: int) -> bool:
+    """Whether all rows fit into one file however they compress."""
+    return planned < 2 and sum(group.facts.uncompressed_bytes for group in groups) <= wanted
+
+
+def weighed(sections: Iterable[Section], rows: int, files: int, codec: str) -> list[Piece]:
+    """Pieces of `rows` sorted rows, fine enough for `files` cuts; a part of each is written to see what it weighs."""
+    step = max(_LEAST_ROWS, -(-rows // (files * _PIECES_OF_A_FILE)))
     pieces = []
-    for start in range(0, table.num_rows, step):
-        piece = table.slice(start, step)
-        part = piece.slice(0, max(_LEAST_ROWS, piece.num_rows // _WEIGHED_PART))
-        written = _written(part, codec)
-        size = sum(
-            written.row_group(n).column(column).total_compressed_size
-            for n in range(written.num_row_groups)
-            for column in range(written.num_columns)
-        )
-        pieces.append((piece.num_rows, size * piece.num_rows / part.num_rows))
+    for section in sections:
+        for start in range(0, section.num_rows, step):
+            count = min(step, section.num_rows - start)
+            part = section.rows(start, min(count, max(_LEAST_ROWS, count // _WEIGHED_PART)))
+            pieces.append((count, sum(_written(part, codec)) * count / part.num_rows))
     return pieces
 
 
-def weighed_row_groups(readers: Sequence[BaseFileReader], files: int, codec: str) -> list[Piece]:
-    """The row groups of old files in order, by what they will take in `codec`; for that some of them are read."""
-    groups = [(reader, i) for reader in readers for i, group in enumerate(reader.row_groups) if group.num_rows]
-    chunks = [reader.row_groups[i].columns for reader, i in groups]
-    rows = [reader.row_groups[i].num_rows for reader, i in groups]
+def weighed_row_groups(groups: Sequence[StoredRowGroup], codec: str) -> list[Piece]:
+    """Row groups in order, by what they will take in `codec`; for that some of them are read."""
     number = codec_called(codec).number
-    if files < 2 or all(chunk.codec == number for one in chunks for chunk in one):
-        return [(count, sum(c.compressed_bytes for c in one)) for count, one in zip(rows, chunks, strict=True)]
-    picked = groups[:: max(1, len(groups) // _MOST_READ, min(len(groups), _WEIGHED_PART))]
-    shares = _shares(picked, codec)
+    if all(chunk.codec == number for group in groups for chunk in group.facts.columns):
+        return [(group.rows, group.facts.compressed_bytes) for group in groups]
+    shares = _shares(groups[:: max(1, len(groups) // _MOST_READ, min(len(groups), _WEIGHED_PART))], codec)
     return [
-        (count, sum(c.uncompressed_bytes * shares.get(c.path, 1.0) for c in one))
-        for count, one in zip(rows, chunks, strict=True)
+        (group.rows, sum(c.uncompressed_bytes * shares.get(c.path, 1.0) for c in group.facts.columns))
+        for group in groups
     ]
 
 
-def _shares(groups: Sequence[tuple[BaseFileReader, int]], codec: str) -> dict[tuple[str, ...], float]:
+def _shares(groups: Sequence[StoredRowGroup], codec: str) -> dict[tuple[str, ...], float]:
     """To which part of its encoded bytes each column is compressed."""
     before: Counter[tuple[str, ...]] = Counter()
     after: Counter[tuple[str, ...]] = Counter()
-    for reader, i in groups:
-        written = _written(reader.read_row_group(i, dictionary=reader.dictionary_columns), codec)
-        for number, chunk in enumerate(reader.row_groups[i].columns):
-            before[chunk.path] += chunk.uncompressed_bytes
-            after[chunk.path] += sum(
-                written.row_group(n).column(number).total_compressed_size for n in range(written.num_row_groups)
-            )
+    for group in groups:
+        # A piece stands for its row group.
+        for part in group.reader.pieces(group.index, dictionary=group.reader.dictionary_columns):
+            for chunk, size in zip(group.facts.columns, _written(part, codec), strict=True):
+                before[chunk.path] += chunk.uncompressed_bytes * part.num_rows // group.rows
+                after[chunk.path] += size
+            break
     return {path: after[path] / max(1, size) for path, size in before.items()}
 
 
-def _written(table: pa.Table, codec: str) -> pq.FileMetaData:
+def _written(table: pa.Table, codec: str) -> list[int]:
+    """The bytes of each leaf column when `table` is written."""
     # A part would be written with the dictionary of the whole.
     columns = [_plain(column) for column in table.columns]
     table = pa.table(columns, names=table.column_names)
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, table.schema, **codec_called(codec).writer_options) as writer:
         writer.write_table(table)
-    return pq.read_metadata(sink.getvalue())
+    facts = pq.read_metadata(sink.getvalue())
+    groups = [facts.row_group(n) for n in range(facts.num_row_groups)]
+    return [sum(group.column(n).total_compressed_size for group in groups) for n in range(facts.num_columns)]
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

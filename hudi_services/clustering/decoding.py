@@ -1,15 +1,21 @@
-"""Rewriting a group by decoding it: row group by row group, or, to be sorted, all of it as Arrow in memory."""
+"""Rewriting a group by decoding it, a piece of a row group at a time; what is sorted may go over the local disk."""
 
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from ..files.parquet_reader import BaseFileReader, shared_dictionary_columns, shared_plain_leaves
 from ..files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter
-from .cuts import even_cuts, weighed, weighed_row_groups
+from .cuts import Piece, even_cuts, files_needed, needs_no_cut, stored_row_groups, weighed
+from .external_sort import ExternalSort
 from .output import Form, NewFile, Output, Stopwatch
 from .proof import Checksum, checksum
-from .sorting import sorted_rows
+from .row_order import SAMPLE_ROWS
+from .sorting import RowSorter
+
+Item = TypeVar("Item")
 
 
 class DecodedGroup:
@@ -27,42 +33,88 @@ class DecodedGroup:
         self._dictionary = shared_dictionary_columns(readers)
         self._plain_leaves = shared_plain_leaves(readers)
         self.before = Checksum()
+        self.spilled_bytes = 0
+        """Rows that did not fit into memory, on local disk."""
 
-    def write(self) -> list[NewFile]:
-        """Write every row of every input; counts them into `before`."""
-        count = len(self._task.file_ids)
-        if self._task.sort:
-            ordered = self._sorted()
-            with self._clock.phase("cut"):
-                pieces = weighed(ordered, count, self._task.settings.codec)
-            return self._write(iter([ordered]), even_cuts(pieces, count))
-        with self._clock.phase("cut"):
-            pieces = weighed_row_groups(self._readers, count, self._task.settings.codec)
-        return self._write(self._tables(), even_cuts(pieces, count))
+    def write(self, pieces: Sequence[Piece]) -> list[NewFile]:
+        """Write every row of every input, and count them into `before`; `pieces` are the row groups as they weigh."""
+        if not self._task.sort:
+            return self._write(self._tables(), self._cuts(pieces))
+        with ExternalSort(self._sorter(), sum(reader.num_rows for reader in self._readers), self._task.memory) as sort:
+            for table in self._tables():
+                with self._clock.phase("sort"):
+                    sort.add(table)
+            with self._clock.phase("sort"):
+                sort.complete()
+            cuts = self._cuts(self._weighed(sort))
+            self.spilled_bytes = sort.spilled_bytes
+            return self._write(self._in_order(sort), cuts)
+
+    def _cuts(self, pieces: Sequence[Piece]) -> list[int]:
+        return even_cuts(pieces, files_needed(len(self._task.file_ids), pieces, self._task.settings.file_bytes))
 
     def _tables(self) -> Iterator[pa.Table]:
-        """Every row group of every input in the form of the target; counts them into `before`."""
+        """Every row of every input in the form of the target; counts them into `before`."""
+        for table in self._read(self._columns):
+            with self._clock.phase("proof"):
+                self.before += checksum(table)
+            yield table
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         for reader in self._readers:
             for i in range(len(reader.row_groups)):
-                with self._clock.phase("read"):
-                    table = reader.read_row_group(i, self._columns, target=self._target, dictionary=self._dictionary)
-                with self._clock.phase("proof"):
-                    self.before += checksum(table)
-                yield table
+                yield from self._timed(
+                    reader.pieces(
+                        i,
+                        columns,
+                        target=self._target,
+                        dictionary=self._dictionary.intersection(columns),
+                        at_once=self._task.memory.stored,
+                    ),
+                    "read",
+                )
+            reader.release()
 
-    def _sorted(self) -> pa.Table:
-        tables = list(self._tables())
-        if not tables:
-            return pa.table({})
-        with self._clock.phase("sort"):
-            return sorted_rows(self._target, tables, self._task.sort, self._task.layout)
+    def _sorter(self) -> RowSorter:
+        sorter = RowSorter(self._target, self._task.sort, self._task.layout)
+        if sorter.needs_sample:
+            rows = sum(reader.num_rows for reader in self._readers)
+            step, seen, parts = max(1, rows // SAMPLE_ROWS), 0, []
+            for table in self._read(sorter.columns):
+                parts.append(table.take(pa.array(np.arange(-seen % step, table.num_rows, step))))
+                seen += table.num_rows
+            if parts:
+                with self._clock.phase("sort"):
+                    sorter.learn(pa.concat_tables(parts).unify_dictionaries())
+        return sorter
+
+    def _weighed(self, sort: ExternalSort) -> list[Piece]:
+        count, wanted = len(self._task.file_ids), self._task.settings.file_bytes
+        if needs_no_cut(stored_row_groups(self._readers), count, wanted):
+            return [(sort.rows, 1.0)]
+        with self._clock.phase("cut"):
+            return weighed(sort.sections(), sort.rows, count, self._task.settings.codec)
+
+    def _in_order(self, sort: ExternalSort) -> Iterator[pa.Table]:
+        for section in self._timed(sort.sections(), "sort"):
+            with self._clock.phase("sort"):
+                table = section.rows(0, section.num_rows)
+            yield table
+
+    def _timed(self, items: Iterator[Item], phase: str) -> Iterator[Item]:
+        """`items`, with the time that they take counted for `phase`."""
+        while True:
+            with self._clock.phase(phase):
+                item = next(items, None)
+            if item is None:
+                return
+            yield item
 
     def _write(self, tables: Iterator[pa.Table], cuts: Sequence[int]) -> list[NewFile]:
         """Write files of so many rows each."""
         files: list[NewFile] = []
         rest: pa.Table | None = None
-        # A group without rows gets no file.
-        for file_id, wanted in zip(self._task.file_ids, cuts, strict=False):
+        for file_id, wanted in zip(self._task.ids_of(len(cuts)), cuts, strict=True):
             output = Output(self._form, file_id, wanted)
             with self._open(output) as writer:
                 while wanted:
@@ -91,7 +143,7 @@ class DecodedGroup:
             self._target,
             file_name=output.file_name,
             codec=settings.codec,
-            row_group_bytes=settings.row_group_bytes,
+            row_group_bytes=self._task.memory.row_group(settings.row_group_bytes),
             page_bytes=settings.page_bytes,
             plain_leaves=self._plain_leaves,
         )
@@ -99,5 +151,10 @@ class DecodedGroup:
     def checksum_of(self, new: BaseFileReader) -> Checksum:
         """The checksum of the rows of a new file."""
         dictionary = self._dictionary & new.dictionary_columns
-        tables = (new.read_row_group(i, self._columns, dictionary=dictionary) for i in range(len(new.row_groups)))
-        return sum(map(checksum, tables), start=Checksum())
+        at_once = self._task.memory.stored
+        pieces = (
+            table
+            for i in range(len(new.row_groups))
+            for table in new.pieces(i, self._columns, dictionary=dictionary, at_once=at_once)
+        )
+        return sum(map(checksum, pieces), start=Checksum())

@@ -11,12 +11,13 @@ import pyarrow as pa
 from ..clock import counted
 from ..commit.markers import create_marker
 from ..files.bloom import BloomFilter
-from ..files.names import base_file_name
+from ..files.names import base_file_name, new_file_id
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import WrittenFile
 from ..files.record_keys import RecordKeys
 from ..model import path_in
 from ..storage import Storage
+from .memory import TaskMemory
 from .settings import FileSettings
 from .sort_order import SortColumn
 
@@ -41,6 +42,11 @@ class RewriteTask:
     """Partition columns that base files need not have (hoodie.datasource.write.drop.partition.columns)."""
     meta_fields: bool
     settings: FileSettings
+    memory: TaskMemory = field(default_factory=TaskMemory)
+
+    def ids_of(self, files: int) -> list[str]:
+        """File ids for so many new files; the group may need more than were planned."""
+        return [*self.file_ids[:files], *(new_file_id() for _ in range(files - len(self.file_ids)))]
 
 
 @dataclass(frozen=True, slots=True)

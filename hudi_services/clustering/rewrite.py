@@ -14,7 +14,9 @@ from ..files.calendar import FileNotes, calendar_notes
 from ..files.parquet_evolution import SourceSchema, agrees, resolve_target
 from ..files.parquet_reader import BaseFileReader, open_base_file
 from ..files.record_keys import AVRO_SCHEMA, WRITER_MODEL
+from ..process import peak_bytes, reset_peak
 from .copying import CopiedGroup, CopyPlan, copy_plan
+from .cuts import Piece, needs_no_cut, stored_row_groups, weighed_row_groups
 from .decoding import DecodedGroup
 from .output import Form, NewFile, RewriteTask, Stopwatch
 from .proof import Checksum
@@ -36,6 +38,10 @@ class RewriteResult:
     after: Checksum
     seconds: Mapping[str, float]
     decoded: str | None
+    spilled: int = 0
+    """Bytes of rows on local disk, because they did not fit into memory."""
+    peak: int = 0
+    """Bytes of memory that the process had at most."""
     bounds: tuple[ColumnBounds, ...] = ()
     """Of the sort columns."""
 
@@ -47,8 +53,9 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     rollback of the attempt. Raises CorruptFile, UnsupportedTable and StorageError for inputs that cannot be read.
     """
     clock = Stopwatch()
+    reset_peak()
     with clock.phase("read"):
-        readers = [open_base_file(task.storage, path) for path in task.inputs]
+        readers = _open(task)
         avro_schema = _file_schema(task, readers)
         target = resolve_target([SourceSchema(r.path, r.schema) for r in readers], avro_schema)
         notes = calendar_notes([FileNotes(r.path, r.key_values) for r in readers], target)
@@ -56,9 +63,17 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     if avro_schema is not None and agrees(target, avro_schema):
         notes |= {AVRO_SCHEMA: json.dumps(avro_schema), WRITER_MODEL: "avro"}
     form = Form(task, write_token, target, notes)
-    plan = copy_plan(task, readers, target)
-    group = CopiedGroup(form, plan, clock) if isinstance(plan, CopyPlan) else DecodedGroup(form, readers, clock)
-    files = group.write()
+    pieces = _pieces(task, readers, clock)
+    plan = copy_plan(task, readers, target, pieces)
+    spilled = 0
+    group: CopiedGroup | DecodedGroup
+    if isinstance(plan, CopyPlan):
+        group = CopiedGroup(form, plan, clock)
+        files = group.write()
+    else:
+        group = DecodedGroup(form, readers, clock)
+        files = group.write(pieces)
+        spilled = group.spilled_bytes
     with clock.phase("proof"):
         after = sum((group.checksum_of(_read_back(form, new)) for new in files), start=Checksum())
     if group.before != after:
@@ -76,8 +91,26 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
         after,
         clock.seconds,
         plan if isinstance(plan, str) else None,
+        spilled,
+        peak_bytes(),
         _bounds(task, readers, files),
     )
+
+
+def _open(task: RewriteTask) -> list[BaseFileReader]:
+    readers: list[BaseFileReader] = []
+    for path in task.inputs:
+        readers.append(open_base_file(task.storage, path, like=readers[-1] if readers else None))
+    return readers
+
+
+def _pieces(task: RewriteTask, readers: list[BaseFileReader], clock: Stopwatch) -> list[Piece]:
+    """The row groups of a group that is not sorted, as they weigh; () when it is, for then its rows are weighed."""
+    groups = stored_row_groups(readers)
+    if task.sort or needs_no_cut(groups, len(task.file_ids), task.settings.file_bytes):
+        return [(group.rows, 1.0) for group in groups]
+    with clock.phase("cut"):
+        return weighed_row_groups(groups, task.settings.codec)
 
 
 def _bounds(task: RewriteTask, readers: list[BaseFileReader], files: list[NewFile]) -> tuple[ColumnBounds, ...]:

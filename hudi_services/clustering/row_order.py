@@ -36,7 +36,8 @@ Comparable: TypeAlias = "npt.NDArray[np.int64] | npt.NDArray[np.float64] | npt.N
 class RowOrder(ABC):
     """Made for each group. The keys are one array for each sort column, all of one length.
 
-    Texts come as string, binary, or ranks of a dictionary, numbers and times as themselves, decimals as decimals.
+    Texts come as string, binary, or dictionary arrays of strings; numbers, times and decimals as themselves.
+    The rows of a group come in several calls of `places`, and their places must compare.
     """
 
     def __init__(self, columns: Sequence[SortColumn]) -> None:
@@ -74,11 +75,7 @@ class Curve(RowOrder):
     def _coordinate(self, key: pa.ChunkedArray, column: SortColumn, bounds: Comparable) -> Coordinates:
         """From 1 to 2**bits - 2, in the wanted direction; nulls at 0 or at the end."""
         highest = (1 << self._bits) - 2
-        parts = [np.zeros(0, np.int64)]
-        for array in key.chunks:
-            for start in range(0, len(array), _AT_ONCE):
-                parts.append(np.searchsorted(bounds, comparable(array.slice(start, _AT_ONCE)), "right"))
-        shares = np.concatenate(parts)
+        shares = np.concatenate([np.zeros(0, np.int64), *(_shares(array, bounds) for array in key.chunks)])
         # Few distinct values are spread over all bits: the high ones lead the curve.
         coordinate = 1 + shares * (highest - 1) // max(1, len(bounds))
         if column.descending:
@@ -133,8 +130,20 @@ def _texts(array: pa.Array) -> npt.NDArray[np.bytes_]:
     return cells.view(f"S{width}")[:, 0]
 
 
+def _shares(array: pa.Array, bounds: Comparable) -> Coordinates:
+    """Above how many of the bounds each value lies."""
+    if pa.types.is_dictionary(array.type):
+        found = _shares(array.dictionary, bounds)
+        return found[array.indices.fill_null(0).to_numpy()] if len(found) else np.zeros(len(array), np.int64)
+    starts = range(0, len(array), _AT_ONCE)
+    parts = [np.searchsorted(bounds, comparable(array.slice(start, _AT_ONCE)), "right") for start in starts]
+    return np.concatenate([np.zeros(0, np.int64), *parts])
+
+
 def _bounds(sample: pa.ChunkedArray, most: int) -> Comparable:
     """What parts the sample into equal shares, ascending and distinct."""
+    if pa.types.is_dictionary(sample.type):
+        sample = sample.cast(sample.type.value_type)
     values: Any = np.sort(comparable(sample.drop_null().combine_chunks()))
     if len(values):
         values = np.unique(values[np.linspace(0, len(values) - 1, min(most, len(values))).astype(np.int64)])

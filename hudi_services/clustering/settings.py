@@ -7,9 +7,10 @@ from ..files.bloom import BloomSettings
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """`bloom` is None where Hudi writes no filter. Sizes in bytes."""
+    """`bloom` is None where Hudi writes no filter. Sizes in bytes; those of row groups are in memory."""
 
     codec: str = "zstd"
+    file_bytes: int = 1 << 30
     row_group_bytes: int = 120 << 20
     page_bytes: int = 1 << 20
     bloom: BloomSettings | None = field(default_factory=BloomSettings)

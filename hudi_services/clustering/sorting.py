@@ -10,36 +10,100 @@ import pyarrow.compute as pc
 
 from ..errors import CheckFailed
 from ..files.parquet_schema import FileSchema
-from ..files.parquet_sort import sort_key
+from ..files.parquet_sort import sort_key, sort_value
 from ..plugins import guarded, name_of
-from .row_order import SAMPLE_ROWS, RowOrder, row_order
+from .row_order import RowOrder, row_order
 from .sort_order import LINEAR, SortColumn
 
+Order = npt.NDArray[np.int64]
+
 _PIECE_BYTES = 512 << 20
+_PLACE = "hudi_services place"
+"""A column of sorted rows: their places along a layout that is not linear."""
 
 
-def sorted_rows(
-    schema: FileSchema, tables: list[pa.Table], columns: Sequence[SortColumn], layout: str = LINEAR
-) -> pa.Table:
-    """The rows of `tables` (raw form of `schema`) in the order of `columns`; equal rows keep no order.
+class RowSorter:
+    """The order of rows (raw form of `schema`) by `columns`; equal rows keep no order.
 
-    `layout` is that of `row_order`. Empties `tables`, so that one column at a time is held twice and not all of them.
-    Strings go by their UTF-8 bytes; NaN comes after every number, along a curve before them in descending order. Raises
-    ConfigError for a column without an order, for a layout that there is not, and for one of the operator's own that
-    fails; CheckFailed when that one does not give what it should.
+    `layout` is that of `row_order`. Strings go by their UTF-8 bytes; NaN comes after every number, along a curve before
+    them in descending order. Raises ConfigError for a layout that there is not.
     """
-    # Promoted types cannot occur: every table has the target's form, only its dictionaries differ.
-    table = pa.concat_tables(tables).unify_dictionaries()
-    tables.clear()
-    keys = [sort_key(schema, table, column.name) for column in columns]
-    wanted = row_order(layout, columns)
-    order = _linear_order(keys, columns) if wanted is None else _order_by_places(wanted, keys)
-    fields, unsorted = table.schema, table.columns[::-1]
-    del table, keys
-    ordered = []
-    while unsorted:
-        ordered.append(_taken(unsorted.pop(), order))
-    return pa.table(ordered, schema=fields)
+
+    def __init__(self, schema: FileSchema, columns: Sequence[SortColumn], layout: str = LINEAR) -> None:
+        self.columns = [column.name for column in columns]
+        self._schema = schema
+        self._sort = columns
+        self._layout = row_order(layout, columns)
+
+    @property
+    def needs_sample(self) -> bool:
+        """Whether `learn` must be called before rows are sorted."""
+        return self._layout is not None
+
+    def learn(self, sample: pa.Table) -> None:
+        """Take note of the values in some rows of the group; other columns than those to sort by may be missing.
+
+        Raises ConfigError for a column without an order, and for a layout of the operator's own that fails.
+        """
+        if self._layout is not None:
+            with guarded("layout", type(self._layout)):
+                self._layout.learn(self._values(sample))
+
+    def sorted(self, tables: list[pa.Table]) -> pa.Table:
+        """The rows of `tables` in order, with what `order` needs of them besides; see `bare`.
+
+        Empties `tables`, so that one column at a time is held twice and not all of them. Raises as `learn`, and
+        CheckFailed when a layout of the operator's own does not give what it should.
+        """
+        # Promoted types cannot occur: every table has the target's form, only its dictionaries differ.
+        table = pa.concat_tables(tables).unify_dictionaries()
+        tables.clear()
+        if self._layout is not None:
+            table = table.append_column(_PLACE, pa.array(self._places(self._layout, table)))
+        order = self.order(table)
+        schema, columns = table.schema, table.columns
+        del table
+        return taken(schema, columns, order)
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns of a sorted table that `order` goes by."""
+        return self.columns if self._layout is None else [_PLACE]
+
+    def order(self, table: pa.Table) -> Order:
+        """The numbers of the rows of `table`, which has the `keys`, in their order; equal rows stay as they are."""
+        if self._layout is not None:
+            return np.argsort(table.column(_PLACE).to_numpy(), kind="stable")
+        keys = [sort_key(self._schema, table, column) for column in self.columns]
+        order = _packed_order(keys, self._sort)
+        return _general_order(keys, self._sort) if order is None else order
+
+    def bare(self, table: pa.Table) -> pa.Table:
+        """A sorted table as it was before it was sorted."""
+        return table if self._layout is None else table.drop_columns([_PLACE])
+
+    def _values(self, table: pa.Table) -> list[pa.ChunkedArray]:
+        return [sort_value(self._schema, table, column) for column in self.columns]
+
+    def _places(self, layout: RowOrder, table: pa.Table) -> Order:
+        with guarded("layout", type(layout)):
+            places = np.asarray(layout.places(self._values(table)))
+        if places.shape != (table.num_rows,) or places.dtype != np.int64:
+            raise CheckFailed(
+                f"the layout {name_of(type(layout))} gave {places.shape} places of the type {places.dtype} for "
+                f"{table.num_rows} rows",
+                hint="it must give an int64 for each row",
+            )
+        return places
+
+
+def taken(schema: pa.Schema, columns: list[pa.ChunkedArray], order: Order) -> pa.Table:
+    """The rows `order` of a table of these columns. Empties `columns`, which nobody else should hold."""
+    rows, done = pa.array(order), []
+    columns.reverse()
+    while columns:
+        done.append(_taken(columns.pop(), rows))
+    return pa.table(done, schema=schema)
 
 
 def _taken(column: pa.ChunkedArray, order: pa.Array) -> pa.ChunkedArray:
@@ -79,26 +143,7 @@ def _gather(column: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> list[pa.Arr
         return [*_gather(column, rows[:half]), *_gather(column, rows[half:])]
 
 
-def _linear_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn]) -> pa.Array:
-    order = _packed_order(keys, columns)
-    return _general_order(keys, columns) if order is None else order
-
-
-def _order_by_places(wanted: RowOrder, keys: Sequence[pa.ChunkedArray]) -> pa.Array:
-    rows = len(keys[0])
-    sample = pa.array(np.linspace(0, rows - 1, min(rows, SAMPLE_ROWS)).astype(np.int64))
-    with guarded("layout", type(wanted)):
-        wanted.learn([take_rows(key, sample) for key in keys])
-        places = np.asarray(wanted.places(keys))
-    if places.shape != (rows,) or places.dtype != np.int64:
-        raise CheckFailed(
-            f"the layout {name_of(type(wanted))} gave {places.shape} places of the type {places.dtype} for {rows} rows",
-            hint="it must give an int64 for each row",
-        )
-    return pa.array(np.argsort(places, kind="stable"))
-
-
-def _packed_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn]) -> pa.Array | None:
+def _packed_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn]) -> Order | None:
     """The order when all keys fit into 63 bits side by side, else None; twice as fast as comparing key by key."""
     packed: npt.NDArray[np.int64] | None = None
     bits = 0
@@ -111,7 +156,7 @@ def _packed_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn]
         if bits > 63:
             return None
         packed = ordinals if packed is None else (packed << width) | ordinals
-    return None if packed is None else pa.array(np.argsort(packed, kind="stable"))
+    return None if packed is None else np.argsort(packed, kind="stable")
 
 
 def _ordinals(key: pa.ChunkedArray, column: SortColumn) -> tuple[npt.NDArray[np.int64], int] | None:
@@ -137,7 +182,7 @@ def _ordinals(key: pa.ChunkedArray, column: SortColumn) -> tuple[npt.NDArray[np.
     return ordinals, width
 
 
-def _general_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn]) -> pa.Array:
+def _general_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn]) -> Order:
     arrays: dict[str, pa.ChunkedArray] = {}
     order: list[tuple[str, str]] = []
     for i, (key, column) in enumerate(zip(keys, columns, strict=True)):
@@ -147,4 +192,5 @@ def _general_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn
             order.append((f"null {i}", "descending" if column.nulls_first else "ascending"))
         arrays[f"key {i}"] = key
         order.append((f"key {i}", "descending" if column.descending else "ascending"))
-    return pc.sort_indices(pa.table(arrays), sort_keys=order)
+    found: Order = pc.sort_indices(pa.table(arrays), sort_keys=order).to_numpy().astype(np.int64)
+    return found

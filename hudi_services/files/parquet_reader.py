@@ -1,7 +1,7 @@
 """Reading base files row group by row group, in the raw form that is written back unchanged.
 
 pyarrow reads the pages, through a footer in the raw form (parquet_schema) and through ranges: one request brings the
-wanted columns of a row group, so memory holds one row group's bytes and its Arrow form.
+wanted columns of a row group, so memory holds one row group's bytes and its Arrow form, or a piece of that.
 """
 
 import functools
@@ -25,25 +25,36 @@ from .record_keys import BLOOM_FILTER
 _GAP = 1 << 20
 # A dictionary that is most of its column does not pay when it is merged with those of other files.
 _SMALL_DICTIONARY = 64 << 10
+# A piece of a row group in Arrow form, and what pyarrow decodes of it at once.
+_PIECE_BYTES = 16 << 20
+_BATCH_BYTES = 8 << 20
+_MOST_BATCH_ROWS, _LEAST_BATCH_ROWS = 8192, 64
+_LEAST_BUFFER, _MOST_BUFFER = 64 << 10, 4 << 20
 
 
-def open_base_file(storage: Storage, path: str, size: int | None = None) -> "BaseFileReader":
+def open_base_file(
+    storage: Storage, path: str, size: int | None = None, like: "BaseFileReader | None" = None
+) -> "BaseFileReader":
     """Read the footer of the parquet file at `path` (`size` in bytes saves a request).
 
+    `like` is another reader, whose schema is shared when it is the same: it is most of what a reader keeps in memory.
     Raises CorruptFile, NotFound and the other StorageErrors; UnsupportedTable for types that pyarrow does not know.
     """
     footer, size = read_footer(storage, path, size)
-    return BaseFileReader(storage, path, size, footer)
+    return BaseFileReader(storage, path, size, footer, like.schema if like is not None else None)
 
 
 class BaseFileReader:
     """One open base file. `row_groups` are the facts of its footer; data is read on demand."""
 
-    def __init__(self, storage: Storage, path: str, size: int, footer: Footer) -> None:
+    def __init__(
+        self, storage: Storage, path: str, size: int, footer: Footer, likely: FileSchema | None = None
+    ) -> None:
         self.path = path
         self.size = size
         self.num_rows = footer.num_rows
-        self.schema = FileSchema.of(footer)
+        found = FileSchema.of(footer)
+        self.schema = likely if likely is not None and likely == found else found
         self.created_by = footer.created_by
         self.ordered_leaves = footer.ordered_leaves
         # Without the bloom filter: it may be most of a footer, and a group has many files.
@@ -51,10 +62,10 @@ class BaseFileReader:
         self.row_groups: tuple[RowGroup, ...] = footer.row_groups
         self.full_path = footer.path
         self._check()
-        self._metadata = self._raw_metadata(footer)
+        self._footer = self._raw_footer(footer)
         self._source = _RangeSource(storage, path, size)
         # Not of this object: in a cycle it and its footer would stay until the garbage collector comes by.
-        self._open_as = functools.lru_cache(maxsize=2)(functools.partial(_open, self._source, self._metadata))
+        self._open_as = functools.lru_cache(maxsize=2)(functools.partial(_open, self._source, self._footer))
 
     def _check(self) -> None:
         paths = [leaf.path for leaf in self.schema.leaves]
@@ -68,7 +79,7 @@ class BaseFileReader:
         except UnsupportedTable as e:
             raise UnsupportedTable(f"{self.full_path}: {e.message}") from e
 
-    def _raw_metadata(self, footer: Footer) -> pq.FileMetaData:
+    def _raw_footer(self, footer: Footer) -> bytes:
         """`footer` in the raw form; it is changed in place, so every fact has been taken from it before."""
         raw = self.schema.raw
         footer.set_schema(raw.elements)
@@ -77,8 +88,11 @@ class BaseFileReader:
                 footer.set_leaf(index, leaf.path, leaf.physical, keep_statistics=False)
         # Also drops ARROW:schema, which would bring back types other than the footer's.
         footer.set_key_values({})
+        data = footer.as_file()
         with self._pyarrow_errors():
-            return pq.read_metadata(io.BytesIO(footer.as_file()))
+            # To be refused here; what pyarrow makes of it is many times larger than the bytes.
+            pq.read_metadata(io.BytesIO(data))
+        return data
 
     @property
     def dictionary_columns(self) -> frozenset[str]:
@@ -123,7 +137,37 @@ class BaseFileReader:
         own = [name for name in names if self.schema.column(name) is not None]
         with self._pyarrow_errors():
             read = self._read(index, own, frozenset(dictionary).intersection(own))
-            arrays = [self._column(read, name, target, self.row_groups[index].num_rows) for name in names]
+            return self._converted(read, self.row_groups[index].num_rows, names, target)
+
+    def pieces(
+        self,
+        index: int,
+        columns: Sequence[str] | None = None,
+        target: FileSchema | None = None,
+        dictionary: Collection[str] = (),
+        *,
+        at_once: int | None = None,
+    ) -> Iterator[pa.Table]:
+        """What `read_row_group` gives, in tables of about 16 MiB: all of it need not be in memory.
+
+        `at_once`: so many bytes of the stored row group are held; of a larger one, buffers of its columns are.
+        """
+        target = self.schema if target is None else target
+        names = list(target.columns if columns is None else columns)
+        own = [name for name in names if self.schema.column(name) is not None]
+        if not own:
+            yield self.read_row_group(index, names, target)
+            return
+        with self._pyarrow_errors():
+            for read in self._read_pieces(index, own, frozenset(dictionary).intersection(own), at_once):
+                yield self._converted(read, read.num_rows, names, target)
+
+    def release(self) -> None:
+        """Give back what reading has built up; the next read builds it anew."""
+        self._open_as.cache_clear()
+
+    def _converted(self, read: pa.Table, rows: int, names: Sequence[str], target: FileSchema) -> pa.Table:
+        arrays = [self._column(read, name, target, rows) for name in names]
         fields = [target.arrow.field(n).with_type(a.type) for n, a in zip(names, arrays, strict=True)]
         return pa.table(arrays, schema=pa.schema(fields))
 
@@ -163,6 +207,38 @@ class BaseFileReader:
         finally:
             self._source.forget()
 
+    def _read_pieces(
+        self, index: int, columns: Sequence[str], dictionary: frozenset[str], at_once: int | None
+    ) -> Iterator[pa.Table]:
+        wanted = set(columns)
+        chunks = [c for c in self.row_groups[index].columns if c.path[0] in wanted]
+        stored = sum(c.end - c.start for c in chunks)
+        encoded = max(1, sum(c.uncompressed_bytes for c in chunks) // max(1, self.row_groups[index].num_rows))
+        rows = min(_MOST_BATCH_ROWS, max(_LEAST_BATCH_ROWS, _BATCH_BYTES // encoded))
+        if at_once is None or stored <= at_once or self._source.holds:
+            self._source.load(sorted((c.start, c.end) for c in chunks))
+            file = self._open_as(dictionary)
+        else:
+            file = _open(
+                self._source,
+                self._footer,
+                dictionary,
+                buffer_size=min(_MOST_BUFFER, max(_LEAST_BUFFER, at_once // len(chunks))),
+            )
+        try:
+            batches: list[pa.RecordBatch] = []
+            size = 0
+            for batch in file.iter_batches(rows, row_groups=[index], columns=list(columns), use_threads=False):
+                batches.append(batch)
+                size += batch.nbytes
+                if size >= _PIECE_BYTES:
+                    yield pa.Table.from_batches(batches)
+                    batches, size = [], 0
+            if batches:
+                yield pa.Table.from_batches(batches)
+        finally:
+            self._source.forget()
+
     def _column(self, read: pa.Table, name: str, target: FileSchema, rows: int) -> pa.ChunkedArray:
         wanted, own = target.column(name), self.schema.column(name)
         target_type = target.arrow.field(name).type
@@ -199,9 +275,11 @@ def _repeats(group: RowGroup, index: int) -> bool:
     return chunk.only_dictionary and chunk.dictionary_bytes <= max(_SMALL_DICTIONARY, chunk.compressed_bytes // 2)
 
 
-def _open(source: "_RangeSource", metadata: pq.FileMetaData, dictionary: frozenset[str]) -> pq.ParquetFile:
-    names = sorted(dictionary)
-    return pq.ParquetFile(source, metadata=metadata, read_dictionary=names or None)
+def _open(source: "_RangeSource", footer: bytes, dictionary: frozenset[str], buffer_size: int = 0) -> pq.ParquetFile:
+    metadata = pq.read_metadata(io.BytesIO(footer))
+    return pq.ParquetFile(
+        source, metadata=metadata, read_dictionary=sorted(dictionary) or None, buffer_size=buffer_size
+    )
 
 
 class _RangeSource(io.RawIOBase):

@@ -14,13 +14,19 @@ def sort_key(schema: FileSchema, table: pa.Table, column: str) -> pa.ChunkedArra
     INT96 becomes UTC micros, decimals become decimals, dictionary-encoded strings become int32 ranks that order as the
     strings do (byte order), nulls stay nulls. Raises ConfigError when there is no such column or it has no order.
     """
+    values = sort_value(schema, table, column)
+    return _ranks(values) if pa.types.is_dictionary(values.type) else values
+
+
+def sort_value(schema: FileSchema, table: pa.Table, column: str) -> pa.ChunkedArray:
+    """As `sort_key`, with values that compare between tables: dictionary-encoded strings stay what they are."""
     leaf = schema.column(column)
     if leaf is None or leaf.is_group:
         what = "has no order" if leaf is not None else "does not exist"
         raise ConfigError(f"the sort column {column} {what}", hint=f"columns: {', '.join(schema.columns)}")
     values = table.column(column)
     if pa.types.is_dictionary(values.type):
-        return _ranks(values)
+        return values
     return pa.chunked_array(
         [natural(chunk, leaf) for chunk in values.chunks] or [natural(pa.nulls(0, values.type), leaf)]
     )

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from ..clock import parse_instant
 from ..clustering.eligibility import WAITING, Reason, base_size
+from ..clustering.memory import TaskMemory
 from ..clustering.output import RewriteTask
 from ..clustering.plan import Planned, build, check_columns, check_order, dropped_columns, input_files
 from ..clustering.proof import Checksum
@@ -319,13 +320,24 @@ def _running(
 
 
 def _run(engine: Engine, tasks: list[RewriteTask], wanted: ClusteringRequest, report: Report) -> list[RewriteResult]:
+    memory = TaskMemory(wanted.options[keys.MEMORY_PER_TASK] or engine.task_memory)
     with report.phase("rewrite"):
-        return engine.map(
+        results = engine.map(
             rewrite_group,
-            tasks,
+            [replace(task, memory=memory) for task in tasks],
             "rewrite clustering groups",
             lambda done, total: wanted.progress("rewrite", done, total),
         )
+    if results:
+        report.tables["memory"] = [
+            {
+                "limit_bytes": memory.limit,
+                "peak_bytes": max(result.peak for result in results),
+                "spilled_groups": sum(result.spilled > 0 for result in results),
+                "spilled_bytes": sum(result.spilled for result in results),
+            }
+        ]
+    return results
 
 
 def _stats(result: RewriteResult) -> list[WrittenBaseFile]:

@@ -147,6 +147,7 @@ def file_settings(options: Options, config: TableConfig) -> FileSettings:
     wanted = config.populate_meta_fields and options[keys.PARQUET_BLOOM_ENABLED]
     return FileSettings(
         codec=options[keys.PARQUET_CODEC],
+        file_bytes=options[keys.TARGET_FILE_BYTES],
         row_group_bytes=options[keys.PARQUET_BLOCK_BYTES],
         page_bytes=options[keys.PARQUET_PAGE_BYTES],
         bloom=bloom_settings(options) if wanted else None,

@@ -16,6 +16,7 @@ from .option import (
     function_name,
     instant,
     integer,
+    memory,
     named,
     names,
     one_of,
@@ -251,6 +252,13 @@ MAX_PARALLELISM: Option[int | None] = Option(
     None,
     Phase.WRITE,
     "Groups rewritten at once; all of them when not set.",
+)
+MEMORY_PER_TASK: Option[int | None] = Option(
+    "hudi.services.memory.per.task",
+    memory,
+    None,
+    Phase.CLUSTERING,
+    "Memory for the data of one task, as 512m or 4g; what Spark's settings leave for Python when not set.",
 )
 PARQUET_CODEC = Option(
     "hoodie.parquet.compression.codec",

@@ -16,6 +16,8 @@ _IN_PYTHON = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _INSTANT = re.compile(r"[0-9]{1,17}")
 _LARGEST = (1 << 63) - 1
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_LEAST_MEMORY = 64 << 20
 
 
 class Phase(enum.Flag):
@@ -98,6 +100,15 @@ def size(value: str) -> int:
         return integer(1)(value)
     except ValueError as error:
         raise ValueError(f"{error}: a size is a whole number of bytes, at least 1") from None
+
+
+def memory(value: str) -> int:
+    """Bytes, at least 64 MiB; or so many k, m or g of 1024, 1024**2 or 1024**3 bytes, as Spark writes them."""
+    number, unit = (value[:-1], value[-1:].lower()) if value[-1:].lower() in _UNITS else (value, "")
+    found = integer(1)(number) * _UNITS.get(unit, 1)
+    if found < _LEAST_MEMORY:
+        raise ValueError("is less than 64m")
+    return found
 
 
 def fraction(value: str) -> float:

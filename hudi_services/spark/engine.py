@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext, TaskContext
 
 from ..errors import HudiServicesError
+from .memory import task_memory
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -25,6 +26,11 @@ class SparkEngine:
     def __init__(self, context: SparkContext, parallelism: int | None = None) -> None:
         self._context = context
         self._parallelism = parallelism
+
+    @property
+    def task_memory(self) -> int:
+        conf = self._context.getConf()
+        return task_memory(lambda name, default: str(conf.get(name, default)), self._context.defaultParallelism)
 
     def map(
         self,

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.clustering.copying import CopyPlan, copy_plan
+from hudi_services.clustering.cuts import stored_row_groups, weighed_row_groups
 from hudi_services.clustering.output import RewriteTask
 from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
 from hudi_services.clustering.settings import FileSettings
@@ -34,7 +35,12 @@ def task_of(folder: Path, *inputs: str, files: int = 1) -> RewriteTask:
 
 def planned(task: RewriteTask) -> CopyPlan | str:
     readers = [open_base_file(task.storage, path) for path in task.inputs]
-    return copy_plan(task, readers, readers[0].schema)
+    return plan_of(task, readers)
+
+
+def plan_of(task: RewriteTask, readers: list[BaseFileReader]) -> CopyPlan | str:
+    pieces = weighed_row_groups(stored_row_groups(readers), task.settings.codec)
+    return copy_plan(task, readers, readers[0].schema, pieces)
 
 
 def rewritten(task: RewriteTask) -> tuple[RewriteResult, list[list[str]]]:
@@ -100,7 +106,7 @@ def test_reasons_in_footers(change: Callable[[BaseFileReader], None], reason: st
     task = task_of(tmp_path, "a", "a")
     readers = [open_base_file(task.storage, path) for path in task.inputs]
     change(readers[1])
-    assert copy_plan(task, readers, readers[0].schema) == reason
+    assert plan_of(task, readers) == reason
 
 
 def _with_codec(reader: BaseFileReader, number: int) -> tuple[object, ...]:

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.clustering import decoding
 from hudi_services.clustering.output import NewFile, Output, Writer
+from hudi_services.clustering.sorting import RowSorter
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed
 from hudi_services.files import parquet_copy
@@ -83,8 +83,8 @@ def refused(path: Path, options: dict[str, str]) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_the_rows(release: str, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = decoding.sorted_rows
-    monkeypatch.setattr(decoding, "sorted_rows", lambda *arguments: fault(original(*arguments)))
+    original = RowSorter.sorted
+    monkeypatch.setattr(RowSorter, "sorted", lambda *arguments: fault(original(*arguments)))
     path = unpack(release, tmp_path)
     refused(path, SORTED)
     monkeypatch.undo()

@@ -15,7 +15,7 @@ from hudi_services.clustering.curves import hilbert, z_order
 from hudi_services.clustering.row_order import HILBERT, Z_ORDER, RowOrder, comparable, row_order
 from hudi_services.clustering.skipping import ColumnBounds, Skipping, skipping
 from hudi_services.clustering.sort_order import LINEAR, SortColumn
-from hudi_services.clustering.sorting import sorted_rows
+from hudi_services.clustering.sorting import RowSorter
 from hudi_services.errors import CheckFailed, ConfigError
 from hudi_services.files.parquet_schema import FileSchema
 
@@ -76,9 +76,9 @@ def test_a_curve_narrows_both_columns(kind: str, layout: str, tmp_path: Any) -> 
     table = pa.table({name: column(kind, rank) for name, rank in zip("ab", ranks, strict=True)})
     columns = (SortColumn("a"), SortColumn("b", descending=True, nulls_first=False))
     schema = schema_of(table, tmp_path)
-    ordered = sorted_rows(schema, [table], columns, layout)
+    ordered = in_order(schema, table, columns, layout)
     assert sorted(ordered.to_pylist(), key=str) == sorted(table.to_pylist(), key=str)
-    by_layout, by_first = (spread(one) for one in (ordered, sorted_rows(schema, [table], columns, LINEAR)))
+    by_layout, by_first = (spread(one) for one in (ordered, in_order(schema, table, columns, LINEAR)))
     if kind == "boolean":
         assert max(by_layout) <= 2
     else:
@@ -120,6 +120,12 @@ def schema_of(table: pa.Table, folder: Any) -> FileSchema:
     return open_base_file(*write_pyarrow(folder, table)).schema
 
 
+def in_order(schema: FileSchema, table: pa.Table, columns: Sequence[SortColumn], layout: str) -> pa.Table:
+    sorter = RowSorter(schema, columns, layout)
+    sorter.learn(table)
+    return sorter.bare(sorter.sorted([table]))
+
+
 class Backwards(RowOrder):
     """By the first column, the greatest first."""
 
@@ -143,13 +149,13 @@ class Failing(Backwards):
 def test_an_order_of_the_operators_own(tmp_path: Any) -> None:
     table = pa.table({"a": [1, 3, 2]})
     schema = schema_of(table, tmp_path)
-    assert sorted_rows(schema, [table], [SortColumn("a")], f"{__name__}:Backwards")["a"].to_pylist() == [3, 2, 1]
+    assert in_order(schema, table, [SortColumn("a")], f"{__name__}:Backwards")["a"].to_pylist() == [3, 2, 1]
     with pytest.raises(CheckFailed, match="test_row_order:Wrong gave"):
-        sorted_rows(schema, [table], [SortColumn("a")], f"{__name__}:Wrong")
+        in_order(schema, table, [SortColumn("a")], f"{__name__}:Wrong")
     with pytest.raises(ConfigError, match=r"the layout .*:Failing failed: ZeroDivisionError"):
-        sorted_rows(schema, [table], [SortColumn("a")], f"{__name__}:Failing")
+        in_order(schema, table, [SortColumn("a")], f"{__name__}:Failing")
     with pytest.raises(ConfigError, match="is no subclass"):
-        sorted_rows(schema, [table], [SortColumn("a")], f"{__name__}:schema_of")
+        in_order(schema, table, [SortColumn("a")], f"{__name__}:schema_of")
 
 
 def test_too_many_columns_for_a_curve() -> None:

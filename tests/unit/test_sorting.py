@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hudi_services.clustering import sorting
 from hudi_services.clustering.sort_order import SortColumn
-from hudi_services.clustering.sorting import sorted_rows, take_rows
+from hudi_services.clustering.sorting import RowSorter, take_rows
 from hudi_services.errors import ConfigError
 from hudi_services.files.parquet_reader import open_base_file
 from hudi_services.files.parquet_schema import FileSchema
@@ -63,20 +63,20 @@ def expected(rows: list[dict[str, Any]], order: list[SortColumn]) -> list[dict[s
 def test_order_of_all_types_with_nulls(schema: FileSchema, rows: list[dict[str, Any]], order: list[SortColumn]) -> None:
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     names = [column.name for column in order]
-    result = sorted_rows(schema, [table], order).select(names).to_pylist()
+    result = RowSorter(schema, order).sorted([table]).select(names).to_pylist()
     assert result == [{name: row[name] for name in names} for row in expected(rows, order)]
 
 
 def test_dictionary_columns_in_chunks(schema: FileSchema) -> None:
     chunks = [pa.array(["b", None, "a"]).dictionary_encode(), pa.array(["c", "a"]).dictionary_encode()]
     table = pa.table({"s": pa.chunked_array(chunks), "i": pa.array([1, 2, 3, 4, 5], pa.int32())})
-    result = sorted_rows(schema, [table], [SortColumn("s", True, False), SortColumn("i", True)])
+    result = RowSorter(schema, [SortColumn("s", True, False), SortColumn("i", True)]).sorted([table])
     assert result["i"].to_pylist() == [4, 1, 5, 3, 2]
 
 
 def test_unknown_column(schema: FileSchema) -> None:
     with pytest.raises(ConfigError, match="nope"):
-        sorted_rows(schema, [pa.table({"i": [1]})], [SortColumn("nope")])
+        RowSorter(schema, [SortColumn("nope")]).sorted([pa.table({"i": [1]})])
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.list_(pa.string())])

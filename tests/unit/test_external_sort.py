@@ -1,0 +1,154 @@
+"""Rows that do not fit into memory come in the order in which they would come if they did."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_services.clustering.external_sort import ExternalSort
+from hudi_services.clustering.memory import TaskMemory
+from hudi_services.clustering.output import RewriteTask
+from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
+from hudi_services.clustering.row_order import HILBERT, Z_ORDER
+from hudi_services.clustering.settings import FileSettings
+from hudi_services.clustering.sort_order import LINEAR, SortColumn, parse_sort_columns
+from hudi_services.clustering.sorting import RowSorter
+from hudi_services.codecs.table_schema import META_COLUMNS
+from hudi_services.errors import StorageError
+from hudi_services.files.parquet_schema import FileSchema
+from hudi_services.storage import ObjectStorage
+
+from .parquet_samples import write_pyarrow
+from .test_row_order import schema_of
+from .test_sorting import ORDER, ROW, SCHEMA, expected, schema
+
+__all__ = ["schema"]
+
+
+def merged(sorter: RowSorter, tables: Sequence[pa.Table], limit: int) -> tuple[pa.Table, int, int]:
+    """The rows as they come, how many sections they came in, and the bytes that were spilled."""
+    with ExternalSort(sorter, sum(len(table) for table in tables), TaskMemory(limit)) as sort:
+        for table in tables:
+            sort.add(table)
+        sort.complete()
+        first = [section.rows(0, section.num_rows) for section in sort.sections()]
+        # Every pass gives the same, and parts of sections are what they are of the whole.
+        for section, whole in zip(sort.sections(), first, strict=True):
+            step = max(7, section.num_rows // 5)
+            for start in range(0, section.num_rows, step):
+                assert section.rows(start, step).to_pylist() == whole.slice(start, step).to_pylist()
+        return pa.concat_tables(first), len(first), sort.spilled_bytes
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(ROW, min_size=1, max_size=60), ORDER, st.integers(1, 9), st.sampled_from([1, 2_000, 20_000, 1 << 30]))
+def test_all_types_with_nulls(
+    schema: FileSchema, rows: list[dict[str, Any]], order: list[SortColumn], step: int, limit: int
+) -> None:
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    tables = [table.slice(at, step) for at in range(0, len(table), step)]
+    result, _, spilled = merged(RowSorter(schema, order), tables, limit)
+    names = [column.name for column in order]
+    assert result.select(names).to_pylist() == [{n: row[n] for n in names} for row in expected(rows, order)]
+    assert sorted(map(str, result.to_pylist())) == sorted(map(str, table.to_pylist()))
+    if limit in (1, 1 << 30):
+        assert bool(spilled) == (limit == 1 and len(tables) > 1)
+
+
+def random_table(rows: int) -> pa.Table:
+    rng = np.random.default_rng(3)
+    return pa.table(
+        {
+            "city": pa.array([f"city {n}" for n in rng.integers(0, 300, rows)]).dictionary_encode(),
+            "n": pa.array(rng.integers(0, 1000, rows), mask=rng.random(rows) < 0.1),
+            "text": [f"{n:x}" * 3 for n in rng.integers(0, 1 << 60, rows)],
+        }
+    )
+
+
+@pytest.mark.parametrize("layout", [LINEAR, Z_ORDER, HILBERT])
+def test_runs_with_dictionaries_of_their_own(layout: str, tmp_path: Path) -> None:
+    table = random_table(30_000)
+    schema = schema_of(table, tmp_path)
+    tables = []
+    for at in range(0, len(table), 1000):
+        piece = table.slice(at, 1000)
+        tables.append(piece.set_column(0, "city", piece["city"].cast(pa.string()).dictionary_encode()))
+    columns = parse_sort_columns("city desc,n")
+    sorter = RowSorter(schema, columns, layout)
+    sorter.learn(table)
+    whole = sorter.bare(sorter.sorted([table]))
+    result, sections, spilled = merged(sorter, tables, 1 << 20)
+    assert spilled and sections > 3
+    places = [f"{a} {b}" for a, b in zip(whole["city"].to_pylist(), whole["n"].to_pylist(), strict=True)]
+    if layout == LINEAR:
+        assert [f"{a} {b}" for a, b in zip(result["city"].to_pylist(), result["n"].to_pylist(), strict=True)] == places
+    assert sorted(result["text"].to_pylist()) == sorted(whole["text"].to_pylist())
+    assert sorter.order(sorter.sorted([result])).tolist() == list(range(30_000))
+
+
+def test_equal_keys_and_sorted_input(tmp_path: Path) -> None:
+    """All keys equal: nothing may wait for ever. Sorted already: runs lie one behind the other."""
+    for key in (pa.array([7] * 20_000), pa.array(range(20_000))):
+        table = pa.table({"key": key, "n": range(20_000)})
+        tables = [table.slice(at, 500) for at in range(0, 20_000, 500)]
+        result, _, spilled = merged(RowSorter(schema_of(table, tmp_path), [SortColumn("key")]), tables, 200_000)
+        assert spilled
+        assert result["key"].to_pylist() == key.to_pylist()
+        assert sorted(result["n"].to_pylist()) == list(range(20_000))
+
+
+def rewritten(folder: Path, table: pa.Table, sort: str, layout: str, limit: int) -> tuple[RewriteResult, pa.Table]:
+    meta = {name: pa.array([f"{n:09d}" for n in range(len(table))]) for name in META_COLUMNS[:5]}
+    rows = pa.table({**meta, **dict(zip(table.column_names, table.columns, strict=True))})
+    storage, path = write_pyarrow(folder, rows, row_group_size=3000)
+    task = RewriteTask(
+        storage, "20260101000000000", "", (path,), ("a-0", "b-0"), parse_sort_columns(sort), layout, None, (), True,
+        FileSettings(bloom=None), TaskMemory(limit),
+    )  # fmt: skip
+    result = rewrite_group(task, f"0-0-{limit}")
+    return result, pa.concat_tables([read(storage, new.file.path) for new in result.files])
+
+
+def read(storage: ObjectStorage, path: str) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(Path(storage.root) / path).drop_columns(["_hoodie_file_name"])
+
+
+@pytest.mark.parametrize("layout", [LINEAR, Z_ORDER])
+def test_a_group_larger_than_the_memory(layout: str, tmp_path: Path) -> None:
+    """The same files as with enough memory, up to rows that are equal in the sort columns."""
+    table = random_table(40_000)
+    whole, rows = rewritten(tmp_path, table, "text,n", layout, 1 << 30)
+    spilled, same = rewritten(tmp_path, table, "text,n", layout, 4 << 20)
+    assert not whole.spilled and spilled.spilled
+    assert rows.equals(same)
+    assert [new.file.rows for new in spilled.files] == pytest.approx([n.file.rows for n in whole.files], rel=0.05)
+
+
+def test_nothing_is_left_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{scratch},/nowhere")
+    sorter = RowSorter(schema_of(random_table(10), tmp_path), [SortColumn("n")])
+    _, _, spilled = merged(sorter, [random_table(2000) for _ in range(5)], 100_000)
+    assert spilled and not os.listdir(scratch)
+
+
+def test_a_disk_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sorter = RowSorter(schema_of(random_table(10), tmp_path), [SortColumn("n")])
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "nowhere"))
+    with pytest.raises(StorageError, match="nowhere") as caught:
+        merged(sorter, [random_table(2000) for _ in range(5)], 100_000)
+    assert "--memory-per-task" in caught.value.hint
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: open("/dev/full", "wb+", buffering=0))  # noqa: SIM115
+    with pytest.raises(StorageError, match="No space left"):
+        merged(sorter, [random_table(2000) for _ in range(5)], 100_000)
