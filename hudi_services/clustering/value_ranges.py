@@ -23,6 +23,8 @@ class ValueRanges:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        metadata, indexed = table.metadata, COLUMN_STATS in table.config.metadata_partitions
+        self._index = metadata.reader(COLUMN_STATS) if metadata is not None and indexed else None
         self._partition: str | None = None
         self._footers: dict[str, tuple[ColumnStats, ...]] = {}
 
@@ -49,10 +51,9 @@ class ValueRanges:
         return [_of_footer(self._footers[name], column) for name in names]
 
     def _indexed(self, partition: str, column: str) -> dict[str, StatsRecord]:
-        metadata = self._table.metadata
-        if metadata is None or COLUMN_STATS not in self._table.config.metadata_partitions:
+        if self._index is None:
             return {}
-        found = metadata.reader(COLUMN_STATS).scan(column_stats_prefix(column, partition))
+        found = self._index.scan(column_stats_prefix(column, partition))
         return {one.file_name: one for one in found if isinstance(one, StatsRecord) and not one.deleted}
 
     def _read_footers(self, slices: Sequence[FileSlice]) -> None:

@@ -16,6 +16,9 @@ from hudi_services.errors import ConfigError, Idle, NeedsRecovery
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import Mode
+from hudi_services.metadata.file_group import FileGroupReader
+from hudi_services.metadata.keys import COLUMN_STATS
+from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
 
 from .repairs import DEAD_AT_ONCE
@@ -111,6 +114,26 @@ def test_ranges_by_the_index_and_by_the_footers_are_the_same(path: Path) -> None
             assert found == by_footer(slices, column)
             assert all(one is not None and one[0] <= one[1] for one in found)
         assert by_any(slices, "no_such_column") == [None] * len(slices)
+
+
+def test_the_index_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = unpack("1.2.0", tmp_path)
+    opened: list[FileSlice] = []
+    original = MetadataTable.open_group
+
+    def open_group(self: MetadataTable, group: FileSlice) -> FileGroupReader:
+        opened.append(group)
+        return original(self, group)
+
+    table, slices = open_local(path), live_slices(path)
+    assert table.metadata is not None
+    monkeypatch.setattr(MetadataTable, "open_group", open_group)
+    ranges = ValueRanges(table)
+    assert not opened, "a strategy may ask for no range"
+    for of_partition in slices.values():
+        for column in (KEY, WRITTEN):
+            ranges(of_partition, column)
+    assert len(slices) > 1 and opened == table.metadata.file_groups(COLUMN_STATS)
 
 
 def test_what_is_beyond_the_limits_is_said_and_planned_next(path: Path) -> None:
