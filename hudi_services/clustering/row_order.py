@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ..codecs.binary_layout import offsets_and_bytes
 from ..errors import ConfigError
-from ..plugins import guarded, load
+from ..plugins import guarded, load_class
 from .curves import Coordinates, hilbert, z_order
 from .sort_order import LINEAR, SortColumn
 
@@ -94,12 +94,9 @@ def row_order(name: str, columns: Sequence[SortColumn]) -> RowOrder | None:
         return None
     if name in (Z_ORDER, HILBERT):
         return Curve(columns, z_order if name == Z_ORDER else hilbert)
-    kind = load(name, "layout")
-    if not (isinstance(kind, type) and issubclass(kind, RowOrder)):
-        raise ConfigError(f"the layout {name} is no subclass of {__name__}.RowOrder")
+    kind: type[RowOrder] = load_class(name, "layout", RowOrder)
     with guarded("layout", kind):
-        own: RowOrder = kind(columns)
-    return own
+        return kind(columns)
 
 
 def comparable(array: pa.Array) -> Comparable:
