@@ -2,20 +2,17 @@
 
 import numbers
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from ..errors import ConfigError
 from ..files.column_stats import ColumnStats, column_stats
-from ..files.parquet_footer import read_footer
+from ..files.parquet_footer import Footer, read_footers
 from ..files.parquet_schema import FileSchema
 from ..handle import Table
 from ..metadata.keys import COLUMN_STATS, column_stats_prefix
 from ..metadata.records import StatsRecord
 from ..metadata.values import number
-from ..model import FileSlice
+from ..model import BaseFile, FileSlice
 from .strategies import Range
-
-_FOOTERS_AT_ONCE = 16
 
 
 class ValueRanges:
@@ -59,15 +56,13 @@ class ValueRanges:
     def _read_footers(self, slices: Sequence[FileSlice]) -> None:
         if self._partition != slices[0].partition:
             self._partition, self._footers = slices[0].partition, {}
-        missing = [one for one in slices if one.base_file is not None and one.base_file.name not in self._footers]
+        files = [one.base_file for one in slices if one.base_file is not None]
+        missing = [file for file in files if file.name not in self._footers]
+        self._footers.update(read_footers(self._table.storage, missing, _columns))
 
-        def read(one: FileSlice) -> tuple[str, tuple[ColumnStats, ...]]:
-            assert one.base_file is not None, "only base files were missing"
-            footer, _ = read_footer(self._table.storage, one.base_file.path, one.base_file.size)
-            return one.base_file.name, column_stats(FileSchema.of(footer), footer.row_groups)
 
-        with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-            self._footers.update(pool.map(read, missing))
+def _columns(file: BaseFile, footer: Footer) -> tuple[str, tuple[ColumnStats, ...]]:
+    return file.name, column_stats(FileSchema.of(footer), footer.row_groups)
 
 
 def _of_record(record: StatsRecord) -> Range:
