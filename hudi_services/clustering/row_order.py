@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codecs.binary_layout import offsets_and_bytes
+from ..codecs.binary_layout import has_offsets, offsets_and_bytes
 from ..errors import ConfigError
 from ..plugins import guarded, load_class
 from .curves import Coordinates, hilbert, z_order
@@ -103,7 +103,7 @@ def comparable(array: pa.Array) -> Comparable:
     """Values that order as those of the array do, as far as they differ; what stands for nulls has no meaning."""
     kind = array.type
     types = pa.types
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+    if has_offsets(kind):
         return _texts(array)
     if types.is_fixed_size_binary(kind):
         return _texts(array.cast(pa.binary()))
