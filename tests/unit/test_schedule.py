@@ -1,6 +1,5 @@
 """Scheduling on tables that real Apache Hudi wrote: dry runs, plan strategies, limits, waiting for commits."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
 
 from .repairs import DEAD_AT_ONCE
-from .tables import RELEASES, open_local, request, unpack
+from .tables import RELEASES, digest, open_local, request, unpack
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 LAYOUT = "hoodie.layout.optimize.strategy"
@@ -42,20 +41,15 @@ def schedule(path: Path, options: dict[str, str] | None = None, **changes: objec
     return clustering.schedule(request(path, Mode.SCHEDULE, options, **changes))
 
 
-def bytes_of(path: Path) -> dict[str, str]:
-    files = (file for file in path.rglob("*") if file.is_file())
-    return {str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-
-
 def live_slices(path: Path) -> dict[str, list[FileSlice]]:
     view = open_local(path).view
     return {partition: view.latest_slices(partition) for partition in view.partitions()}
 
 
 def test_a_dry_run_writes_nothing_and_says_what_schedule_does(path: Path) -> None:
-    before = bytes_of(path)
+    before = digest(path)
     dry = schedule(path, dry_run=True)
-    assert bytes_of(path) == before
+    assert digest(path) == before
     assert dry.state is State.COMPLETED and dry.dry_run and dry.exit_code == 0 and dry.instant is None
     slices = [one for some in live_slices(path).values() for one in some]
     verdicts = dry.tables["file_slices"]
@@ -202,10 +196,10 @@ def test_waiting_for_commits(path: Path) -> None:
     ],
 )
 def test_what_cannot_be_planned_ends_before_a_write(options: dict[str, str], problem: str, path: Path) -> None:
-    before = bytes_of(path)
+    before = digest(path)
     with pytest.raises(ConfigError, match=problem):
         schedule(path, {"hoodie.clustering.plan.strategy.max.bytes.per.group": "1000", **options})
-    assert bytes_of(path) == before
+    assert digest(path) == before
 
 
 class Failing(PlanStrategy):
