@@ -24,6 +24,14 @@ def load(name: str, what: str) -> Any:
         ) from e
 
 
+def load_class(name: str, what: str, base: type) -> type[Any]:
+    """As `load`, a subclass of `base`; raises ConfigError when it is none."""
+    kind = load(name, what)
+    if not (isinstance(kind, type) and issubclass(kind, base)):
+        raise ConfigError(f"the {what} {name} is no subclass of {base.__module__}.{base.__name__}")
+    return kind
+
+
 @contextmanager
 def guarded(what: str, kind: type) -> Iterator[None]:
     """Inside, code of the operator's class `kind` runs: what it raises becomes a ConfigError, unless it is ours."""

@@ -86,7 +86,7 @@ def build(table: Table, rules: PlanRules, *, explain: bool = False) -> Planned:
     eligibility = Eligibility(rules.sizes.small_file_limit, *pending)
     selection = select(slices, _strategy(table, rules), rules.sizes, eligibility, explain=explain)
     for partition in sorted({*everything} - {*chosen}) if explain else ():
-        selection.pass_over(table.view.latest_slices(partition), Reason.FILTERED_OUT.value)
+        selection.judge(table.view.latest_slices(partition), Reason.FILTERED_OUT.value)
     if not selection.groups:
         return Planned(None, selection, len(chosen), _why_empty(everything, chosen, selection.reasons))
     left_out = sorted({*everything} - {*chosen} | {*selection.left_out})

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codecs.binary_layout import offsets_and_bytes
+from ..codecs.binary_layout import has_offsets, offsets_and_bytes
 from ..errors import ConfigError
-from ..plugins import guarded, load
+from ..plugins import guarded, load_class
 from .curves import Coordinates, hilbert, z_order
 from .sort_order import LINEAR, SortColumn
 
@@ -91,19 +91,16 @@ def row_order(name: str, columns: Sequence[SortColumn]) -> RowOrder | None:
         return None
     if name in (Z_ORDER, HILBERT):
         return Curve(columns, z_order if name == Z_ORDER else hilbert)
-    kind = load(name, "layout")
-    if not (isinstance(kind, type) and issubclass(kind, RowOrder)):
-        raise ConfigError(f"the layout {name} is no subclass of {__name__}.RowOrder")
+    kind: type[RowOrder] = load_class(name, "layout", RowOrder)
     with guarded("layout", kind):
-        own: RowOrder = kind(columns)
-    return own
+        return kind(columns)
 
 
 def comparable(array: pa.Array) -> Comparable:
     """Values that order as those of the array do, as far as they differ; what stands for nulls has no meaning."""
     kind = array.type
     types = pa.types
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+    if has_offsets(kind):
         return _texts(array)
     if types.is_fixed_size_binary(kind):
         return _texts(array.cast(pa.binary()))

@@ -75,12 +75,12 @@ class Selection:
     left_out: tuple[str, ...] = ()
     verdicts: list[Verdict] | None = None
 
-    def pass_over(self, slices: Sequence[FileSlice], reason: str) -> None:
-        """Count slices that are not taken."""
+    def judge(self, slices: Sequence[FileSlice], reason: str, group: int | None = None) -> None:
+        """Count slices that are taken into a group of this number, or into none."""
         if slices:
             self.reasons[reason] += len(slices)
             if self.verdicts is not None:
-                self.verdicts += [Verdict(one, reason) for one in slices]
+                self.verdicts += [Verdict(one, reason, group) for one in slices]
 
 
 def select(
@@ -112,12 +112,10 @@ def select(
         elif budget is not None and group.size > budget:
             reason = Reason.BUDGET
         if reason is not None:
-            selection.pass_over(group.slices, reason.value)
+            selection.judge(group.slices, reason.value)
             left_out.add(group.partition)
             continue
-        selection.reasons[Reason.PICKED.value] += len(group.slices)
-        if selection.verdicts is not None:
-            selection.verdicts += [Verdict(one, Reason.PICKED.value, len(taken)) for one in group.slices]
+        selection.judge(group.slices, Reason.PICKED.value, len(taken))
         taken.append(group)
         budget = None if budget is None else budget - group.size
     selection.groups, selection.left_out = tuple(taken), tuple(sorted(left_out))
@@ -133,7 +131,7 @@ def _of_partition(
         if reason is None:
             eligible.append(one)
         else:
-            into.pass_over([one], reason.value)
+            into.judge([one], reason.value)
     if not eligible:
         return
     left = {one.file_id: one for one in eligible}
@@ -143,23 +141,23 @@ def _of_partition(
         _check(members, left, strategy, rules)
         group = PlannedGroup(members, max(1, -(-sum(map(base_size, members)) // rules.target_file)))
         if len(members) == 1 and group.outputs == 1 and not rules.single_group:
-            into.pass_over(members, Reason.SINGLE_FILE.value)
+            into.judge(members, Reason.SINGLE_FILE.value)
         elif members:
             yield group
-    into.pass_over(list(left.values()), strategy.left_out)
+    into.judge(list(left.values()), strategy.left_out)
 
 
 def _check(
     members: tuple[FileSlice, ...], left: dict[str, FileSlice], strategy: PlanStrategy, rules: SizeRules
 ) -> None:
     """Take the members of a group from what is `left`. Raises ConfigError for a strategy that does what it may not."""
-    problem = None
     for one in members:
         if not isinstance(one, FileSlice) or left.pop(one.file_id, None) is not one:
-            problem = f"gave the file group {getattr(one, 'file_id', one)} twice, or made it up"
-            break
-    size = sum(map(base_size, members)) if problem is None else 0
+            raise _wrong(strategy, f"gave the file group {getattr(one, 'file_id', one)} twice, or made it up")
+    size = sum(map(base_size, members))
     if len(members) > 1 and size > rules.largest_group:
-        problem = f"made a group of {size} bytes, and {rules.largest_group} is the largest size"
-    if problem is not None:
-        raise ConfigError(f"the plan strategy {name_of(type(strategy))} {problem}")
+        raise _wrong(strategy, f"made a group of {size} bytes, and {rules.largest_group} is the largest size")
+
+
+def _wrong(strategy: PlanStrategy, problem: str) -> ConfigError:
+    return ConfigError(f"the plan strategy {name_of(type(strategy))} {problem}")

@@ -20,7 +20,7 @@ from ..errors import ConfigError
 from ..metadata.index_keys import RECORD_KEY
 from ..model import FileSlice
 from ..packing import pack
-from ..plugins import guarded, load
+from ..plugins import guarded, load_class
 from .eligibility import Reason, base_size
 
 Range = tuple[Any, Any] | None
@@ -141,9 +141,7 @@ def plan_strategy(name: str, context: PlanContext) -> PlanStrategy:
     """The strategy of this short name, or the class `package.module:Class`. Raises ConfigError when there is none."""
     kind = STRATEGIES.get(name)
     if kind is None:
-        kind = load(name, "plan strategy")
-        if not (isinstance(kind, type) and issubclass(kind, PlanStrategy)):
-            raise ConfigError(f"the plan strategy {name} is no subclass of {__name__}.PlanStrategy")
+        kind = load_class(name, "plan strategy", PlanStrategy)
         if not isinstance(kind.left_out, str):
             raise ConfigError(f"the plan strategy {name} has a left_out that is no text")
     with guarded("plan strategy", kind):

@@ -2,20 +2,17 @@
 
 import numbers
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from ..errors import ConfigError
 from ..files.column_stats import ColumnStats, column_stats
-from ..files.parquet_footer import read_footer
+from ..files.parquet_footer import Footer, read_footers
 from ..files.parquet_schema import FileSchema
 from ..handle import Table
 from ..metadata.keys import COLUMN_STATS, column_stats_prefix
 from ..metadata.records import StatsRecord
 from ..metadata.values import number
-from ..model import FileSlice
+from ..model import BaseFile, FileSlice
 from .strategies import Range
-
-_FOOTERS_AT_ONCE = 16
 
 
 class ValueRanges:
@@ -23,6 +20,8 @@ class ValueRanges:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        metadata, indexed = table.metadata, COLUMN_STATS in table.config.metadata_partitions
+        self._index = metadata.reader(COLUMN_STATS) if metadata is not None and indexed else None
         self._partition: str | None = None
         self._footers: dict[str, tuple[ColumnStats, ...]] = {}
 
@@ -49,24 +48,21 @@ class ValueRanges:
         return [_of_footer(self._footers[name], column) for name in names]
 
     def _indexed(self, partition: str, column: str) -> dict[str, StatsRecord]:
-        metadata = self._table.metadata
-        if metadata is None or COLUMN_STATS not in self._table.config.metadata_partitions:
+        if self._index is None:
             return {}
-        found = metadata.reader(COLUMN_STATS).scan(column_stats_prefix(column, partition))
+        found = self._index.scan(column_stats_prefix(column, partition))
         return {one.file_name: one for one in found if isinstance(one, StatsRecord) and not one.deleted}
 
     def _read_footers(self, slices: Sequence[FileSlice]) -> None:
         if self._partition != slices[0].partition:
             self._partition, self._footers = slices[0].partition, {}
-        missing = [one for one in slices if one.base_file is not None and one.base_file.name not in self._footers]
+        files = [one.base_file for one in slices if one.base_file is not None]
+        missing = [file for file in files if file.name not in self._footers]
+        self._footers.update(read_footers(self._table.storage, missing, _columns))
 
-        def read(one: FileSlice) -> tuple[str, tuple[ColumnStats, ...]]:
-            assert one.base_file is not None, "only base files were missing"
-            footer, _ = read_footer(self._table.storage, one.base_file.path, one.base_file.size)
-            return one.base_file.name, column_stats(FileSchema.of(footer), footer.row_groups)
 
-        with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-            self._footers.update(pool.map(read, missing))
+def _columns(file: BaseFile, footer: Footer) -> tuple[str, tuple[ColumnStats, ...]]:
+    return file.name, column_stats(FileSchema.of(footer), footer.row_groups)
 
 
 def _of_record(record: StatsRecord) -> Range:

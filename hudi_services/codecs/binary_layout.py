@@ -12,6 +12,13 @@ import pyarrow as pa
 Offsets = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
+_WITH_OFFSETS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+
+
+def has_offsets(kind: pa.DataType) -> bool:
+    """Whether arrays of this type are what `offsets_and_bytes` takes."""
+    return kind in _WITH_OFFSETS
+
 
 def offsets_and_bytes(array: pa.Array) -> tuple[Offsets, Bytes]:
     """n + 1 offsets into the bytes of a string, large_string, binary or large_binary array of n rows.

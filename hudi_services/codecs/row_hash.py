@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .binary_layout import has_offsets
+
 Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 
 _SLICE = 1 << 15
@@ -93,7 +95,7 @@ def _hasher(kind: pa.DataType) -> Callable[[pa.Array, str], Hashes]:
         return _fixed_bytes
     if types.is_primitive(kind):
         return _primitive
-    if types.is_string(kind) or types.is_binary(kind) or types.is_large_string(kind) or types.is_large_binary(kind):
+    if has_offsets(kind):
         return _bytes
     if types.is_struct(kind):
         return _struct

@@ -5,11 +5,10 @@ neither were written to. Rows written to other file groups since are not concern
 """
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from ..errors import CheckFailed, ConfigError, ConflictError
 from ..files.names import parse_base_file
-from ..files.parquet_footer import read_footer
+from ..files.parquet_footer import read_footers
 from ..handle import Table
 from ..model import BaseFile, CommitMetadata
 from ..table.view import FileGroupId
@@ -22,8 +21,6 @@ from .take_back import (
     check_not_savepointed,
     written_groups,
 )
-
-_FOOTERS_AT_ONCE = 16
 
 
 def completed_clustering(table: Table, ts: str) -> Instant:
@@ -116,9 +113,7 @@ def _check_replaced(table: Table, target: Instant, commit: CommitMetadata, files
 
 def _check_rows(table: Table, target: Instant, commit: CommitMetadata, files: Sequence[BaseFile]) -> None:
     after = sum(stat.num_writes for stats in commit.stats.values() for stat in stats)
-    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-        footers = pool.map(lambda file: read_footer(table.storage, file.path, file.size)[0], files)
-        before = sum(footer.num_rows for footer in footers)
+    before = sum(read_footers(table.storage, files, lambda _, footer: footer.num_rows))
     if before != after:
         raise CheckFailed(
             f"{table.storage.root}: the files that the clustering {target.ts} replaced hold {before} rows, and its "

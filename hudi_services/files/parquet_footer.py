@@ -15,11 +15,12 @@ Source: apache/parquet-format, src/main/thrift/parquet.thrift.
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from ..codecs import thrift
 from ..codecs.thrift import ListValue, Struct
@@ -30,6 +31,8 @@ MAGIC = b"PAR1"
 _TAIL = 8
 # One range usually brings the whole footer: Hudi's bloom filter alone is 430 KB.
 _FIRST_READ = 640 * 1024
+
+_FOOTERS_AT_ONCE = 16
 
 # A page index that is longer is damaged, or not worth its memory.
 _LARGEST_INDEX = 16 << 20
@@ -193,6 +196,35 @@ def read_footer(storage: Storage, path: str, size: int | None = None) -> tuple[F
     if needed > len(tail):
         tail = storage.read_range(path, size - needed, needed)
     return parse_footer(tail, name), size
+
+
+class _Stored(Protocol):
+    """A file below a storage; its size in bytes."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+
+F = TypeVar("F", bound=_Stored)
+T = TypeVar("T")
+
+
+def read_footers(storage: Storage, files: Iterable[F], take: Callable[[F, Footer], T]) -> list[T]:
+    """What `take` makes of the footer of each file, in order; several are read at once. Raises CorruptFile, NotFound.
+
+    `take` runs beside others of its kind. Its footer goes afterwards: all of them, with their bloom filters, would take
+    much memory.
+    """
+
+    def read(file: F) -> T:
+        footer, _ = read_footer(storage, file.path, file.size)
+        return take(file, footer)
+
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        return list(pool.map(read, files))
 
 
 def footer_length(tail: bytes, size: int, path: str) -> int:

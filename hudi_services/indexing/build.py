@@ -6,11 +6,10 @@ is left to follow.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from ..engine import Engine
 from ..errors import ConflictError
-from ..files.parquet_footer import read_footer
+from ..files.parquet_footer import read_footers
 from ..handle import Table
 from ..metadata.buckets import Buckets
 from ..metadata.index_base import IndexBaseTask, WrittenBase, write_index_base
@@ -20,7 +19,6 @@ from ..metadata.new_partition import base_path, initial_instant, log_path, place
 from ..metadata.record_index import millis_of
 from ..metadata.table import MetadataTable
 from ..model import BaseFile
-from ..storage import Storage
 from .sizing import GroupSizing, file_group_count
 from .work import (
     BuildPlan,
@@ -39,7 +37,6 @@ from .work import (
 Progress = Callable[[str, int, int], None]
 
 _KEYS_PER_TASK = 1_000_000
-_FOOTERS_AT_ONCE = 16
 _FIRST_FREE_LOG = 2
 
 
@@ -71,7 +68,7 @@ class Build:
         """Forget an older build, count the keys, and write the plan."""
         forget(self._storage)
         files = live_files(table)
-        counts = _count_keys(self._storage, files)
+        counts = read_footers(self._storage, files, lambda _, footer: footer.num_rows)
         tasks = _tasks(files, counts)
         plan = BuildPlan(initial_instant(self._metadata), file_group_count(sum(counts), sizing), tasks)
         save_plan(self._storage, plan)
@@ -196,11 +193,6 @@ def _noted_base(task: IndexBaseTask, token: str) -> WrittenBase:
     written = write_index_base(task, token)
     save_bucket(task.storage, written)
     return written
-
-
-def _count_keys(storage: Storage, files: Sequence[BaseFile]) -> list[int]:
-    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-        return list(pool.map(lambda file: read_footer(storage, file.path, file.size)[0].num_rows, files))
 
 
 def _tasks(files: Sequence[BaseFile], counts: Sequence[int]) -> tuple[tuple[BaseFile, ...], ...]:

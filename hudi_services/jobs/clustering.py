@@ -111,7 +111,8 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
         raise _nothing_to_plan(table, waiting, settings)
     with report.phase("plan"):
         check_order(rules.sort, rules.layout, table)
-        check_columns(f"{keys.PLAN_COLUMNS.key} column", rules.columns, table)
+        if rules.columns:
+            check_columns(f"{keys.PLAN_COLUMNS.key} column", rules.columns, table)
         # First without the lock: an idle or wrong call leaves no trace, and locks are held for no longer than needed.
         planned = build(table, rules, explain=wanted.dry_run)
         _describe(planned, report)

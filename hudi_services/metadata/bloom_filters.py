@@ -6,29 +6,23 @@ Source: HoodieTableMetadataUtil.convertMetadataToBloomFilterRecords of Apache Hu
 """
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 
 from ..files.bloom import SIMPLE
-from ..files.parquet_footer import Footer, read_footer
+from ..files.parquet_footer import Footer, read_footers
 from ..files.record_keys import BLOOM_FILTER, BLOOM_FILTER_TYPE
-from ..model import path_in
 from ..storage import Storage
 from .keys import bloom_filter_key
 from .records import BloomRecord
 from .stats import NewFile
 
-_FOOTERS_AT_ONCE = 16
-
 
 def bloom_records(storage: Storage, files: Iterable[NewFile], instant: str) -> list[BloomRecord]:
     """The records of new base files, read back from their footers. Raises CorruptFile and StorageError."""
 
-    def record(file: NewFile) -> BloomRecord | None:
-        footer, _ = read_footer(storage, path_in(file.partition, file.name), file.size)
+    def record(file: NewFile, footer: Footer) -> BloomRecord | None:
         return bloom_record(file.partition, file.name, footer, instant)
 
-    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-        return [found for found in pool.map(record, files) if found is not None]
+    return [found for found in read_footers(storage, files, record) if found is not None]
 
 
 def bloom_record(partition: str, name: str, footer: Footer, instant: str) -> BloomRecord | None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from ..files.column_stats import ColumnStats
 from ..files.column_type import ColumnType, Kind
+from ..model import path_in
 from .keys import column_stats_key, partition_stats_key
 from .records import RecordType, StatsRecord
 from .values import BoundType, NoPromotion, ValueType, greatest, number, promote, smallest
@@ -26,6 +27,10 @@ class NewFile:
     name: str
     size: int
     columns: tuple[ColumnStats, ...] = ()
+
+    @property
+    def path(self) -> str:
+        return path_in(self.partition, self.name)
 
 
 _SIMPLE = {

@@ -1,5 +1,6 @@
-"""Tables that real Apache Hudi wrote, unpacked for a test, and reading them with our own view."""
+"""Tables that real Apache Hudi wrote, unpacked for a test, and reading them: byte by byte, or with our own view."""
 
+import hashlib
 import zipfile
 from pathlib import Path
 
@@ -28,6 +29,12 @@ def unpack(release: str, folder: Path, kind: str = "cow") -> Path:
 
 def open_local(path: Path) -> Table:
     return open_table(ObjectStorage(str(path)), SystemClock())
+
+
+def digest(path: Path) -> dict[str, str]:
+    """A hash of each file below `path`: equal before and after, no byte was written."""
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    return {str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 def listed_view(table: Table) -> FileSystemView:

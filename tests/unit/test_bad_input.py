@@ -1,6 +1,5 @@
 """Bad input ends in one sentence, the documented exit code, and a table on which no byte has changed."""
 
-import hashlib
 import os
 import re
 import subprocess
@@ -20,7 +19,7 @@ from hudi_services.jobs.request import ClusteringRequest, Mode
 from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action
 
-from .tables import RELEASES, open_local, request, unpack
+from .tables import RELEASES, digest, open_local, request, unpack
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 
@@ -44,11 +43,6 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 @pytest.fixture
 def newest(tmp_path: Path) -> Path:
     return unpack("1.2.0", tmp_path)
-
-
-def digest(path: Path) -> dict[str, str]:
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    return {str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 def refused(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.codecs.binary_layout import from_offsets, offsets_and_bytes, pieces
+from hudi_services.codecs.binary_layout import from_offsets, has_offsets, offsets_and_bytes, pieces
 
 TYPES = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 SLICES = st.tuples(st.integers(0, 5), st.integers(0, 5))
@@ -22,6 +22,13 @@ def test_the_bytes_of_slices(texts: list[str], kind: pa.DataType, cut: tuple[int
     again = from_offsets(offsets, data)
     again.validate(full=True)
     assert again.to_pylist() == expected
+
+
+def test_types_of_the_layout() -> None:
+    assert all(map(has_offsets, TYPES))
+    assert not any(
+        map(has_offsets, (pa.binary(4), pa.string_view(), pa.dictionary(pa.int32(), pa.string()), pa.int64()))
+    )
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)

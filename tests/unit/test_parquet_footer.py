@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_services.errors import CorruptFile, NotFound
-from hudi_services.files.parquet_footer import Physical, parse_footer, read_footer
+from hudi_services.files.parquet_footer import Physical, parse_footer, read_footer, read_footers
+from hudi_services.model import BaseFile
 from hudi_services.storage import ObjectStorage
 
 from .parquet_samples import REAL_FILES, real_bytes, real_file, write_pyarrow
@@ -110,6 +111,20 @@ def test_a_truncated_file_is_corrupt_wherever_it_ends(tmp_path):
 def test_a_missing_file_is_not_found(tmp_path):
     with pytest.raises(NotFound):
         read_footer(ObjectStorage(str(tmp_path)), "none.parquet")
+
+
+def test_footers_of_many_files_are_read_in_order(tmp_path):
+    files = []
+    for rows in range(40):
+        name = f"{rows}.parquet"
+        pq.write_table(pa.table({"a": range(rows)}), tmp_path / name)
+        files.append(BaseFile("", name, str(rows), "0-0-0", "1", (tmp_path / name).stat().st_size))
+    storage = ObjectStorage(str(tmp_path))
+    found = read_footers(storage, files, lambda file, footer: (file.name, footer.num_rows))
+    assert found == [(f"{rows}.parquet", rows) for rows in range(40)]
+    (tmp_path / "7.parquet").unlink()
+    with pytest.raises(NotFound, match=r"/7\.parquet"):
+        read_footers(storage, files, lambda file, footer: footer.num_rows)
 
 
 def small_footer() -> bytes:

@@ -1,6 +1,5 @@
 """Scheduling on tables that real Apache Hudi wrote: dry runs, plan strategies, limits, waiting for commits."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,10 +15,13 @@ from hudi_services.errors import ConfigError, Idle, NeedsRecovery
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import Mode
+from hudi_services.metadata.file_group import FileGroupReader
+from hudi_services.metadata.keys import COLUMN_STATS
+from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
 
 from .repairs import DEAD_AT_ONCE
-from .tables import RELEASES, open_local, request, unpack
+from .tables import RELEASES, digest, open_local, request, unpack
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 LAYOUT = "hoodie.layout.optimize.strategy"
@@ -39,20 +41,15 @@ def schedule(path: Path, options: dict[str, str] | None = None, **changes: objec
     return clustering.schedule(request(path, Mode.SCHEDULE, options, **changes))
 
 
-def bytes_of(path: Path) -> dict[str, str]:
-    files = (file for file in path.rglob("*") if file.is_file())
-    return {str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-
-
 def live_slices(path: Path) -> dict[str, list[FileSlice]]:
     view = open_local(path).view
     return {partition: view.latest_slices(partition) for partition in view.partitions()}
 
 
 def test_a_dry_run_writes_nothing_and_says_what_schedule_does(path: Path) -> None:
-    before = bytes_of(path)
+    before = digest(path)
     dry = schedule(path, dry_run=True)
-    assert bytes_of(path) == before
+    assert digest(path) == before
     assert dry.state is State.COMPLETED and dry.dry_run and dry.exit_code == 0 and dry.instant is None
     slices = [one for some in live_slices(path).values() for one in some]
     verdicts = dry.tables["file_slices"]
@@ -111,6 +108,26 @@ def test_ranges_by_the_index_and_by_the_footers_are_the_same(path: Path) -> None
             assert found == by_footer(slices, column)
             assert all(one is not None and one[0] <= one[1] for one in found)
         assert by_any(slices, "no_such_column") == [None] * len(slices)
+
+
+def test_the_index_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = unpack("1.2.0", tmp_path)
+    opened: list[FileSlice] = []
+    original = MetadataTable.open_group
+
+    def open_group(self: MetadataTable, group: FileSlice) -> FileGroupReader:
+        opened.append(group)
+        return original(self, group)
+
+    table, slices = open_local(path), live_slices(path)
+    assert table.metadata is not None
+    monkeypatch.setattr(MetadataTable, "open_group", open_group)
+    ranges = ValueRanges(table)
+    assert not opened, "a strategy may ask for no range"
+    for of_partition in slices.values():
+        for column in (KEY, WRITTEN):
+            ranges(of_partition, column)
+    assert len(slices) > 1 and opened == table.metadata.file_groups(COLUMN_STATS)
 
 
 def test_what_is_beyond_the_limits_is_said_and_planned_next(path: Path) -> None:
@@ -179,10 +196,10 @@ def test_waiting_for_commits(path: Path) -> None:
     ],
 )
 def test_what_cannot_be_planned_ends_before_a_write(options: dict[str, str], problem: str, path: Path) -> None:
-    before = bytes_of(path)
+    before = digest(path)
     with pytest.raises(ConfigError, match=problem):
         schedule(path, {"hoodie.clustering.plan.strategy.max.bytes.per.group": "1000", **options})
-    assert bytes_of(path) == before
+    assert digest(path) == before
 
 
 class Failing(PlanStrategy):
