@@ -1,5 +1,8 @@
 """`make bench`: real Apache Hudi 1.2.0 and this tool cluster copies of one table, in one run: bench.py [--rows N] ...
 
+Three comparisons, each of which `--only` runs by itself: *rewrite*, unsorted and sorted; *copy*, Hudi's stream copy
+against our copying; *curve*, what Z-order costs above a linear order.
+
 Hudi runs in a session that is started and warmed up before the clock; our times are those of whole processes, from the
 shell's point of view, so that they include the start of Python and Spark. `job` is our execute without starting and
 stopping Spark. The table is kept in FOLDER for the next run.
@@ -11,11 +14,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 from process_memory import PeakMemory
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,15 +31,71 @@ from tests.interop.peer import Peer  # noqa: E402
 VERSION = "1.2.0"
 CODEC = "hoodie.parquet.compression.codec"
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
+LAYOUT = "hoodie.layout.optimize.strategy"
+EXECUTION = "hoodie.clustering.execution.strategy.class"
+STREAM_COPY = "org.apache.hudi.client.clustering.run.strategy.SparkStreamCopyClusteringExecutionStrategy"
+COPIERS_NOTE = b"original.created.by"
+"""The key in the footers of what Hudi copied."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One clustering. `copying`: by Hudi's stream copy; ours needs no asking."""
+
+    sort: str = ""
+    codec: str = "zstd"
+    layout: str = "LINEAR"
+    copying: bool = False
+
+    @property
+    def options(self) -> dict[str, str]:
+        """All but the sort columns."""
+        return {CODEC: self.codec, LAYOUT: self.layout, **({EXECUTION: STREAM_COPY} if self.copying else {})}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One line of a table."""
+
+    title: str
+    hudi: Case
+    ours: Case
 
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of one clustering; `job`: our execute without starting and stopping Spark."""
+    """Seconds of one clustering; `job`: our execute without starting and stopping Spark.
+
+    `decoded`: why ours did not copy, empty where it did.
+    """
 
     schedule: float
     execute: float
     job: float | None = None
+    decoded: str = ""
+
+
+def comparisons(sort: str) -> dict[str, list[Comparison]]:
+    """By the name of the set. The files of the table are in gzip, Hudi's default; ours is zstd."""
+    rewrites = {"unsorted": "", f"sorted by {sort}": sort}
+    return {
+        "rewrite": [
+            Comparison(f"{title}, {kind}", Case(columns, codec), Case(columns))
+            for title, columns in rewrites.items()
+            for kind, codec in (("same codec", "zstd"), ("defaults", "gzip"))
+        ],
+        "copy": [
+            Comparison(f"stream copy, {kind}", Case(codec=theirs, copying=True), Case(codec=mine))
+            for kind, theirs, mine in (
+                ("codec kept", "gzip", "gzip"),
+                ("recoded", "zstd", "zstd"),
+                ("defaults", "gzip", "zstd"),
+            )
+        ],
+        "curve": [
+            Comparison(layout, Case(sort, layout=layout), Case(sort, layout=layout)) for layout in ("LINEAR", "ZORDER")
+        ],
+    }
 
 
 def main() -> None:
@@ -44,17 +105,24 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--files", type=int, default=25, help="files per partition")
     parser.add_argument("--sort", default="driver,pickup_at", help="the columns of the sorted runs")
+    parser.add_argument(
+        "--only", action="append", choices=list(comparisons("")), help="this set alone; may be repeated"
+    )
     parser.add_argument("--memory", default="8g", help="of Hudi's JVM")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     bench = Bench(arguments.folder.resolve(), arguments.memory)
     table = bench.table(arguments.rows, arguments.partitions, arguments.files)
-    sorts = {"unsorted": "", f"sorted by {arguments.sort}": arguments.sort}
-    hudi = bench.hudi(table, [(sort, codec) for sort in sorts.values() for codec in ("zstd", "gzip")])
-    ours = {sort: bench.ours(table, sort) for sort in sorts.values()}
-    print(f"\n{arguments.rows:,} rows, {arguments.partitions * arguments.files} files; Hudi {VERSION}, warm; seconds\n")
-    for line in table_lines(sorts, hudi, ours):
-        print(line)
+    sets = {n: some for n, some in comparisons(arguments.sort).items() if n in (arguments.only or [n])}
+    wanted = [one for some in sets.values() for one in some]
+    # Sets share some of their cases: each is run once.
+    hudi = bench.hudi(table, dict.fromkeys(one.hudi for one in wanted))
+    ours = {case: bench.ours(table, case) for case in dict.fromkeys(one.ours for one in wanted)}
+    print(f"\n{arguments.rows:,} rows, {arguments.partitions * arguments.files} files; Hudi {VERSION}, warm; seconds")
+    for name, some in sets.items():
+        print()
+        for line in curve_lines(arguments.sort, some, hudi, ours) if name == "curve" else table_lines(some, hudi, ours):
+            print(line)
 
 
 class Bench:
@@ -74,36 +142,44 @@ class Bench:
             part.rename(path)
         return path
 
-    def hudi(self, table: Path, cases: list[tuple[str, str]]) -> dict[tuple[str, str], Times]:
-        """Hudi's times by sort columns and codec."""
+    def hudi(self, table: Path, cases: Collection[Case]) -> dict[Case, Times]:
+        """Hudi's times, each case on a small table before."""
         warm_up = self.table(10_000, 1, 2)
         peer = Peer(VERSION, self._folder / "hudi.log", "--memory", self._memory, "--java-options", "")
         try:
-            self._hudi_case(peer, warm_up, "ts", "zstd")
-            return {case: self._hudi_case(peer, table, *case) for case in cases}
+            for case in cases:
+                self._hudi_case(peer, warm_up, case)
+            return {case: _told("Hudi", case, self._hudi_case(peer, table, case)) for case in cases}
         finally:
             peer.close()
 
-    def _hudi_case(self, peer: Peer, table: Path, sort: str, codec: str) -> Times:
+    def _hudi_case(self, peer: Peer, table: Path, case: Case) -> Times:
         options = {
-            CODEC: codec,
+            **case.options,
             # Hudi's procedure takes the two newest partitions unless it is told otherwise.
             "hoodie.clustering.plan.strategy.daybased.lookback.partitions": "1000",
             "hoodie.clustering.plan.strategy.max.num.groups": "1000",
         }
         with self.copy(table) as path:
             start = time.perf_counter()
-            peer.cluster(path, "schedule", order=sort or None, options=options)
+            # Hudi looks for the columns in the plan, but for those of a curve in its options.
+            order = case.sort or None
+            peer.cluster(path, "schedule", order=order, options=options)
             middle = time.perf_counter()
-            peer.cluster(path, "execute", options=options)
-            return _told(f"Hudi  {codec:<5} {sort}", Times(middle - start, time.perf_counter() - middle))
+            peer.cluster(path, "execute", order=order, options=options)
+            times = Times(middle - start, time.perf_counter() - middle)
+            if case.copying:
+                check_copied(table, path, case.codec)
+            return times
 
-    def ours(self, table: Path, sort: str) -> Times:
-        """Our times with our default codec."""
+    def ours(self, table: Path, case: Case) -> Times:
+        sort = {SORT: case.sort} if case.sort else {}
         with self.copy(table) as path:
-            planned, _ = command("schedule", path, *(["--hoodie-conf", f"{SORT}={sort}"] if sort else []))
-            done, seconds = command("execute", path)
-            return _told(f"ours  zstd  {sort}", Times(planned, done, job_seconds(seconds)))
+            planned, _ = run("schedule", path, *conf({**sort, LAYOUT: case.layout}))
+            done, report = run("execute", path, *conf({CODEC: case.codec}))
+            return _told(
+                "ours", case, Times(planned, done, job_seconds(report["seconds"]), ", ".join(report["decoded"]))
+            )
 
     @contextmanager
     def copy(self, table: Path) -> Iterator[Path]:
@@ -118,6 +194,12 @@ class Bench:
 
 def command(name: str, path: Path, *flags: str, memory: PeakMemory | None = None) -> tuple[float, dict[str, float]]:
     """The seconds of a whole process, and those of its phases; `memory` watches it."""
+    seconds, report = run(name, path, *flags, memory=memory)
+    return seconds, report["seconds"]
+
+
+def run(name: str, path: Path, *flags: str, memory: PeakMemory | None = None) -> tuple[float, dict[str, Any]]:
+    """The seconds of a whole process, and its report."""
     line = [sys.executable, "-m", "hudi_services", name, "--base-path", str(path), "--format", "json", *flags]
     start = time.perf_counter()
     process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -126,7 +208,21 @@ def command(name: str, path: Path, *flags: str, memory: PeakMemory | None = None
     seconds = time.perf_counter() - start
     if process.returncode:
         sys.exit(f"{name} ended with {process.returncode}")
-    return seconds, json.loads(output)["seconds"]
+    return seconds, json.loads(output)
+
+
+def conf(options: Mapping[str, str]) -> list[str]:
+    return [word for key, value in options.items() for word in ("--hoodie-conf", f"{key}={value}")]
+
+
+def check_copied(table: Path, path: Path, codec: str) -> None:
+    """End the run when Hudi did not copy: it falls back without an error. `path` was clustered, and is of `table`."""
+    old = {file.relative_to(table) for file in table.glob("day=*/*.parquet")}
+    new = [file for file in path.glob("day=*/*.parquet") if file.relative_to(path) not in old]
+    footers = [pq.read_metadata(file) for file in new]
+    codecs = {footer.row_group(0).column(0).compression.lower() for footer in footers}
+    if codecs != {codec} or not all(COPIERS_NOTE in footer.metadata for footer in footers):
+        sys.exit(f"Hudi {VERSION} did not copy: {len(new)} new files, in {codecs}")
 
 
 def job_seconds(phases: dict[str, float]) -> float:
@@ -134,23 +230,42 @@ def job_seconds(phases: dict[str, float]) -> float:
     return phases["total"] - phases.get("start spark", 0.0) - phases.get("stop spark", 0.0)
 
 
-def _told(what: str, times: Times) -> Times:
-    print(f"{what}: schedule {times.schedule:.1f} s, execute {times.execute:.1f} s", file=sys.stderr)
+def _told(who: str, case: Case, times: Times) -> Times:
+    how = f"{case.layout.lower()} by {case.sort}" if case.sort else "copying" if case.copying else "unsorted"
+    seconds = f"schedule {times.schedule:.1f} s, execute {times.execute:.1f} s"
+    print(f"{who} {case.codec} {how}: {seconds} {times.decoded and f'({times.decoded})'}", file=sys.stderr)
     return times
 
 
-def table_lines(sorts: dict[str, str], hudi: dict[tuple[str, str], Times], ours: dict[str, Times]) -> Iterator[str]:
+def table_lines(some: Sequence[Comparison], hudi: Mapping[Case, Times], ours: Mapping[Case, Times]) -> Iterator[str]:
     """The comparison, as a Markdown table."""
     yield "| run | codec of Hudi | of ours | execute: Hudi | ours | times faster | job | schedule: Hudi | ours |"
     yield "|---|---|---|---|---|---|---|---|---|"
-    for title, sort in sorts.items():
-        for kind, codec in (("same codec", "zstd"), ("defaults", "gzip")):
-            theirs, mine = hudi[sort, codec], ours[sort]
-            ratio, job = theirs.execute / mine.execute, theirs.execute / (mine.job or mine.execute)
-            yield (
-                f"| {title}, {kind} | {codec} | zstd | {theirs.execute:.1f} | {mine.execute:.1f} | {ratio:.1f}x"
-                f" | {mine.job:.1f} ({job:.1f}x) | {theirs.schedule:.1f} | {mine.schedule:.2f} |"
-            )
+    for one in some:
+        theirs, mine = hudi[one.hudi], ours[one.ours]
+        ratio, job = theirs.execute / mine.execute, theirs.execute / (mine.job or mine.execute)
+        yield (
+            f"| {one.title} | {one.hudi.codec} | {one.ours.codec} | {theirs.execute:.1f} | {mine.execute:.1f} "
+            f"| {ratio:.1f}x | {mine.job:.1f} ({job:.1f}x) | {theirs.schedule:.1f} | {mine.schedule:.2f} |"
+        )
+    decoded = {mine.decoded for one in some if one.hudi.copying and (mine := ours[one.ours]).decoded}
+    if decoded:
+        yield f"\nOurs decoded the rows of some groups: {', '.join(decoded)}"
+
+
+def curve_lines(
+    sort: str, some: Sequence[Comparison], hudi: Mapping[Case, Times], ours: Mapping[Case, Times]
+) -> Iterator[str]:
+    """Seconds by layout, and how many times as long the second one takes."""
+    rows = {
+        "Hudi": [hudi[one.hudi].execute for one in some],
+        "our job": [ours[one.ours].job or 0.0 for one in some],
+        "our whole process": [ours[one.ours].execute for one in some],
+    }
+    yield f"| execute, sorted by {sort} | {' | '.join(one.title for one in some)} | |"
+    yield "|---|---|---|---|"
+    for title, (first, second) in rows.items():
+        yield f"| {title} | {first:.1f} | {second:.1f} | {second / first:.2f}x |"
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from ..clustering.proof import Checksum
 from ..clustering.rewrite import RewriteResult, rewrite_group
 from ..clustering.selection import Verdict
 from ..clustering.skipping import skipping
-from ..clustering.sort_order import from_strategy_params, layout_of
+from ..clustering.sort_order import SortColumn, from_strategy_params, layout_of
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import recover_hint, refuse_beside_writers
 from ..commit.settings import TransactionSettings
@@ -104,6 +104,7 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
     report.dry_run = wanted.dry_run
     settings = transaction_settings(wanted.options)
     rules = plan_rules(wanted.options)
+    report.warnings += _copying_that_sorts(wanted.options[keys.EXECUTION_STRATEGY_CLASS], rules.sort)
     if wanted.instant is not None:
         _check_new_instant(wanted.instant, table)
     waiting = _wait_for_commits(wanted, table)
@@ -134,6 +135,14 @@ def _schedule(wanted: ClusteringRequest, table: Table, report: Report) -> Report
         ts = request(table, action, plan, settings, wanted.instant)
     _log.info("scheduled the clustering %s", ts)
     return report.requested(ts)
+
+
+def _copying_that_sorts(execution: str, sort: Sequence[SortColumn]) -> list[str]:
+    """A warning where a class for copying was asked for and rows are sorted: Hudi then falls back to that, too."""
+    if not sort or execution not in keys.COPY_EXECUTIONS:
+        return []
+    name = execution.rpartition(".")[2]
+    return [f"{name} copies only what is not sorted: there are sort columns, and rows are sorted by them, as in Hudi"]
 
 
 def _wait_for_commits(wanted: ClusteringRequest, table: Table) -> str:
@@ -248,6 +257,7 @@ def _execute(
         source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))
         groups = input_files(plan, source)
         tasks = _tasks(wanted, table, instant, plan, groups)
+        report.warnings += _copying_that_sorts(plan.strategy_class, tasks[0].sort if tasks else ())
         expressions = _computations(wanted, table)
     inputs = [file for group in groups for file in group]
     report.groups = len(groups)

@@ -1,5 +1,7 @@
 """From options to the settings that each room takes."""
 
+import sys
+
 from ..cleaning.plan import CleanRules
 from ..cleaning.retention import Policy, Retention
 from ..cleaning.scope import PartitionRules as CleanPartitions
@@ -21,7 +23,16 @@ from ..table_config import TableConfig
 
 
 def plan_rules(options: Options) -> PlanRules:
-    layout = options[keys.LAYOUT_STRATEGY]
+    """Raises ConfigError for groups of several files beside an execution strategy for single ones, as Hudi does."""
+    layout, strategy = options[keys.LAYOUT_STRATEGY], options[keys.PLAN_STRATEGY_CLASS]
+    execution = options[keys.EXECUTION_STRATEGY_CLASS]
+    single_files = execution == keys.SINGLE_FILE_EXECUTION
+    if single_files and strategy != "single_file":
+        raise ConfigError(
+            f"{keys.EXECUTION_STRATEGY_CLASS.key}={execution} rewrites each file by itself, and the plan strategy "
+            f"{strategy} groups them",
+            hint=f"set {keys.PLAN_STRATEGY_CLASS.key}=single_file",
+        )
     return PlanRules(
         partitions=PartitionRules(
             mode=PartitionFilter(options[keys.PARTITION_FILTER_MODE]),
@@ -33,7 +44,8 @@ def plan_rules(options: Options) -> PlanRules:
             skip_latest=options[keys.SKIP_FROM_LATEST],
         ),
         sizes=SizeRules(
-            target_file=options[keys.TARGET_FILE_BYTES],
+            # One file remains one, however large: Hudi's class would refuse a group of more.
+            target_file=sys.maxsize if single_files else options[keys.TARGET_FILE_BYTES],
             small_file_limit=options[keys.SMALL_FILE_LIMIT],
             max_group=options[keys.MAX_BYTES_PER_GROUP],
             max_groups=options[keys.MAX_NUM_GROUPS],
@@ -43,8 +55,10 @@ def plan_rules(options: Options) -> PlanRules:
         ),
         sort=() if layout == keys.NO_LAYOUT else parse_sort_columns(options[keys.SORT_COLUMNS]),
         layout=layout,
-        execution_strategy=options[keys.EXECUTION_STRATEGY_CLASS],
-        strategy=options[keys.PLAN_STRATEGY_CLASS],
+        # Hudi (0.15.0 to 1.2.0) executes by its own option, and loads no class that a plan names. Should that change,
+        # it must have the class: those for copying came after 1.0, and say nothing that the rest of a plan does not.
+        execution_strategy=keys.SORT_AND_SIZE_EXECUTION if execution in keys.COPY_EXECUTIONS else execution,
+        strategy=strategy,
         columns=options[keys.PLAN_COLUMNS],
         sort_by=options[keys.FILE_SLICES_SORT_BY],
         after=options[keys.EARLIEST_COMMIT],

@@ -36,7 +36,23 @@ _PLAN_CLASSES = {
     "org.apache.hudi.table.action.cluster.strategy.CommitBasedClusteringPlanStrategy": "commit_time",
 }
 _PLAN_NAMES = ("size", "commit_time", "key_range", "overlap", "random", "single_file")
-SORT_AND_SIZE_EXECUTION = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
+
+_RUN_PACKAGE = "org.apache.hudi.client.clustering.run.strategy"
+SORT_AND_SIZE_EXECUTION = f"{_RUN_PACKAGE}.SparkSortAndSizeExecutionStrategy"
+SINGLE_FILE_EXECUTION = f"{_RUN_PACKAGE}.SparkSingleFileSortExecutionStrategy"
+COPY_EXECUTIONS = (
+    f"{_RUN_PACKAGE}.SparkStreamCopyClusteringExecutionStrategy",
+    f"{_RUN_PACKAGE}.SparkBinaryCopyClusteringExecutionStrategy",
+)
+_EXECUTION_CLASSES = {
+    **{name: name for name in (SORT_AND_SIZE_EXECUTION, SINGLE_FILE_EXECUTION, *COPY_EXECUTIONS)},
+    f"{_RUN_PACKAGE}.JavaSortAndSizeExecutionStrategy": SORT_AND_SIZE_EXECUTION,
+}
+_BUCKET_EXECUTIONS = (
+    f"{_RUN_PACKAGE}.SparkConsistentBucketClusteringExecutionStrategy",
+    f"{_RUN_PACKAGE}.SingleSparkJobConsistentHashingExecutionStrategy",
+)
+
 FILE_SYSTEM_LOCK = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 
 DEPRECATED_PLAN_FILTERS = {
@@ -60,6 +76,14 @@ def _codec(value: str) -> str:
         known = ", ".join(sorted(filter(None, _PARQUET_CODECS)))
         raise ValueError(f"is no codec that every Hudi reader has: the choice is {known}")
     return _PARQUET_CODECS[value.lower()]
+
+
+def _execution(value: str) -> str:
+    if value in _BUCKET_EXECUTIONS:
+        raise ValueError("splits and merges the buckets of an index, which only Apache Hudi does")
+    if value not in _EXECUTION_CLASSES:
+        raise ValueError(f"is an execution strategy that is not supported: use {SORT_AND_SIZE_EXECUTION}")
+    return _EXECUTION_CLASSES[value]
 
 
 # Which file groups: the plan.
@@ -125,13 +149,10 @@ ASYNC_MAX_COMMITS: Option[int | None] = Option(
 )
 EXECUTION_STRATEGY_CLASS = Option(
     "hoodie.clustering.execution.strategy.class",
-    one_of(
-        {SORT_AND_SIZE_EXECUTION: SORT_AND_SIZE_EXECUTION},
-        f"is an execution strategy that is not supported: use {SORT_AND_SIZE_EXECUTION}",
-    ),
+    _execution,
     SORT_AND_SIZE_EXECUTION,
-    Phase.CLUSTERING,
-    "Who rewrites; the name goes into the plan.",
+    Phase.PLAN,
+    "Who rewrites: Hudi's class for sorting and sizing, for single files, or for copying.",
 )
 PARTITION_FILTER_MODE = Option(
     "hoodie.clustering.plan.partition.filter.mode",

@@ -1,8 +1,12 @@
 """Plans cross both ways: real Hudi executes ours, and we execute what real Hudi scheduled."""
 
+import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+
+from hudi_services.options import keys
 
 from . import layout, ours
 from .conftest import Tables
@@ -36,6 +40,28 @@ def test_we_execute_the_plan_of_hudi(recipe: str, sort: tuple[str, ...], peer: P
     _is_clustered(peer, path, before, partitions, sort)
     (shown,) = peer.sql(f"call show_clustering(path => '{path}')")
     assert shown["state"] == "COMPLETED"
+
+
+@pytest.mark.releases("1.2.0")
+@pytest.mark.deep
+@pytest.mark.parametrize("sort", [(), ("name", "ts")])
+def test_plans_for_copying_cross_both_ways(sort: tuple[str, ...], peer: Peer, made: Tables, tmp_path: Path) -> None:
+    """Hudi's class copies what is not sorted, and sorts where there are sort columns; so do we, by a plan of either."""
+    # Row groups of these small tables are copied when they are about as large as the wanted ones.
+    copying = {keys.EXECUTION_STRATEGY_CLASS.key: keys.COPY_EXECUTIONS[0], keys.PARQUET_BLOCK_BYTES.key: "8192"}
+    theirs, mine = (shutil.copytree(made("plain"), tmp_path / name) for name in ("theirs", "mine"))
+    before, partitions = Reading.of(peer, theirs), len(layout.live_files(peer, theirs))
+
+    peer.cluster(theirs, "schedule", order=",".join(sort) or None, options=copying)
+    done = ours.execute(theirs, options=copying).report
+    assert done["decoded"] == ({"sorted": done["groups"]} if sort else {})
+    assert any("copies only what is not sorted" in warning for warning in done["warnings"]) == bool(sort)
+    _is_clustered(peer, theirs, before, partitions, sort)
+
+    peer.cluster(mine, "execute", instants=[ours.schedule(mine, sort=sort, options=copying)], options=copying)
+    files = [file for some in layout.live_files(peer, mine).values() for file in some]
+    assert {b"original.created.by" in pq.read_metadata(file).metadata for file in files} == {not sort}
+    _is_clustered(peer, mine, before, partitions, sort)
 
 
 def _is_clustered(peer: Peer, path: Path, before: Reading, partitions: int, sort: tuple[str, ...]) -> None:

@@ -14,6 +14,7 @@ from hudi_services.options.option import Phase
 from hudi_services.options.resolve import as_text
 
 PLANS = "org.apache.hudi.client.clustering.plan.strategy"
+RUNS = "org.apache.hudi.client.clustering.run.strategy"
 TARGET = keys.TARGET_FILE_BYTES.key
 
 
@@ -59,6 +60,9 @@ def test_the_highest_layer_wins_and_is_named() -> None:
         (keys.PLAN_STRATEGY_CLASS, "my_package.plans:Mine", "my_package.plans:Mine"),
         (keys.FILE_SLICES_SORT_BY, "instant_time,SIZE", ("INSTANT_TIME", "SIZE")),
         (keys.EXECUTION_STRATEGY_CLASS, keys.SORT_AND_SIZE_EXECUTION, keys.SORT_AND_SIZE_EXECUTION),
+        (keys.EXECUTION_STRATEGY_CLASS, f"{RUNS}.JavaSortAndSizeExecutionStrategy", keys.SORT_AND_SIZE_EXECUTION),
+        (keys.EXECUTION_STRATEGY_CLASS, keys.SINGLE_FILE_EXECUTION, keys.SINGLE_FILE_EXECUTION),
+        *((keys.EXECUTION_STRATEGY_CLASS, name, name) for name in keys.COPY_EXECUTIONS),
         (keys.LOCK_PROVIDER, keys.FILE_SYSTEM_LOCK, keys.FILE_SYSTEM_LOCK),
         (keys.LAYOUT_STRATEGY, "linear", "LINEAR"),
         (keys.LAYOUT_STRATEGY, "ZOrder", "ZORDER"),
@@ -91,6 +95,8 @@ def test_values(option: Option[Any], text: str, value: Any) -> None:
         (keys.FILE_SLICES_SORT_BY, ""),
         (keys.PLAN_STRATEGY_CLASS, "org.example.MyStrategy"),
         (keys.EXECUTION_STRATEGY_CLASS, "org.example.MyStrategy"),
+        (keys.EXECUTION_STRATEGY_CLASS, f"{RUNS}.SparkConsistentBucketClusteringExecutionStrategy"),
+        (keys.EXECUTION_STRATEGY_CLASS, f"{RUNS}.SparkExternalFileClusteringExecutionStrategy"),
         (keys.LOCK_PROVIDER, "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hudi_services.clustering.eligibility import Reason
 from hudi_services.clustering.strategies import STRATEGIES, PlanStrategy
 from hudi_services.clustering.value_ranges import ValueRanges
+from hudi_services.codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, Idle, NeedsRecovery
 from hudi_services.jobs import clustering
@@ -19,6 +21,7 @@ from hudi_services.metadata.file_group import FileGroupReader
 from hudi_services.metadata.keys import COLUMN_STATS
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
+from hudi_services.options import keys
 
 from .repairs import DEAD_AT_ONCE
 from .tables import RELEASES, digest, open_local, request, unpack
@@ -26,6 +29,7 @@ from .tables import RELEASES, digest, open_local, request, unpack
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 LAYOUT = "hoodie.layout.optimize.strategy"
 STRATEGY = "hoodie.clustering.plan.strategy.class"
+EXECUTION = "hoodie.clustering.execution.strategy.class"
 SELECTED = "hoodie.clustering.plan.strategy.partition.selected"
 BUDGET = "hudi.services.clustering.plan.max.bytes"
 MAX_COMMITS = "hoodie.clustering.inline.max.commits"
@@ -187,6 +191,7 @@ def test_waiting_for_commits(path: Path) -> None:
     ("options", "problem"),
     [
         ({STRATEGY: "overlap"}, "needs columns"),
+        ({EXECUTION: keys.SINGLE_FILE_EXECUTION}, "rewrites each file by itself, and the plan strategy size groups"),
         ({STRATEGY: "overlap", "hudi.services.clustering.plan.columns": "typo"}, "plan.columns column typo is not in"),
         ({LAYOUT: "no.such:Layout", SORT: KEY}, "the layout no.such:Layout cannot be loaded"),
         ({STRATEGY: f"{__name__}:Failing"}, "the plan strategy .*:Failing failed: KeyError: 'my.cities'"),
@@ -224,6 +229,52 @@ class Wordless(Huge):
 class Generators(PlanStrategy):
     def groups(self, slices: Sequence[FileSlice]) -> Any:
         yield (one for one in slices)
+
+
+def the_plan(path: Path) -> ClusteringPlan:
+    timeline = open_local(path).timeline
+    (instant,) = timeline.pending_clusterings()
+    return timeline.read_plan(instant)
+
+
+@pytest.mark.parametrize("name", keys.COPY_EXECUTIONS)
+@pytest.mark.parametrize(("sort", "warnings"), [({}, 0), ({SORT: KEY}, 1), ({SORT: KEY, LAYOUT: "NONE"}, 0)])
+def test_classes_for_copying_sort_where_there_are_sort_columns(
+    name: str, sort: dict[str, str], warnings: int, path: Path
+) -> None:
+    """As in Hudi, which then falls back to sorting; the plan names a class that every release has."""
+    report = schedule(path, {EXECUTION: name, **sort})
+    assert sum("copies only what is not sorted" in warning for warning in report.warnings) == warnings
+    assert the_plan(path).strategy_class == keys.SORT_AND_SIZE_EXECUTION
+    executed = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+    assert ("sorted" in executed.decoded) == bool(warnings)
+
+
+@pytest.mark.parametrize(("sort", "warnings"), [({}, 0), ({SORT: KEY}, 1)])
+def test_a_plan_of_hudi_for_copying(sort: dict[str, str], warnings: int, path: Path) -> None:
+    schedule(path, sort)
+    table = open_local(path)
+    (instant,) = table.timeline.pending_clusterings()
+    (name, _) = keys.COPY_EXECUTIONS
+    theirs = replace(table.timeline.read_plan(instant), strategy_class=name)
+    file = path / table.timeline.path(table.timeline.requested_name(instant))
+    file.write_bytes(encode_clustering_plan(theirs, table.config.version.release))
+    executed = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+    assert executed.state is State.COMPLETED
+    assert sum("copies only what is not sorted" in warning for warning in executed.warnings) == warnings
+    assert ("sorted" in executed.decoded) == bool(warnings)
+
+
+def test_single_files_stay_single(path: Path) -> None:
+    """One new file for each, however large the old one is."""
+    slices = [one for some in live_slices(path).values() for one in some]
+    small = {"hoodie.clustering.plan.strategy.target.file.max.bytes": "1000", SORT: KEY}
+    schedule(path, {STRATEGY: "single_file", EXECUTION: keys.SINGLE_FILE_EXECUTION, **small})
+    plan = the_plan(path)
+    assert plan.strategy_class == keys.SINGLE_FILE_EXECUTION
+    assert [(len(group.slices), group.output_groups) for group in plan.groups] == [(1, 1)] * len(slices)
+    executed = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+    assert executed.files.after == len(slices) and executed.decoded == {"sorted": len(slices)}
 
 
 def test_groups_may_be_generators(path: Path) -> None:
