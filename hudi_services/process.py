@@ -1,5 +1,6 @@
 """The memory of this process and of the machine it runs on; from /proc and the control group on Linux."""
 
+import ctypes
 import os
 import resource
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 
 _RESET_PEAK = "5"
 """What /proc/self/clear_refs takes for that (proc(5), from Linux 4.0 on)."""
+_M_MMAP_THRESHOLD = -3
+_LARGE_BLOCK = 1 << 20
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -25,6 +28,17 @@ def peak_bytes() -> int:
                 return int(line.split()[1]) * 1024
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024
+
+
+def give_back_large_blocks() -> None:
+    """Let large blocks of memory go back to the system when they are freed (mallopt(3); where there is no such thing,
+    nothing happens).
+
+    The C library otherwise learns to keep them for later, up to 32 MiB each: a worker that sorts had half as much again
+    as it used (measured).
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
 
 
 def machine_bytes() -> int:

@@ -102,6 +102,8 @@ class ExternalSort:
             self._plain = [name for name in table.column_names if _dictionary_size(table[name]) > self._batch_rows]
         self._runs.append(_Run.write(_plain(table, self._plain), self._batch_rows, self._sorter.keys))
         self._bytes = 0
+        # Of the small blocks of a run so much would stay.
+        pa.default_memory_pool().release_unused()
 
     def _merged(self) -> Iterator[Section]:
         places = [(run, number) for run in self._runs for number in range(run.batches)]

@@ -21,7 +21,7 @@ class TaskMemory:
     @property
     def run(self) -> int:
         """Rows that are sorted at once; while they are, a column of them is there three times."""
-        return self.limit * 2 // 5
+        return self.limit * 3 // 8
 
     @property
     def merged(self) -> int:

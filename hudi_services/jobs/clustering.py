@@ -3,6 +3,7 @@
 import logging
 import math
 import statistics
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -302,6 +303,8 @@ def _tasks(
     sort = () if layout == keys.NO_LAYOUT else from_strategy_params(plan.strategy_params)
     check_order(sort, layout, table)
     files = file_settings(wanted.options, table.config)
+    if plan.strategy_class == keys.SINGLE_FILE_EXECUTION:
+        files = replace(files, file_bytes=sys.maxsize)
     return [
         RewriteTask(
             storage=table.storage,

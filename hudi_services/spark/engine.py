@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext, TaskContext
 
 from ..errors import HudiServicesError
+from ..process import give_back_large_blocks
 from .memory import task_memory
 
 Task = TypeVar("Task")
@@ -96,6 +97,7 @@ def _run(function: Callable[[Task, str], Result]) -> Callable[[Iterable[bytes]],
         assert context is not None
         # Arrow's own allocator (mimalloc) asks for more than it uses: a second for the first gigabyte (measured).
         pa.set_memory_pool(pa.system_memory_pool())
+        give_back_large_blocks()
         token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
         for payload in payloads:
             try:

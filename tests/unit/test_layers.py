@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
 
 ROWS = [
     {"errors"},
-    {"model", "versions", "options", "packing", "clock", "plugins"},
+    {"model", "versions", "options", "packing", "clock", "plugins", "process"},
     {"storage"},
     {"codecs"},
     {"files", "table_config"},
