@@ -18,6 +18,7 @@ from .sort_order import LINEAR, SortColumn
 Order = npt.NDArray[np.int64]
 
 _PIECE_BYTES = 512 << 20
+_MUCH_BYTES = 8 << 20
 _PLACE = "hudi_services place"
 """A column of sorted rows: their places along a layout that is not linear."""
 
@@ -103,6 +104,9 @@ def taken(schema: pa.Schema, columns: list[pa.ChunkedArray], order: Order) -> pa
     columns.reverse()
     while columns:
         done.append(_taken(columns.pop(), rows))
+        if done[-1].nbytes >= _MUCH_BYTES:
+            # What the old column took was in small blocks, which would stay with the process.
+            pa.default_memory_pool().release_unused()
     return pa.table(done, schema=schema)
 
 
