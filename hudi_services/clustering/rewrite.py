@@ -38,6 +38,8 @@ class RewriteResult:
     decoded: str | None
     bounds: tuple[ColumnBounds, ...] = ()
     """Of the sort columns."""
+    taken_over: bool = False
+    """Whether an earlier try had done it: `seconds` are then those of finding out."""
 
 
 def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
