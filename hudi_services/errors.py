@@ -9,6 +9,7 @@ HudiServicesError              1  failed
 │   ├── NotFound               1
 │   ├── AlreadyExists          1  create-if-absent lost the race
 │   └── PermissionDenied       1
+├── JobLost                    1  Spark failed, not what it ran: what its tasks had finished may be kept
 ├── Idle                       0  nothing to do (3 with --fail-if-idle)
 ├── ConflictError              4  another writer changed what we were about to replace
 │   └── LockBusy               4
@@ -68,6 +69,10 @@ class AlreadyExists(StorageError):
 
 
 class PermissionDenied(StorageError):
+    pass
+
+
+class JobLost(HudiServicesError):
     pass
 
 

@@ -44,6 +44,8 @@ class RewriteResult:
     """Bytes of memory that the process had at most."""
     bounds: tuple[ColumnBounds, ...] = ()
     """Of the sort columns."""
+    taken_over: bool = False
+    """Whether an earlier try had done it: `seconds` are then those of finding out."""
 
 
 def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:

@@ -2,7 +2,7 @@
 
     .rollback.requested (which files) -> .rollback.inflight
     -> a completed target becomes inflight again: readers forget it with this one deletion
-    -> delete its files -> metadata table -> its inflight and requested file, when the plan goes too
+    -> notes of its groups -> its files -> metadata table -> its inflight and requested file, when the plan goes too
     -> .rollback -> (its inflight file) -> markers, heartbeat
 
 Copies of the timeline files that go are kept. Killed anywhere, the next rollback of the same instant finds the plan and
@@ -35,6 +35,7 @@ from ..metadata.sync import sync_rollback
 from ..model import path_in
 from ..timeline.instant import Action, Instant, State
 from .command_blocks import cancel_blocks
+from .done_groups import forget_done
 from .guard import Guard
 from .heartbeat import heartbeat_path
 from .life import rollback_lease_name
@@ -161,6 +162,8 @@ def _finish(
         timeline.publish(rollback.ts, Action.ROLLBACK, State.INFLIGHT)
     if _unpublish(table, plan.ts, action):
         table = reopen(table)
+    # Before their files, so that nobody goes on with what is gone.
+    forget_done(table.storage, plan.ts)
     done = _take_away(table, rollback.ts, plan, progress)
     _sync(table, rollback.ts, plan.ts, done, times)
     if not keep_plan:

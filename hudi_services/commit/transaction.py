@@ -1,18 +1,18 @@
 """The one way to change a table: every service plans, begins, and finishes an action through here.
 
 request    .requested with the plan
-begin      roll an earlier attempt back, heartbeat, .inflight
-(work)     a marker, then the file, for every new file
+begin      take an earlier attempt up that left groups done, or roll it back; heartbeat, .inflight
+(work)     a marker, then the file, for every new file; a note for every group that is done
 finish     lock, conflicts, files of dead task attempts, metadata table, completed file (the atomic step), unlock
-clean-up   markers, heartbeat
+clean-up   markers, heartbeat, notes
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from ..clock import duration
-from ..errors import CheckFailed, ConflictError, HudiServicesError, Idle, LockBusy, PartlyDone, StorageError
+from ..errors import CheckFailed, ConflictError, HudiServicesError, Idle, JobLost, LockBusy, PartlyDone, StorageError
 from ..files.column_stats import ColumnStats
 from ..files.names import parse_base_file
 from ..handle import Table, current_schema, reopen
@@ -33,6 +33,7 @@ from .conflicts import (
     refuse_beside_writers,
     rollbacks_of,
 )
+from .done_groups import done_groups, forget_done
 from .guard import Guard
 from .heartbeat import Heartbeat
 from .life import lease_name, now_millis, rollback_life, signs_of_life
@@ -114,7 +115,8 @@ class Attempt:
     """One execution of a requested action, between `begin` and `finish`; a context manager that cleans up.
 
     Leaving it by an error rolls the attempt back, so that the table is as before; a plan whose inputs are stale is
-    dropped with it, because nobody could ever execute it.
+    dropped with it, because nobody could ever execute it. When the job was lost or interrupted and groups are done, it
+    is left as it is, and the next one takes it up.
     """
 
     def __init__(
@@ -131,6 +133,8 @@ class Attempt:
         """Those that the timeline had when this attempt began."""
         self._files: frozenset[str] = frozenset()
         """Paths of the new files, as soon as they are known."""
+        self.taken_up = False
+        """Whether this goes on with an earlier attempt: tasks may find that their groups are done."""
         self.rolled_back: list[str] = []
         """Rollback instants that this attempt made."""
 
@@ -147,7 +151,7 @@ class Attempt:
         with self._guard_held(error):
             try:
                 if error is not None and self._begun:
-                    self._undo(error)
+                    self._undo_or_leave(error)
             finally:
                 self._heartbeat.stop()
                 if error is not None:
@@ -202,7 +206,7 @@ class Attempt:
         groups = {(one.partition, one.file_id) for one in self._inputs}
         check_pending_writes(current, groups, self._settings)
         check_pending_rollbacks(current, self._inputs, self._settings)
-        _remove_strays(current, self.instant.ts, files)
+        _remove_strays(current, self.instant.ts, {one.stat.path for one in files})
         _check_stored(current, files)
         if current.metadata is not None:
             change = replace(_change(current, self.instant.ts, files, replaced), moved=moved, expressions=expressions)
@@ -229,31 +233,49 @@ class Attempt:
         self._heartbeat.stop()
         self._heartbeat.remove()
         delete_markers(self.table.storage, self.instant.ts)
+        forget_done(self.table.storage, self.instant.ts)
 
     def _begin(self) -> None:
         with critical_section(self.table, f"begin {self.instant.ts}", self._settings) as current:
             found = self._require_pending(current)
             # A rollback left pending would be finished by the next Hudi writer, whatever became of the plan by then.
             begun_rollback = pending_rollback(current, found.ts)
+            done: frozenset[str] = frozenset()
             if found.state is State.INFLIGHT or begun_rollback is not None:
                 self._refuse_live(current, found, begun_rollback)
-                self.rolled_back.append(
-                    roll_back(current, found, Times(current, self._settings.skew_millis), keep_plan=True)
-                )
-                current = reopen(current)
+                if begun_rollback is None:
+                    done = self._done_before(current, found)
+                if not done:
+                    self.rolled_back.append(
+                        roll_back(current, found, Times(current, self._settings.skew_millis), keep_plan=True)
+                    )
+                    current = reopen(current)
             try:
                 check_inputs(current, self._inputs)
             except StaleInput as stale:
                 drop_requested(current, self.instant)
                 raise _dropped(stale, self.instant.ts) from stale
+            self.taken_up = bool(done)
+            if not done:
+                forget_done(current.storage, self.instant.ts)
             # A task that outlived the process of an earlier attempt may have written after its rollback.
-            _remove_strays(current, self.instant.ts, ())
-            delete_markers(current.storage, self.instant.ts)
+            _remove_strays(current, self.instant.ts, done)
+            if not done:
+                delete_markers(current.storage, self.instant.ts)
             self._rollbacks = frozenset(i.ts for i in current.timeline.instants if i.action is Action.ROLLBACK)
             self._heartbeat.start()
-            current.timeline.publish(self.instant.ts, self.instant.action, State.INFLIGHT)
+            if not done:
+                current.timeline.publish(self.instant.ts, self.instant.action, State.INFLIGHT)
             self._begun = True
             self.table = current
+
+    def _done_before(self, current: Table, dead: Instant) -> frozenset[str]:
+        """Files of the groups that a dead attempt has left done; none when no attempt can be completed any more."""
+        try:
+            check_inputs(current, self._inputs)
+        except StaleInput:
+            return frozenset()
+        return _done_files(current, dead)
 
     def _refuse_live(self, current: Table, found: Instant, rollback: Instant | None) -> None:
         """An attempt of Hudi's that may be alive is not ours to roll back, nor is a rollback of Hudi's ours to finish.
@@ -289,8 +311,8 @@ class Attempt:
     def _require_ours(self, current: Table) -> Instant:
         """The inflight instant, if it is still the one that this attempt began.
 
-        Otherwise the new files are deleted, which whoever executes the plan now knows nothing of: they bear its time,
-        and readers would take them for its own.
+        Otherwise the new files are deleted, but for those that whoever has the plan now has taken over: they bear its
+        time, and readers would take them for its own.
         """
         try:
             self._guard.check()
@@ -303,9 +325,8 @@ class Attempt:
                 )
             return found
         except (ConflictError, Idle):
-            if not self._is_published(current):
-                for path in sorted(self._files):
-                    current.storage.delete_output(path)
+            for path in sorted(self._files - _claimed_files(current, self.instant)):
+                current.storage.delete_output(path)
             raise
 
     def _is_published(self, current: Table) -> bool:
@@ -313,8 +334,26 @@ class Attempt:
         found = current.timeline.find(self.instant.ts, self.instant.action)
         if found is None or not found.is_completed or not self._files:
             return False
-        stats = current.timeline.read_commit(found).stats
-        return self._files == {stat.path for of_partition in stats.values() for stat in of_partition}
+        return self._files == _committed_files(current, found)
+
+    def _undo_or_leave(self, error: BaseException) -> None:
+        """Roll the attempt back, unless it was lost or interrupted, and the next one can go on with it."""
+        kept = self._count_done() if isinstance(error, JobLost | KeyboardInterrupt) else 0
+        if not kept:
+            self._undo(error)
+        elif isinstance(error, JobLost):
+            raise JobLost(
+                f"{error.message}; {kept} finished groups are kept",
+                hint=f"{error.hint}; the next execute does the rest",
+            ) from error
+
+    def _count_done(self) -> int:
+        """How many groups of this attempt are done and noted; 0 when the store does not tell."""
+        try:
+            current = reopen(self.table)
+            return len(done_groups(current, self._require_pending(current)))
+        except HudiServicesError:
+            return 0
 
     def _undo(self, error: BaseException) -> None:
         stale = isinstance(error, StaleInput)
@@ -344,19 +383,35 @@ def _dropped(stale: BaseException, ts: str) -> StaleInput:
     )
 
 
-def _remove_strays(table: Table, ts: str, files: Sequence[WrittenBaseFile]) -> None:
-    """Delete base files of the instant that are not in the commit: readers that list would see their rows twice.
+def _done_files(table: Table, attempt: Instant) -> frozenset[str]:
+    return frozenset(file.path for group in done_groups(table, attempt) for file in group.files)
+
+
+def _committed_files(table: Table, completed: Instant) -> frozenset[str]:
+    stats = table.timeline.read_commit(completed).stats
+    return frozenset(stat.path for of_partition in stats.values() for stat in of_partition)
+
+
+def _claimed_files(table: Table, instant: Instant) -> frozenset[str]:
+    """Base files that are in the commit of the instant, or may be in that of its present attempt."""
+    found = table.timeline.find(instant.ts, instant.action)
+    if found is None:
+        return frozenset()
+    return _committed_files(table, found) if found.is_completed else _done_files(table, found)
+
+
+def _remove_strays(table: Table, ts: str, paths: Collection[str]) -> None:
+    """Delete base files of the instant but those at `paths`: readers that list would see the rows of others twice.
 
     Their markers tell of those of repeated tasks. Those of earlier attempts, written after their rollback by tasks that
     outlived their driver, have none any more: they are found beside the new files.
     """
     found = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, ts)}
     lister = StorageLister(table.storage)
-    for partition in {one.stat.partition for one in files}:
+    for partition in {path.rpartition("/")[0] for path in paths}:
         found |= {(partition, name) for name in lister.files(partition)}
     bases = (parse_base_file(partition, name, 0) for partition, name in found)
-    committed = {one.stat.path for one in files}
-    for path in sorted(base.path for base in bases if base and base.instant == ts and base.path not in committed):
+    for path in sorted(base.path for base in bases if base and base.instant == ts and base.path not in paths):
         table.storage.delete_output(path)
 
 

@@ -1,8 +1,9 @@
-"""What attempts leave beside data files: markers, heartbeats, leases of this tool, uploads that were not finished.
+"""What attempts leave beside data files: markers, heartbeats, leases and notes of this tool, unfinished uploads.
 
     .hoodie/.temp/<ts>/**                                   markers
     .hoodie/.heartbeat/<ts>                                 heartbeat
     .hoodie/.locks/hudi_services/<action>-<ts>.<n>.json     lease
+    .hoodie/.hudi_services/clustering-<ts>/**               notes of finished groups
     <any file>#<n>                                          upload, on local storage
 
 Readers pass all of them over.
@@ -13,10 +14,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from ..commit.done_groups import notes_folder
 from ..commit.guard import LEASE_FOLDER, LEASE_MILLIS
 from ..commit.heartbeat import heartbeat_path
 from ..commit.markers import marker_folder
-from ..files.names import TABLE_FOLDER
+from ..files.names import OWN_FOLDER, TABLE_FOLDER
 from ..storage import FileInfo, Storage
 from .data_files import parse_data_file
 from .model import Ages, Garbage
@@ -29,7 +31,10 @@ _UPLOAD = re.compile(r"(.+)#[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """Files that go together: all markers of an attempt, or a single file. `attempt` is "" where nothing tells."""
+    """Files that go together: all markers or notes of an attempt, or a single file.
+
+    `attempt` is "" where nothing tells.
+    """
 
     attempt: str
     reason: Garbage
@@ -48,7 +53,7 @@ class Leftover:
 
 def list_leftovers(storage: Storage) -> list[Leftover]:
     """All of them, also those of attempts that are at work."""
-    return [*_markers(storage), *_heartbeats(storage), *_leases(storage)]
+    return [*_markers(storage), *_heartbeats(storage), *_leases(storage), *_notes(storage)]
 
 
 def list_uploads(storage: Storage, nested: Collection[str]) -> list[Leftover]:
@@ -106,3 +111,13 @@ def _leases(storage: Storage) -> Iterator[Leftover]:
         match = _LEASE.fullmatch(file.name)
         if match is not None:
             yield Leftover(match[1], Garbage.LEASE, (file,))
+
+
+def _notes(storage: Storage) -> Iterator[Leftover]:
+    prefix = notes_folder("")
+    for folder in storage.list_dir(OWN_FOLDER)[1]:
+        attempt = folder.removeprefix(prefix)
+        if folder.startswith(prefix) and _INSTANT.fullmatch(attempt):
+            files = tuple(storage.list_dir(folder)[0])
+            if files:
+                yield Leftover(attempt, Garbage.NOTES, files)

@@ -19,6 +19,7 @@ class Garbage(Enum):
     MARKERS = "markers of an attempt that has ended"
     HEARTBEAT = "heartbeat of an attempt that has ended"
     LEASE = "lease of an attempt that has ended"
+    NOTES = "notes of an attempt that has ended"
     UPLOAD = "what a killed writer left of a file"
 
 

@@ -21,6 +21,7 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 
 from .. import __version__
+from ..commit.done_groups import notes_folder
 from ..commit.markers import marker_folder
 from ..errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, NotFound, StorageError
 from ..files.names import OWN_FOLDER
@@ -83,8 +84,9 @@ def fill(storage: Storage, quarantine: str, items: Sequence[Item], progress: Pro
     """Move `items` into a quarantine; a file that is gone by now is no problem."""
     sizes = {item.path: item.size for item in items}
     moved = _move_all({path: _stored_at(quarantine, path) for path in sizes}, sizes, storage.move, progress)
-    for attempt in {item.attempt for item in items if item.reason is Garbage.MARKERS}:
-        storage.remove_empty_dirs(marker_folder(attempt))
+    for reason, folder in ((Garbage.MARKERS, marker_folder), (Garbage.NOTES, notes_folder)):
+        for attempt in {item.attempt for item in items if item.reason is reason}:
+            storage.remove_empty_dirs(folder(attempt))
     return moved
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from ..errors import HudiServicesError, LockBusy, NotFound, PermissionDenied, StorageError
+from ..errors import HudiServicesError, JobLost, LockBusy, NotFound, PermissionDenied, StorageError
 from .report import Report, State, sentence
 from .request import Request
 
@@ -49,4 +49,4 @@ def _may_pass(error: BaseException) -> bool:
     """Whether time may mend it: a store that hiccups, a busy lock, a Spark that died."""
     if isinstance(error, StorageError):
         return not isinstance(error, _HOPELESS)
-    return isinstance(error, LockBusy) or not isinstance(error, HudiServicesError)
+    return isinstance(error, LockBusy | JobLost) or not isinstance(error, HudiServicesError)

@@ -16,7 +16,8 @@ from ..clustering.memory import TaskMemory
 from ..clustering.output import RewriteTask
 from ..clustering.plan import Planned, build, check_columns, check_order, dropped_columns, input_files
 from ..clustering.proof import Checksum
-from ..clustering.rewrite import RewriteResult, rewrite_group
+from ..clustering.resume import rewrite_once
+from ..clustering.rewrite import RewriteResult
 from ..clustering.selection import Verdict
 from ..clustering.skipping import skipping
 from ..clustering.sort_order import SortColumn, from_strategy_params, layout_of
@@ -268,6 +269,7 @@ def _execute(
         results = _run(runner, tasks, wanted, report)
         written = [file for result in results for file in _stats(result)]
         _account(report, results, written)
+        report.resumed_groups = sum(result.taken_over for result in results) if attempt.taken_up else 0
         stats = [one.stat for one in written]
         moved = None
         if buckets is not None:
@@ -281,6 +283,10 @@ def _execute(
     report.completed(instant.ts)
     if attempt.rolled_back:
         report.warnings.append(f"an earlier attempt was rolled back ({', '.join(attempt.rolled_back)})")
+    if report.resumed_groups:
+        report.warnings.append(
+            f"{report.resumed_groups} of {len(results)} groups were taken over from an earlier attempt"
+        )
     with report.phase("clean up"):
         try:
             attempt.clean_up()
@@ -337,7 +343,7 @@ def _run(engine: Engine, tasks: list[RewriteTask], wanted: ClusteringRequest, re
     memory = TaskMemory(wanted.options[keys.MEMORY_PER_TASK] or engine.task_memory)
     with report.phase("rewrite"):
         results = engine.map(
-            rewrite_group,
+            rewrite_once,
             [replace(task, memory=memory) for task in tasks],
             "rewrite clustering groups",
             lambda done, total: wanted.progress("rewrite", done, total),

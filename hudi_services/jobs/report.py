@@ -76,6 +76,8 @@ class Report:
     dry_run: bool = False
     """Whether nothing was to be changed."""
     groups: int | None = None
+    resumed_groups: int | None = None
+    """Of these, how many an earlier attempt had finished."""
     files: InOut = InOut()
     bytes: InOut = InOut()
     rows: InOut = InOut()
@@ -184,6 +186,7 @@ class Report:
             "reason": self.reason,
             "error": self._error(),
             "groups": self.groups,
+            "resumed_groups": self.resumed_groups,
             "files": _in_out(self.files),
             "bytes": _in_out(self.bytes),
             "rows": _in_out(self.rows),

@@ -19,6 +19,7 @@ from ..clock import duration
 from ..clustering.plan import input_files
 from ..commit.clean import pending_cleans
 from ..commit.conflicts import StaleInput, check_inputs
+from ..commit.done_groups import done_groups
 from ..commit.life import Life, age_millis, is_stale_rollback, now_millis, rollback_life, signs_of_life
 from ..commit.markers import read_markers
 from ..commit.rollback import is_still_completed, pending_rollback
@@ -179,7 +180,10 @@ def _clustering(case: _Case) -> _Judgement:
     if case.life.alive and (begun or case.life.heartbeat_millis is not None):
         return Decision.WAIT, f"somebody is at work at it: a sign of life {case.silence} ago", blocks
     if begun:
-        return Decision.ROLL_BACK, f"its execution gives no sign of life for {case.silence}; the plan goes, too", blocks
+        done = len(done_groups(case.table, case.instant))
+        more = f", with {done} finished groups that execute would keep" if done else ""
+        why = f"its execution gives no sign of life for {case.silence}; the plan goes, too{more}"
+        return Decision.ROLL_BACK, why, blocks
     stale = _why_stale(case)
     if stale:
         return Decision.DROP, f"it can never be executed: {stale}", blocks

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext, TaskContext
 
-from ..errors import HudiServicesError
+from ..errors import HudiServicesError, JobLost
 from ..process import give_back_large_blocks
 from .memory import task_memory
 
@@ -51,8 +51,8 @@ class SparkEngine:
         watcher.start()
         try:
             outcomes: list[Any] = self._context.parallelize(payloads, slices).mapPartitions(_run(function)).collect()
-        except Py4JJavaError as error:
-            raise HudiServicesError(
+        except (Py4JError, ConnectionError) as error:
+            raise JobLost(
                 f"the Spark job '{description}' failed: {_cause(error)}",
                 hint="see the log of the executors, or --verbose",
             ) from error
@@ -82,8 +82,10 @@ class SparkEngine:
             progress(min(done, slices) * total // slices, total)
 
 
-def _cause(error: Py4JJavaError) -> str:
+def _cause(error: Exception) -> str:
     """The line that says what went wrong: the last of a Python traceback, else the first of Java's."""
+    if not isinstance(error, Py4JJavaError):
+        return f"its Java process is gone ({type(error).__name__})"
     lines = [line.strip() for line in str(error.java_exception.getMessage()).splitlines() if line.strip()]
     python = [line for line in lines if _PYTHON_ERROR.match(line)]
     return (python or lines or ["unknown"])[-1 if python else 0]

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from ..errors import ConfigError
@@ -52,8 +54,17 @@ def spark_session(app_name: str, master: str | None, memory: str | None) -> Iter
         yield session
     finally:
         if session is not None:
-            session.stop()
+            _stop(session)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _stop(session: SparkSession) -> None:
+    try:
+        session.stop()
+    except (Py4JError, ConnectionError):
+        # Java is gone. What ended the job is told elsewhere; here only the next session must not look for the old one.
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
 
 
 def _use_this_python(master: str | None) -> None:

@@ -52,12 +52,12 @@ def build_killed_twice(path: Path, folder: Path) -> dict[str, Any]:
     seen.touch()
     before = properties.read_bytes()
 
-    _kill_when(_start(path, folder, "stuck"), lambda: len(_lines(seen)) == 3)
+    kill_when(_start(path, folder, "stuck"), lambda: len(_lines(seen)) == 3)
     read = _times(work, "keys-*.json") | _times(work, "run-*.arrow")
     tasks = len(json.loads((work / "plan.json").read_text())["tasks"])
     assert len(list(work.glob("keys-*.json"))) == 2 < tasks
 
-    _kill_when(_start(path, folder, "counted", "--resume"), lambda: len(list(work.glob("bucket-*.json"))) >= 3)
+    kill_when(_start(path, folder, "counted", "--resume"), lambda: len(list(work.glob("bucket-*.json"))) >= 3)
     assert len(_lines(seen)) == 3 + tasks - 2
     assert read.items() <= (_times(work, "keys-*.json") | _times(work, "run-*.arrow")).items()
     noted = {file.with_suffix(".hfile").name for file in work.glob("bucket-*.json")}
@@ -90,7 +90,8 @@ def _start(path: Path, folder: Path, function: str, *flags: str) -> subprocess.P
     )
 
 
-def _kill_when(process: subprocess.Popen[bytes], reached: Callable[[], bool]) -> None:
+def kill_when(process: subprocess.Popen[bytes], reached: Callable[[], bool]) -> None:
+    """Kill the process, which leads a session, and all others of that, as soon as `reached` says so."""
     deadline = time.monotonic() + 240
     while not reached():
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()[1].decode()[-4000:]

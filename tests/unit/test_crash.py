@@ -96,14 +96,15 @@ def mend(path: Path, ts: str, before: pa.Table, survived: int) -> None:
 
 
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
-def test_killed_while_it_mends(release: str, tmp_path: Path) -> None:
-    """The rollback of a killed attempt, and the attempt after it, may be killed, too."""
+@pytest.mark.parametrize(("begun", "most"), [(6, 18), (14, 14)], ids=["rolled back", "taken up"])
+def test_killed_while_it_mends(release: str, begun: int, most: int, tmp_path: Path) -> None:
+    """The rollback of a killed attempt, and the attempt after it, may be killed, too; and one that is taken up."""
     path, ts = scheduled(release, tmp_path)
     before = next(both_views(path))
     with pytest.raises(Killed):
-        # In the middle of the metadata table's delta commit.
-        clustering.execute(request(path, Mode.EXECUTE), FaultyStorage(str(path), 14), LocalEngine())
-    for survived in range(2, 20, 2):
+        # Before the first group is done, and in the middle of the metadata table's delta commit.
+        clustering.execute(request(path, Mode.EXECUTE), FaultyStorage(str(path), begun), LocalEngine())
+    for survived in range(2, most + 1, 2):
         with pytest.raises(Killed):
             clustering.execute(request(path, Mode.EXECUTE), FaultyStorage(str(path), survived), LocalEngine())
         for seen in both_views(path):

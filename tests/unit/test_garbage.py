@@ -452,9 +452,11 @@ def test_leftovers_of_attempts_that_have_ended(release: str, tmp_path: Path) -> 
         put(path, f".hoodie/.temp/{ts}/day=2026-01-01/.{ID}_0-0-0_{ts}.parquet.marker.CREATE.crc")
         put(path, f".hoodie/.heartbeat/{ts}")
         put(path, f".hoodie/.locks/hudi_services/clustering-{ts}.1.json")
+        put(path, f".hoodie/.hudi_services/clustering-{ts}/group-ab.json")
         put(path, f"day=2026-01-01/{ID}_0-0-0_{ts}.parquet#1")
         put(path, f".hoodie/.temp/{ts}/x.marker.CREATE#1")
     put(path, ".hoodie/.temp/view_cache/a")
+    put(path, ".hoodie/.hudi_services/clustering-x/a")
     put(path, f"{open_local(path).timeline.folder}/{NOBODYS}.commit#1")
     put(path, ".hoodie/hoodie.properties#1")
     reasons = found(path)
@@ -462,8 +464,8 @@ def test_leftovers_of_attempts_that_have_ended(release: str, tmp_path: Path) -> 
     for ts in (done, NOBODYS):
         of_attempt = sorted(reason.name for name, reason in reasons.items() if ts in name)
         uploads = 3 if ts == NOBODYS else 2
-        assert of_attempt == ["HEARTBEAT", "LEASE", "MARKERS"] + ["UPLOAD"] * uploads
-    assert len(reasons) == 12 and ".hoodie/hoodie.properties#1" in reasons
+        assert of_attempt == ["HEARTBEAT", "LEASE", "MARKERS", "NOTES"] + ["UPLOAD"] * uploads
+    assert len(reasons) == 14 and ".hoodie/hoodie.properties#1" in reasons
 
 
 def test_signs_of_life_get_their_time(tmp_path: Path) -> None:

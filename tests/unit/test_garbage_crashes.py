@@ -19,12 +19,14 @@ import pytest
 
 from hudi_services import table_config
 from hudi_services.clock import SystemClock
+from hudi_services.commit.done_groups import notes_folder
 from hudi_services.commit.rollback import roll_back
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import HudiServicesError, Idle
 from hudi_services.files.names import base_file_name, parse_base_file
 from hudi_services.garbage import data_files
+from hudi_services.garbage.quarantine import QUARANTINE_FOLDER
 from hudi_services.handle import Table, open_table
 from hudi_services.jobs import clustering
 from hudi_services.jobs.garbage import collect_garbage
@@ -177,7 +179,7 @@ def open_quick(path: Path) -> Table:
 
 
 def needed(table: Table) -> set[str]:
-    """Files of every slice that readers and time travel see in the metadata table, and of pending plans."""
+    """Files of every slice that readers and time travel see in the metadata table, of pending plans, their notes."""
     known, rules = TimelineFacts(table.timeline), SlicingRules(table.config.version.log_files_carry_delta_instant)
     assert table.metadata is not None
     found = set()
@@ -187,6 +189,7 @@ def needed(table: Table) -> set[str]:
     for instant in table.timeline.pending_clusterings():
         for group in table.timeline.read_plan(instant).groups:
             found |= {os.path.relpath(one.data_file, table.storage.root) for one in group.slices}
+        found |= {file.path for file in table.storage.list_tree(notes_folder(instant.ts))}
     return found
 
 
@@ -232,7 +235,7 @@ def stored(path: Path) -> dict[str, tuple[int, int, int]]:
         for name in names:
             status = os.stat(f"{folder}/{name}")
             found[os.path.normpath(f"{below}/{name}")] = (status.st_ino, status.st_size, status.st_mtime_ns)
-    own = (".hoodie/.hudi_services", ".hoodie/.locks/hudi_services/table.")
+    own = (QUARANTINE_FOLDER, ".hoodie/.locks/hudi_services/table.")
     return {name: facts for name, facts in found.items() if not name.startswith(own)}
 
 
@@ -260,12 +263,12 @@ def check(life: Life, number: int) -> int:
         with pytest.raises(Idle, match="there is no garbage"):
             collect(life.path, GarbageMode.FIND)
     if number % 6 == 1:
-        (name,) = os.listdir(life.path / ".hoodie/.hudi_services/quarantine")
+        (name,) = os.listdir(life.path / QUARANTINE_FOLDER)
         assert collect(life.path, GarbageMode.RESTORE, quarantine=name).files.after == report.files.after
         assert stored(life.path) == before
         again = collect(life.path, GarbageMode.QUARANTINE)
         assert again.files.after == report.files.after
-    shutil.rmtree(life.path / ".hoodie/.hudi_services")
+    shutil.rmtree(life.path / QUARANTINE_FOLDER)
     return len(moved)
 
 

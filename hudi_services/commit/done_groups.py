@@ -1,0 +1,121 @@
+"""Groups of a clustering that are rewritten and proved, noted beside the table: a killed attempt can be gone on with.
+
+    .hoodie/.hudi_services/clustering-<instant>/group-<digest>.json    {"sum": SHA-256 of the rest, "version", ...}
+
+The digest is that of all that decides the rewrite of the group. A note counts only while the attempt is on the timeline
+during which it was written: one that is older than the inflight file is of an attempt that was rolled back since.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..errors import CorruptFile, NotFound
+from ..files.names import OWN_FOLDER
+from ..handle import Table
+from ..storage import Storage
+from ..timeline.instant import Instant, State
+from .life import last_written_millis
+
+_VERSION = 1
+_NOTE = re.compile(r"group-([0-9a-f]+)\.json")
+_READS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class DoneFile:
+    """A new base file. `ranges` are the bounds of floating-point columns, which a footer does not tell beside NaN."""
+
+    file_id: str
+    path: str
+    size: int
+    rows: int
+    millis: int
+    ranges: Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class DoneGroup:
+    """`rows` and `bytes` are those of the old files; `before` and `after` row count and checksum of old and new ones.
+
+    `decoded`: why the rows were decoded, None when they were copied.
+    """
+
+    digest: str
+    files: tuple[DoneFile, ...]
+    rows: int
+    bytes: int
+    before: tuple[int, int]
+    after: tuple[int, int]
+    decoded: str | None
+
+
+def notes_folder(instant: str) -> str:
+    return f"{OWN_FOLDER}/clustering-{instant}"
+
+
+def note_done(storage: Storage, instant: str, group: DoneGroup) -> None:
+    """Write the note of a group, in place of any before. Raises StorageError."""
+    content = {"version": _VERSION, **asdict(group)}
+    data = json.dumps({"sum": _sum(content), **content}).encode()
+    storage.put(_path(instant, group.digest), data)
+
+
+def read_done(storage: Storage, instant: str, digest: str) -> DoneGroup:
+    """The group that was noted under `digest`. Raises NotFound when there is none, and CorruptFile."""
+    path = _path(instant, digest)
+    try:
+        content = json.loads(storage.read(path))
+        if content.pop("sum") != _sum(content) or content.pop("version") != _VERSION or content["digest"] != digest:
+            raise ValueError("it is not as it was written")
+        files = tuple(DoneFile(**{**file, "ranges": _ranges(file["ranges"])}) for file in content.pop("files"))
+        before, after = _pair(content.pop("before")), _pair(content.pop("after"))
+        return DoneGroup(files=files, before=before, after=after, **content)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise CorruptFile(f"{storage.full_path(path)} is no note of a finished group: {e}") from e
+
+
+def done_groups(table: Table, attempt: Instant) -> list[DoneGroup]:
+    """The groups that are done of a pending clustering, as far as their notes count and can be read."""
+    if attempt.state is not State.INFLIGHT:
+        return []
+    began = last_written_millis(table, attempt, (State.INFLIGHT,))
+    stored = table.storage.list_dir(notes_folder(attempt.ts))[0]
+    notes = [_NOTE.fullmatch(file.name) for file in stored if file.mtime_millis >= began]
+
+    def read(digest: str) -> DoneGroup | None:
+        try:
+            return read_done(table.storage, attempt.ts, digest)
+        except (CorruptFile, NotFound):
+            return None
+
+    with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
+        return [group for group in pool.map(read, (note[1] for note in notes if note)) if group is not None]
+
+
+def forget_done(storage: Storage, instant: str) -> None:
+    """Delete all notes of an instant."""
+    folder = notes_folder(instant)
+    storage.delete_all([file.path for file in storage.list_tree(folder)], lambda _: None)
+    storage.remove_empty_dirs(folder)
+
+
+def _path(instant: str, digest: str) -> str:
+    return f"{notes_folder(instant)}/group-{digest}.json"
+
+
+def _sum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _pair(content: Any) -> tuple[int, int]:
+    first, second = content
+    return first, second
+
+
+def _ranges(content: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    return {column: (float(low), float(high)) for column, (low, high) in content.items()}

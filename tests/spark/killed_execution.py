@@ -1,0 +1,108 @@
+"""Executions of a clustering in processes of their own, which end when so many groups are done.
+
+A layout of ours says when: it counts the groups that it saw, in a file, and does not return from one of them. It waits
+to be killed with its driver, or kills what it runs in.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hudi_services.commit.done_groups import notes_folder
+
+from .killed_build import ROOT, kill_when
+
+_LAYOUT = """
+import os, signal, time
+import numpy as np
+from hudi_services.clustering.row_order import RowOrder
+
+class Counted(RowOrder):
+    def learn(self, sample):
+        pass
+
+    def places(self, keys):
+        with open(os.environ["SEEN"], "a") as seen:
+            seen.write("group\\n")
+        if len(open(os.environ["SEEN"]).readlines()) == int(os.environ["AT_MOST"]) + 1:
+            end = os.environ["END"]
+            if end == "worker":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if end == "java":
+                # The worker is a fork of a daemon that Java started.
+                os.kill(int(open(f"/proc/{os.getppid()}/stat").read().split()[3]), signal.SIGKILL)
+            if end == "java":
+                os.kill(int(open(os.environ["JAVA"]).read()), signal.SIGKILL)
+            time.sleep(600)
+        return np.arange(len(keys[0]))[::-1].astype(np.int64)
+"""
+_ALL = 1000
+
+
+class Executions:
+    """Of the plan at `ts` of the table at `path`, whose groups are sorted by something; `folder` is theirs."""
+
+    def __init__(self, path: Path, ts: str, folder: Path, options: dict[str, str] | None = None) -> None:
+        self._path = path
+        self._ts = ts
+        self._folder = folder
+        self._options = options or {}
+        (folder / "counted.py").write_text(_LAYOUT)
+
+    def killed_after(self, groups: int) -> None:
+        """Driver and workers are killed when so many groups more are done, and the next one is not."""
+        before = len(self.notes())
+        process = self._start(groups, "killed")
+        kill_when(process, lambda: len(self.seen()) == groups + 1)
+        assert len(self.notes()) == before + groups
+
+    def failed_after(self, groups: int) -> str:
+        """A worker dies when so many groups more are done, and the execution ends; what stood on stderr."""
+        before = len(self.notes())
+        process = self._start(groups, "worker")
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 1, errors.decode()[-4000:]
+        assert len(self.notes()) == before + groups
+        return errors.decode()
+
+    def without_java_after(self, groups: int) -> tuple[dict[str, Any], str]:
+        """Spark's Java process dies when so many groups more are done; the same execution tries again, and ends."""
+        process = self._start(groups, "java", "--retry", "1")
+        return _ended(process)
+
+    def whole(self) -> tuple[dict[str, Any], int]:
+        """The report of one that ends, and how many groups it rewrote."""
+        report, _ = _ended(self._start(_ALL, ""))
+        return report, len(self.seen())
+
+    def notes(self) -> list[Path]:
+        return sorted((self._path / notes_folder(self._ts)).glob("*.json"))
+
+    def seen(self) -> list[str]:
+        return (self._folder / "seen").read_text().splitlines()
+
+    def _start(self, at_most: int, end: str, *flags: str) -> subprocess.Popen[bytes]:
+        """In a session of its own, so that Spark's processes can be killed with it; one group after the other."""
+        (self._folder / "seen").write_text("")
+        options = {"hoodie.layout.optimize.strategy": "counted:Counted", **self._options}
+        line = ["execute", "-sp", str(self._path), "--spark-master", "local[1]", "--format", "json", *flags]
+        line += [word for key, value in options.items() for word in ("--hoodie-conf", f"{key}={value}")]
+        told = {"SEEN": str(self._folder / "seen"), "AT_MOST": str(at_most), "END": end}
+        return subprocess.Popen(
+            [sys.executable, "-m", "hudi_services", *line],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(self._folder), "TZ": "UTC", **told},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+
+def _ended(process: subprocess.Popen[bytes]) -> tuple[dict[str, Any], str]:
+    """Its report, and what stood on stderr."""
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors.decode()[-4000:]
+    return json.loads(output), errors.decode()

@@ -1,0 +1,32 @@
+"""`execute` on Spark: killed, or deserted by Spark, after some groups; the next try does the rest."""
+
+from pathlib import Path
+
+import pytest
+
+from hudi_services.jobs import clustering
+from hudi_services.jobs.request import Mode
+from tests.unit.tables import listed_view, open_local, request, rows, unpack
+
+from .killed_execution import Executions
+
+pytestmark = pytest.mark.spark
+
+
+def test_what_is_done_survives_spark_and_the_driver(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    before = rows(open_local(path), listed_view(open_local(path)))
+    single = {"hoodie.clustering.plan.strategy.class": "single_file"}
+    single["hoodie.clustering.plan.strategy.sort.columns"] = "_hoodie_record_key"
+    report = clustering.schedule(request(path, Mode.SCHEDULE, single))
+    assert report.instant and report.groups == 8
+    executions = Executions(path, report.instant, tmp_path)
+    errors = executions.failed_after(2)
+    assert "2 finished groups are kept" in errors and "the next execute does the rest" in errors
+    executions.killed_after(2)
+    done, errors = executions.without_java_after(2)
+    assert "its Java process is gone" in errors and "6 finished groups are kept; trying again (1 of 1)" in errors
+    assert (done["state"], done["groups"], done["resumed_groups"], done["rows"]["out"]) == ("completed", 8, 6, 400)
+    assert len(executions.seen()) == 2 + 1 + 2
+    assert rows(open_local(path), listed_view(open_local(path))).equals(before)
+    assert executions.notes() == []
