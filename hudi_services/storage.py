@@ -24,6 +24,8 @@ from obstore.store import LocalStore, from_url
 from .errors import AlreadyExists, ConfigError, NotFound, PermissionDenied, StorageError
 
 _CHUNK = 8 * 1024 * 1024
+_CHUNKS_AT_ONCE = 4
+"""Of a file that is written: a slow store must not let them gather in memory."""
 _DELETE_BATCH = 1000
 """What S3 takes in one request."""
 _DELETES_AT_ONCE = 16
@@ -211,7 +213,7 @@ class ObjectStorage:
 
     def open_output(self, path: str) -> IO[bytes]:
         with self.errors(path):
-            raw = obstore.open_writer(self._backend, path, buffer_size=_CHUNK)
+            raw = obstore.open_writer(self._backend, path, buffer_size=_CHUNK, max_concurrency=_CHUNKS_AT_ONCE)
         return cast(IO[bytes], _Writer(self, path, raw))
 
     def delete_output(self, path: str) -> None:

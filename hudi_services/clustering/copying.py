@@ -114,6 +114,8 @@ class CopiedGroup:
             if output.wants_keys:
                 with self._clock.phase("keys"):
                     output.add_keys(source.reader.read_row_group(source.index, [RECORD_KEY_FIELD]))
+        if source.index + 1 == len(source.reader.row_groups):
+            source.reader.release()
 
     def checksum_of(self, new: BaseFileReader) -> Checksum:
         """The checksum of the row groups of a new file."""

@@ -6,8 +6,9 @@ are weighed, by the row groups that they come from or by writing a part of them,
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +17,12 @@ import pyarrow.parquet as pq
 from ..files.parquet_codec import codec_called
 from ..files.parquet_footer import RowGroup
 from ..files.parquet_reader import BaseFileReader
+from ..files.parquet_writer import writer_options
 from .external_sort import Section
 
+LeafPath = tuple[str, ...]
+WriterOptions = Mapping[str, Any]
+"""Of pyarrow's writer of parquet files."""
 Piece = tuple[int, float]
 """Consecutive rows: how many, and about how many bytes they take together."""
 
@@ -80,7 +85,7 @@ def needs_no_cut(groups: Sequence[StoredRowGroup], planned: int, wanted: int) ->
     return planned < 2 and sum(group.facts.uncompressed_bytes for group in groups) <= wanted
 
 
-def weighed(sections: Iterable[Section], rows: int, files: int, codec: str) -> list[Piece]:
+def weighed(sections: Iterable[Section], rows: int, files: int, options: WriterOptions) -> list[Piece]:
     """Pieces of `rows` sorted rows, fine enough for `files` cuts; a part of each is written to see what it weighs."""
     step = max(_LEAST_ROWS, -(-rows // (files * _PIECES_OF_A_FILE)))
     pieces = []
@@ -88,7 +93,7 @@ def weighed(sections: Iterable[Section], rows: int, files: int, codec: str) -> l
         for start in range(0, section.num_rows, step):
             count = min(step, section.num_rows - start)
             part = section.rows(start, min(count, max(_LEAST_ROWS, count // _WEIGHED_PART)))
-            pieces.append((count, sum(_written(part, codec)) * count / part.num_rows))
+            pieces.append((count, sum(_written(part, options)) * count / part.num_rows))
     return pieces
 
 
@@ -104,27 +109,38 @@ def weighed_row_groups(groups: Sequence[StoredRowGroup], codec: str) -> list[Pie
     ]
 
 
-def _shares(groups: Sequence[StoredRowGroup], codec: str) -> dict[tuple[str, ...], float]:
+def _shares(groups: Sequence[StoredRowGroup], codec: str) -> dict[LeafPath, float]:
     """To which part of its encoded bytes each column is compressed."""
-    before: Counter[tuple[str, ...]] = Counter()
-    after: Counter[tuple[str, ...]] = Counter()
+    before: Counter[LeafPath] = Counter()
+    after: Counter[LeafPath] = Counter()
     for group in groups:
+        reader = group.reader
+        options = writer_options(reader.schema, reader.full_path, codec, reader.plain_leaves)
         # A piece stands for its row group.
-        for part in group.reader.pieces(group.index, dictionary=group.reader.dictionary_columns):
-            for chunk, size in zip(group.facts.columns, _written(part, codec), strict=True):
+        for part in reader.pieces(group.index, dictionary=reader.dictionary_columns):
+            for chunk, size in zip(group.facts.columns, _written(part, options), strict=True):
                 before[chunk.path] += chunk.uncompressed_bytes * part.num_rows // group.rows
                 after[chunk.path] += size
             break
+        reader.release()
     return {path: after[path] / max(1, size) for path, size in before.items()}
 
 
-def _written(table: pa.Table, codec: str) -> list[int]:
+def shares_of(
+    table: pa.Table, leaves: Iterable[LeafPath], encoded: Mapping[LeafPath, float], options: WriterOptions
+) -> dict[LeafPath, float]:
+    """To which part of its `encoded` bytes each of the `leaves` of `table` is compressed when it is written."""
+    written = dict(zip(leaves, _written(table, options), strict=True))
+    return {path: written.get(path, 0) / max(1.0, size) for path, size in encoded.items()}
+
+
+def _written(table: pa.Table, options: WriterOptions) -> list[int]:
     """The bytes of each leaf column when `table` is written."""
     # A part would be written with the dictionary of the whole.
     columns = [_plain(column) for column in table.columns]
     table = pa.table(columns, names=table.column_names)
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, table.schema, **codec_called(codec).writer_options) as writer:
+    with pq.ParquetWriter(sink, table.schema, **options) as writer:
         writer.write_table(table)
     facts = pq.read_metadata(sink.getvalue())
     groups = [facts.row_group(n) for n in range(facts.num_row_groups)]

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..files.parquet_reader import BaseFileReader, shared_dictionary_columns, shared_plain_leaves
-from ..files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter
+from ..files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter, writer_options
 from .cuts import Piece, even_cuts, files_needed, needs_no_cut, stored_row_groups, weighed
 from .external_sort import ExternalSort
 from .output import Form, NewFile, Output, Stopwatch
@@ -32,6 +32,9 @@ class DecodedGroup:
         self._columns = [name for name in form.target.columns if name not in made]
         self._dictionary = shared_dictionary_columns(readers)
         self._plain_leaves = shared_plain_leaves(readers)
+        self._options = writer_options(
+            form.target, form.task.storage.full_path(form.task.partition), form.task.settings.codec, self._plain_leaves
+        )
         self.before = Checksum()
         self.spilled_bytes = 0
         """Rows that did not fit into memory, on local disk."""
@@ -93,7 +96,7 @@ class DecodedGroup:
         if needs_no_cut(stored_row_groups(self._readers), count, wanted):
             return [(sort.rows, 1.0)]
         with self._clock.phase("cut"):
-            return weighed(sort.sections(), sort.rows, count, self._task.settings.codec)
+            return weighed(sort.sections(), sort.rows, count, self._options)
 
     def _in_order(self, sort: ExternalSort) -> Iterator[pa.Table]:
         for section in self._timed(sort.sections(), "sort"):

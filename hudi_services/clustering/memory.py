@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 INTERPRETER_BYTES = 150 << 20
 READER_BYTES = 24 << 10
+_LEAST_PROCESS_BYTES = 115 << 20
+_WRITER_BYTES = 48 << 20
+"""What writing takes besides the rows of a row group."""
 _ROW_BYTES = 32
 """What sorting needs for a row besides: keys, their order, and what numpy takes to find it."""
 
@@ -36,6 +39,26 @@ class TaskMemory:
     def row_group(self, wanted: int) -> int:
         """The size in memory of a new row group: `wanted`, unless that is too large."""
         return min(wanted, self.limit // 4)
+
+
+def copy_peak(row_group: int, files: int) -> int:
+    """What a task that copies takes: the largest row group as it is stored, and what goes out of it."""
+    return _process(files) + _WRITER_BYTES // 2 + 2 * row_group
+
+
+def decoding_peak(memory: TaskMemory, row_group: int, data: float, files: int) -> int:
+    """What a task takes that decodes `data` bytes of rows without sorting them: of one new row group, more than once."""
+    return _process(files) + min(_WRITER_BYTES, int(data)) + min(memory.row_group(row_group), int(data)) * 17 // 10
+
+
+def sort_peak(memory: TaskMemory, data: float, rows: int, files: int) -> int:
+    """What a task takes that sorts so many rows of so many bytes in memory, or as many as it may have."""
+    needed = sort_bytes(int(data), rows)
+    return _process(files) + (memory.limit if needed > memory.run else needed * 6 // 5 + min(_WRITER_BYTES, needed))
+
+
+def _process(files: int) -> int:
+    return _LEAST_PROCESS_BYTES + files * READER_BYTES
 
 
 def sort_bytes(table_bytes: int, rows: int) -> int:

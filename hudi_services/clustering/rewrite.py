@@ -4,7 +4,7 @@ Runs inside one Spark task. Groups that are not sorted are copied without decodi
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from ..errors import CheckFailed
 from ..files.calendar import FileNotes, calendar_notes
 from ..files.parquet_evolution import SourceSchema, agrees, resolve_target
 from ..files.parquet_reader import BaseFileReader, open_base_file
+from ..files.parquet_schema import FileSchema
 from ..files.record_keys import AVRO_SCHEMA, WRITER_MODEL
 from ..process import peak_bytes, reset_peak
 from .copying import CopiedGroup, CopyPlan, copy_plan
@@ -57,14 +58,9 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     clock = Stopwatch()
     reset_peak()
     with clock.phase("read"):
-        readers = _open(task)
-        avro_schema = _file_schema(task, readers)
-        target = resolve_target([SourceSchema(r.path, r.schema) for r in readers], avro_schema)
-        notes = calendar_notes([FileNotes(r.path, r.key_values) for r in readers], target)
-    # A reader that trusts the note would take millis for micros; without it, it asks the parquet schema.
-    if avro_schema is not None and agrees(target, avro_schema):
-        notes |= {AVRO_SCHEMA: json.dumps(avro_schema), WRITER_MODEL: "avro"}
-    form = Form(task, write_token, target, notes)
+        readers = open_inputs(task)
+        form = _form(task, readers, write_token)
+    target = form.target
     pieces = _pieces(task, readers, clock)
     plan = copy_plan(task, readers, target, pieces)
     spilled = 0
@@ -99,11 +95,27 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     )
 
 
-def _open(task: RewriteTask) -> list[BaseFileReader]:
+def open_inputs(task: RewriteTask) -> list[BaseFileReader]:
+    """The old files of the group. Raises CorruptFile, UnsupportedTable and StorageError."""
     readers: list[BaseFileReader] = []
     for path in task.inputs:
         readers.append(open_base_file(task.storage, path, like=readers[-1] if readers else None))
     return readers
+
+
+def target_schema(task: RewriteTask, readers: Sequence[BaseFileReader]) -> FileSchema:
+    """The one schema of the new files. Raises UnsupportedTable where those of the old ones do not go together."""
+    return resolve_target([SourceSchema(r.path, r.schema) for r in readers], _file_schema(task, readers))
+
+
+def _form(task: RewriteTask, readers: Sequence[BaseFileReader], write_token: str) -> Form:
+    target = target_schema(task, readers)
+    notes = calendar_notes([FileNotes(r.path, r.key_values) for r in readers], target)
+    avro_schema = _file_schema(task, readers)
+    # A reader that trusts the note would take millis for micros; without it, it asks the parquet schema.
+    if avro_schema is not None and agrees(target, avro_schema):
+        notes |= {AVRO_SCHEMA: json.dumps(avro_schema), WRITER_MODEL: "avro"}
+    return Form(task, write_token, target, notes)
 
 
 def _pieces(task: RewriteTask, readers: list[BaseFileReader], clock: Stopwatch) -> list[Piece]:
@@ -130,7 +142,7 @@ def _read_back(form: Form, new: NewFile) -> BaseFileReader:
     return reader
 
 
-def _file_schema(task: RewriteTask, readers: list[BaseFileReader]) -> dict[str, Any] | None:
+def _file_schema(task: RewriteTask, readers: Sequence[BaseFileReader]) -> dict[str, Any] | None:
     if task.table_schema is None:
         return None
     columns = {column for reader in readers for column in reader.schema.columns}

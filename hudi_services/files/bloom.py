@@ -122,6 +122,14 @@ class BloomFilter:
             missing += int(np.count_nonzero(~found))
         return missing
 
+    def serialized_bytes(self, keys: int) -> int:
+        """How long the text of such a filter is with so many keys in it."""
+        row = _HEADER.size + (self._bits + 7) // 8
+        if not self._row_keys:
+            return _text_bytes(row)
+        rows = min(-(-keys // self._row_keys), -(-self._max_keys // self._row_keys))
+        return _text_bytes(_HEADER.size + _ROWS.size + max(1, rows) * row)
+
     def serialize(self) -> str:
         """The text of the footer entry `org.apache.hudi.bloomfilter`."""
         header = _HEADER.pack(_VERSION, self._hashes, _MURMUR, self._bits)
@@ -178,6 +186,10 @@ class BloomFilter:
             return
         for indices in _bit_indices(starts, lengths, data, self._hashes, self._bits):
             row[indices] = 1
+
+
+def _text_bytes(data: int) -> int:
+    return -(-data // 3) * 4
 
 
 def parse(text: str, source: str) -> BloomFilter:

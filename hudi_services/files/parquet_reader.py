@@ -59,6 +59,8 @@ class BaseFileReader:
         self.ordered_leaves = footer.ordered_leaves
         # Without the bloom filter: it may be most of a footer, and a group has many files.
         self.key_values: Mapping[str, str] = {k: v for k, v in footer.key_values.items() if k != BLOOM_FILTER}
+        self.bloom_bytes = len(footer.key_values.get(BLOOM_FILTER, ""))
+        """Of the text of its bloom filter; 0 when it has none."""
         self.row_groups: tuple[RowGroup, ...] = footer.row_groups
         self.full_path = footer.path
         self._check()

@@ -64,8 +64,8 @@ class BaseFileWriter:
         self._path = path
         self._target = target
         self._file_name = file_name if target.column(FILE_NAME_COLUMN) is not None else None
-        self._options = _options(_written_schema(target, storage.full_path(path)), target, plain_leaves)
-        self._options |= codec_called(codec).writer_options | {"data_page_size": page_bytes}
+        self._options = writer_options(target, storage.full_path(path), codec, plain_leaves)
+        self._options |= {"data_page_size": page_bytes}
         self._row_group_bytes = row_group_bytes
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
@@ -257,9 +257,13 @@ def check_pages(written: FileSchema, target: FileSchema, path: str) -> None:
             raise CheckFailed(f"column {true.dotted} of {path} cannot be written in its own parquet type")
 
 
-def _options(written: FileSchema, target: FileSchema, plain_leaves: Collection[str]) -> dict[str, Any]:
+def writer_options(target: FileSchema, path: str, codec: str, plain_leaves: Collection[str]) -> dict[str, Any]:
+    """How pyarrow's writer is to write the pages of `target`; `path` is for messages.
+
+    Raises UnsupportedTable when pyarrow cannot write such pages.
+    """
     plain = set(plain_leaves)
-    pairs = zip(written.leaves, target.leaves, strict=True)
+    pairs = zip(_written_schema(target, path).leaves, target.leaves, strict=True)
     dictionary = [w.dotted for w, t in pairs if t.dotted not in plain]
     return {
         "version": "2.6",
@@ -268,6 +272,7 @@ def _options(written: FileSchema, target: FileSchema, plain_leaves: Collection[s
         "use_dictionary": dictionary or False,
         "write_statistics": True,
         "write_page_index": True,
+        **codec_called(codec).writer_options,
     }
 
 

@@ -1,0 +1,106 @@
+"""The bill of a plan that was not written: what executing it would read, write and take."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import zip_longest
+
+from ..clustering.bill import GroupBill, group_bill
+from ..clustering.memory import TaskMemory
+from ..clustering.output import RewriteTask
+from ..clustering.plan import input_files
+from ..codecs.clustering_plan import ClusteringPlan
+from ..errors import HudiServicesError
+from ..handle import Table
+from ..options import keys
+from ..spark.memory import task_memory
+from .clustering_tasks import rewrite_tasks
+from .report import InOut, Report, Row
+from .request import ClusteringRequest
+
+_MOST_FILES = 2000
+"""Whose footers are read; groups beyond these are estimated by their bytes."""
+_AT_ONCE = 4
+
+
+def add_bill(wanted: ClusteringRequest, table: Table, plan: ClusteringPlan, report: Report) -> None:
+    """Add to what the report of a dry run tells of the plan and its groups: rows, new files, memory.
+
+    Files that cannot be read are a warning: executing the plan would end there.
+    """
+    memory = TaskMemory(wanted.options[keys.MEMORY_PER_TASK] or _assumed_memory(wanted))
+    tasks = rewrite_tasks(wanted, table, "", plan, input_files(plan, "the plan"))
+    tasks = [replace(task, memory=memory) for task in tasks]
+    looked_at = _first(tasks)
+    with report.phase("bill"):
+        try:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                bills = list(pool.map(group_bill, looked_at))
+        except HudiServicesError as error:
+            report.warnings.append(f"no bill, and this plan could not be executed: {error.message}")
+            return
+    if len(bills) < len(tasks):
+        report.warnings.append(
+            f"the bill is that of {len(bills)} groups, and an estimate for {len(tasks)} by their bytes"
+        )
+    _tell(bills, memory, report)
+
+
+def _first(tasks: Sequence[RewriteTask]) -> list[RewriteTask]:
+    """So many of the tasks that not too many footers must be read; at least one."""
+    found: list[RewriteTask] = []
+    files = 0
+    for task in tasks:
+        files += len(task.inputs)
+        if found and files > _MOST_FILES:
+            break
+        found.append(task)
+    return found
+
+
+def _tell(bills: Sequence[GroupBill], memory: TaskMemory, report: Report) -> None:
+    groups: list[Row] = []
+    for group, bill in zip_longest(report.tables["clustering_groups"], bills):
+        groups.append(group if bill is None else {**group, **_of_group(bill)})
+    report.tables["clustering_groups"] = groups
+    # Groups beyond those that were looked at count by their bytes.
+    share = _sum(groups, "bytes") / max(1, _sum(groups[: len(bills)], "bytes"))
+    rows = round(sum(bill.rows for bill in bills) * share)
+    report.rows = InOut(rows, rows)
+    report.bytes = InOut(report.bytes.before, round(sum(sum(bill.new_files) for bill in bills) * share))
+    report.files = InOut(report.files.before, _sum(groups, "new_files"))
+    report.tables["memory"] = [
+        {
+            "limit_bytes": memory.limit,
+            "peak_bytes": max(bill.memory for bill in bills),
+            "spilled_groups": round(sum(bill.spilled for bill in bills) * share),
+            "spilled_bytes": None,
+        }
+    ]
+
+
+def _of_group(bill: GroupBill) -> Row:
+    return {
+        "rows": bill.rows,
+        "new_files": len(bill.new_files),
+        "new_bytes": sum(bill.new_files),
+        "new_file_bytes": max(bill.new_files, default=0),
+        "memory_bytes": bill.memory,
+        "decoded": bill.decoded,
+    }
+
+
+def _sum(groups: Sequence[Row], name: str) -> int:
+    return sum(int(group[name] or 0) for group in groups)
+
+
+def _assumed_memory(wanted: ClusteringRequest) -> int:
+    """What `execute` with the same flags would leave for a task; on this machine where they name no master."""
+    memory = wanted.spark_memory or "1g"
+    settings = {
+        "spark.master": wanted.spark_master or "local[*]",
+        "spark.driver.memory": memory,
+        "spark.executor.memory": memory,
+    }
+    return task_memory(lambda name, default: settings.get(name, default), os.cpu_count() or 1)

@@ -1,0 +1,175 @@
+"""Executing a clustering plan: the tasks, the commit, and what the report tells of them."""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
+
+from ..clustering.memory import TaskMemory
+from ..clustering.output import RewriteTask
+from ..clustering.plan import input_files
+from ..clustering.proof import Checksum
+from ..clustering.resume import rewrite_once
+from ..clustering.rewrite import RewriteResult
+from ..clustering.skipping import skipping
+from ..codecs.clustering_plan import CLUSTER
+from ..commit.transaction import Attempt, WrittenBaseFile
+from ..engine import Engine, LocalEngine
+from ..errors import HudiServicesError
+from ..handle import Table, current_schema
+from ..indexing.expressions import computed_indexes
+from ..indexing.keys import moved_keys, record_buckets
+from ..metadata.expression_index import Computation, computations, expression_indexes
+from ..model import BaseFile, WriteStat
+from ..options import keys
+from ..timeline.instant import Instant
+from .clustering_tasks import copying_that_sorts, rewrite_tasks
+from .metadata_compaction import compaction_afterwards
+from .report import Check, CheckResult, InOut, Report, Row
+from .request import ClusteringRequest
+from .running import running
+from .settings import bloom_settings, session_zone, transaction_settings
+
+
+def execute_plan(
+    wanted: ClusteringRequest, table: Table, instant: Instant, report: Report, engine: Engine | None
+) -> Report:
+    settings = transaction_settings(wanted.options)
+    report.instant = instant.ts
+    with report.phase("open"):
+        plan = table.timeline.read_plan(instant)
+        source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))
+        groups = input_files(plan, source)
+        tasks = rewrite_tasks(wanted, table, instant.ts, plan, groups)
+        report.warnings += copying_that_sorts(plan.strategy_class, tasks[0].sort if tasks else ())
+        expressions = usable_expressions(wanted, table)
+    inputs = [file for group in groups for file in group]
+    report.groups = len(groups)
+    report.files = InOut(len(inputs), None)
+    with Attempt(table, instant, inputs, settings) as attempt, _running(wanted, tasks, report, engine) as runner:
+        buckets = record_buckets(table)
+        results = _run(runner, tasks, wanted, report)
+        written = [file for result in results for file in _stats(result)]
+        _account(report, results, written)
+        report.resumed_groups = sum(result.taken_over for result in results) if attempt.taken_up else 0
+        stats = [one.stat for one in written]
+        moved = None
+        if buckets is not None:
+            with report.phase("read keys"):
+                moved = moved_keys(runner, table, buckets, instant.ts, stats)
+        with report.phase("compute expressions") if expressions else nullcontext():
+            computed = computed_indexes(runner, table, expressions, instant.ts, stats, inputs)
+        with report.phase("commit"):
+            compaction = compaction_afterwards(runner, wanted, report)
+            attempt.finish(written, _replaced(inputs), CLUSTER, moved, computed, compaction)
+    report.completed(instant.ts)
+    if attempt.rolled_back:
+        report.warnings.append(f"an earlier attempt was rolled back ({', '.join(attempt.rolled_back)})")
+    if report.resumed_groups:
+        report.warnings.append(
+            f"{report.resumed_groups} of {len(results)} groups were taken over from an earlier attempt"
+        )
+    with report.phase("clean up"):
+        try:
+            attempt.clean_up()
+        except HudiServicesError as error:
+            return report.partly_done(f"the clustering is complete, but its markers are left: {error}")
+    return report
+
+
+def usable_expressions(wanted: ClusteringRequest, table: Table) -> tuple[Computation, ...]:
+    """How the table's expression indexes are computed. Raises UnsupportedTable where we cannot."""
+    if table.metadata is None or not expression_indexes(table.metadata):
+        return ()
+    options = wanted.options
+    return computations(table.metadata, current_schema(table), session_zone(options), bloom_settings(options))
+
+
+def _running(
+    wanted: ClusteringRequest, tasks: list[RewriteTask], report: Report, engine: Engine | None
+) -> AbstractContextManager[Engine]:
+    """Who runs the tasks, until the commit is made; a plan without any needs no Spark."""
+    if not tasks:
+        engine = LocalEngine()
+    return running(f"hudi_services clustering {report.instant}", wanted, report, engine)
+
+
+def _run(engine: Engine, tasks: list[RewriteTask], wanted: ClusteringRequest, report: Report) -> list[RewriteResult]:
+    memory = TaskMemory(wanted.options[keys.MEMORY_PER_TASK] or engine.task_memory)
+    with report.phase("rewrite"):
+        results = engine.map(
+            rewrite_once,
+            [replace(task, memory=memory) for task in tasks],
+            "rewrite clustering groups",
+            lambda done, total: wanted.progress("rewrite", done, total),
+        )
+    if results:
+        report.tables["memory"] = [
+            {
+                "limit_bytes": memory.limit,
+                "peak_bytes": max(result.peak for result in results),
+                "spilled_groups": sum(result.spilled > 0 for result in results),
+                "spilled_bytes": sum(result.spilled for result in results),
+            }
+        ]
+    return results
+
+
+def _stats(result: RewriteResult) -> list[WrittenBaseFile]:
+    return [
+        WrittenBaseFile(
+            WriteStat(
+                partition=result.partition,
+                file_id=new.file_id,
+                path=new.file.path,
+                num_writes=new.file.rows,
+                num_inserts=new.file.rows,
+                total_write_bytes=new.file.size,
+                file_size=new.file.size,
+                create_millis=new.millis,
+            ),
+            new.file.columns,
+        )
+        for new in result.files
+    ]
+
+
+def _account(report: Report, results: Sequence[RewriteResult], written: Sequence[WrittenBaseFile]) -> None:
+    report.files = replace(report.files, after=len(written))
+    report.bytes = InOut(sum(r.bytes_in for r in results), sum(one.stat.file_size for one in written))
+    report.rows = InOut(sum(r.rows_in for r in results), sum(one.stat.num_writes for one in written))
+    report.decoded = dict(Counter(r.decoded for r in results if r.decoded is not None))
+    if written:
+        report.tables["new_files"] = [_evenness([one.stat.file_size for one in written])]
+    gains = skipping(result.bounds for result in results)
+    if gains:
+        report.tables["skipping"] = [asdict(gain) for gain in gains]
+    # Summed over tasks that run side by side, so these may exceed the wall clock of the rewrite.
+    phases = sorted({phase for result in results for phase in result.seconds})
+    spent = {phase: sum(result.seconds.get(phase, 0.0) for result in results) for phase in phases}
+    report.seconds |= {f"tasks: {phase}": seconds for phase, seconds in spent.items()}
+    before = sum((result.before for result in results), start=Checksum())
+    after = sum((result.after for result in results), start=Checksum())
+    cost = spent.get("proof", 0.0) / (sum(spent.values()) or 1.0)
+    detail = f"{before} read from the old files, {after} read back from the new ones; {cost:.0%} of the tasks' time"
+    report.checks.append(Check("row conservation", CheckResult.PASSED, detail))
+
+
+def _evenness(sizes: Sequence[int]) -> Row:
+    ordered, mean = sorted(sizes), statistics.fmean(sizes)
+    return {
+        "files": len(sizes),
+        "p50_bytes": ordered[(len(sizes) - 1) // 2],
+        "p95_bytes": ordered[math.ceil(len(sizes) * 0.95) - 1],
+        "max_bytes": ordered[-1],
+        "variation": round(statistics.pstdev(sizes) / mean, 3),
+    }
+
+
+def _replaced(inputs: Sequence[BaseFile]) -> dict[str, list[str]]:
+    replaced: dict[str, list[str]] = {}
+    for file in inputs:
+        replaced.setdefault(file.partition, []).append(file.file_id)
+    return replaced

@@ -1,0 +1,141 @@
+"""Planning a clustering, publishing the plan, and telling what is in it and what is not."""
+
+import logging
+from datetime import timedelta
+
+from ..clock import parse_instant
+from ..clustering.eligibility import WAITING, Reason, base_size
+from ..clustering.plan import Planned, build, check_columns, check_order
+from ..clustering.selection import Verdict
+from ..codecs.clustering_plan import encode_clustering_plan
+from ..commit.conflicts import recover_hint, refuse_beside_writers
+from ..commit.settings import TransactionSettings
+from ..commit.transaction import request
+from ..errors import ConfigError, HudiServicesError, Idle, NeedsRecovery
+from ..handle import Table, is_unchanged
+from ..options import keys
+from ..recovery.findings import abandoned
+from .clustering_bill import add_bill
+from .clustering_tasks import copying_that_sorts
+from .report import InOut, Report, Row
+from .request import ClusteringRequest
+from .settings import commits_between, plan_rules, transaction_settings
+
+_log = logging.getLogger(__name__)
+
+_DRY_RUN = "dry run: no plan was written"
+_LEFT = "file slices are left for the next plan"
+_INSTANT_DIGITS = (14, 17)
+_FARTHEST = timedelta(days=1)
+"""How far ahead an instant may lie: the zones of two writers of one table may differ."""
+
+
+def schedule_plan(wanted: ClusteringRequest, table: Table, report: Report) -> Report:
+    report.dry_run = wanted.dry_run
+    settings = transaction_settings(wanted.options)
+    rules = plan_rules(wanted.options)
+    report.warnings += copying_that_sorts(wanted.options[keys.EXECUTION_STRATEGY_CLASS], rules.sort)
+    if wanted.instant is not None:
+        _check_new_instant(wanted.instant, table)
+    waiting = _wait_for_commits(wanted, table)
+    if waiting:
+        raise _nothing_to_plan(table, waiting, settings)
+    with report.phase("plan"):
+        check_order(rules.sort, rules.layout, table)
+        if rules.columns:
+            check_columns(f"{keys.PLAN_COLUMNS.key} column", rules.columns, table)
+        # First without the lock: an idle or wrong call leaves no trace, and locks are held for no longer than needed.
+        planned = build(table, rules, explain=wanted.dry_run)
+        _describe(planned, report)
+        if planned.plan is None:
+            raise _nothing_to_plan(table, planned.why_empty, settings)
+        if wanted.dry_run:
+            add_bill(wanted, table, planned.plan, report)
+            return report.looked(_DRY_RUN)
+        if not settings.lock.file_system:
+            refuse_beside_writers(table, settings)
+    with report.phase("publish"):
+        action = table.timeline.layout.clustering_action
+
+        def plan(current: Table) -> bytes:
+            if waiting := _wait_for_commits(wanted, current):
+                raise Idle(waiting)
+            # Planning may take long, and the lock is held: again only when it may come to something else.
+            return _encode(current, planned if is_unchanged(current, table) else build(current, rules), report)
+
+        ts = request(table, action, plan, settings, wanted.instant)
+    _log.info("scheduled the clustering %s", ts)
+    return report.requested(ts)
+
+
+def _wait_for_commits(wanted: ClusteringRequest, table: Table) -> str:
+    """What is missing until enough commits have followed the last clustering (ClusteringPlanActionExecutor)."""
+    needed = commits_between(wanted.options)
+    last = table.timeline.last_clustering() if needed else None
+    found = sum(instant.ts > (last.ts if last else "") for instant in table.timeline.completed_writes())
+    if found >= needed:
+        return ""
+    pending = "" if last is None or last.is_completed else "pending "
+    return f"{found} of {needed} commits " + (f"since the {pending}clustering {last.ts}" if last else "on the timeline")
+
+
+def _nothing_to_plan(table: Table, why: str, settings: TransactionSettings) -> HudiServicesError:
+    """Idle, unless an old plan that nobody executes keeps its file slices from every new one."""
+    left = abandoned(table, table.timeline.pending_clusterings(), settings)
+    if left is None:
+        return Idle(why)
+    return NeedsRecovery(f"{table.storage.root}: {why}; the clustering {left.ts} was left", hint=recover_hint(table))
+
+
+def _check_new_instant(ts: str, table: Table) -> None:
+    """Raise ConfigError for a text that is no instant, and for one so late that it would hide what is written next."""
+    moment = parse_instant(ts, table.timeline.zone)
+    if moment is None or len(ts) not in _INSTANT_DIGITS:
+        raise ConfigError(f"--instant-time {ts} is no instant", hint="write it as yyyyMMddHHmmssSSS, or leave it out")
+    if moment - table.clock.now() > _FARTHEST:
+        raise ConfigError(
+            f"--instant-time {ts} lies in the future: readers would prefer its files to those of all writes until then",
+            hint="leave --instant-time out",
+        )
+
+
+def _encode(current: Table, planned: Planned, report: Report) -> bytes:
+    _describe(planned, report)
+    if planned.plan is None:
+        raise Idle(planned.why_empty)
+    return encode_clustering_plan(planned.plan, current.config.version.release)
+
+
+def _describe(planned: Planned, report: Report) -> None:
+    selection = planned.selection
+    report.groups = len(selection.groups)
+    report.files = InOut(planned.files, planned.outputs)
+    report.bytes = InOut(planned.bytes, None)
+    report.left_out = {reason: n for reason, n in selection.reasons.items() if reason != Reason.PICKED.value}
+    if selection.verdicts is not None:
+        report.tables["clustering_groups"] = [
+            {
+                "group": number,
+                "partition": group.partition,
+                "files": len(group.slices),
+                "bytes": group.size,
+                "new_files": group.outputs,
+            }
+            for number, group in enumerate(selection.groups)
+        ]
+        report.tables["file_slices"] = [_verdict(one) for one in selection.verdicts]
+    # A plan that was made again under the lock has the last word.
+    report.warnings = [warning for warning in report.warnings if _LEFT not in warning]
+    for reason in WAITING:
+        if count := selection.reasons[reason.value]:
+            report.warnings.append(f"{count} {_LEFT}: {reason.value}")
+
+
+def _verdict(one: Verdict) -> Row:
+    return {
+        "partition": one.slice.partition,
+        "file_id": one.slice.file_id,
+        "bytes": base_size(one.slice),
+        "reason": one.reason,
+        "group": one.group,
+    }

@@ -1,0 +1,60 @@
+"""From a clustering plan to the tasks that rewrite its groups."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..clustering.output import RewriteTask
+from ..clustering.plan import check_order, dropped_columns
+from ..clustering.sort_order import SortColumn, from_strategy_params, layout_of
+from ..codecs.clustering_plan import ClusteringPlan
+from ..files.names import new_file_id
+from ..handle import Table, current_schema
+from ..model import BaseFile
+from ..options import keys
+from .request import ClusteringRequest
+from .settings import file_settings
+
+
+def rewrite_tasks(
+    wanted: ClusteringRequest,
+    table: Table,
+    instant: str,
+    plan: ClusteringPlan,
+    groups: Sequence[Sequence[BaseFile]],
+) -> list[RewriteTask]:
+    """A task for each of the `groups` of the plan. Raises ConfigError for sort columns that cannot be sorted by."""
+    schema = current_schema(table)
+    layout = layout_of(plan.strategy_params)
+    if wanted.options.is_set(keys.LAYOUT_STRATEGY):
+        layout = wanted.options[keys.LAYOUT_STRATEGY]
+    sort = () if layout == keys.NO_LAYOUT else from_strategy_params(plan.strategy_params)
+    check_order(sort, layout, table)
+    files = file_settings(wanted.options, table.config)
+    if plan.strategy_class == keys.SINGLE_FILE_EXECUTION:
+        files = replace(files, file_bytes=sys.maxsize)
+    return [
+        RewriteTask(
+            storage=table.storage,
+            instant=instant,
+            partition=group[0].partition,
+            inputs=tuple(file.path for file in sorted(group, key=lambda file: file.instant, reverse=True)),
+            file_ids=tuple(new_file_id() for _ in range(max(1, planned.output_groups))),
+            sort=sort,
+            layout=layout,
+            table_schema=schema,
+            dropped_columns=dropped_columns(table.config),
+            meta_fields=table.config.populate_meta_fields,
+            settings=files,
+        )
+        for planned, group in zip(plan.groups, groups, strict=True)
+        if group
+    ]
+
+
+def copying_that_sorts(execution: str, sort: Sequence[SortColumn]) -> list[str]:
+    """A warning where a class for copying was asked for and rows are sorted: Hudi then falls back to that, too."""
+    if not sort or execution not in keys.COPY_EXECUTIONS:
+        return []
+    name = execution.rpartition(".")[2]
+    return [f"{name} copies only what is not sorted: there are sort columns, and rows are sorted by them, as in Hudi"]
