@@ -103,7 +103,7 @@ def test_a_killed_clustering_with_the_record_index(peer: Peer, table: Tables) ->
     path = table("keyed")
     before = Reading.of(peer, path)
     # Among the log files of the metadata table.
-    killed_execution(0.55)(peer, path)
+    killed_execution(0.75)(peer, path)
     assert layout.pending(path)
     long_ago(path)
     ours.run("recover", path, "--apply").ok()

@@ -81,6 +81,8 @@ _ALONE = {"hoodie.metadata.compact.max.delta.commits": "1000"}
 
 
 def killed_execution(share: float) -> _Crash:
+    """Killed after that share of its writes before the completed file."""
+
     def crash(peer: Peer, path: Path) -> None:
         ours.schedule(path, sort=("name",))
         whole = path.parent / f"whole-{share}"
@@ -88,7 +90,8 @@ def killed_execution(share: float) -> _Crash:
         counted = FaultyStorage(str(whole))
         # A plan names full paths, but the inputs are found by partition and name.
         clustering.execute(request(whole, Mode.EXECUTE, _ALONE), counted, LocalEngine())
-        survived = int(len(counted.log) * share)
+        done = next(n for n, entry in enumerate(counted.log) if entry.endswith(".replacecommit"))
+        survived = int(done * share)
         with pytest.raises(Killed):
             clustering.execute(request(path, Mode.EXECUTE, _ALONE), FaultyStorage(str(path), survived), LocalEngine())
 
@@ -139,8 +142,8 @@ _CRASHES: dict[str, _Crash] = {
     "uncompleted": _uncompleted,
     "clustering of Hudi": _clustering_of_hudi,
     "plan left": _plan_left,
-    "execution begun": killed_execution(0.25),
-    "execution at its end": killed_execution(0.7),
+    "execution begun": killed_execution(0.35),
+    "execution at its end": killed_execution(1),
     "clean": _killed("clean"),
     "rollback": _killed("rollback"),
     "undo": _killed("undo"),
