@@ -14,7 +14,16 @@ from ..files.parquet_reader import BaseFileReader, shared_dictionary_columns, sh
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import writer_options
 from .copying import CopyPlan, copy_plan
-from .cuts import LeafPath, Piece, StoredRowGroup, files_needed, shares_of, stored_row_groups, weighed_row_groups
+from .cuts import (
+    LeafPath,
+    Piece,
+    StoredRowGroup,
+    besides,
+    files_needed,
+    shares_of,
+    stored_row_groups,
+    weighed_row_groups,
+)
 from .memory import copy_peak, decoding_peak, sort_bytes, sort_peak
 from .output import RewriteTask
 from .rewrite import open_inputs, target_schema
@@ -59,7 +68,7 @@ def group_bill(task: RewriteTask) -> GroupBill:
         options = writer_options(target, path, task.settings.codec, shared_plain_leaves(readers))
         share = shares_of(sample.table, leaves, sample.encoded, options)
         pieces = [(rows, sum(c.uncompressed_bytes * share.get(c.path, 1.0) for g in groups for c in g.facts.columns))]
-    count = min(rows, files_needed(len(task.file_ids), pieces, task.settings.file_bytes))
+    count = min(rows, files_needed(len(task.file_ids), pieces, readers, task.settings))
     even = [(rows // count, sum(weight for _, weight in pieces) / count)]
     data = sample.row_bytes * rows
     peak = (
@@ -78,15 +87,8 @@ def group_bill(task: RewriteTask) -> GroupBill:
 
 def _sizes(task: RewriteTask, readers: Sequence[BaseFileReader], files: Sequence[Sequence[Piece]]) -> tuple[int, ...]:
     """Of new files: what their pieces weigh, and what stands in a file besides."""
-    # Footer, page indexes and the like, by what the old files have.
-    row_groups = max(1, sum(len(reader.row_groups) for reader in readers))
-    pages = sum(group.compressed_bytes for reader in readers for group in reader.row_groups)
-    besides = (sum(reader.size - reader.bloom_bytes for reader in readers) - pages) // row_groups
-    bloom = task.settings.bloom.new_filter(0) if task.settings.bloom is not None else None
     return tuple(
-        round(sum(weight for _, weight in pieces))
-        + besides
-        + (bloom.serialized_bytes(sum(rows for rows, _ in pieces)) if bloom is not None else 0)
+        round(sum(weight for _, weight in pieces)) + besides(readers, task.settings, sum(rows for rows, _ in pieces))
         for pieces in files
     )
 

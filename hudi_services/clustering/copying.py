@@ -50,7 +50,7 @@ def copy_plan(
         return "large row groups"
     if max(source.facts.compressed_bytes for source in sources) > task.memory.stored:
         return "row groups too large for the memory"
-    count = files_needed(len(task.file_ids), pieces, task.settings.file_bytes)
+    count = files_needed(len(task.file_ids), pieces, readers, task.settings)
     files = _cut(sources, [weight for _, weight in pieces], count)
     return CopyPlan(files) if files is not None else "large row groups"
 

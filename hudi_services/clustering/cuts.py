@@ -19,6 +19,7 @@ from ..files.parquet_footer import RowGroup
 from ..files.parquet_reader import BaseFileReader
 from ..files.parquet_writer import writer_options
 from .external_sort import Section
+from .settings import FileSettings
 
 LeafPath = tuple[str, ...]
 WriterOptions = Mapping[str, Any]
@@ -55,12 +56,24 @@ def stored_row_groups(readers: Iterable[BaseFileReader]) -> list[StoredRowGroup]
     return [StoredRowGroup(r, i) for r in readers for i, group in enumerate(r.row_groups) if group.num_rows]
 
 
-def files_needed(planned: int, pieces: Sequence[Piece], wanted: int) -> int:
-    """How many files: as planned, or more where these would be larger than `wanted` bytes."""
-    weight = sum(weight for _, weight in pieces)
-    if weight <= planned * wanted * _MUCH_LARGER:
+def besides(readers: Sequence[BaseFileReader], settings: FileSettings, rows: int) -> int:
+    """About how many bytes a new file of so many rows has that are no pages: footer, page indexes, bloom filter."""
+    pages = sum(group.compressed_bytes for reader in readers for group in reader.row_groups)
+    others = sum(reader.size - reader.bloom_bytes for reader in readers) - pages
+    footer = others // max(1, sum(len(reader.row_groups) for reader in readers))
+    return footer + (0 if settings.bloom is None else settings.bloom.new_filter(0).serialized_bytes(rows))
+
+
+def files_needed(
+    planned: int, pieces: Sequence[Piece], readers: Sequence[BaseFileReader], settings: FileSettings
+) -> int:
+    """How many files: as planned, or more where these would be larger than they should be."""
+    rows, weight = sum(rows for rows, _ in pieces), sum(weight for _, weight in pieces)
+    each = besides(readers, settings, -(-rows // planned))
+    if weight + planned * each <= planned * settings.file_bytes * _MUCH_LARGER:
         return planned
-    return math.ceil(weight / wanted)
+    # A bloom filter may be larger than a file that is meant to be very small.
+    return max(planned, math.ceil(weight / max(settings.file_bytes - each, settings.file_bytes // 2)))
 
 
 def even_cuts(pieces: Sequence[Piece], files: int) -> list[int]:

@@ -54,7 +54,7 @@ class DecodedGroup:
             return self._write(self._in_order(sort), cuts)
 
     def _cuts(self, pieces: Sequence[Piece]) -> list[int]:
-        return even_cuts(pieces, files_needed(len(self._task.file_ids), pieces, self._task.settings.file_bytes))
+        return even_cuts(pieces, files_needed(len(self._task.file_ids), pieces, self._readers, self._task.settings))
 
     def _tables(self) -> Iterator[pa.Table]:
         """Every row of every input in the form of the target; counts them into `before`."""

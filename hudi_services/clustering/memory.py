@@ -47,7 +47,7 @@ def copy_peak(row_group: int, files: int) -> int:
 
 
 def decoding_peak(memory: TaskMemory, row_group: int, data: float, files: int) -> int:
-    """What a task takes that decodes `data` bytes of rows without sorting them: of one new row group, more than once."""
+    """What a task takes that decodes `data` bytes of rows without sorting them: one new row group, more than once."""
     return _process(files) + min(_WRITER_BYTES, int(data)) + min(memory.row_group(row_group), int(data)) * 17 // 10
 
 
