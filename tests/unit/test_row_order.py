@@ -2,6 +2,7 @@ import datetime as dt
 import itertools
 from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -174,3 +175,15 @@ def test_what_a_clustering_is_worth() -> None:
     assert skipping([[ColumnBounds("a", ((), None), ())]]) == []
     assert skipping([]) == []
     assert isinstance(found, Skipping)
+
+
+def test_the_example_in_the_documents(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs/clustering.md").read_text()
+    code = text.partition("# my_company/orders.py\n")[2].partition("```")[0]
+    (tmp_path / "orders_of_my_company.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    hours = [5, 30, None, 26, 1]
+    times = pa.array([None if h is None else dt.datetime(2026, 1, 1) + dt.timedelta(hours=h) for h in hours])
+    table = pa.table({"t": times, "n": hours})
+    ordered = in_order(schema_of(table, tmp_path), table, [SortColumn("t")], "orders_of_my_company:ByHour")
+    assert ordered["n"].to_pylist() == [None, 1, 26, 5, 30]
