@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..files.column_stats import column_stats
 from ..files.parquet_copy import RowGroupCopier, can_be_copied, needs_recoding, row_group_fingerprint
 from ..files.parquet_reader import BaseFileReader
 from ..files.parquet_schema import FileSchema
@@ -72,6 +73,16 @@ def _cut(
     return tuple(tuple(sources[low:high]) for low, high in itertools.pairwise(cuts))
 
 
+def _key_range(source: StoredRowGroup) -> tuple[str, str] | None:
+    """The least and the greatest record key of a row group, by its footer; None when that does not tell."""
+    for leaf, chunk in enumerate(source.facts.columns):
+        if chunk.path == (RECORD_KEY_FIELD,) and leaf in source.reader.ordered_leaves and chunk.exact:
+            found = column_stats(source.reader.schema, [source.facts])[leaf]
+            if found.null_count == 0 and isinstance(found.min, str) and isinstance(found.max, str):
+                return found.min, found.max
+    return None
+
+
 class CopiedGroup:
     """The state of one rewrite that copies."""
 
@@ -111,7 +122,7 @@ class CopiedGroup:
                 fingerprint = copier.append(source.reader, source.index)
             self._clock.move("copy", "proof", fingerprint.seconds)
             self.before += Checksum(source.rows, int(fingerprint))
-            if output.wants_keys:
+            if output.wants_keys and not output.add_key_range(_key_range(source)):
                 with self._clock.phase("keys"):
                     output.add_keys(source.reader.read_row_group(source.index, [RECORD_KEY_FIELD]))
         if source.index + 1 == len(source.reader.row_groups):

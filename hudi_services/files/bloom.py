@@ -94,6 +94,11 @@ class BloomFilter:
         return made
 
     @property
+    def needs_keys(self) -> bool:
+        """Whether keys make a difference; False for a filter that says "maybe" to every key."""
+        return not self._useless
+
+    @property
     def type_code(self) -> str:
         return DYNAMIC if self._row_keys else SIMPLE
 

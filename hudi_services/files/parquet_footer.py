@@ -69,6 +69,8 @@ class ColumnChunk:
     """Every data page is dictionary encoded."""
     min: bytes | None
     max: bytes | None
+    exact: bool
+    """Whether `min` and `max` are values of the chunk; writers may cut them off."""
     null_count: int | None
     column_index: tuple[int, int] | None
     """Offset and length of the bounds of every page, in bytes; None when there are none."""
@@ -267,7 +269,7 @@ def _column_chunk(chunk: Struct, path: str) -> ColumnChunk:
     dictionary_page = meta.get(11)
     # Some writers store 0 where there is no dictionary page.
     has_dictionary = isinstance(dictionary_page, int) and 0 < dictionary_page < data_page
-    low, high, nulls = _statistics(meta, path)
+    low, high, exact, nulls = _statistics(meta, path)
     return ColumnChunk(
         path=tuple(_text(name, path) for name in _list(meta, 3, path)),
         physical=_physical(meta.get(1), path),
@@ -280,6 +282,7 @@ def _column_chunk(chunk: Struct, path: str) -> ColumnChunk:
         only_dictionary=has_dictionary and _only_dictionary(meta, path),
         min=low,
         max=high,
+        exact=exact,
         null_count=nulls,
         column_index=_place(chunk, 6, 7),
         offset_index=_place(chunk, 4, 5),
@@ -302,9 +305,9 @@ def _only_dictionary(meta: Struct, path: str) -> bool:
     return _PLAIN_DICTIONARY in encodings and _PLAIN not in encodings
 
 
-def _statistics(meta: Struct, path: str) -> tuple[bytes | None, bytes | None, int | None]:
+def _statistics(meta: Struct, path: str) -> tuple[bytes | None, bytes | None, bool, int | None]:
     if 12 not in meta.fields:
-        return None, None, None
+        return None, None, False, None
     stats = _struct(meta, 12, path)
     low, high, nulls = stats.get(6), stats.get(5), stats.get(3)
     for value in (low, high):
@@ -312,7 +315,8 @@ def _statistics(meta: Struct, path: str) -> tuple[bytes | None, bytes | None, in
             raise CorruptFile(f"{path}: statistics in its footer are not bytes")
     if nulls is not None and not isinstance(nulls, int):
         raise CorruptFile(f"{path}: a null count in its footer is not a number")
-    return low, high, nulls
+    exact = stats.get(7) is not False and stats.get(8) is not False
+    return low, high, exact, nulls
 
 
 def _physical(value: Any, path: str) -> Physical:

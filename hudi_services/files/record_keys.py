@@ -33,9 +33,18 @@ class RecordKeys:
         extremes = pc.min_max(keys)
         low, high = extremes["min"].as_py(), extremes["max"].as_py()
         if low is not None:
-            # Python compares code points, which is the byte order of UTF-8 that Arrow uses.
-            self._min = low if self._min is None else min(self._min, low)
-            self._max = high if self._max is None else max(self._max, high)
+            self.add_range(low, high)
+
+    @property
+    def needs_range_only(self) -> bool:
+        """Whether `add_range` does for rows what `add` does."""
+        return self._bloom is None or not self._bloom.needs_keys
+
+    def add_range(self, low: str, high: str) -> None:
+        """Add rows whose least and greatest keys are these."""
+        # Python compares code points, which is the byte order of UTF-8 that Arrow uses.
+        self._min = low if self._min is None else min(self._min, low)
+        self._max = high if self._max is None else max(self._max, high)
 
     def footer(self) -> dict[str, str]:
         """Key/value metadata for the file."""

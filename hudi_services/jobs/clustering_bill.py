@@ -14,7 +14,6 @@ from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import HudiServicesError
 from ..handle import Table
 from ..options import keys
-from ..spark.memory import task_memory
 from .clustering_tasks import rewrite_tasks
 from .report import InOut, Report, Row
 from .request import ClusteringRequest
@@ -97,6 +96,9 @@ def _sum(groups: Sequence[Row], name: str) -> int:
 
 def _assumed_memory(wanted: ClusteringRequest) -> int:
     """What `execute` with the same flags would leave for a task; on this machine where they name no master."""
+    # Of the room of Spark, but it loads none.
+    from ..spark.memory import task_memory
+
     memory = wanted.spark_memory or "1g"
     settings = {
         "spark.master": wanted.spark_master or "local[*]",

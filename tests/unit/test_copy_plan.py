@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_services.clustering import rewrite
 from hudi_services.clustering.copying import CopyPlan, copy_plan
 from hudi_services.clustering.cuts import stored_row_groups, weighed_row_groups
 from hudi_services.clustering.output import RewriteTask
@@ -15,7 +17,10 @@ from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
 from hudi_services.clustering.settings import FileSettings
 from hudi_services.clustering.sort_order import SortColumn
 from hudi_services.codecs.table_schema import META_COLUMNS
+from hudi_services.files.bloom import BloomSettings, parse
+from hudi_services.files.parquet_footer import read_footer
 from hudi_services.files.parquet_reader import BaseFileReader, open_base_file
+from hudi_services.files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
 from hudi_services.storage import ObjectStorage
 
 SMALL = FileSettings(row_group_bytes=4096)
@@ -111,3 +116,38 @@ def test_reasons_in_footers(change: Callable[[BaseFileReader], None], reason: st
 
 def _with_codec(reader: BaseFileReader, number: int) -> tuple[object, ...]:
     return tuple(replace(g, columns=tuple(replace(c, codec=number) for c in g.columns)) for g in reader.row_groups)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("entries", [5, 60_000])
+def test_the_range_of_record_keys_comes_from_the_footers_where_it_can(
+    exact: bool, entries: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A filter that says "maybe" to all keys needs none of them; cut-off bounds are no keys."""
+    write(tmp_path, "b", 30, row_group_size=7)
+    write(tmp_path, "a", 20)
+    task = task_of(tmp_path, "b", "a")
+    task = replace(task, settings=replace(SMALL, bloom=BloomSettings(entries, max_entries=entries)))
+    if not exact:
+        footers = open_base_file
+
+        def cut_off(*arguments: Any, **options: Any) -> BaseFileReader:
+            reader = footers(*arguments, **options)
+            groups = [replace(g, columns=tuple(replace(c, exact=False) for c in g.columns)) for g in reader.row_groups]
+            reader.row_groups = tuple(groups)
+            return reader
+
+        monkeypatch.setattr(rewrite, "open_base_file", cut_off)
+    read: list[str] = []
+    original = BaseFileReader.read_row_group
+
+    def told(self: BaseFileReader, *arguments: Any, **options: Any) -> pa.Table:
+        read.append(self.path)
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(BaseFileReader, "read_row_group", told)
+    (file,) = rewrite_group(task, "0-0-0").files
+    assert bool(read) == (entries == 60_000 or not exact)
+    footer = read_footer(task.storage, file.file.path)[0].key_values
+    assert (footer[MIN_KEY], footer[MAX_KEY]) == ("a-000000", "b-000029")
+    assert parse(footer[BLOOM_FILTER], "it").might_contain("b-000017")
