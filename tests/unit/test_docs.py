@@ -147,6 +147,20 @@ def test_commands_in_the_documents_can_be_read(name: str) -> None:
         assert {word for word in arguments.split() if re.match(r"--\w", word)} - {"--help"} <= known, arguments
 
 
+def test_options_and_flags_of_operating_clustering_exist() -> None:
+    """Those of the script for cron and of the DAG, too, which the pattern of commands does not see."""
+    text = document("docs/operating-clustering.md") + document("docs/examples/clustering_dag.py")
+    named = set(re.findall(r"\b(?:hoodie|hudi\.services)\.[\w.]*\w", text))
+    assert len(named) > 5
+    assert named <= {option.key for option in keys.ALL}
+    for end in re.findall(r"`…(\.[\w.]*\w)[`=]", text):
+        assert any(option.key.endswith(end) for option in keys.ALL), end
+    commands = getattr(get_command(app), "commands", {})
+    known = {flag for command in commands.values() for one in command.params for flag in one.opts}
+    not_ours = {"--conf", "--master", "--num-executors"}
+    assert set(re.findall(r"(?<![\w-])--\w[\w-]*", text)) - not_ours <= known
+
+
 def test_what_the_index_quotes_is_what_the_program_says() -> None:
     """Each quoted text is a piece of one literal, with anything for what is filled in."""
     said = "\n".join(text for path in PACKAGE.rglob("*.py") for text in literals(path))
