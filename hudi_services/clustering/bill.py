@@ -29,7 +29,9 @@ from .output import RewriteTask
 from .rewrite import open_inputs, target_schema
 from .sorting import RowSorter
 
-_SAMPLED_ROW_GROUPS = 4
+_SAMPLED_ROW_GROUPS = 16
+_SAMPLED_ROWS = 16_384
+"""Of each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def group_bill(task: RewriteTask) -> GroupBill:
     target = target_schema(task, readers)
     groups = stored_row_groups(readers)
     rows = sum(reader.num_rows for reader in readers)
-    pieces = weighed_row_groups(groups, task.settings.codec)
+    pieces = weighed_row_groups(groups, task.settings.codec, task.memory.stored) if not task.sort else []
     plan = copy_plan(task, readers, target, pieces)
     if isinstance(plan, CopyPlan):
         weights = dict(zip(groups, pieces, strict=True))
@@ -108,16 +110,23 @@ def _sample(
     dictionary = shared_dictionary_columns(readers)
     tables: list[pa.Table] = []
     encoded: dict[LeafPath, float] = {}
+    rows = size = 0
     for at in np.unique(np.linspace(0, len(groups) - 1, _SAMPLED_ROW_GROUPS).astype(int)):
         group = groups[at]
-        for table in group.reader.pieces(group.index, target=target, dictionary=dictionary):
+        found = group.reader.pieces(group.index, target=target, dictionary=dictionary, at_once=task.memory.stored)
+        for piece in found:
+            # Scattered: rows that lie together are alike, as those of the new order need not be.
+            step = max(1, piece.num_rows // _SAMPLED_ROWS)
+            table = piece.take(pa.array(range(0, piece.num_rows, step)))
             for chunk in group.facts.columns:
                 had = chunk.uncompressed_bytes * table.num_rows / group.rows
                 encoded[chunk.path] = encoded.get(chunk.path, 0.0) + had
             tables.append(table)
+            size += piece.get_total_buffer_size()
+            rows += piece.num_rows
             break
+        found.close()
         group.reader.release()
-    rows, size = sum(table.num_rows for table in tables), sum(table.get_total_buffer_size() for table in tables)
     if task.sort:
         sorter = RowSorter(target, task.sort, task.layout)
         sorter.learn(pa.concat_tables(tables).unify_dictionaries())

@@ -68,12 +68,14 @@ def files_needed(
     planned: int, pieces: Sequence[Piece], readers: Sequence[BaseFileReader], settings: FileSettings
 ) -> int:
     """How many files: as planned, or more where these would be larger than they should be."""
+    if needs_no_cut(readers, planned, settings):
+        return planned
     rows, weight = sum(rows for rows, _ in pieces), sum(weight for _, weight in pieces)
     each = besides(readers, settings, -(-rows // planned))
     if weight + planned * each <= planned * settings.file_bytes * _MUCH_LARGER:
         return planned
     # A bloom filter may be larger than a file that is meant to be very small.
-    return max(planned, math.ceil(weight / max(settings.file_bytes - each, settings.file_bytes // 2)))
+    return max(planned, math.ceil(weight / max(settings.file_bytes - each, settings.file_bytes // 2, 1)))
 
 
 def even_cuts(pieces: Sequence[Piece], files: int) -> list[int]:
@@ -93,9 +95,10 @@ def even_cuts(pieces: Sequence[Piece], files: int) -> list[int]:
     return [int(rows) for rows in np.diff(cuts)]
 
 
-def needs_no_cut(groups: Sequence[StoredRowGroup], planned: int, wanted: int) -> bool:
-    """Whether all rows fit into one file however they compress."""
-    return planned < 2 and sum(group.facts.uncompressed_bytes for group in groups) <= wanted
+def needs_no_cut(readers: Iterable[BaseFileReader], planned: int, settings: FileSettings) -> bool:
+    """Whether all rows fit into the one planned file however they compress."""
+    encoded = sum(group.uncompressed_bytes for reader in readers for group in reader.row_groups)
+    return planned < 2 and encoded <= settings.file_bytes
 
 
 def weighed(sections: Iterable[Section], rows: int, files: int, options: WriterOptions) -> list[Piece]:
@@ -110,19 +113,19 @@ def weighed(sections: Iterable[Section], rows: int, files: int, options: WriterO
     return pieces
 
 
-def weighed_row_groups(groups: Sequence[StoredRowGroup], codec: str) -> list[Piece]:
-    """Row groups in order, by what they will take in `codec`; for that some of them are read."""
+def weighed_row_groups(groups: Sequence[StoredRowGroup], codec: str, at_once: int) -> list[Piece]:
+    """Row groups in order, by what they will take in `codec`; for that some of them are read, `at_once` as `pieces`."""
     number = codec_called(codec).number
     if all(chunk.codec == number for group in groups for chunk in group.facts.columns):
         return [(group.rows, group.facts.compressed_bytes) for group in groups]
-    shares = _shares(groups[:: max(1, len(groups) // _MOST_READ, min(len(groups), _WEIGHED_PART))], codec)
+    shares = _shares(groups[:: max(1, len(groups) // _MOST_READ, min(len(groups), _WEIGHED_PART))], codec, at_once)
     return [
         (group.rows, sum(c.uncompressed_bytes * shares.get(c.path, 1.0) for c in group.facts.columns))
         for group in groups
     ]
 
 
-def _shares(groups: Sequence[StoredRowGroup], codec: str) -> dict[LeafPath, float]:
+def _shares(groups: Sequence[StoredRowGroup], codec: str, at_once: int) -> dict[LeafPath, float]:
     """To which part of its encoded bytes each column is compressed."""
     before: Counter[LeafPath] = Counter()
     after: Counter[LeafPath] = Counter()
@@ -130,7 +133,7 @@ def _shares(groups: Sequence[StoredRowGroup], codec: str) -> dict[LeafPath, floa
         reader = group.reader
         options = writer_options(reader.schema, reader.full_path, codec, reader.plain_leaves)
         # A piece stands for its row group.
-        for part in reader.pieces(group.index, dictionary=reader.dictionary_columns):
+        for part in reader.pieces(group.index, dictionary=reader.dictionary_columns, at_once=at_once):
             for chunk, size in zip(group.facts.columns, _written(part, options), strict=True):
                 before[chunk.path] += chunk.uncompressed_bytes * part.num_rows // group.rows
                 after[chunk.path] += size

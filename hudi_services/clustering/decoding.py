@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ..files.parquet_reader import BaseFileReader, shared_dictionary_columns, shared_plain_leaves
 from ..files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter, writer_options
-from .cuts import Piece, even_cuts, files_needed, needs_no_cut, stored_row_groups, weighed
+from .cuts import Piece, even_cuts, files_needed, needs_no_cut, weighed
 from .external_sort import ExternalSort
 from .output import Form, NewFile, Output, Stopwatch
 from .proof import Checksum, checksum
@@ -86,14 +86,17 @@ class DecodedGroup:
             for table in self._read(sorter.columns):
                 parts.append(table.take(pa.array(np.arange(-seen % step, table.num_rows, step))))
                 seen += table.num_rows
+                while sum(part.nbytes for part in parts) > self._task.memory.sample and step < rows:
+                    # Long texts: fewer of them, evenly.
+                    parts, step = [part.take(pa.array(range(0, part.num_rows, 2))) for part in parts], 2 * step
             if parts:
                 with self._clock.phase("sort"):
                     sorter.learn(pa.concat_tables(parts).unify_dictionaries())
         return sorter
 
     def _weighed(self, sort: ExternalSort) -> list[Piece]:
-        count, wanted = len(self._task.file_ids), self._task.settings.file_bytes
-        if needs_no_cut(stored_row_groups(self._readers), count, wanted):
+        count = len(self._task.file_ids)
+        if needs_no_cut(self._readers, count, self._task.settings):
             return [(sort.rows, 1.0)]
         with self._clock.phase("cut"):
             return weighed(sort.sections(), sort.rows, count, self._options)

@@ -1,14 +1,14 @@
 """Sorting more rows than fit into memory: sorted runs on local disk, merged a section at a time.
 
-A run is an Arrow IPC file (LZ4) of small batches. Of every batch the keys of the first row stay in memory. Batches are
-read in the order of these, until enough are there: all their rows up to the first one of the next batch are complete.
-They are one section, and the rest waits for the next; so every batch is read once for each pass, and never more than
-one of each run beside those that make up a section.
+A run is a file of small batches, each an Arrow IPC stream of its own (LZ4) with dictionaries of its own. The keys of
+the first row of every batch stay in memory. Batches are read in the order of these, until enough are there: all their
+rows up to the first one of the next batch are complete. They are one section, and the rest waits for the next; so every
+batch is read once for each pass, and at most one of each run waits. Many runs are first merged into fewer.
 """
 
 import os
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Protocol
@@ -20,7 +20,8 @@ from ..errors import StorageError
 from .memory import TaskMemory, sort_bytes
 from .sorting import Order, RowSorter, take_rows, taken
 
-_LEAST_BATCH_ROWS = 64
+_FAN_IN = 32
+"""So many runs become one: more would make their batches tiny."""
 
 
 class Section(Protocol):
@@ -46,14 +47,15 @@ class ExternalSort:
         self._waiting: list[pa.Table] = []
         self._bytes = 0
         self._runs: list[_Run] = []
-        self._batch_rows = 0
-        self._plain: list[str] = []
-        """Columns whose dictionaries are so large that runs do without them."""
         self._whole: pa.Table | None = None
         self.rows = 0
+        self.spilled_bytes = 0
+        """Written to local disk; rows that went through several merges count several times."""
 
     def add(self, table: pa.Table) -> None:
         """More rows."""
+        if not table.num_rows:
+            return
         size = sort_bytes(table.get_total_buffer_size(), table.num_rows)
         if self._waiting and self._bytes + size > self._memory.run:
             self._spill()
@@ -72,17 +74,12 @@ class ExternalSort:
         """All rows in order; may be called again."""
         if self._whole is not None:
             yield _Sorted(self._whole)
-        elif self._runs:
-            yield from self._merged()
-
-    @property
-    def spilled_bytes(self) -> int:
-        """On local disk."""
-        return sum(run.size for run in self._runs)
+        for tables, order in self._merged(self._runs):
+            yield _Merged([self._sorter.bare(table) for table in tables], order)
 
     def close(self) -> None:
         for run in self._runs:
-            run.file.close()
+            run.close()
         self._runs, self._waiting, self._whole = [], [], None
 
     def __enter__(self) -> "ExternalSort":
@@ -92,97 +89,126 @@ class ExternalSort:
         self.close()
 
     def _spill(self) -> None:
+        run = self._new_run(0)
         table = self._sorter.sorted(self._waiting)
-        if not self._runs:
-            runs = -(-self._expected // table.num_rows) + 1
-            a_row = max(1, self._bytes // table.num_rows)
-            # Half of what is merged at once may be batches of which only a part is complete.
-            self._batch_rows = max(_LEAST_BATCH_ROWS, self._memory.merged // (2 * runs) // a_row)
-            # Each section brings those of all its runs together.
-            self._plain = [name for name in table.column_names if _dictionary_size(table[name]) > self._batch_rows]
-        self._runs.append(_Run.write(_plain(table, self._plain), self._batch_rows, self._sorter.keys))
+        runs = max(len(self._runs) + 1, min(_FAN_IN, -(-self._expected // table.num_rows)))
+        run.append(table, self._batch_bytes(runs))
+        del table
         self._bytes = 0
         # Of the small blocks of a run so much would stay.
         pa.default_memory_pool().release_unused()
+        self._merge_runs(0)
 
-    def _merged(self) -> Iterator[Section]:
-        places = [(run, number) for run in self._runs for number in range(run.batches)]
-        heads = pa.concat_tables([run.heads for run in self._runs])
+    def _merge_runs(self, level: int) -> None:
+        """Make one run of those that came of `level` merges, when there are many."""
+        merged = [run for run in self._runs if run.level == level]
+        if len(merged) < _FAN_IN:
+            return
+        into = self._new_run(level + 1)
+        for tables, order in self._merged(merged):
+            section = _Merged(tables, order)
+            into.append(section.rows(0, section.num_rows), self._batch_bytes(_FAN_IN))
+        for run in merged:
+            self._runs.remove(run)
+            run.close()
+        self._merge_runs(level + 1)
+
+    def _new_run(self, level: int) -> "_Run":
+        self._runs.append(_Run(level, self._sorter.keys, self._count))
+        return self._runs[-1]
+
+    def _count(self, written: int) -> None:
+        self.spilled_bytes += written
+
+    def _batch_bytes(self, runs: int) -> int:
+        # Half of what is merged at once may be batches of which only a part is complete.
+        return self._memory.merged // (2 * runs)
+
+    def _merged(self, runs: Sequence["_Run"]) -> Iterator[tuple[list[pa.Table], Order]]:
+        """The rows of all runs in order: tables, and the rows of these that come next."""
+        places = [(run, number) for run in runs for number in range(run.batches)]
+        if not places:
+            return
+        heads = pa.concat_tables([head for run in runs for head in run.heads])
         order = self._sorter.order(heads)
-        loaded: list[_Loaded] = []
+        loaded: list[pa.Table] = []
+        size = 0
         for position, at in enumerate(order):
             run, number = places[at]
-            loaded.append(_Loaded(run.read(number)))
+            loaded.append(run.read(number))
+            size += loaded[-1].get_total_buffer_size()
             is_last = position + 1 == len(order)
-            if is_last or sum(one.size for one in loaded) >= self._memory.merged:
-                bound = None if is_last else heads.slice(order[position + 1], 1)
-                section, loaded = self._complete(loaded, bound)
-                yield section
+            if is_last or size >= self._memory.merged:
+                ready = self._complete(loaded, None if is_last else heads.slice(order[position + 1], 1))
+                yield loaded, ready
+                counts = _taken_of(loaded, ready)
+                # Those before the bound are an end of each batch, because it is sorted.
+                loaded = [t.slice(n) for t, n in zip(loaded, counts, strict=True) if n < t.num_rows]
+                size = sum(table.get_total_buffer_size() for table in loaded)
 
-    def _complete(self, loaded: "list[_Loaded]", bound: pa.Table | None) -> "tuple[Section, list[_Loaded]]":
-        """The rows up to `bound`, and what is left of each batch: all of them are sorted, so that this is its end."""
-        tables = [one.table for one in loaded]
-        keys = [table.select(self._sorter.keys) for table in tables]
-        if bound is not None:
-            # The last among equals, so that these are complete, too.
-            keys.append(_of_type(bound, keys[0].schema))
-        order = self._sorter.order(pa.concat_tables(keys))
-        starts = np.cumsum([0, *(table.num_rows for table in tables)])
-        if bound is not None:
-            order = order[: int(np.flatnonzero(order == starts[-1])[0])]
-        taken_of = np.bincount(np.searchsorted(starts, order, "right") - 1, minlength=len(tables))
-        rest = [
-            _Loaded(one.table.slice(count), one.size)
-            for one, count in zip(loaded, taken_of, strict=False)
-            if count < one.table.num_rows
-        ]
-        return _Merged([self._sorter.bare(table) for table in tables], order), rest
+    def _complete(self, loaded: Sequence[pa.Table], bound: pa.Table | None) -> Order:
+        """The rows of `loaded` up to `bound`, in order."""
+        keys = [table.select(self._sorter.keys) for table in loaded]
+        if bound is None:
+            return self._sorter.order(pa.concat_tables(keys))
+        # The last among equals, so that these are complete, too.
+        order = self._sorter.order(pa.concat_tables([*keys, _of_type(bound, keys[0].schema)]))
+        return order[: int(np.flatnonzero(order == len(order) - 1)[0])]
 
 
-@dataclass(slots=True)
-class _Loaded:
-    """A batch, or the rest of one; `size` is that of the whole, which stays in memory."""
-
-    table: pa.Table
-    size: int = 0
-
-    def __post_init__(self) -> None:
-        self.size = self.size or sum(_row_bytes(column) for column in self.table.columns)
+def _taken_of(tables: Sequence[pa.Table], rows: Order) -> list[int]:
+    """How many of the `rows` are in each of the tables."""
+    starts = np.cumsum([0, *(table.num_rows for table in tables)])
+    return [int(n) for n in np.bincount(np.searchsorted(starts, rows, "right") - 1, minlength=len(tables))]
 
 
-@dataclass(frozen=True, slots=True)
 class _Run:
-    """A sorted run. `heads`: the keys of the first row of each batch."""
+    """A sorted run; `level` tells how many merges it came of, `heads` the keys of the first row of each batch.
 
-    file: IO[bytes]
-    reader: pa.RecordBatchFileReader
-    heads: pa.Table
-    size: int
+    It has nothing open until rows are appended.
+    """
 
-    @classmethod
-    def write(cls, table: pa.Table, batch_rows: int, keys: Sequence[str]) -> "_Run":
+    def __init__(self, level: int, keys: Sequence[str], count: Callable[[int], None]) -> None:
+        self.level = level
+        self.heads: list[pa.Table] = []
+        self._keys = keys
+        self._count = count
+        self._places: list[tuple[int, int]] = []
+        self._file: IO[bytes] | None = None
+
+    def append(self, table: pa.Table, batch_bytes: int) -> None:
+        """Rows that follow those before, in batches of about so many bytes."""
+        step = max(1, table.num_rows * batch_bytes // max(1, _plain_bytes(table)))
         with _disk_errors():
-            # Without a name it goes with the process, however that ends.
-            file = tempfile.TemporaryFile(dir=_folder(), prefix="hudi_services-")  # noqa: SIM115
-            batches = table.to_batches(max_chunksize=batch_rows)
-            with pa.ipc.new_file(file, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-                for batch in batches:
-                    writer.write_batch(batch)
-            file.flush()
-            # Those of two runs differ in their dictionaries; and a slice would keep all of its batch.
-            firsts = [_plain(pa.Table.from_batches([batch.slice(0, 1)]).select(keys), keys) for batch in batches]
-            heads = pa.concat_tables(firsts).take(pa.array(range(len(firsts))))
-            size = int(file.tell())
-            file.seek(0)
-            return cls(file, pa.ipc.open_file(file), heads, size)
+            if self._file is None:
+                # Without a name it goes with the process, however that ends.
+                self._file = tempfile.TemporaryFile(dir=_folder(), prefix="hudi_services-")  # noqa: SIM115
+            for start in range(0, table.num_rows, step):
+                batch = _with_own_dictionaries(table.slice(start, step))
+                place = self._file.tell()
+                options = pa.ipc.IpcWriteOptions(compression="lz4")
+                with pa.ipc.new_stream(self._file, batch.schema, options=options) as writer:
+                    writer.write_table(batch)
+                self._places.append((place, self._file.tell() - place))
+                self._count(self._places[-1][1])
+            self._file.flush()
+        self.heads.append(_plain(table.select(self._keys).take(pa.array(range(0, table.num_rows, step)))))
 
     @property
     def batches(self) -> int:
-        return int(self.heads.num_rows)
+        return len(self._places)
 
     def read(self, number: int) -> pa.Table:
+        place, length = self._places[number]
         with _disk_errors():
-            return pa.Table.from_batches([self.reader.get_batch(number)])
+            assert self._file is not None
+            self._file.seek(place)
+            data = self._file.read(length)
+        return pa.ipc.open_stream(data).read_all()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,24 +244,33 @@ class _Merged:
         return pa.table([take_rows(c, rows) for c in self._table.columns], schema=self._table.schema)
 
 
-def _plain(table: pa.Table, names: Collection[str]) -> pa.Table:
-    """`table` with these columns as they are without dictionaries."""
-    fields = [
-        field.with_type(field.type.value_type) if field.name in names and pa.types.is_dictionary(field.type) else field
-        for field in table.schema
-    ]
+def _plain(table: pa.Table) -> pa.Table:
+    """Without dictionaries."""
+    fields = [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields))
 
 
-def _dictionary_size(column: pa.ChunkedArray) -> int:
-    return len(column.chunk(0).dictionary) if pa.types.is_dictionary(column.type) and column.num_chunks else 0
+def _with_own_dictionaries(table: pa.Table) -> pa.Table:
+    """`table` in one piece, its dictionaries without values that its rows do not have."""
+    columns = [
+        column.cast(column.type.value_type).combine_chunks().dictionary_encode()
+        if pa.types.is_dictionary(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.table(columns, schema=table.schema).combine_chunks()
 
 
-def _row_bytes(column: pa.ChunkedArray) -> int:
-    """Without the dictionary, which all batches of a run share."""
-    if pa.types.is_dictionary(column.type):
-        return sum(chunk.indices.nbytes for chunk in column.chunks)
-    return int(column.nbytes)
+def _plain_bytes(table: pa.Table) -> int:
+    """About what the rows would take without dictionaries."""
+    size = 0
+    for column in table.columns:
+        if pa.types.is_dictionary(column.type):
+            values = column.chunk(0).dictionary
+            size += len(column) * (4 + values.nbytes // max(1, len(values)))
+        else:
+            size += column.nbytes
+    return size
 
 
 def _of_type(bound: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -258,5 +293,5 @@ def _disk_errors() -> Iterator[None]:
     except OSError as e:
         raise StorageError(
             f"a group that does not fit into memory cannot be sorted on the local disk: {_folder()}: {e}",
-            hint="free some space, set spark.local.dir, or give the task more memory (--memory-per-task)",
+            hint="free some space there, set spark.local.dir, or give the task more memory (--memory-per-task)",
         ) from e

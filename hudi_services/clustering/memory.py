@@ -36,6 +36,11 @@ class TaskMemory:
         """Of a row group as it is stored."""
         return self.limit // 5
 
+    @property
+    def sample(self) -> int:
+        """Of the values that a layout learns from."""
+        return self.limit // 8
+
     def row_group(self, wanted: int) -> int:
         """The size in memory of a new row group: `wanted`, unless that is too large."""
         return min(wanted, self.limit // 4)

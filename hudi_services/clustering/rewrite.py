@@ -121,10 +121,10 @@ def _form(task: RewriteTask, readers: Sequence[BaseFileReader], write_token: str
 def _pieces(task: RewriteTask, readers: list[BaseFileReader], clock: Stopwatch) -> list[Piece]:
     """The row groups of a group that is not sorted, as they weigh; () when it is, for then its rows are weighed."""
     groups = stored_row_groups(readers)
-    if task.sort or needs_no_cut(groups, len(task.file_ids), task.settings.file_bytes):
+    if task.sort or needs_no_cut(readers, len(task.file_ids), task.settings):
         return [(group.rows, 1.0) for group in groups]
     with clock.phase("cut"):
-        return weighed_row_groups(groups, task.settings.codec)
+        return weighed_row_groups(groups, task.settings.codec, task.memory.stored)
 
 
 def _bounds(task: RewriteTask, readers: list[BaseFileReader], files: list[NewFile]) -> tuple[ColumnBounds, ...]:

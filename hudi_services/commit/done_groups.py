@@ -83,13 +83,21 @@ def done_groups(table: Table, attempt: Instant) -> list[DoneGroup]:
     """The groups that are done of a pending clustering, as far as their notes count and can be read."""
     if attempt.state is not State.INFLIGHT:
         return []
-    began = last_written_millis(table, attempt, (State.INFLIGHT,))
-    stored = table.storage.list_dir(notes_folder(attempt.ts))[0]
-    notes = [_NOTE.fullmatch(file.name) for file in stored if file.mtime_millis >= began]
+    return _noted_since(table.storage, attempt.ts, last_written_millis(table, attempt, (State.INFLIGHT,)))
+
+
+def noted_files(storage: Storage, instant: str) -> frozenset[str]:
+    """The new files of all groups that are noted of an instant, whether their notes count or not."""
+    return frozenset(file.path for group in _noted_since(storage, instant, 0) for file in group.files)
+
+
+def _noted_since(storage: Storage, instant: str, began_millis: int) -> list[DoneGroup]:
+    stored = storage.list_dir(notes_folder(instant))[0]
+    notes = [_NOTE.fullmatch(file.name) for file in stored if file.mtime_millis >= began_millis]
 
     def read(digest: str) -> DoneGroup | None:
         try:
-            return read_done(table.storage, attempt.ts, digest)
+            return read_done(storage, instant, digest)
         except (CorruptFile, NotFound):
             return None
 

@@ -33,7 +33,7 @@ from .conflicts import (
     refuse_beside_writers,
     rollbacks_of,
 )
-from .done_groups import done_groups, forget_done
+from .done_groups import done_groups, forget_done, noted_files
 from .guard import Guard
 from .heartbeat import Heartbeat
 from .life import lease_name, now_millis, rollback_life, signs_of_life
@@ -206,6 +206,8 @@ class Attempt:
         groups = {(one.partition, one.file_id) for one in self._inputs}
         check_pending_writes(current, groups, self._settings)
         check_pending_rollbacks(current, self._inputs, self._settings)
+        # What goes now may be another attempt's, if this one was stopped for so long that somebody took it over.
+        self._guard.check()
         _remove_strays(current, self.instant.ts, {one.stat.path for one in files})
         _check_stored(current, files)
         if current.metadata is not None:
@@ -393,11 +395,15 @@ def _committed_files(table: Table, completed: Instant) -> frozenset[str]:
 
 
 def _claimed_files(table: Table, instant: Instant) -> frozenset[str]:
-    """Base files that are in the commit of the instant, or may be in that of its present attempt."""
-    found = table.timeline.find(instant.ts, instant.action)
-    if found is None:
-        return frozenset()
-    return _committed_files(table, found) if found.is_completed else _done_files(table, found)
+    """Base files that are in the commit of the instant, or, before there is one, may be in that of another attempt.
+
+    As of now, whatever `table` says: its reader may have been stopped for long. Notes first: whoever completes the
+    instant forgets them after that, so that no moment lies between the two looks.
+    """
+    noted = noted_files(table.storage, instant.ts)
+    current = reopen(table)
+    found = current.timeline.find(instant.ts, instant.action)
+    return _committed_files(current, found) if found is not None and found.is_completed else noted
 
 
 def _remove_strays(table: Table, ts: str, paths: Collection[str]) -> None:

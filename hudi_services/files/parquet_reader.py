@@ -6,7 +6,7 @@ wanted columns of a row group, so memory holds one row group's bytes and its Arr
 
 import functools
 import io
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -149,7 +149,7 @@ class BaseFileReader:
         dictionary: Collection[str] = (),
         *,
         at_once: int | None = None,
-    ) -> Iterator[pa.Table]:
+    ) -> Generator[pa.Table, None, None]:
         """What `read_row_group` gives, in tables of about 16 MiB: all of it need not be in memory.
 
         `at_once`: so many bytes of the stored row group are held; of a larger one, buffers of its columns are.
@@ -280,7 +280,7 @@ def _repeats(group: RowGroup, index: int) -> bool:
 def _open(source: "_RangeSource", footer: bytes, dictionary: frozenset[str], buffer_size: int = 0) -> pq.ParquetFile:
     metadata = pq.read_metadata(io.BytesIO(footer))
     return pq.ParquetFile(
-        source, metadata=metadata, read_dictionary=sorted(dictionary) or None, buffer_size=buffer_size
+        source, metadata=metadata, read_dictionary=sorted(dictionary) or None, buffer_size=buffer_size, pre_buffer=False
     )
 
 

@@ -44,7 +44,7 @@ def planned(task: RewriteTask) -> CopyPlan | str:
 
 
 def plan_of(task: RewriteTask, readers: list[BaseFileReader]) -> CopyPlan | str:
-    pieces = weighed_row_groups(stored_row_groups(readers), task.settings.codec)
+    pieces = weighed_row_groups(stored_row_groups(readers), task.settings.codec, task.memory.stored)
     return copy_plan(task, readers, readers[0].schema, pieces)
 
 

@@ -81,6 +81,13 @@ def test_fewer_rows_than_files(tmp_path: Path) -> None:
     assert len(sizes(tmp_path, pa.table({"key": [3, 1, 2]}), "key", 8)) == 3
 
 
+def test_files_that_are_meant_to_be_tiny(tmp_path: Path) -> None:
+    """No more of them than rows."""
+    table = pa.table({"key": [3, 1, 2]})
+    for wanted in (1, 10, 1000):
+        assert 1 <= len(sizes(tmp_path, table, "key", 1, wanted)) <= 3
+
+
 def sizes(folder: Path, table: pa.Table, sort: str, files: int, wanted: int = 1 << 30) -> list[int]:
     meta = {name: pa.array([f"{n:09d}" for n in range(len(table))]) for name in META_COLUMNS[:5]}
     rows = pa.table({**meta, **dict(zip(table.column_names, table.columns, strict=True))})

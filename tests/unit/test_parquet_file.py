@@ -4,6 +4,7 @@ import os
 import struct
 import weakref
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -426,3 +427,29 @@ def test_a_reader_goes_at_once(tmp_path) -> None:
         assert alive() is None
     finally:
         gc.enable()
+
+
+def test_a_large_row_group_is_read_through_small_buffers(tmp_path: Path) -> None:
+    """Not even its stored bytes need fit into memory: a page of each column does."""
+    rows = 200_000
+    values = np.random.default_rng(1).integers(0, 1 << 60, rows)
+    table = pa.table({"a": values, "b": [f"{n:x}" for n in values], "c": pa.array(["x", "y"] * (rows // 2))})
+    storage, path = write_pyarrow(tmp_path, table, row_group_size=rows, compression="none")
+    reader = open_base_file(storage, path)
+    sizes: list[int] = []
+    original = reader._source._storage.read_range
+
+    class Counting:
+        def read_range(self, path: str, start: int, length: int) -> bytes:
+            sizes.append(length)
+            return original(path, start, length)
+
+    reader._source._storage = Counting()  # type: ignore[assignment]
+    at_once = 300_000
+    assert reader.row_groups[0].compressed_bytes > 10 * at_once
+    found = pa.concat_tables(reader.pieces(0, dictionary={"c"}, at_once=at_once))
+    assert len(sizes) > 10 and max(sizes) <= 1 << 20
+    assert found.cast(table.schema).equals(table)
+    sizes.clear()
+    whole = pa.concat_tables(reader.pieces(0, ["b"], at_once=1 << 30))
+    assert len(sizes) == 1 and whole["b"].to_pylist() == table["b"].to_pylist()

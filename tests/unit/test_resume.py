@@ -25,9 +25,11 @@ from hudi_services.commit.done_groups import DoneFile, DoneGroup, note_done, not
 from hudi_services.commit.markers import read_markers
 from hudi_services.commit.rollback import roll_back
 from hudi_services.commit.times import Times
+from hudi_services.commit.transaction import Attempt
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConflictError, CorruptFile, Idle, JobLost, StorageError
+from hudi_services.errors import ConflictError, CorruptFile, Idle, JobLost, PartlyDone, StorageError
 from hudi_services.garbage.model import Garbage
+from hudi_services.handle import Table
 from hudi_services.jobs import clustering, recover
 from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.report import Report
@@ -37,7 +39,7 @@ from hudi_services.jobs.validate import validate
 from hudi_services.model import CommitMetadata
 from hudi_services.options import resolve
 from hudi_services.storage import ObjectStorage
-from hudi_services.timeline.instant import Action, State
+from hudi_services.timeline.instant import Action, Instant, State
 
 from .faulty_storage import FaultyStorage, Killed
 from .repairs import DEAD_AT_ONCE, NO_HEARTBEAT
@@ -443,6 +445,30 @@ def test_what_another_process_took_over_is_not_ours_to_delete(
     else:
         report, files = table.resume()
         assert report.resumed_groups is not None and report.resumed_groups >= 8 and len(files) <= 2
+
+
+@TWO
+def test_stopped_under_the_lock_for_longer_than_its_leases(
+    release: str, planned: Callable[[str], Planned], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has read of the timeline is old when it goes on: another took its groups over, and committed them."""
+    table = planned(release)
+    original = Attempt._require_ours
+    stops = iter([True])
+
+    def stopped(attempt: Attempt, current: Table) -> Instant:
+        if next(stops, False):
+            shutil.rmtree(table.path / ".hoodie/.locks")
+            (table.path / f".hoodie/.heartbeat/{table.ts}").unlink()
+            assert table.execute(**DEAD_AT_ONCE).resumed_groups == 10
+            shutil.rmtree(table.path / ".hoodie/.locks", ignore_errors=True)
+        return original(attempt, current)
+
+    monkeypatch.setattr(Attempt, "_require_ours", stopped)
+    with pytest.raises((ConflictError, Idle, PartlyDone)):
+        table.execute()
+    assert len(table.new_files()) == 10
+    table.is_whole()
 
 
 def test_notes_that_were_left_are_garbage(planned: Callable[[str], Planned]) -> None:
