@@ -177,11 +177,12 @@ def _long_values(
     lengths: "npt.NDArray[np.int64]",
     path: str,
 ) -> None:
-    constant = int(_constant(path, "long"))
-    for row in rows.tolist():
+    digests = np.zeros(len(rows), dtype=np.uint64)
+    for i, row in enumerate(rows.tolist()):
         value = content[int(starts[row]) : int(starts[row] + lengths[row])]
-        digest = hashlib.blake2b(value.data, digest_size=8).digest()
-        result[row] += np.uint64((int.from_bytes(digest, "big") * constant) & 0xFFFFFFFFFFFFFFFF)
+        digests[i] = int.from_bytes(hashlib.blake2b(value.data, digest_size=8).digest(), "big")
+    # All at once: numpy warns when a single number overflows, not when those of an array do.
+    result[rows] += digests * _constant(path, "long")
 
 
 def _struct(array: pa.StructArray, path: str) -> Hashes:

@@ -1,6 +1,5 @@
 """The bill of a plan that was not written: what executing it would read, write and take."""
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -26,24 +25,29 @@ _AT_ONCE = 4
 def add_bill(wanted: ClusteringRequest, table: Table, plan: ClusteringPlan, report: Report) -> None:
     """Add to what the report of a dry run tells of the plan and its groups: rows, new files, memory.
 
-    Files that cannot be read are a warning: executing the plan would end there.
+    What there is in the way of a bill is a warning: the plan is there to be seen all the same.
     """
+    with report.phase("bill"):
+        try:
+            _add_bill(wanted, table, plan, report)
+        except HudiServicesError as error:
+            report.warnings.append(f"no bill, and this plan could not be executed: {error.message}")
+        # The operator's own layout may raise anything.
+        except Exception as error:
+            report.warnings.append(f"no bill: {type(error).__name__}: {error}")
+
+
+def _add_bill(wanted: ClusteringRequest, table: Table, plan: ClusteringPlan, report: Report) -> None:
     memory = TaskMemory(wanted.options[keys.MEMORY_PER_TASK] or _assumed_memory(wanted))
     tasks = rewrite_tasks(wanted, table, "", plan, input_files(plan, "the plan"))
     tasks = [replace(task, memory=memory) for task in tasks]
-    looked_at = _first(tasks)
-    with report.phase("bill"):
-        try:
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
-                bills = list(pool.map(group_bill, looked_at))
-        except HudiServicesError as error:
-            report.warnings.append(f"no bill, and this plan could not be executed: {error.message}")
-            return
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        bills = list(pool.map(group_bill, _first(tasks)))
+    _tell(bills, memory, report)
     if len(bills) < len(tasks):
         report.warnings.append(
             f"the bill is that of {len(bills)} groups, and an estimate for {len(tasks)} by their bytes"
         )
-    _tell(bills, memory, report)
 
 
 def _first(tasks: Sequence[RewriteTask]) -> list[RewriteTask]:
@@ -105,4 +109,4 @@ def _assumed_memory(wanted: ClusteringRequest) -> int:
         "spark.driver.memory": memory,
         "spark.executor.memory": memory,
     }
-    return task_memory(lambda name, default: settings.get(name, default), os.cpu_count() or 1)
+    return task_memory(lambda name, default: settings.get(name, default))

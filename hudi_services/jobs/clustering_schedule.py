@@ -49,11 +49,11 @@ def schedule_plan(wanted: ClusteringRequest, table: Table, report: Report) -> Re
         _describe(planned, report)
         if planned.plan is None:
             raise _nothing_to_plan(table, planned.why_empty, settings)
-        if wanted.dry_run:
-            add_bill(wanted, table, planned.plan, report)
-            return report.looked(_DRY_RUN)
-        if not settings.lock.file_system:
+        if not wanted.dry_run and not settings.lock.file_system:
             refuse_beside_writers(table, settings)
+    if wanted.dry_run:
+        add_bill(wanted, table, planned.plan, report)
+        return report.looked(_DRY_RUN)
     with report.phase("publish"):
         action = table.timeline.layout.clustering_action
 

@@ -16,7 +16,8 @@ _IN_PYTHON = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _INSTANT = re.compile(r"[0-9]{1,17}")
 _LARGEST = (1 << 63) - 1
-_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SIZE = re.compile(r"([0-9]{1,19})(?:([kmgt])b?|b)?")
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _LEAST_MEMORY = 64 << 20
 
 
@@ -102,10 +103,24 @@ def size(value: str) -> int:
         raise ValueError(f"{error}: a size is a whole number of bytes, at least 1") from None
 
 
+def bytes_of(value: str, unit: str = "") -> int | None:
+    """A size as Spark writes them: 512m or 512mb, in any case, with k, m, g or t for powers of 1024.
+
+    A number by itself is in `unit` ("" for bytes). None for what is no size, or more than 2**63 - 1 bytes.
+    """
+    lowered = value.strip().lower()
+    match = _SIZE.fullmatch(lowered)
+    if match is None:
+        return None
+    found = int(match[1]) * _UNITS.get(unit if lowered.isdecimal() else match[2], 1)
+    return found if found <= _LARGEST else None
+
+
 def memory(value: str) -> int:
-    """Bytes, at least 64 MiB; or so many k, m or g of 1024, 1024**2 or 1024**3 bytes, as Spark writes them."""
-    number, unit = (value[:-1], value[-1:].lower()) if value[-1:].lower() in _UNITS else (value, "")
-    found = integer(1)(number) * _UNITS.get(unit, 1)
+    """Bytes, at least 64 MiB, as `bytes_of` reads them."""
+    found = bytes_of(value)
+    if found is None:
+        raise ValueError("is no size, as 512m or 4g")
     if found < _LEAST_MEMORY:
         raise ValueError("is less than 64m")
     return found

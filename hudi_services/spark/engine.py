@@ -31,7 +31,7 @@ class SparkEngine:
     @property
     def task_memory(self) -> int:
         conf = self._context.getConf()
-        return task_memory(lambda name, default: str(conf.get(name, default)), self._context.defaultParallelism)
+        return task_memory(lambda name, default: str(conf.get(name, default)))
 
     def map(
         self,

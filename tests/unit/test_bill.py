@@ -21,8 +21,8 @@ from hudi_services.clustering.sort_order import parse_sort_columns
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.engine import LocalEngine
 from hudi_services.files.bloom import DYNAMIC, SIMPLE, BloomFilter
-from hudi_services.jobs import clustering
-from hudi_services.jobs.report import Report
+from hudi_services.jobs import clustering, clustering_bill, clustering_schedule
+from hudi_services.jobs.report import InOut, Report
 from hudi_services.jobs.request import Mode
 from hudi_services.storage import ObjectStorage
 
@@ -111,6 +111,35 @@ def test_a_file_that_cannot_be_read_is_a_warning(tmp_path: Path) -> None:
     (warning,) = predicted(path, {}).warnings
     assert "this plan could not be executed" in warning and "does not end like a parquet file" in warning
     assert predicted(path, {}).groups == bill.groups
+
+
+@pytest.mark.parametrize("where", ["rewrite_tasks", "group_bill", "_tell"])
+def test_whatever_ends_the_bill_is_a_warning(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = unpack("1.2.0", tmp_path)
+    bill = predicted(path, {})
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(clustering_bill, where, fail)
+    report = predicted(path, {})
+    assert report.warnings == ["no bill: ZeroDivisionError: division by zero"]
+    assert (report.state, report.exit_code, report.reason) == (bill.state, 0, bill.reason)
+    assert (report.groups, report.rows) == (bill.groups, InOut())
+    assert [row["files"] for row in report.tables["clustering_groups"]] == [
+        row["files"] for row in bill.tables["clustering_groups"]
+    ]
+
+
+def test_the_time_of_the_bill_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, float]] = []
+
+    def look(*arguments: Any) -> None:
+        seen.append(dict(arguments[-1].seconds))
+
+    monkeypatch.setattr(clustering_schedule, "add_bill", look)
+    report = predicted(unpack("1.2.0", tmp_path), {})
+    assert seen[0]["plan"] == report.seconds["plan"]
 
 
 @given(st.sampled_from([SIMPLE, DYNAMIC]), st.integers(0, 900))

@@ -67,6 +67,12 @@ def test_the_highest_layer_wins_and_is_named() -> None:
         (keys.LAYOUT_STRATEGY, "linear", "LINEAR"),
         (keys.LAYOUT_STRATEGY, "ZOrder", "ZORDER"),
         (keys.LAYOUT_STRATEGY, "my.layouts:Mine", "my.layouts:Mine"),
+        (keys.MEMORY_PER_TASK, "512m", 512 << 20),
+        (keys.MEMORY_PER_TASK, " 512MB ", 512 << 20),
+        (keys.MEMORY_PER_TASK, "4g", 4 << 30),
+        (keys.MEMORY_PER_TASK, "4Gb", 4 << 30),
+        (keys.MEMORY_PER_TASK, "1t", 1 << 40),
+        (keys.MEMORY_PER_TASK, "67108864", 64 << 20),
     ],
 )
 def test_values(option: Option[Any], text: str, value: Any) -> None:
@@ -105,6 +111,20 @@ def test_wrong_values_name_the_key_and_who_set_it(option: Option[Any], text: str
         one(option.key, text)
     assert option.key in caught.value.message and "--hoodie-conf" in caught.value.message
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        *((text, "is no size, as 512m or 4g") for text in ("1.5g", "-1g", "4 g", "g", "", "4x", "1gib", "٣g")),
+        *((text, "is no size, as 512m or 4g") for text in ("9223372036854775808", "8388608t", "9" * 5000)),
+        *((text, "is less than 64m") for text in ("0", "63m", "67108863", "512")),
+    ],
+)
+def test_what_is_no_memory(text: str, refusal: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        one(keys.MEMORY_PER_TASK.key, text)
+    assert caught.value.message == f"{keys.MEMORY_PER_TASK.key}={text} (from --hoodie-conf) {refusal}"
 
 
 @pytest.mark.parametrize(
