@@ -123,6 +123,10 @@ def main() -> None:
         print()
         for line in curve_lines(arguments.sort, some, hudi, ours) if name == "curve" else table_lines(some, hudi, ours):
             print(line)
+        if name == "copy":
+            kept, mine = some[0].hudi, ours[some[0].ours]
+            whole = bench.hudi_process(table, kept)
+            print(f"\nHudi's stream copy as a whole process: {whole:.1f} s, {whole / mine.execute:.1f} times ours")
 
 
 class Bench:
@@ -145,21 +149,33 @@ class Bench:
     def hudi(self, table: Path, cases: Collection[Case]) -> dict[Case, Times]:
         """Hudi's times, each case on a small table before."""
         warm_up = self.table(10_000, 1, 2)
-        peer = Peer(VERSION, self._folder / "hudi.log", "--memory", self._memory, "--java-options", "")
-        try:
+        with self._peer() as peer:
             for case in cases:
                 self._hudi_case(peer, warm_up, case)
             return {case: _told("Hudi", case, self._hudi_case(peer, table, case)) for case in cases}
+
+    def hudi_process(self, table: Path, case: Case) -> float:
+        """The seconds of an execution by Hudi with the start and the end of its Spark, as ours are measured."""
+        with self.copy(table) as path:
+            with self._peer() as peer:
+                peer.cluster(path, "schedule", options=_in_hudi(case))
+            start = time.perf_counter()
+            with self._peer() as peer:
+                peer.cluster(path, "execute", options=_in_hudi(case))
+            seconds = time.perf_counter() - start
+            check_copied(table, path, case.codec)
+            return seconds
+
+    @contextmanager
+    def _peer(self) -> Iterator[Peer]:
+        peer = Peer(VERSION, self._folder / "hudi.log", "--memory", self._memory, "--java-options", "")
+        try:
+            yield peer
         finally:
             peer.close()
 
     def _hudi_case(self, peer: Peer, table: Path, case: Case) -> Times:
-        options = {
-            **case.options,
-            # Hudi's procedure takes the two newest partitions unless it is told otherwise.
-            "hoodie.clustering.plan.strategy.daybased.lookback.partitions": "1000",
-            "hoodie.clustering.plan.strategy.max.num.groups": "1000",
-        }
+        options = _in_hudi(case)
         with self.copy(table) as path:
             start = time.perf_counter()
             # Hudi looks for the columns in the plan, but for those of a curve in its options.
@@ -190,6 +206,15 @@ class Bench:
             yield path
         finally:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _in_hudi(case: Case) -> dict[str, str]:
+    return {
+        **case.options,
+        # Hudi's procedure takes the two newest partitions unless it is told otherwise.
+        "hoodie.clustering.plan.strategy.daybased.lookback.partitions": "1000",
+        "hoodie.clustering.plan.strategy.max.num.groups": "1000",
+    }
 
 
 def command(name: str, path: Path, *flags: str, memory: PeakMemory | None = None) -> tuple[float, dict[str, float]]:
