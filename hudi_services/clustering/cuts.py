@@ -18,7 +18,7 @@ from ..files.parquet_codec import codec_called
 from ..files.parquet_footer import RowGroup
 from ..files.parquet_reader import BaseFileReader
 from ..files.parquet_writer import writer_options
-from .external_sort import Section
+from .external_sort import Section, plain
 from .settings import FileSettings
 
 LeafPath = tuple[str, ...]
@@ -153,15 +153,10 @@ def shares_of(
 def _written(table: pa.Table, options: WriterOptions) -> list[int]:
     """The bytes of each leaf column when `table` is written."""
     # A part would be written with the dictionary of the whole.
-    columns = [_plain(column) for column in table.columns]
-    table = pa.table(columns, names=table.column_names)
+    table = plain(table)
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, table.schema, **options) as writer:
         writer.write_table(table)
     facts = pq.read_metadata(sink.getvalue())
     groups = [facts.row_group(n) for n in range(facts.num_row_groups)]
     return [sum(group.column(n).total_compressed_size for group in groups) for n in range(facts.num_columns)]
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

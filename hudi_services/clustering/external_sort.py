@@ -192,7 +192,7 @@ class _Run:
                 self._places.append((place, self._file.tell() - place))
                 self._count(self._places[-1][1])
             self._file.flush()
-        self.heads.append(_plain(table.select(self._keys).take(pa.array(range(0, table.num_rows, step)))))
+        self.heads.append(plain(table.select(self._keys).take(pa.array(range(0, table.num_rows, step)))))
 
     @property
     def batches(self) -> int:
@@ -244,8 +244,8 @@ class _Merged:
         return pa.table([take_rows(c, rows) for c in self._table.columns], schema=self._table.schema)
 
 
-def _plain(table: pa.Table) -> pa.Table:
-    """Without dictionaries."""
+def plain(table: pa.Table) -> pa.Table:
+    """`table` without dictionaries."""
     fields = [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields))
 

@@ -20,8 +20,7 @@ from ..files.parquet_reader import BaseFileReader, open_base_file
 from ..files.parquet_writer import WrittenFile
 from .output import NewFile, RewriteTask, Stopwatch
 from .proof import Checksum
-from .rewrite import RewriteResult, rewrite_group
-from .skipping import ColumnBounds, column_bounds
+from .rewrite import RewriteResult, open_inputs, rewrite_group, skipping_bounds
 
 _DECIDES_NOTHING = {"storage", "file_ids", "memory"}
 """Of a task; but how many file ids it has does."""
@@ -68,7 +67,7 @@ def _taken_over(task: RewriteTask, done: DoneGroup) -> RewriteResult:
         if before != after or before.rows != sum(file.rows for file in done.files):
             raise CorruptFile(f"the note of a group in {task.partition!r} does not add up")
         files = tuple(_new_file(task, file) for file in done.files)
-        bounds = _bounds(task, files)
+        bounds = skipping_bounds(task, open_inputs(task) if task.sort else (), files)
         # Its marker may have gone with an attempt that was rolled back while a task of it ran on.
         for file in done.files:
             create_marker(task.storage, task.instant, file.path)
@@ -105,10 +104,3 @@ def _columns(reader: BaseFileReader, done: DoneFile) -> tuple[ColumnStats, ...]:
         else one
         for one in reader.column_stats()
     )
-
-
-def _bounds(task: RewriteTask, files: Sequence[NewFile]) -> tuple[ColumnBounds, ...]:
-    if not task.sort:
-        return ()
-    before = [open_base_file(task.storage, path).column_stats() for path in task.inputs]
-    return column_bounds([column.name for column in task.sort], before, [new.file.columns for new in files])

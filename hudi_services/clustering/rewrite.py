@@ -91,7 +91,7 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
         plan if isinstance(plan, str) else None,
         spilled,
         peak_bytes(),
-        _bounds(task, readers, files),
+        skipping_bounds(task, readers, files),
     )
 
 
@@ -127,7 +127,10 @@ def _pieces(task: RewriteTask, readers: list[BaseFileReader], clock: Stopwatch) 
         return weighed_row_groups(groups, task.settings.codec, task.memory.stored)
 
 
-def _bounds(task: RewriteTask, readers: list[BaseFileReader], files: list[NewFile]) -> tuple[ColumnBounds, ...]:
+def skipping_bounds(
+    task: RewriteTask, readers: Sequence[BaseFileReader], files: Sequence[NewFile]
+) -> tuple[ColumnBounds, ...]:
+    """Those of the sort columns, in the old files and in the new ones."""
     if not task.sort:
         return ()
     columns = [column.name for column in task.sort]

@@ -109,7 +109,8 @@ def _run(engine: Engine, tasks: list[RewriteTask], wanted: ClusteringRequest, re
         report.tables["memory"] = [
             {
                 "limit_bytes": memory.limit,
-                "peak_bytes": max(result.peak for result in results),
+                # Groups that were taken over say nothing.
+                "peak_bytes": max(result.peak for result in results) or None,
                 "spilled_groups": sum(result.spilled > 0 for result in results),
                 "spilled_bytes": sum(result.spilled for result in results),
             }
