@@ -34,7 +34,9 @@ _NO_UPSERT = {
 
 
 # The same recipe on another release is among the quick ones.
-@pytest.mark.deep("1.0.2-many", "1.0.2-paths", "1.2.0-many", "1.2.0-types_avro", "1.2.0-evolved", "1.2.0-paths")
+@pytest.mark.deep(
+    "0.15.0-paths", "1.0.2-many", "1.0.2-paths", "1.2.0-many", "1.2.0-types_avro", "1.2.0-evolved", "1.2.0-paths"
+)
 @pytest.mark.cases(lambda recipe, release: release != "1.0.2" or recipe in _FOR_1_0)
 @pytest.mark.parametrize("recipe", sorted(RECIPES.keys() - _FOR_OTHER_SERVICES))
 def test_rows_stay_and_hudi_goes_on(recipe: str, peer: Peer, table: Tables) -> None:
@@ -113,6 +115,7 @@ def _without(rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
     return rows.filter(pc.invert(pc.is_in(rows["id"], keys.combine_chunks())))
 
 
+@pytest.mark.deep("1.0.2")
 def test_a_life_after(peer: Peer, table: Tables) -> None:
     """Real Hudi inserts, clusters and cleans; incremental and time-travel queries give what they did before."""
     path = table("plain")
@@ -147,7 +150,7 @@ def test_a_life_after(peer: Peer, table: Tables) -> None:
     assert check_metadata(peer, path) == []
 
 
-@pytest.mark.deep("1.0.2")
+@pytest.mark.deep("1.0.2", "1.2.0")
 def test_filtered_reads_find_their_rows(peer: Peer, table: Tables) -> None:
     """Data skipping by our column stats, partition stats and footers loses nothing."""
     path = table("many")

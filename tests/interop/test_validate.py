@@ -109,6 +109,7 @@ def _is_compacted(path: Path, repair: str) -> bool:
 
 
 @pytest.mark.releases("1.0.2", "1.2.0")
+@pytest.mark.deep("1.0.2")
 def test_ranges_that_hide_rows(peer: Peer, table: Tables) -> None:
     """Hudi skips whole partitions by their ranges."""
     path = table("keyed")
@@ -126,6 +127,7 @@ def test_ranges_that_hide_rows(peer: Peer, table: Tables) -> None:
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
+@pytest.mark.deep("1.2.0")
 def test_hudi_first_after_a_repair_that_was_killed(peer: Peer, table: Tables) -> None:
     path = table("keyed")
     rows = peer.rows(path).sort_by("id")

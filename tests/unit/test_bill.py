@@ -35,7 +35,7 @@ WAYS: dict[str, dict[str, str]] = {
     "unsorted": {},
     "sorted": {SORT: "_hoodie_record_key"},
     "along a curve": {SORT: "_hoodie_record_key,_hoodie_commit_seqno", LAYOUT: "ZORDER"},
-    "many files": {SORT: "_hoodie_record_key", "hoodie.clustering.plan.strategy.target.file.max.bytes": "20000"},
+    "many files": {SORT: "_hoodie_record_key", "hoodie.clustering.plan.strategy.target.file.max.bytes": "600000"},
     "each by itself": {
         "hoodie.clustering.plan.strategy.class": "single_file",
         "hoodie.clustering.plan.strategy.max.num.groups": "100",

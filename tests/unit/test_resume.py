@@ -183,7 +183,7 @@ def planned(made: Callable[[str], tuple[Path, str]], tmp_path: Path) -> Callable
 
 @TWO
 def test_killed_after_each_group(release: str, planned: Callable[[str], Planned]) -> None:
-    for done in range(1, GROUPS + 1):
+    for done in range(1, GROUPS + 1, 1 if release == "1.2.0" else 4):
         table = planned(release)
         sizes = {file.file_id: file.size for file in inputs(table)}
         table.kill_after_groups(done)
@@ -224,9 +224,9 @@ def test_killed_before_the_note(release: str, planned: Callable[[str], Planned])
     assert (report.resumed_groups, len(files)) == (3, 7)
 
 
-@pytest.mark.parametrize(("release", "first"), [("0.15.0", 0), ("1.2.0", 1)])
+@pytest.mark.parametrize(("release", "first"), [("0.15.0", 0), ("1.2.0", 3)])
 def test_a_resumed_execution_is_killed(release: str, first: int, planned: Callable[[str], Planned]) -> None:
-    """At every third write of it, on each of the two."""
+    """At every sixth write of it, other ones on each of the two."""
     half = planned(release)
     half.kill_after_groups(8)
     copy = half.path.parent / "whole"
@@ -234,7 +234,7 @@ def test_a_resumed_execution_is_killed(release: str, first: int, planned: Callab
     storage = FaultyStorage(str(copy))
     whole.execute(storage)
     assert len(storage.log) > 30
-    for survived in range(first, len(storage.log), 3):
+    for survived in range(first, len(storage.log), 6):
         path = Path(shutil.copytree(half.path, half.path.parent / f"killed-{survived}"))
         table = Planned(path, half.ts)
         with pytest.raises(Killed):
