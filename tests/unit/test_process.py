@@ -1,0 +1,19 @@
+import pyarrow as pa
+
+from hudi_services.process import give_back_large_blocks, machine_bytes, peak_bytes, reset_peak
+
+
+def test_the_peak_of_this_process() -> None:
+    reset_peak()
+    before = peak_bytes()
+    block = bytearray(b"x" * (64 << 20))
+    grown = peak_bytes()
+    assert before + (60 << 20) < grown <= machine_bytes()
+    del block
+    assert peak_bytes() == grown
+
+
+def test_large_blocks_may_be_given_back() -> None:
+    """Wherever it runs; what it is good for, scripts/bench_memory.py shows."""
+    give_back_large_blocks()
+    assert pa.array(range(100_000)).nbytes == 800_000
