@@ -1,3 +1,5 @@
+import os
+
 import pyarrow as pa
 
 from hudi_services.process import give_back_large_blocks, machine_bytes, peak_bytes, reset_peak
@@ -8,7 +10,9 @@ def test_the_peak_of_this_process() -> None:
     before = peak_bytes()
     block = bytearray(b"x" * (64 << 20))
     grown = peak_bytes()
-    assert before + (60 << 20) < grown <= machine_bytes()
+    # Where a peak cannot be forgotten, it is that of all tests before.
+    least = before + (60 << 20) if os.access("/proc/self/clear_refs", os.W_OK) else before
+    assert least <= grown <= machine_bytes()
     del block
     assert peak_bytes() == grown
 
