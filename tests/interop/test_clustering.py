@@ -35,7 +35,15 @@ _NO_UPSERT = {
 
 # The same recipe on another release is among the quick ones.
 @pytest.mark.deep(
-    "0.15.0-paths", "1.0.2-many", "1.0.2-paths", "1.2.0-many", "1.2.0-types_avro", "1.2.0-evolved", "1.2.0-paths"
+    "0.15.0-paths",
+    "1.0.2-plain",
+    "1.0.2-many",
+    "1.0.2-paths",
+    "1.2.0-mixed",
+    "1.2.0-many",
+    "1.2.0-types_avro",
+    "1.2.0-evolved",
+    "1.2.0-paths",
 )
 @pytest.mark.cases(lambda recipe, release: release != "1.0.2" or recipe in _FOR_1_0)
 @pytest.mark.parametrize("recipe", sorted(RECIPES.keys() - _FOR_OTHER_SERVICES))

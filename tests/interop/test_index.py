@@ -47,7 +47,7 @@ def _hudi_uses_it(peer: Peer, path: Path) -> None:
         assert peer.rows(path, options, where=f"name = '{name}'").num_rows == named
 
 
-@pytest.mark.deep("1.0.2")
+@pytest.mark.deep("1.0.2", "1.2.0")
 def test_bootstrap(peer: Peer, table: Tables) -> None:
     _builds(peer, table("plain"))
 
