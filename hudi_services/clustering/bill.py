@@ -51,7 +51,7 @@ class GroupBill:
 def group_bill(task: RewriteTask) -> GroupBill:
     """The bill of a group. Raises what `rewrite_group` raises for inputs that cannot be read."""
     readers = open_inputs(task)
-    target = target_schema(task, readers)
+    target, _ = target_schema(task, readers)
     groups = stored_row_groups(readers)
     rows = sum(reader.num_rows for reader in readers)
     pieces = weighed_row_groups(groups, task.settings.codec, task.memory.stored) if not task.sort else []
@@ -69,7 +69,7 @@ def group_bill(task: RewriteTask) -> GroupBill:
         path = task.storage.full_path(task.partition)
         options = writer_options(target, path, task.settings.codec, shared_plain_leaves(readers))
         share = shares_of(sample.table, leaves, sample.encoded, options)
-        pieces = [(rows, sum(c.uncompressed_bytes * share.get(c.path, 1.0) for g in groups for c in g.facts.columns))]
+        pieces = [(rows, sum(group.weight(share) for group in groups))]
     count = min(rows, files_needed(len(task.file_ids), pieces, readers, task.settings))
     even = [(rows // count, sum(weight for _, weight in pieces) / count)]
     data = sample.row_bytes * rows
@@ -113,20 +113,16 @@ def _sample(
     rows = size = 0
     for at in np.unique(np.linspace(0, len(groups) - 1, _SAMPLED_ROW_GROUPS).astype(int)):
         group = groups[at]
-        found = group.reader.pieces(group.index, target=target, dictionary=dictionary, at_once=task.memory.stored)
-        for piece in found:
-            # Scattered: rows that lie together are alike, as those of the new order need not be.
-            step = max(1, piece.num_rows // _SAMPLED_ROWS)
-            table = piece.take(pa.array(range(0, piece.num_rows, step)))
-            for chunk in group.facts.columns:
-                had = chunk.uncompressed_bytes * table.num_rows / group.rows
-                encoded[chunk.path] = encoded.get(chunk.path, 0.0) + had
-            tables.append(table)
-            size += piece.get_total_buffer_size()
-            rows += piece.num_rows
-            break
-        found.close()
-        group.reader.release()
+        piece = group.first_piece(target, dictionary, task.memory.stored)
+        # Scattered: rows that lie together are alike, as those of the new order need not be.
+        step = max(1, piece.num_rows // _SAMPLED_ROWS)
+        table = piece.take(pa.array(range(0, piece.num_rows, step)))
+        for chunk in group.facts.columns:
+            had = chunk.uncompressed_bytes * table.num_rows / group.rows
+            encoded[chunk.path] = encoded.get(chunk.path, 0.0) + had
+        tables.append(table)
+        size += piece.get_total_buffer_size()
+        rows += piece.num_rows
     if task.sort:
         sorter = RowSorter(target, task.sort, task.layout)
         sorter.learn(pa.concat_tables(tables).unify_dictionaries())

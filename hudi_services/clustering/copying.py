@@ -86,6 +86,8 @@ def _key_range(source: StoredRowGroup) -> tuple[str, str] | None:
 class CopiedGroup:
     """The state of one rewrite that copies."""
 
+    spilled_bytes = 0
+
     def __init__(self, form: Form, plan: CopyPlan, clock: Stopwatch) -> None:
         self._form = form
         self._plan = plan

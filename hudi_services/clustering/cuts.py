@@ -6,7 +6,7 @@ are weighed, by the row groups that they come from or by writing a part of them,
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from ..files.parquet_codec import codec_called
 from ..files.parquet_footer import RowGroup
 from ..files.parquet_reader import BaseFileReader
+from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import writer_options
 from .external_sort import Section, plain
 from .settings import FileSettings
@@ -49,6 +50,18 @@ class StoredRowGroup:
     @property
     def rows(self) -> int:
         return self.facts.num_rows
+
+    def weight(self, shares: Mapping[LeafPath, float]) -> float:
+        """Its bytes when each column is compressed to such a share of what it has encoded."""
+        return sum(chunk.uncompressed_bytes * shares.get(chunk.path, 1.0) for chunk in self.facts.columns)
+
+    def first_piece(self, target: FileSchema, dictionary: Collection[str], at_once: int) -> pa.Table:
+        """Its first rows, which stand for it; the arguments are those of `BaseFileReader.pieces`."""
+        pieces = self.reader.pieces(self.index, target=target, dictionary=dictionary, at_once=at_once)
+        piece = next(pieces)
+        pieces.close()
+        self.reader.release()
+        return piece
 
 
 def stored_row_groups(readers: Iterable[BaseFileReader]) -> list[StoredRowGroup]:
@@ -119,10 +132,7 @@ def weighed_row_groups(groups: Sequence[StoredRowGroup], codec: str, at_once: in
     if all(chunk.codec == number for group in groups for chunk in group.facts.columns):
         return [(group.rows, group.facts.compressed_bytes) for group in groups]
     shares = _shares(groups[:: max(1, len(groups) // _MOST_READ, min(len(groups), _WEIGHED_PART))], codec, at_once)
-    return [
-        (group.rows, sum(c.uncompressed_bytes * shares.get(c.path, 1.0) for c in group.facts.columns))
-        for group in groups
-    ]
+    return [(group.rows, group.weight(shares)) for group in groups]
 
 
 def _shares(groups: Sequence[StoredRowGroup], codec: str, at_once: int) -> dict[LeafPath, float]:
@@ -132,13 +142,10 @@ def _shares(groups: Sequence[StoredRowGroup], codec: str, at_once: int) -> dict[
     for group in groups:
         reader = group.reader
         options = writer_options(reader.schema, reader.full_path, codec, reader.plain_leaves)
-        # A piece stands for its row group.
-        for part in reader.pieces(group.index, dictionary=reader.dictionary_columns, at_once=at_once):
-            for chunk, size in zip(group.facts.columns, _written(part, options), strict=True):
-                before[chunk.path] += chunk.uncompressed_bytes * part.num_rows // group.rows
-                after[chunk.path] += size
-            break
-        reader.release()
+        part = group.first_piece(reader.schema, reader.dictionary_columns, at_once)
+        for chunk, size in zip(group.facts.columns, _written(part, options), strict=True):
+            before[chunk.path] += chunk.uncompressed_bytes * part.num_rows // group.rows
+            after[chunk.path] += size
     return {path: after[path] / max(1, size) for path, size in before.items()}
 
 

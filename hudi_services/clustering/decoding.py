@@ -19,30 +19,30 @@ Item = TypeVar("Item")
 
 
 class DecodedGroup:
-    """The state of one rewrite that decodes."""
+    """The state of one rewrite that decodes; `pieces` are the row groups as they weigh, when it does not sort."""
 
-    def __init__(self, form: Form, readers: Sequence[BaseFileReader], clock: Stopwatch) -> None:
+    def __init__(
+        self, form: Form, readers: Sequence[BaseFileReader], pieces: Sequence[Piece], clock: Stopwatch
+    ) -> None:
         self._form = form
         self._task = form.task
         self._target = form.target
         self._readers = readers
+        self._pieces = pieces
         self._clock = clock
         # The one column that is made anew; without meta fields the row writer leaves it empty, and so it stays.
         made = {FILE_NAME_COLUMN} if form.task.meta_fields else set()
         self._columns = [name for name in form.target.columns if name not in made]
         self._dictionary = shared_dictionary_columns(readers)
         self._plain_leaves = shared_plain_leaves(readers)
-        self._options = writer_options(
-            form.target, form.task.storage.full_path(form.task.partition), form.task.settings.codec, self._plain_leaves
-        )
         self.before = Checksum()
         self.spilled_bytes = 0
         """Rows that did not fit into memory, on local disk."""
 
-    def write(self, pieces: Sequence[Piece]) -> list[NewFile]:
-        """Write every row of every input, and count them into `before`; `pieces` are the row groups as they weigh."""
+    def write(self) -> list[NewFile]:
+        """Write every row of every input; counts them into `before`."""
         if not self._task.sort:
-            return self._write(self._tables(), self._cuts(pieces))
+            return self._write(self._tables(), self._cuts(self._pieces))
         with ExternalSort(self._sorter(), sum(reader.num_rows for reader in self._readers), self._task.memory) as sort:
             for table in self._tables():
                 with self._clock.phase("sort"):
@@ -98,8 +98,10 @@ class DecodedGroup:
         count = len(self._task.file_ids)
         if needs_no_cut(self._readers, count, self._task.settings):
             return [(sort.rows, 1.0)]
+        path = self._task.storage.full_path(self._task.partition)
         with self._clock.phase("cut"):
-            return weighed(sort.sections(), sort.rows, count, self._options)
+            options = writer_options(self._target, path, self._task.settings.codec, self._plain_leaves)
+            return weighed(sort.sections(), sort.rows, count, options)
 
     def _in_order(self, sort: ExternalSort) -> Iterator[pa.Table]:
         for section in self._timed(sort.sections(), "sort"):

@@ -8,7 +8,7 @@ batch is read once for each pass, and at most one of each run waits. Many runs a
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Protocol
@@ -92,7 +92,7 @@ class ExternalSort:
         run = self._new_run(0)
         table = self._sorter.sorted(self._waiting)
         runs = max(len(self._runs) + 1, min(_FAN_IN, -(-self._expected // table.num_rows)))
-        run.append(table, self._batch_bytes(runs))
+        self.spilled_bytes += run.append(table, self._batch_bytes(runs))
         del table
         self._bytes = 0
         # Of the small blocks of a run so much would stay.
@@ -107,18 +107,15 @@ class ExternalSort:
         into = self._new_run(level + 1)
         for tables, order in self._merged(merged):
             section = _Merged(tables, order)
-            into.append(section.rows(0, section.num_rows), self._batch_bytes(_FAN_IN))
+            self.spilled_bytes += into.append(section.rows(0, section.num_rows), self._batch_bytes(_FAN_IN))
         for run in merged:
             self._runs.remove(run)
             run.close()
         self._merge_runs(level + 1)
 
     def _new_run(self, level: int) -> "_Run":
-        self._runs.append(_Run(level, self._sorter.keys, self._count))
+        self._runs.append(_Run(level, self._sorter.keys))
         return self._runs[-1]
-
-    def _count(self, written: int) -> None:
-        self.spilled_bytes += written
 
     def _batch_bytes(self, runs: int) -> int:
         # Half of what is merged at once may be batches of which only a part is complete.
@@ -168,21 +165,21 @@ class _Run:
     It has nothing open until rows are appended.
     """
 
-    def __init__(self, level: int, keys: Sequence[str], count: Callable[[int], None]) -> None:
+    def __init__(self, level: int, keys: Sequence[str]) -> None:
         self.level = level
         self.heads: list[pa.Table] = []
         self._keys = keys
-        self._count = count
         self._places: list[tuple[int, int]] = []
         self._file: IO[bytes] | None = None
 
-    def append(self, table: pa.Table, batch_bytes: int) -> None:
-        """Rows that follow those before, in batches of about so many bytes."""
+    def append(self, table: pa.Table, batch_bytes: int) -> int:
+        """Write rows that follow those before, in batches of about so many bytes; the bytes that went to disk."""
         step = max(1, table.num_rows * batch_bytes // max(1, _plain_bytes(table)))
         with _disk_errors():
             if self._file is None:
                 # Without a name it goes with the process, however that ends.
                 self._file = tempfile.TemporaryFile(dir=_folder(), prefix="hudi_services-")  # noqa: SIM115
+            began = self._file.tell()
             for start in range(0, table.num_rows, step):
                 batch = _with_own_dictionaries(table.slice(start, step))
                 place = self._file.tell()
@@ -190,9 +187,10 @@ class _Run:
                 with pa.ipc.new_stream(self._file, batch.schema, options=options) as writer:
                     writer.write_table(batch)
                 self._places.append((place, self._file.tell() - place))
-                self._count(self._places[-1][1])
             self._file.flush()
+            written = self._file.tell() - began
         self.heads.append(plain(table.select(self._keys).take(pa.array(range(0, table.num_rows, step)))))
+        return written
 
     @property
     def batches(self) -> int:

@@ -60,18 +60,13 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     with clock.phase("read"):
         readers = open_inputs(task)
         form = _form(task, readers, write_token)
-    target = form.target
     pieces = _pieces(task, readers, clock)
-    plan = copy_plan(task, readers, target, pieces)
-    spilled = 0
-    group: CopiedGroup | DecodedGroup
+    plan = copy_plan(task, readers, form.target, pieces)
     if isinstance(plan, CopyPlan):
-        group = CopiedGroup(form, plan, clock)
-        files = group.write()
+        group: CopiedGroup | DecodedGroup = CopiedGroup(form, plan, clock)
     else:
-        group = DecodedGroup(form, readers, clock)
-        files = group.write(pieces)
-        spilled = group.spilled_bytes
+        group = DecodedGroup(form, readers, pieces, clock)
+    files = group.write()
     with clock.phase("proof"):
         after = sum((group.checksum_of(_read_back(form, new)) for new in files), start=Checksum())
     if group.before != after:
@@ -89,7 +84,7 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
         after,
         clock.seconds,
         plan if isinstance(plan, str) else None,
-        spilled,
+        group.spilled_bytes,
         peak_bytes(),
         skipping_bounds(task, readers, files),
     )
@@ -103,15 +98,18 @@ def open_inputs(task: RewriteTask) -> list[BaseFileReader]:
     return readers
 
 
-def target_schema(task: RewriteTask, readers: Sequence[BaseFileReader]) -> FileSchema:
-    """The one schema of the new files. Raises UnsupportedTable where those of the old ones do not go together."""
-    return resolve_target([SourceSchema(r.path, r.schema) for r in readers], _file_schema(task, readers))
+def target_schema(task: RewriteTask, readers: Sequence[BaseFileReader]) -> tuple[FileSchema, dict[str, Any] | None]:
+    """The one schema of the new files, and the table's Avro schema as files have it, None when there is none.
+
+    Raises UnsupportedTable where the schemas of the old files do not go together.
+    """
+    avro_schema = _file_schema(task, readers)
+    return resolve_target([SourceSchema(r.path, r.schema) for r in readers], avro_schema), avro_schema
 
 
 def _form(task: RewriteTask, readers: Sequence[BaseFileReader], write_token: str) -> Form:
-    target = target_schema(task, readers)
+    target, avro_schema = target_schema(task, readers)
     notes = calendar_notes([FileNotes(r.path, r.key_values) for r in readers], target)
-    avro_schema = _file_schema(task, readers)
     # A reader that trusts the note would take millis for micros; without it, it asks the parquet schema.
     if avro_schema is not None and agrees(target, avro_schema):
         notes |= {AVRO_SCHEMA: json.dumps(avro_schema), WRITER_MODEL: "avro"}
@@ -119,9 +117,11 @@ def _form(task: RewriteTask, readers: Sequence[BaseFileReader], write_token: str
 
 
 def _pieces(task: RewriteTask, readers: list[BaseFileReader], clock: Stopwatch) -> list[Piece]:
-    """The row groups of a group that is not sorted, as they weigh; () when it is, for then its rows are weighed."""
+    """The row groups of a group that is not sorted, as they weigh; [] when it is, for then its rows are weighed."""
+    if task.sort:
+        return []
     groups = stored_row_groups(readers)
-    if task.sort or needs_no_cut(readers, len(task.file_ids), task.settings):
+    if needs_no_cut(readers, len(task.file_ids), task.settings):
         return [(group.rows, 1.0) for group in groups]
     with clock.phase("cut"):
         return weighed_row_groups(groups, task.settings.codec, task.memory.stored)

@@ -135,8 +135,7 @@ class BaseFileReader:
         are not converted. Columns that the file lacks are nulls. Raises CorruptFile for unreadable pages.
         """
         target = self.schema if target is None else target
-        names = list(target.columns if columns is None else columns)
-        own = [name for name in names if self.schema.column(name) is not None]
+        names, own = self._names(columns, target)
         with self._pyarrow_errors():
             read = self._read(index, own, frozenset(dictionary).intersection(own))
             return self._converted(read, self.row_groups[index].num_rows, names, target)
@@ -155,8 +154,7 @@ class BaseFileReader:
         `at_once`: so many bytes of the stored row group are held; of a larger one, buffers of its columns are.
         """
         target = self.schema if target is None else target
-        names = list(target.columns if columns is None else columns)
-        own = [name for name in names if self.schema.column(name) is not None]
+        names, own = self._names(columns, target)
         if not own:
             yield self.read_row_group(index, names, target)
             return
@@ -167,6 +165,11 @@ class BaseFileReader:
     def release(self) -> None:
         """Give back what reading has built up; the next read builds it anew."""
         self._open_as.cache_clear()
+
+    def _names(self, columns: Sequence[str] | None, target: FileSchema) -> tuple[list[str], list[str]]:
+        """The columns to give, all of `target` when none are named, and those of them that the file has."""
+        names = list(target.columns if columns is None else columns)
+        return names, [name for name in names if self.schema.column(name) is not None]
 
     def _converted(self, read: pa.Table, rows: int, names: Sequence[str], target: FileSchema) -> pa.Table:
         arrays = [self._column(read, name, target, rows) for name in names]

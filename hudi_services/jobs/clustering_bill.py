@@ -13,7 +13,7 @@ from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import HudiServicesError
 from ..handle import Table
 from ..options import keys
-from .clustering_tasks import rewrite_tasks
+from .clustering_tasks import memory_row, rewrite_tasks
 from .report import InOut, Report, Row
 from .request import ClusteringRequest
 
@@ -73,14 +73,8 @@ def _tell(bills: Sequence[GroupBill], memory: TaskMemory, report: Report) -> Non
     report.rows = InOut(rows, rows)
     report.bytes = InOut(report.bytes.before, round(sum(sum(bill.new_files) for bill in bills) * share))
     report.files = InOut(report.files.before, _sum(groups, "new_files"))
-    report.tables["memory"] = [
-        {
-            "limit_bytes": memory.limit,
-            "peak_bytes": max(bill.memory for bill in bills),
-            "spilled_groups": round(sum(bill.spilled for bill in bills) * share),
-            "spilled_bytes": None,
-        }
-    ]
+    spilled = round(sum(bill.spilled for bill in bills) * share)
+    report.tables["memory"] = [memory_row(memory, max(bill.memory for bill in bills), spilled, None)]
 
 
 def _of_group(bill: GroupBill) -> Row:

@@ -25,7 +25,7 @@ from ..metadata.expression_index import Computation, computations, expression_in
 from ..model import BaseFile, WriteStat
 from ..options import keys
 from ..timeline.instant import Instant
-from .clustering_tasks import copying_that_sorts, rewrite_tasks
+from .clustering_tasks import copying_that_sorts, memory_row, rewrite_tasks
 from .metadata_compaction import compaction_afterwards
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import ClusteringRequest
@@ -106,15 +106,10 @@ def _run(engine: Engine, tasks: list[RewriteTask], wanted: ClusteringRequest, re
             lambda done, total: wanted.progress("rewrite", done, total),
         )
     if results:
-        report.tables["memory"] = [
-            {
-                "limit_bytes": memory.limit,
-                # Groups that were taken over say nothing.
-                "peak_bytes": max(result.peak for result in results) or None,
-                "spilled_groups": sum(result.spilled > 0 for result in results),
-                "spilled_bytes": sum(result.spilled for result in results),
-            }
-        ]
+        # Groups that were taken over say nothing of a peak.
+        peak = max(result.peak for result in results) or None
+        spilled = [result.spilled for result in results if result.spilled]
+        report.tables["memory"] = [memory_row(memory, peak, len(spilled), sum(spilled))]
     return results
 
 

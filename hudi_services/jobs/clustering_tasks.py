@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..clustering.memory import TaskMemory
 from ..clustering.output import RewriteTask
 from ..clustering.plan import check_order, dropped_columns
 from ..clustering.sort_order import SortColumn, from_strategy_params, layout_of
@@ -12,6 +13,7 @@ from ..files.names import new_file_id
 from ..handle import Table, current_schema
 from ..model import BaseFile
 from ..options import keys
+from .report import Row
 from .request import ClusteringRequest
 from .settings import file_settings
 
@@ -50,6 +52,16 @@ def rewrite_tasks(
         for planned, group in zip(plan.groups, groups, strict=True)
         if group
     ]
+
+
+def memory_row(memory: TaskMemory, peak: int | None, spilled_groups: int, spilled_bytes: int | None) -> Row:
+    """What the report lists of the memory of tasks, predicted or measured; `peak` in bytes."""
+    return {
+        "limit_bytes": memory.limit,
+        "peak_bytes": peak,
+        "spilled_groups": spilled_groups,
+        "spilled_bytes": spilled_bytes,
+    }
 
 
 def copying_that_sorts(execution: str, sort: Sequence[SortColumn]) -> list[str]:

@@ -18,7 +18,8 @@ _INSTANT = re.compile(r"[0-9]{1,17}")
 _LARGEST = (1 << 63) - 1
 _SIZE = re.compile(r"([0-9]{1,19})(?:([kmgt])b?|b)?")
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_LEAST_MEMORY = 64 << 20
+LEAST_MEMORY = 64 << 20
+"""For the data of one task."""
 
 
 class Phase(enum.Flag):
@@ -121,7 +122,7 @@ def memory(value: str) -> int:
     found = bytes_of(value)
     if found is None:
         raise ValueError("is no size, as 512m or 4g")
-    if found < _LEAST_MEMORY:
+    if found < LEAST_MEMORY:
         raise ValueError("is less than 64m")
     return found
 

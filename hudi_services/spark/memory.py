@@ -9,13 +9,12 @@ import re
 from collections.abc import Callable
 
 from ..clustering.memory import INTERPRETER_BYTES
-from ..options.option import bytes_of
+from ..options.option import LEAST_MEMORY, bytes_of
 from ..process import machine_bytes
 
 Setting = Callable[[str, str], str]
 """A setting of Spark by its name; the second text when it is not set."""
 
-LEAST_BYTES = 64 << 20
 _HEAP_BYTES = 1 << 30
 _LEAST_OVERHEAD = 384 << 20
 _OVERHEAD_FACTOR = 0.1
@@ -41,7 +40,7 @@ def task_memory(setting: Setting) -> int:
         together = _python_bytes(setting, master)
         cores = _executor_cores(setting, master)
     tasks = max(1, cores // (_count(setting, "spark.task.cpus") or 1))
-    return max(LEAST_BYTES, together // tasks - INTERPRETER_BYTES)
+    return max(LEAST_MEMORY, together // tasks - INTERPRETER_BYTES)
 
 
 def _executor_cores(setting: Setting, master: str) -> int:

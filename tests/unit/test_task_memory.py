@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.clustering.memory import INTERPRETER_BYTES
-from hudi_services.options.option import bytes_of
+from hudi_services.options.option import LEAST_MEMORY, bytes_of
 from hudi_services.spark import memory as module
-from hudi_services.spark.memory import LEAST_BYTES, task_memory
+from hudi_services.spark.memory import task_memory
 
 MIB, GIB = 1 << 20, 1 << 30
 MACHINE = 100 * GIB
@@ -110,8 +110,8 @@ def test_memory_of_an_executors_workers(master: str, settings: dict[str, str], t
 
 
 def test_never_less_than_one_can_work_with() -> None:
-    assert of("local[2]", driver__memory="200g") == LEAST_BYTES
-    assert of("yarn", executor__cores="64") == LEAST_BYTES
+    assert of("local[2]", driver__memory="200g") == LEAST_MEMORY
+    assert of("yarn", executor__cores="64") == LEAST_MEMORY
 
 
 TEXTS = st.one_of(st.text(max_size=12), st.from_regex(r"\A-?[0-9]{0,25}(\.[0-9]+)?(e[0-9]{1,4})?[kmgtb]{0,2}\Z"))
@@ -132,7 +132,7 @@ MASTERS = ["", "local", "local[*]", "local[x]", "yarn", "k8s://h", "spark://h:1"
 
 @given(st.sampled_from(MASTERS), st.dictionaries(st.sampled_from(NAMES), TEXTS))
 def test_any_settings_leave_something(master: str, settings: dict[str, str]) -> None:
-    assert of(master, **settings) >= LEAST_BYTES
+    assert of(master, **settings) >= LEAST_MEMORY
 
 
 @pytest.mark.parametrize(
