@@ -81,6 +81,8 @@ class WriteStat:
     file_size: int = 0
     create_millis: int = 0
     log_version: int | None = None
+    log_offset: int = 0
+    """Where in the log file the write began."""
     base_file: str | None = None
     log_files: tuple[str, ...] | None = None
     cdc_files: tuple[str, ...] = ()

@@ -122,7 +122,7 @@ def _counted(stat: WriteStat) -> dict[str, Any]:
         times = {"totalScanTime": 0, "totalUpsertTime": 0, "totalCreateTime": stat.create_millis}
         tree["runtimeStats"] = times
     if stat.log_version is not None:
-        tree |= {"logVersion": stat.log_version, "logOffset": 0}
+        tree |= {"logVersion": stat.log_version, "logOffset": stat.log_offset}
         tree |= {"baseFile": stat.base_file, "logFiles": list(stat.log_files or ())}
     return tree
 
@@ -160,6 +160,7 @@ def _stat(partition: str, tree: Mapping[str, Any]) -> WriteStat:
         file_size=_count(tree, "fileSizeInBytes"),
         create_millis=_count(tree.get("runtimeStats") or {}, "totalCreateTime"),
         log_version=None if log_version is None else _count(tree, "logVersion"),
+        log_offset=_count(tree, "logOffset"),
         base_file=tree.get("baseFile"),
         log_files=None if log_files is None else _texts(log_files),
         cdc_files=tuple(map(str, tree.get("cdcStats") or ())),

@@ -19,6 +19,7 @@ from ..model import path_in
 from ..timeline.instant import Action, Instant, State
 from .guard import Guard
 from .life import is_clustering, lease_name, signs_of_life
+from .newest_files import check_superseded
 from .removed import remove_instant
 from .settings import TransactionSettings
 from .times import Times
@@ -31,13 +32,20 @@ def pending_cleans(table: Table) -> list[Instant]:
     return sorted(found, key=lambda instant: instant.order)
 
 
+def names_in(plan: CleanerPlan) -> dict[str, tuple[str, ...]]:
+    """The names of the files that the plan deletes, by partition."""
+    # A plan keeps full paths, and the table may be known by another.
+    return {partition: tuple(p.rpartition("/")[2] for p in paths) for partition, paths in plan.files.items()}
+
+
 def run_clean(
     table: Table, pending: Instant, settings: TransactionSettings, progress: Callable[[int, int], None]
 ) -> CleanMetadata | None:
     """Finish the requested clean `pending`; `progress` is told (files deleted, all).
 
     None when its plan is empty, which a process leaves that dies over it: then it is dropped. Raises Idle when it is
-    completed already, ConflictError, LockBusy, CorruptFile and StorageError.
+    completed already, CheckFailed for a plan that names files which readers need, ConflictError, LockBusy, CorruptFile
+    and StorageError.
     """
     started, ts = time.monotonic(), pending.ts
     with Guard(table.storage, lease_name(pending), f"clean {ts}") as guard:
@@ -77,6 +85,7 @@ def _begin(current: Table, found: Instant) -> CleanerPlan | None:
         remove_instant(current, found)
         return None
     plan = timeline.read_cleaner_plan(found)
+    check_superseded(current, names_in(plan))
     if found.is_completed:
         current.storage.delete(timeline.path(found.file_name))
     if timeline.layout.file_name(ts, Action.CLEAN, State.INFLIGHT) not in timeline.sizes:
@@ -95,8 +104,7 @@ def _require_pending(current: Table, ts: str) -> Instant:
 
 
 def _delete_files(table: Table, plan: CleanerPlan, progress: Callable[[int, int], None]) -> None:
-    # By partition and name: the plan keeps full paths, and the table may be known by another.
-    paths = [path_in(partition, path.rpartition("/")[2]) for partition, files in plan.files.items() for path in files]
+    paths = [path_in(partition, name) for partition, names in names_in(plan).items() for name in names]
     deleted = 0
 
     def more(count: int) -> None:
@@ -109,7 +117,7 @@ def _delete_files(table: Table, plan: CleanerPlan, progress: Callable[[int, int]
 
 def _finish(current: Table, ts: str, plan: CleanerPlan, settings: TransactionSettings, started: float) -> CleanMetadata:
     gone = tuple(_emptied(current, plan.partitions_to_delete))
-    deleted = {partition: tuple(p.rpartition("/")[2] for p in paths) for partition, paths in plan.files.items()}
+    deleted = names_in(plan)
     times = Times(current, settings.skew_millis)
     if current.metadata is not None:
         sync_clean(current.metadata, ts, deleted, gone, times.next)

@@ -8,6 +8,7 @@ from ..model import BaseFile, FileSlice
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
 from .life import age_millis, is_clustering, is_stale_rollback, signs_of_life
+from .newest_files import check_newest
 from .settings import TransactionSettings
 
 _PLANNED = {Action.CLUSTERING, Action.REPLACE_COMMIT, Action.ROLLBACK, Action.CLEAN}
@@ -105,11 +106,12 @@ def check_inputs(table: Table, inputs: Iterable[BaseFile]) -> None:
     """Raise StaleInput unless each input is still the whole newest slice of a live file group.
 
     Holds for any table version and whatever the other writer did: updated the group, logged to it, replaced it, or
-    rolled back what the plan was made from.
+    rolled back what the plan was made from. Raises what `check_newest` raises, when no source can be trusted to tell.
     """
     wanted: dict[str, list[BaseFile]] = {}
     for one in inputs:
         wanted.setdefault(one.partition, []).append(one)
+    check_newest(table, [(one.partition, one.file_id) for files in wanted.values() for one in files])
     for partition, files in wanted.items():
         slices = {one.file_id: one for one in table.view.latest_slices(partition)}
         for file in files:

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from ..cleaning.choice import Choice, Tally
 from ..cleaning.plan import CleanPlanning, CleanRules, plan_clean
 from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
-from ..commit.clean import pending_cleans, run_clean
+from ..commit.clean import names_in, pending_cleans, run_clean
 from ..commit.conflicts import recover_hint
 from ..commit.failed_writes import roll_back_failed_writes
+from ..commit.newest_files import check_superseded
 from ..commit.settings import TransactionSettings
 from ..commit.transaction import request
 from ..errors import Idle, NeedsRecovery
@@ -120,6 +121,7 @@ def _plan(wanted: CleanRequest, table: Table, rules: CleanRules, report: Report)
 def _encode(current: Table, found: CleanPlanning) -> bytes:
     if found.plan is None:
         raise Idle(found.why_empty)
+    check_superseded(current, names_in(found.plan))
     return encode_cleaner_plan(found.plan, current.config.version.release)
 
 

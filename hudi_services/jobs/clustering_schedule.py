@@ -7,8 +7,9 @@ from ..clock import parse_instant
 from ..clustering.eligibility import WAITING, Reason, base_size
 from ..clustering.plan import Planned, build, check_columns, check_order
 from ..clustering.selection import Verdict
-from ..codecs.clustering_plan import encode_clustering_plan
+from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import recover_hint, refuse_beside_writers
+from ..commit.newest_files import check_newest
 from ..commit.settings import TransactionSettings
 from ..commit.transaction import request
 from ..errors import ConfigError, HudiServicesError, Idle, NeedsRecovery
@@ -52,6 +53,7 @@ def schedule_plan(wanted: ClusteringRequest, table: Table, report: Report) -> Re
         if not wanted.dry_run and not settings.lock.file_system:
             refuse_beside_writers(table, settings)
     if wanted.dry_run:
+        _check_inputs(table, planned.plan)
         add_bill(wanted, table, planned.plan, report)
         return report.looked(_DRY_RUN)
     with report.phase("publish"):
@@ -103,7 +105,13 @@ def _encode(current: Table, planned: Planned, report: Report) -> bytes:
     _describe(planned, report)
     if planned.plan is None:
         raise Idle(planned.why_empty)
+    _check_inputs(current, planned.plan)
     return encode_clustering_plan(planned.plan, current.config.version.release)
+
+
+def _check_inputs(table: Table, plan: ClusteringPlan) -> None:
+    """Raise CheckFailed when not all sources agree that the plan's slices are the newest."""
+    check_newest(table, [(one.partition, one.file_id) for group in plan.groups for one in group.slices])
 
 
 def _describe(planned: Planned, report: Report) -> None:

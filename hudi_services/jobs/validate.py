@@ -7,14 +7,15 @@ from ..commit.times import Times
 from ..commit.transaction import critical_section
 from ..errors import CheckFailed, CorruptFile, HudiServicesError, Idle, NotFound, PartlyDone, UnsupportedTable
 from ..handle import Table, current_schema, is_unchanged, reopen
+from ..metadata.committed_files import REBUILD_HINT
 from ..metadata.expression_index import Computation, computation, expression_indexes
 from ..metadata.keys import EXPRESSION_INDEX
 from ..metadata.sync import sync_repair
-from ..metadata.table import REBUILD_HINT, MetadataTable
+from ..metadata.table import MetadataTable
 from ..options import keys
 from ..storage import Storage
 from ..validation.look import look
-from ..validation.model import Difference, Findings, Unsure, wanted_records
+from ..validation.model import Difference, Findings, Unsure, damaged_logs, wanted_records
 from ..validation.record_index import forget_runs, mended_keys
 from .opening import open_supported
 from .report import Check, CheckResult, Report, Row
@@ -112,8 +113,10 @@ def _repair(wanted: ValidateRequest, table: Table, found: Findings, report: Repo
     with report.phase("repair"), critical_section(table, "repair the metadata table", settings, completes=done) as now:
         now, again = _look(wanted, now, found)
         agreed = found.confirmed_by(again).differences
-        metadata, times = _metadata_of(now), Times(now, settings.skew_millis).next
-        instant, written = sync_repair(metadata, wanted_records(agreed), times, mended_keys(metadata, agreed))
+        metadata, times = _metadata_of(now).tolerant(lambda _: None), Times(now, settings.skew_millis).next
+        keys_ = mended_keys(metadata, agreed)
+        damaged = damaged_logs(one for one in agreed if one.index not in {*again.unchecked, *again.cut})
+        instant, written = sync_repair(metadata, wanted_records(agreed), times, keys_, damaged)
         forget_runs(now.storage)
     report.instant = instant if written else None
     report.tables["repaired"] = [{"metadata_partition": name, "records": count} for name, count in written.items()]

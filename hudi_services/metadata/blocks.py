@@ -17,7 +17,8 @@ from ..timeline.instant import Action
 INITIALISATION = "00000000000000"
 """What the instants begin with under which the metadata table's partitions were built."""
 
-_INSTANT_DIGITS = 17
+INSTANT_DIGITS = 17
+"""Of an instant that the table has, too; on version 6, what belongs to the metadata table alone has more."""
 _DATA = frozenset({BlockType.HFILE_DATA, BlockType.DELETE})
 
 
@@ -29,7 +30,7 @@ class BlockFilter:
         pending = {i.ts for i in data.pending()}
         own = {i.ts for i in metadata.completed({Action.DELTA_COMMIT})}
         # Hudi 0.15 knows its own delta commits by their suffix; later releases by the table not knowing them.
-        own = {ts for ts in own if (len(ts) > _INSTANT_DIGITS if logs_by_name else ts not in pending)}
+        own = {ts for ts in own if (len(ts) > INSTANT_DIGITS if logs_by_name else ts not in pending)}
         undone = {i.ts for i in metadata.completed({Action.ROLLBACK, Action.RESTORE})}
         self._valid = {i.ts for i in data.completed()} | own | undone
         self._metadata = metadata if logs_by_name else None

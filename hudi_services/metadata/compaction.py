@@ -160,7 +160,9 @@ def _tasks(metadata: MetadataTable, ts: str, plan: CompactionPlan) -> Iterator[M
     for one in operations:
         path = metadata.path(one.partition, base_file_name(one.file_id, _NO_TASK, ts, ".hfile"))
         planned = _slice(metadata, one, stored[one.partition])
-        yield MergeTask(metadata.storage, path, planned, metadata.blocks, schema, one.partition in typed)
+        yield MergeTask(
+            metadata.storage, path, planned, metadata.blocks, metadata.committed, schema, one.partition in typed
+        )
 
 
 def _slice(metadata: MetadataTable, one: CompactionOperation, sizes: Files) -> FileSlice:

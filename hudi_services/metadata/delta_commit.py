@@ -66,12 +66,14 @@ def write_delta_commit(
     *,
     deletes: Mapping[str, Sequence[str]] | None = None,
     moved: MovedKeys | None = None,
+    notes: Mapping[str, str] | None = None,
 ) -> None:
     """Write the records of each partition as the delta commit `instant`, which must not exist yet.
 
     Records of one key are merged in their order: each stands in a later block than the one before. `times` gives the
     completion time. `deletes` are keys to forget, by partition; none of them has a record here, which it would hide.
-    `moved` are the records of the record index; raises ConflictError when that was built anew meanwhile.
+    `moved` are the records of the record index; raises ConflictError when that was built anew meanwhile. `notes` go
+    into the commit's extra metadata.
     """
     gone = deletes or {}
     writes = [
@@ -92,7 +94,7 @@ def write_delta_commit(
     stats = [_write(metadata, instant, write, write.group.partition in typed) for write in writes]
     if moved is not None:
         stats += _write_buckets(metadata, instant, bucket_writes, moved)
-    extra = {"schema": load_schema("HoodieMetadataRecord", release).text}
+    extra = {"schema": load_schema("HoodieMetadataRecord", release).text, **(notes or {})}
     done = CommitMetadata(_OPERATION, _by_partition(stats), extra)
     timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, encode(done, release), times())
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import merge
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 
 from ..codecs.avro import AvroSchema, parse_schema
@@ -17,9 +17,10 @@ from ..errors import CorruptFile
 from ..files.hfile_reader import HFileReader, StoredRanges
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
 from ..files.log_reader import delete_block_keys, read_log_blocks
-from ..model import FileSlice
+from ..model import FileSlice, LogFile
 from ..storage import Storage
 from .blocks import BlockFilter
+from .committed_files import CommittedFiles
 from .record_codec import decode_record
 from .records import Record, Stored
 
@@ -56,20 +57,27 @@ class _Layer:
 
 
 class FileGroupReader:
-    """The merged records of one file slice. Log files are read when it is made, the base file in pieces."""
+    """The merged records of one file slice. Log files are read when it is made, the base file in pieces.
 
-    def __init__(self, storage: Storage, folder: str, file_slice: FileSlice, blocks: BlockFilter) -> None:
+    Raises CorruptFile when log files do not hold what was `committed` there.
+    """
+
+    def __init__(
+        self, storage: Storage, folder: str, file_slice: FileSlice, blocks: BlockFilter, committed: CommittedFiles
+    ) -> None:
         self._layers: list[_Layer] = []
         self._has_base = file_slice.base_file is not None
         if file_slice.base_file is not None:
             path = f"{folder}/{file_slice.base_file.path}"
             ranges = StoredRanges(storage, path, file_slice.base_file.size)
             self._layers.append(_hfile_layer(HFileReader(ranges, storage.full_path(path)), storage.full_path(path)))
-        found: list[LogBlock] = []
+        found: dict[LogFile, list[LogBlock]] = {}
         for log in file_slice.log_files:
             path = f"{folder}/{log.path}"
-            found += read_log_blocks(storage.read(path), storage.full_path(path))
-        self._layers += [_block_layer(block) for block in blocks.surviving(found)]
+            found[log] = read_log_blocks(storage.read(path), storage.full_path(path))
+        counted = blocks.surviving(chain.from_iterable(found.values()))
+        committed.check_blocks(found, counted)
+        self._layers += [_block_layer(block) for block in counted]
 
     @property
     def newest_schema(self) -> AvroSchema | None:

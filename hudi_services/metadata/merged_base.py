@@ -23,6 +23,7 @@ from ..storage import Storage
 from ..table_config import METADATA_TABLE_FOLDER
 from .blocks import BlockFilter
 from .bucket_entries import BucketEntries, LocationNumbers, decode_secondary
+from .committed_files import CommittedFiles
 from .file_group import FileGroupReader
 from .keys import RECORD_INDEX, SECONDARY_INDEX_PREFIX
 from .record_codec import encode_record
@@ -36,12 +37,16 @@ _Columns: TypeAlias = tuple[pa.Array, pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
-    """The base file to write at `path`, from those blocks of `file_slice` that count; `typed` as for encode_record."""
+    """The base file to write at `path`, from those blocks of `file_slice` that count; `typed` as for encode_record.
+
+    `committed`: what the log files must hold.
+    """
 
     storage: Storage
     path: str
     file_slice: FileSlice
     blocks: BlockFilter
+    committed: CommittedFiles
     schema: str
     typed: bool
 
@@ -63,7 +68,7 @@ def write_merged_base(task: MergeTask, _token: str) -> MergedBase:
     Raises CorruptFile, CheckFailed and StorageError.
     """
     schema = parse_schema(task.schema, task.path)
-    group = FileGroupReader(task.storage, METADATA_TABLE_FOLDER, task.file_slice, task.blocks)
+    group = FileGroupReader(task.storage, METADATA_TABLE_FOLDER, task.file_slice, task.blocks, task.committed)
     entries, size = 0, 0
     pieces = _pieces(group, schema, task)
     first = next((piece for piece in pieces if len(piece[0])), None)

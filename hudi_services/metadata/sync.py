@@ -13,6 +13,7 @@ from ..errors import CheckFailed, UnsupportedTable
 from ..table.support import unsupported_partitions
 from ..timeline.instant import Action
 from .bloom_filters import bloom_records
+from .committed_files import REPAIRED_LOGS
 from .deletion import deletion_records
 from .delta_commit import write_delta_commit
 from .expression_index import ComputedIndex, expression_indexes
@@ -146,21 +147,28 @@ def sync_rollback(
 
 
 def sync_repair(
-    metadata: MetadataTable, wanted: Wanted, times: Callable[[], str], moved: MovedKeys | None = None
+    metadata: MetadataTable,
+    wanted: Wanted,
+    times: Callable[[], str],
+    moved: MovedKeys | None = None,
+    damaged: Sequence[str] = (),
 ) -> tuple[str, Mapping[str, int]]:
     """Write a delta commit after which readers find `wanted`, as far as that can be done; otherwise as `sync_commit`.
 
-    `moved` is what to write into the record index.
+    `moved` is what to write into the record index. `damaged` are the log files that this makes up for: readers of ours
+    do not refuse them any more.
 
-    Gives its instant, which the table's timeline does not have, and how many keys it wrote by metadata partition: none
-    at all when nothing can be done.
+    Gives its instant, which the table's timeline does not have, and how many keys it wrote by metadata partition: no
+    partition at all when nothing can be done.
     """
     metadata = _ready(metadata, times)
     mending = plan_mending(metadata, wanted)
     instant = times() + (_REPAIR_SUFFIX if metadata.logs_by_name else "")
-    written = mending.count | ({} if moved is None else {RECORD_INDEX: sum(moved.counts().values())})
+    written = dict.fromkeys((path.partition("/")[0] for path in damaged), 0) | mending.count
+    written |= {} if moved is None else {RECORD_INDEX: sum(moved.counts().values())}
     if written:
-        write_delta_commit(metadata, instant, mending.records, times, deletes=mending.deletes, moved=moved)
+        notes = {REPAIRED_LOGS: ",".join(damaged)} if damaged else {}
+        write_delta_commit(metadata, instant, mending.records, times, deletes=mending.deletes, moved=moved, notes=notes)
     return instant, written
 
 

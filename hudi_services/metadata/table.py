@@ -5,8 +5,8 @@ exist is said by the table's `hoodie.table.metadata.partitions`; how many file g
 the latest file slices are counted. Source: HoodieBackedTableMetadata, HoodieTableMetadataUtil of Apache Hudi.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..codecs.avro import AvroSchema
@@ -20,6 +20,7 @@ from ..table_config import METADATA_TABLE_FOLDER, TableConfig
 from ..timeline.active import Timeline
 from ..timeline.archived import ArchivedTimes
 from .blocks import INITIALISATION, BlockFilter
+from .committed_files import REBUILD_HINT, CommittedFiles, DamagedLog, refuse_damage
 from .file_group import FileGroupReader, PartitionReader
 from .keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
 from .record_schema import writer_schema
@@ -27,8 +28,6 @@ from .records import FilesRecord, Record
 
 _SEEK_AT_MOST = 8
 """Partitions to look up by their keys; for more, one scan of the listing costs less."""
-REBUILD_HINT = "let Apache Hudi rebuild it: set hoodie.table.metadata.partitions to nothing and delete .hoodie/metadata"
-"""The way out when the metadata table is not whole."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,8 @@ class MetadataTable:
     """Of the metadata table itself."""
     data_timeline: Timeline
     timeline: Timeline
+    on_damage: Callable[[DamagedLog], None]
+    """Called for a log file that has lost what was committed there; by default it raises CorruptFile."""
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig, data_timeline: Timeline) -> "MetadataTable | None":
@@ -59,11 +60,15 @@ class MetadataTable:
         timeline = Timeline.open(storage, own)
         if not timeline.completed():
             raise NeedsRecovery(f"{storage.full_path(own.timeline_path)} has no completed instant", hint=REBUILD_HINT)
-        return cls(storage, config, own, data_timeline, timeline)
+        return cls(storage, config, own, data_timeline, timeline, refuse_damage(storage.root))
 
     def reload(self) -> "MetadataTable":
         """A new look at the metadata table, beside the same look at the table."""
-        return MetadataTable(self.storage, self.table_config, self.config, self.data_timeline, self.timeline.reload())
+        return replace(self, timeline=self.timeline.reload())
+
+    def tolerant(self, on_damage: Callable[[DamagedLog], None]) -> "MetadataTable":
+        """The same look, which goes on where log files are damaged, as Hudi's readers do, and tells `on_damage`."""
+        return replace(self, on_damage=on_damage)
 
     @cached_property
     def partitions(self) -> tuple[str, ...]:
@@ -89,14 +94,17 @@ class MetadataTable:
         """The newest slice of every file group, by file id; keys are spread over them by their hash.
 
         `base_instant` is what a version 6 log file is named after; where a compaction of the slice is pending, the
-        slice's files are those of the slice before, too. Raises NeedsRecovery when there is no file group.
+        slice's files are those of the slice before, too. Raises NeedsRecovery when there is no file group, CorruptFile
+        when a file is missing that was committed.
         """
         rules = SlicingRules(logs_by_completion_time=not self.logs_by_name)
         groups = slices_of(partition, self.stored_files(partition), self._facts, rules)
         if not groups:
             folder = self.storage.full_path(f"{METADATA_TABLE_FOLDER}/{partition}")
             raise NeedsRecovery(f"{folder} holds no file group of the metadata table", hint=REBUILD_HINT)
-        return [_merged(slices) for slices in groups.values()]
+        newest = {file_id: _merged(slices) for file_id, slices in groups.items()}
+        self.committed.check_slices(partition, newest)
+        return list(newest.values())
 
     def reader(self, partition: str) -> PartitionReader:
         """For the records of a partition, as they are when it is first asked for some."""
@@ -127,20 +135,21 @@ class MetadataTable:
 
     def open_group(self, group: FileSlice) -> FileGroupReader:
         """One of `file_groups`."""
-        return FileGroupReader(self.storage, METADATA_TABLE_FOLDER, group, self._blocks)
+        return FileGroupReader(self.storage, METADATA_TABLE_FOLDER, group, self.blocks, self.committed)
 
-    @property
+    @cached_property
     def blocks(self) -> BlockFilter:
         """Which log blocks count, as of this look."""
-        return self._blocks
+        return BlockFilter(self.data_timeline, self.timeline, logs_by_name=self.logs_by_name)
+
+    @cached_property
+    def committed(self) -> CommittedFiles:
+        """What the files must hold, as of this look."""
+        return CommittedFiles(self.timeline, self.blocks.counts, self.on_damage, logs_by_name=self.logs_by_name)
 
     @cached_property
     def _facts(self) -> "_Facts":
         return _Facts(self.timeline, ArchivedTimes(self.storage, self.config.history_path))
-
-    @cached_property
-    def _blocks(self) -> BlockFilter:
-        return BlockFilter(self.data_timeline, self.timeline, logs_by_name=self.logs_by_name)
 
 
 class MetadataLister:

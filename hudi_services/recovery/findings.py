@@ -17,14 +17,15 @@ from enum import Enum
 
 from ..clock import duration
 from ..clustering.plan import input_files
-from ..commit.clean import pending_cleans
+from ..commit.clean import names_in, pending_cleans
 from ..commit.conflicts import StaleInput, check_inputs
 from ..commit.done_groups import done_groups
 from ..commit.life import Life, age_millis, is_stale_rollback, now_millis, rollback_life, signs_of_life
 from ..commit.markers import read_markers
+from ..commit.newest_files import check_superseded
 from ..commit.rollback import is_still_completed, pending_rollback
 from ..commit.settings import TransactionSettings
-from ..errors import CorruptFile, HudiServicesError
+from ..errors import CheckFailed, CorruptFile, HudiServicesError
 from ..handle import Table
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
@@ -184,7 +185,10 @@ def _clustering(case: _Case) -> _Judgement:
         more = f", with {done} finished groups that execute would keep" if done else ""
         why = f"its execution gives no sign of life for {case.silence}; the plan goes, too{more}"
         return Decision.ROLL_BACK, why, blocks
-    stale = _why_stale(case)
+    try:
+        stale = _why_stale(case)
+    except CheckFailed as error:
+        return Decision.WAIT, f"nobody knows whether it can be executed: {error.message}; {error.hint}", blocks
     if stale:
         return Decision.DROP, f"it can never be executed: {stale}", blocks
     age = age_millis(case.table, case.instant)
@@ -235,6 +239,10 @@ def _clean(case: _Case) -> _Judgement:
         if not timeline.sizes.get(name):
             return Decision.DROP, f"{name} is empty: its process died over it", blocks
         return Decision.DROP, f"{error.message}; what it did not delete the next clean finds", f"{blocks}, all of them"
+    try:
+        check_superseded(case.table, names_in(plan))
+    except CheckFailed as error:
+        return Decision.DROP, f"it must not be finished: {error.message}", blocks
     files = sum(map(len, plan.files.values()))
     return Decision.RESUME, f"its plan names {files} files, and may be finished at any time", blocks
 

@@ -10,9 +10,10 @@ from typing import Protocol
 
 from ..errors import CorruptFile
 from ..handle import Table
+from ..metadata.committed_files import REBUILD_HINT, DamagedLog
 from ..metadata.expression_index import Computation
 from ..metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX_PREFIX
-from ..metadata.table import REBUILD_HINT, MetadataTable
+from ..metadata.table import MetadataTable
 from ..model import BaseFile
 from ..table.facts import TimelineFacts
 from ..table.view import SlicingRules, slices_of
@@ -23,7 +24,7 @@ from .expressions import ExpressionBloomsCheck, ExpressionRangesCheck
 from .files import FilesCheck
 from .footers import Broken, Described, FooterReader
 from .key_index import KeyIndexCheck
-from .model import Doubt, Finding, Findings, Unsure
+from .model import Difference, Doubt, Finding, Findings, Kind, Unsure
 from .partition_stats import PartitionStatsCheck
 from .record_index import RecordIndexCheck
 from .secondary_index import SecondaryIndexCheck
@@ -90,6 +91,8 @@ def _look(
     expressions: Sequence[Computation],
 ) -> Findings:
     truth = Truth(table)
+    damaged: set[DamagedLog] = set()
+    metadata = metadata.tolerant(damaged.add)
     listing = FilesCheck(metadata, truth)
     ready = table.config.metadata_partitions
     checks: dict[str, Check] = {name: CHECKS[name](metadata, truth) for name in ready if name in CHECKS}
@@ -119,11 +122,26 @@ def _look(
     for name in sorted(_unjudged(findings) & key_checks.keys()):
         checks.pop(name, None)
         findings.unchecked += (name,)
+    _read_again(metadata, again)
+    findings.add(map(_of_log, sorted(damaged, key=lambda one: (one.partition, one.name))))
     findings.cut = tuple(
         name for name, check in checks.items() if isinstance(check, KeyIndexCheck) and not check.is_whole
     )
     findings.checked = {FILES: listing.checked} | {name: check.checked for name, check in checks.items()}
     return findings
+
+
+def _read_again(metadata: MetadataTable, again: Findings | None) -> None:
+    """The log files that were damaged at the first look: no other difference may have led there."""
+    differences = again.differences if again is not None else []
+    for index in sorted({one.index for one in differences if one.kind is Kind.DAMAGED_LOG}):
+        _ = metadata.reader(index).groups
+
+
+def _of_log(damaged: DamagedLog) -> Difference:
+    """Readers of Hudi pass over what is damaged, and so do the checks: the other differences are its effects."""
+    detail = f"it {damaged.problem}, and the deltacommit {damaged.instant} is completed"
+    return Difference(damaged.partition, Kind.DAMAGED_LOG, damaged.name, None, damaged.name, None, detail, lambda: None)
 
 
 def _key_checks(ready: Sequence[str]) -> Mapping[str, type[KeyIndexCheck]]:

@@ -12,6 +12,7 @@ from ..metadata.records import FilesRecord, Record
 class Kind(Enum):
     """How the metadata table differs from the table, as an operator reads it."""
 
+    DAMAGED_LOG = "damaged log file"
     PARTITION_MISSING = "partition missing"
     STALE_PARTITION = "stale partition"
     FILE_MISSING = "file missing"
@@ -119,11 +120,16 @@ class Findings:
         return frozenset(one.key for one in self.differences if one.index == index)
 
 
+def damaged_logs(differences: Iterable[Difference]) -> tuple[str, ...]:
+    """The damaged log files among them, `<metadata partition>/<name>`."""
+    return tuple(f"{one.index}/{one.file}" for one in differences if one.kind is Kind.DAMAGED_LOG)
+
+
 def wanted_records(differences: Collection[Difference]) -> Wanted:
     """What the metadata table should hold where it differs, besides the record index."""
     found: dict[str, dict[str, Record | None]] = {}
     for one in differences:
-        if one.index == RECORD_INDEX:
+        if one.index == RECORD_INDEX or one.kind is Kind.DAMAGED_LOG:
             continue
         records, record = found.setdefault(one.index, {}), one.wanted()
         known = records.get(one.key)

@@ -62,7 +62,8 @@ class RecordIndexCheck(KeyIndexCheck):
 
 def mended_keys(metadata: MetadataTable, differences: Sequence[Difference]) -> MovedKeys | None:
     """What to write into the record index; None when nothing is wrong there."""
-    keys = [(one.bucket or 0, one.key, one.wanted()) for one in differences if one.index == RECORD_INDEX]
+    own = [one for one in differences if one.index == RECORD_INDEX and one.kind is not Kind.DAMAGED_LOG]
+    keys = [(one.bucket or 0, one.key, one.wanted()) for one in own]
     if not keys:
         return None
     new = [(bucket, key, record.location) for bucket, key, record in keys if isinstance(record, LocationRecord)]

@@ -97,7 +97,10 @@ def test_a_pending_compaction_splits_a_slice_that_is_read_as_one(tmp_path: Path)
     folder = tmp_path / ".hoodie" / "metadata" / "files"
     newest = group.log_files[-1]
     # As if a compaction had been planned before the last delta commit.
-    (folder / newest.name).rename(folder / ".files-0000-0_20990101000000000001.log.1_0-1-1")
+    planned = ".files-0000-0_20990101000000000001.log.1_0-1-1"
+    (folder / newest.name).rename(folder / planned)
+    for commit in (tmp_path / ".hoodie" / "metadata" / ".hoodie").glob("*.deltacommit"):
+        commit.write_text(commit.read_text().replace(newest.name, planned))
     (pending,) = open_metadata(tmp_path).file_groups("files")
     assert pending.base_instant == "20990101000000000001"
     assert pending.base_file == group.base_file

@@ -1,0 +1,197 @@
+"""Whether all sources agree on the newest file of a file group, before it is rewritten or older ones are deleted.
+
+The sources are the view (of the metadata table, where there is one), a listing of the partition on storage, and what
+the commits of the active timeline wrote. A rewrite of a file that is not the newest takes rows back to older values,
+and a clean that believes in a newer file which is not there deletes the rows themselves. Only the partitions concerned
+are listed, and only those commits are read that may have written the newest files or later ones.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..errors import CheckFailed
+from ..files.names import parse_base_file
+from ..handle import Table
+from ..model import BaseFile, CommitMetadata, FileSlice
+from ..table.facts import TimelineFacts, written_names
+from ..table.partitions import Files, StorageLister
+from ..table.view import FileGroupId, SlicingRules, slices_of
+
+_READS_AT_ONCE = 16
+
+
+def check_newest(table: Table, groups: Collection[FileGroupId]) -> None:
+    """Raise CheckFailed, naming the file, when the sources differ on one of the file groups that readers see.
+
+    CorruptFile and StorageError for a source that cannot be read.
+    """
+    sources = _Sources(table, groups)
+    problems = (sources.problem(group) for group in sorted(groups))
+    _refuse(table, next((problem for problem in problems if problem), ""))
+
+
+def check_superseded(table: Table, files: Mapping[str, Collection[str]]) -> None:
+    """Raise CheckFailed unless a newer base file, or a replacecommit, takes the place of each base file to be deleted.
+
+    `files` are bare names by partition; those that are gone already do not matter. Otherwise as `check_newest`.
+    """
+    named: dict[FileGroupId, set[str]] = {}
+    for partition, names in files.items():
+        for file in filter(None, (parse_base_file(partition, name, 0) for name in names)):
+            if table.view.replaced_at(partition, file.file_id) is None:
+                named.setdefault((partition, file.file_id), set()).add(file.name)
+    sources = _Sources(table, named)
+    problems = (sources.problem(group) or sources.still_needed(group, named[group]) for group in sorted(named))
+    _refuse(table, next((problem for problem in problems if problem), ""))
+
+
+def _refuse(table: Table, problem: str) -> None:
+    if problem:
+        check = "clean --garbage" if table.metadata is None else "validate"
+        raise CheckFailed(
+            f"{table.storage.root}: {problem}",
+            hint=f"nothing was changed; find out what is wrong: hudi-services {check} --base-path {table.storage.root}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Committed:
+    """The newest base file of a file group by the commits; `size` in bytes, 0 when the commit does not tell."""
+
+    name: str
+    instant: str
+    size: int
+
+
+class _Sources:
+    """What each source says of some file groups."""
+
+    def __init__(self, table: Table, groups: Collection[FileGroupId]) -> None:
+        self._table = table
+        self._groups = groups
+        self._partitions = sorted({partition for partition, _ in groups})
+        self._facts = TimelineFacts(table.timeline)
+        self._lister = StorageLister(table.storage)
+        self._lister.load(self._partitions)
+        table.view.load(self._partitions)
+        self._view: dict[str, dict[str, FileSlice]] = {}
+        self._listed: dict[str, dict[str, list[FileSlice]]] = {}
+
+    def problem(self, group: FileGroupId) -> str:
+        """How the sources differ on the newest file of a file group, "" when they agree or it was replaced."""
+        partition, file_id = group
+        if self._table.view.replaced_at(partition, file_id) is not None:
+            return ""
+        seen, committed = self._seen(group), self._committed.get(group)
+        if seen is None:
+            # What is neither listed nor there was replaced and cleaned.
+            is_there = committed is not None and committed.name in self._stored(partition)
+            return f"{committed.name} is not listed, and {committed.instant} wrote it" if committed and is_there else ""
+        return self._beside_commits(seen, committed) or self._beside_storage(seen, file_id)
+
+    def still_needed(self, group: FileGroupId, going: Collection[str]) -> str:
+        """Why the base files `going` of a file group must not go, "" when they may."""
+        if not any(name in self._stored(group[0]) for name in going):
+            return ""
+        newest = self._seen(group)
+        if newest is not None and newest.name not in going:
+            return ""
+        name = newest.path if newest else min(going)
+        return f"{name} is to be deleted, and no newer file or replacecommit takes its place"
+
+    def _seen(self, group: FileGroupId) -> BaseFile | None:
+        """The newest base file by the view; None for a file group that readers do not see."""
+        found = self._slices_seen(group[0]).get(group[1])
+        return found.base_file if found is not None else None
+
+    def _stored(self, partition: str) -> Files:
+        """What lies in the partition's folder."""
+        return self._lister.files(partition)
+
+    def _beside_commits(self, seen: BaseFile, committed: _Committed | None) -> str:
+        if committed is None:
+            silent = seen.instant in self._told
+            return f"{seen.path} is listed, and the commit {seen.instant} does not name it" if silent else ""
+        if committed.instant > seen.instant:
+            return f"{seen.path} is the newest that is listed, and {committed.instant} wrote {committed.name}"
+        if committed.instant == seen.instant and committed.name != seen.name:
+            return f"{seen.path} is listed, and the commit {seen.instant} wrote {committed.name}"
+        if committed.instant < seen.instant and seen.instant in self._told:
+            return f"{seen.path} is listed, and the commit {seen.instant} does not name it"
+        if committed.name == seen.name and committed.size and committed.size != seen.size:
+            return f"{seen.path} is listed with {seen.size} bytes, and {seen.instant} wrote {committed.size}"
+        return ""
+
+    def _beside_storage(self, seen: BaseFile, file_id: str) -> str:
+        stored = self._stored(seen.partition).get(seen.name)
+        if stored is None:
+            return f"{seen.path} is listed, and is not there"
+        if stored != seen.size:
+            return f"{seen.path} is listed with {seen.size} bytes, and has {stored}"
+        for one in self._slices_stored(seen.partition).get(file_id, ()):
+            if one.base_file is not None and one.base_instant > seen.instant and self._counts(one.base_file):
+                return f"{seen.path} is the newest that is listed, and {one.base_file.name} is there"
+        return ""
+
+    def _counts(self, file: BaseFile) -> bool:
+        """Whether a write that was completed wrote the file: its name alone may be that of a repeated or dead task."""
+        if file.instant in self._told:
+            return file.name in self._told[file.instant]
+        return file.instant in self._silent or file.instant in self._archived
+
+    def _slices_seen(self, partition: str) -> dict[str, FileSlice]:
+        if partition not in self._view:
+            self._view[partition] = {one.file_id: one for one in self._table.view.latest_slices(partition)}
+        return self._view[partition]
+
+    def _slices_stored(self, partition: str) -> dict[str, list[FileSlice]]:
+        if partition not in self._listed:
+            rules = SlicingRules(self._table.config.version.log_files_carry_delta_instant)
+            self._listed[partition] = slices_of(partition, self._stored(partition), self._facts, rules)
+        return self._listed[partition]
+
+    @cached_property
+    def _commits(self) -> dict[str, CommitMetadata]:
+        """By instant: those that may have written the newest files of the file groups."""
+        seen = map(self._seen, self._groups)
+        oldest = min((base.instant if base is not None else "" for base in seen), default="")
+        writes = [one for one in self._table.timeline.completed_writes() if one.ts >= oldest]
+        with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
+            found = pool.map(self._table.timeline.read_commit, writes)
+            return {write.ts: commit for write, commit in zip(writes, found, strict=True)}
+
+    @cached_property
+    def _told(self) -> dict[str, frozenset[str]]:
+        """The names of the files that each of these commits tells of."""
+        names = ((ts, written_names(commit)) for ts, commit in self._commits.items())
+        return {ts: some for ts, some in names if some is not None}
+
+    @cached_property
+    def _silent(self) -> frozenset[str]:
+        """Those that tell nothing."""
+        return frozenset(self._commits.keys() - self._told.keys())
+
+    @cached_property
+    def _committed(self) -> Mapping[FileGroupId, _Committed]:
+        wanted, newest = set(self._partitions), dict[FileGroupId, _Committed]()
+        for ts in sorted(self._commits):
+            for group, one in _base_files(self._commits[ts], ts, wanted):
+                newest[group] = one
+        return newest
+
+    @cached_property
+    def _archived(self) -> Collection[str]:
+        """Completed writes of the archive; asked for only when a file may be one of theirs."""
+        timeline, folder = self._table.timeline, self._table.config.history_path
+        return timeline.layout.read_archive(self._table.storage, folder).completed
+
+
+def _base_files(commit: CommitMetadata, ts: str, partitions: set[str]) -> Iterable[tuple[FileGroupId, _Committed]]:
+    for partition in partitions & commit.stats.keys():
+        for stat in commit.stats[partition]:
+            name = stat.path.rpartition("/")[2]
+            base = parse_base_file(partition, name, stat.file_size)
+            if base is not None:
+                yield (partition, base.file_id), _Committed(name, ts, stat.file_size)
