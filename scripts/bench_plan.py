@@ -1,8 +1,9 @@
 """`make bench-plan`: planning over tables of 10 thousand, 100 thousand and a million file slices, ten in a partition.
 
 Their metadata table and timeline are made, in the place of those of a small table that real Apache Hudi 1.2.0 wrote
-(one of the unit tests'); there are no data files: a plan by size does not look at any. Seconds and memory (MiB) are
-those of whole processes.
+(one of the unit tests'), and written by a commit that is archived. Only the first partitions, which a plan takes, have
+data files, without content: a plan by size does not look into any. Seconds and memory (MiB) are those of whole
+processes.
 """
 
 import argparse
@@ -26,6 +27,9 @@ from tests.unit.tables import open_local, unpack
 
 _RELEASE = "1.2.0"
 _PER_PARTITION = 10
+_WITH_FILES = 100
+"""Partitions; a plan has thirty groups at most."""
+_ARCHIVED = "20200101000000000"
 
 
 def main() -> None:
@@ -49,26 +53,32 @@ def main() -> None:
 
 def _table(folder: Path, partitions: int) -> Path:
     path = unpack(_RELEASE, folder)
-    instant = open_local(path).timeline.completed_writes()[-1].ts
     listing = path / ".hoodie/metadata/files"
     base = min(listing.glob("*.hfile"))
     for file in listing.glob(".files-*"):
         file.unlink()
+    for commit in (path / ".hoodie/metadata/.hoodie/timeline").glob("2*.deltacommit*"):
+        commit.unlink()
     for data in path.glob("day=*"):
         shutil.rmtree(data)
     schema = stored_schema(_RELEASE)
     names = [f"day={number:06d}" for number in range(partitions)]
     everything = FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, dict.fromkeys(names, FileEntry(0)))
-    records = [everything, *(FilesRecord(name, RecordType.FILES, _files(instant)) for name in names)]
+    records = [everything, *(FilesRecord(name, RecordType.FILES, _files()) for name in names)]
+    for record in records[1 : _WITH_FILES + 1]:
+        (path / record.key).mkdir()
+        for name, entry in record.entries.items():
+            with (path / record.key / name).open("wb") as file:
+                file.truncate(entry.size)
     base.write_bytes(
         write_hfile([(one.key.encode(), encode_record(one, schema, typed=True)) for one in records], schema.text)
     )
     return path
 
 
-def _files(instant: str) -> dict[str, FileEntry]:
+def _files() -> dict[str, FileEntry]:
     return {
-        f"{uuid.uuid4()}-0_{task}-13-{task}_{instant}.parquet": FileEntry(4_000_000 + task)
+        f"{uuid.uuid4()}-0_{task}-13-{task}_{_ARCHIVED}.parquet": FileEntry(4_000_000 + task)
         for task in range(_PER_PARTITION)
     }
 

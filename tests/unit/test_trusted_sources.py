@@ -149,7 +149,8 @@ def test_any_flipped_bit_is_found_or_does_no_harm(release: str, tmp_path: Path) 
         source = seed.choice(files)
         file = path / source.relative_to(whole)
         data = source.read_bytes()
-        at, bit = seed.randrange(len(data)), seed.randrange(8)
+        # Half of them where a block begins: most other bytes are the text of a schema.
+        at, bit = seed.randrange(seed.choice([64, len(data)])), seed.randrange(8)
         file.write_bytes(_flipped(data, at, bit))
         try:
             table = open_local(path)
@@ -159,8 +160,7 @@ def test_any_flipped_bit_is_found_or_does_no_harm(release: str, tmp_path: Path) 
         else:
             assert {p: table.view.latest_slices(p) for p in table.view.partitions()} == slices, (file, at, bit)
         file.write_bytes(data)
-    # Most of the bytes are the text of a schema.
-    assert noticed > flips / 10
+    assert noticed > flips / 3
 
 
 @pytest.mark.parametrize("release", RELEASES)
