@@ -21,6 +21,7 @@ from ..unit.corruptions import (
     wrong_ranges,
 )
 from ..unit.tables import open_local
+from ..unit.test_trusted_sources import HARMS, do_harm, last_log
 from . import ours
 from .conftest import Tables
 from .mdt_check import check_metadata
@@ -124,6 +125,23 @@ def test_ranges_that_hide_rows(peer: Peer, table: Tables) -> None:
     assert all(found < known for found, known in zip(wrong, right, strict=True)), (wrong, right)
     ours.run("validate", path, "--repair").ok()
     assert counts() == right
+
+
+@pytest.mark.deep("0.15.0", "1.0.2")
+def test_a_lost_log_file_is_made_up_for(peer: Peer, table: Tables) -> None:
+    """Hudi passes over the torn log file, reads the repair, and compacts both."""
+    path = table("keyed")
+    before = Reading.of(peer, path)
+    log = last_log(path)
+    do_harm(log, HARMS["cut in half"])
+    assert ours.run("schedule", path).code == 1
+    ours.run("validate", path, "--repair").ok()
+    assert check_metadata(peer, path) == []
+    assert before.differences(Reading.of(peer, path)) == []
+    peer.upsert(path, newer(before.hudi.sort_by("id").slice(3, 4)), **_COMPACT)
+    assert check_metadata(peer, path) == []
+    assert before.hudi.num_rows == peer.rows(path, METADATA_ON).num_rows
+    assert ours.run("validate", path).code == 0
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
