@@ -244,8 +244,11 @@ def test_a_plan_of_version_one_is_carried_out(tmp_path: Path) -> None:
     from hudi_services.codecs import avro
 
     path = unpack("0.15.0", tmp_path)
-    victim = sorted(data_files(path))[0]
-    partition, _, name = victim.rpartition("/")
+    view = open_local(path).view
+    partition = view.partitions()[0]
+    old = next(slices[0].base_file for slices in view.all_slices(partition).values() if len(slices) > 1)
+    assert old is not None
+    victim, name = old.path, old.name
     plan = CleanerPlan("KEEP_LATEST_COMMITS", "", "", {partition: (name,)})
     record = {
         "policy": plan.policy,
