@@ -23,7 +23,7 @@ from hudi_services.metadata.keys import ALL_PARTITIONS_KEY
 from hudi_services.metadata.record_codec import encode_record
 from hudi_services.metadata.record_schema import stored_schema
 from hudi_services.metadata.records import FileEntry, FilesRecord, RecordType
-from tests.unit.tables import open_local, unpack
+from tests.unit.tables import unpack
 
 _RELEASE = "1.2.0"
 _PER_PARTITION = 10

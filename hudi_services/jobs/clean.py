@@ -81,8 +81,9 @@ def _schedule(
 
             def plan(current: Table) -> bytes:
                 # Planning may take long, and the lock is held: again only when it may come to something else.
-                last = found if is_unchanged(current, table) else _plan(wanted, current, rules, report)
-                return _encode(current, last)
+                if is_unchanged(current, table):
+                    return _encode(table, found)
+                return _encode(current, _plan(wanted, current, rules, report))
 
             ts = request(table, Action.CLEAN, plan, settings)
     except Idle as idle:
@@ -118,11 +119,12 @@ def _plan(wanted: CleanRequest, table: Table, rules: CleanRules, report: Report)
     return found
 
 
-def _encode(current: Table, found: CleanPlanning) -> bytes:
+def _encode(table: Table, found: CleanPlanning) -> bytes:
+    """The plan that was made of `table`, once all sources agree that newer files take the place of its files."""
     if found.plan is None:
         raise Idle(found.why_empty)
-    check_superseded(current, names_in(found.plan))
-    return encode_cleaner_plan(found.plan, current.config.version.release)
+    check_superseded(table, names_in(found.plan))
+    return encode_cleaner_plan(found.plan, table.config.version.release)
 
 
 def _execute(

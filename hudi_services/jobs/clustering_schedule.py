@@ -63,7 +63,9 @@ def schedule_plan(wanted: ClusteringRequest, table: Table, report: Report) -> Re
             if waiting := _wait_for_commits(wanted, current):
                 raise Idle(waiting)
             # Planning may take long, and the lock is held: again only when it may come to something else.
-            return _encode(current, planned if is_unchanged(current, table) else build(current, rules), report)
+            if is_unchanged(current, table):
+                return _encode(table, planned, report)
+            return _encode(current, build(current, rules), report)
 
         ts = request(table, action, plan, settings, wanted.instant)
     _log.info("scheduled the clustering %s", ts)
@@ -101,12 +103,13 @@ def _check_new_instant(ts: str, table: Table) -> None:
         )
 
 
-def _encode(current: Table, planned: Planned, report: Report) -> bytes:
+def _encode(table: Table, planned: Planned, report: Report) -> bytes:
+    """The plan that was made of `table`, once all sources agree on its slices."""
     _describe(planned, report)
     if planned.plan is None:
         raise Idle(planned.why_empty)
-    _check_inputs(current, planned.plan)
-    return encode_clustering_plan(planned.plan, current.config.version.release)
+    _check_inputs(table, planned.plan)
+    return encode_clustering_plan(planned.plan, table.config.version.release)
 
 
 def _check_inputs(table: Table, plan: ClusteringPlan) -> None:
