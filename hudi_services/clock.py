@@ -17,7 +17,15 @@ from typing import Protocol
 
 from .errors import UnsupportedTable
 
+SLOWEST, FASTEST = "UTC-12", "UTC+14"
+"""Beside the zones of tables: those of the clocks that are behind, and ahead of, all others."""
+
 _INSTANT = re.compile(r"[0-9]{14,}")
+_ZONES = {
+    "UTC": timezone.utc,
+    SLOWEST: timezone(timedelta(hours=-12)),
+    FASTEST: timezone(timedelta(hours=14)),
+}
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -74,7 +82,7 @@ def duration(millis: float) -> str:
 
 
 def format_instant(moment: datetime, zone: str) -> str:
-    """The instant of an aware `moment`, cut to the millisecond; `zone` is "UTC" or "LOCAL"."""
+    """The instant of an aware `moment`, cut to the millisecond; `zone` is "UTC", "LOCAL", SLOWEST or FASTEST."""
     local = local_time(moment, zone)
     return f"{local.year:04d}" + local.strftime("%m%d%H%M%S") + f"{local.microsecond // 1000:03d}"
 
@@ -121,4 +129,4 @@ def next_instant(moment: datetime, zone: str, latest: str) -> str:
 
 
 def _zone(zone: str) -> timezone | None:
-    return timezone.utc if zone == "UTC" else None
+    return _ZONES.get(zone)

@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from ..files.parquet_reader import BaseFileReader, shared_dictionary_columns, shared_plain_leaves
 from ..files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter, writer_options
+from .conversion_proof import ConversionProof
 from .cuts import Piece, even_cuts, files_needed, needs_no_cut, weighed
 from .external_sort import ExternalSort
 from .output import Form, NewFile, Output, Stopwatch
-from .proof import Checksum, checksum
+from .proof import Checksum, check_file_names, checksum
 from .row_order import SAMPLE_ROWS
 from .sorting import RowSorter
 
@@ -31,8 +32,8 @@ class DecodedGroup:
         self._pieces = pieces
         self._clock = clock
         # The one column that is made anew; without meta fields the row writer leaves it empty, and so it stays.
-        made = {FILE_NAME_COLUMN} if form.task.meta_fields else set()
-        self._columns = [name for name in form.target.columns if name not in made]
+        self._made = [FILE_NAME_COLUMN] if form.task.meta_fields and form.target.column(FILE_NAME_COLUMN) else []
+        self._columns = [name for name in form.target.columns if name not in self._made]
         self._dictionary = shared_dictionary_columns(readers)
         self._plain_leaves = shared_plain_leaves(readers)
         self.before = Checksum()
@@ -58,32 +59,34 @@ class DecodedGroup:
 
     def _tables(self) -> Iterator[pa.Table]:
         """Every row of every input in the form of the target; counts them into `before`."""
-        for table in self._read(self._columns):
-            with self._clock.phase("proof"):
-                self.before += checksum(table)
-            yield table
-
-    def _read(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         for reader in self._readers:
-            for i in range(len(reader.row_groups)):
-                yield from self._timed(
-                    reader.pieces(
-                        i,
-                        columns,
-                        target=self._target,
-                        dictionary=self._dictionary.intersection(columns),
-                        at_once=self._task.memory.stored,
-                    ),
-                    "read",
-                )
-            reader.release()
+            proof = ConversionProof(reader.full_path, reader.schema, self._target, self._columns)
+            for read, table in self._read(reader, self._columns):
+                with self._clock.phase("proof"):
+                    self.before += checksum(proof.rows(read, table))
+                yield table
+
+    def _read(self, reader: BaseFileReader, columns: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Every row of a file, as it was read and in the form of the target."""
+        for i in range(len(reader.row_groups)):
+            yield from self._timed(
+                reader.pieces_as_read(
+                    i,
+                    columns,
+                    target=self._target,
+                    dictionary=self._dictionary.intersection(columns),
+                    at_once=self._task.memory.stored,
+                ),
+                "read",
+            )
+        reader.release()
 
     def _sorter(self) -> RowSorter:
         sorter = RowSorter(self._target, self._task.sort, self._task.layout)
         if sorter.needs_sample:
             rows = sum(reader.num_rows for reader in self._readers)
             step, seen, parts = max(1, rows // SAMPLE_ROWS), 0, []
-            for table in self._read(sorter.columns):
+            for _, table in (piece for reader in self._readers for piece in self._read(reader, sorter.columns)):
                 parts.append(table.take(pa.array(np.arange(-seen % step, table.num_rows, step))))
                 seen += table.num_rows
                 while sum(part.nbytes for part in parts) > self._task.memory.sample and step < rows:
@@ -157,12 +160,15 @@ class DecodedGroup:
         )
 
     def checksum_of(self, new: BaseFileReader) -> Checksum:
-        """The checksum of the rows of a new file."""
-        dictionary = self._dictionary & new.dictionary_columns
-        at_once = self._task.memory.stored
-        pieces = (
-            table
-            for i in range(len(new.row_groups))
-            for table in new.pieces(i, self._columns, dictionary=dictionary, at_once=at_once)
-        )
-        return sum(map(checksum, pieces), start=Checksum())
+        """The checksum of the rows of a new file. Raises CheckFailed when one has another file name."""
+        dictionary = new.dictionary_columns & {*self._dictionary, *self._made}
+        result = Checksum()
+        for i in range(len(new.row_groups)):
+            pieces = new.pieces(
+                i, [*self._columns, *self._made], dictionary=dictionary, at_once=self._task.memory.stored
+            )
+            for table in pieces:
+                for column in table.select(self._made).columns:
+                    check_file_names(column, new.full_path)
+                result += checksum(table.select(self._columns))
+        return result

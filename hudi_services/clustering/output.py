@@ -109,10 +109,7 @@ class Output:
 
     def add_key_range(self, bounds: tuple[str, str] | None) -> bool:
         """Count the record keys of rows by their least and greatest one; False when that is not enough."""
-        if self._keys is None or bounds is None or not self._keys.needs_range_only:
-            return False
-        self._keys.add_range(*bounds)
-        return True
+        return self._keys is not None and bounds is not None and self._keys.add_range(*bounds)
 
     def add_keys(self, table: pa.Table) -> None:
         """Count the record keys of rows that go into the file; without meta fields there are none."""

@@ -4,15 +4,17 @@ The checksum is the sum of the row hashes (`codecs.row_hash`) modulo 2**64, besi
 any order and any batches, but a lost, doubled or altered row shows (two different sets of rows agree by accident with
 probability 2**-64).
 
-`_hoodie_file_name` is left out: it is the one column that a rewrite changes.
+`_hoodie_file_name` is the one column that a rewrite changes: of new files it is compared with their names.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..codecs.row_hash import row_hashes
+from ..errors import CheckFailed
 from ..files.parquet_writer import FILE_NAME_COLUMN
 
 
@@ -31,10 +33,12 @@ class Checksum:
 
 
 def checksum(table: pa.Table) -> Checksum:
-    """The checksum of all rows of `table` over all its columns but `_hoodie_file_name`.
-
-    A dictionary-encoded column counts as its values.
-    """
-    rows = table.select([name for name in table.column_names if name != FILE_NAME_COLUMN])
-    sums = (Checksum(len(hashes), int(hashes.sum(dtype=np.uint64))) for hashes in row_hashes(rows))
+    """The checksum of all rows of `table` over all its columns; a dictionary-encoded column counts as its values."""
+    sums = (Checksum(len(hashes), int(hashes.sum(dtype=np.uint64))) for hashes in row_hashes(table))
     return sum(sums, start=Checksum())
+
+
+def check_file_names(names: pa.ChunkedArray, path: str) -> None:
+    """Raise CheckFailed unless every row of the file at `path` has its name in `_hoodie_file_name`."""
+    if names.null_count or any(name != path.rpartition("/")[2] for name in pc.unique(names).to_pylist()):
+        raise CheckFailed(f"{path}: {FILE_NAME_COLUMN} does not hold the name of the file")

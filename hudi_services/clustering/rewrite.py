@@ -10,7 +10,7 @@ from typing import Any
 
 from ..codecs.table_schema import for_files, parse_table_schema
 from ..errors import CheckFailed
-from ..files.calendar import FileNotes, calendar_notes
+from ..files.calendar import FileNotes, calendar_notes, same_calendar
 from ..files.parquet_evolution import SourceSchema, agrees, resolve_target
 from ..files.parquet_reader import BaseFileReader, open_base_file
 from ..files.parquet_schema import FileSchema
@@ -68,17 +68,18 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
         group = DecodedGroup(form, readers, pieces, clock)
     files = group.write()
     with clock.phase("proof"):
-        after = sum((group.checksum_of(_read_back(form, new)) for new in files), start=Checksum())
-    if group.before != after:
+        after = sum((group.checksum_of(_read_back(form, readers, new)) for new in files), start=Checksum())
+    rows = sum(reader.num_rows for reader in readers)
+    if group.before != after or after.rows != rows:
         raise CheckFailed(
             f"{task.storage.full_path(task.partition)}: the rewrite of {len(readers)} files does not hold the same "
-            f"rows ({group.before} before, {after} after)",
+            f"rows ({rows} by their footers; {group.before} before, {after} after)",
             hint="nothing was committed; please report this with the plan and the files",
         )
     return RewriteResult(
         task.partition,
         tuple(files),
-        sum(r.num_rows for r in readers),
+        rows,
         sum(r.size for r in readers),
         group.before,
         after,
@@ -137,11 +138,15 @@ def skipping_bounds(
     return column_bounds(columns, [r.column_stats() for r in readers], [new.file.columns for new in files])
 
 
-def _read_back(form: Form, new: NewFile) -> BaseFileReader:
-    """What storage now holds. Raises CheckFailed when it has another schema."""
+def _read_back(form: Form, readers: Sequence[BaseFileReader], new: NewFile) -> BaseFileReader:
+    """What storage now holds. Raises CheckFailed when its footer gives the values another meaning."""
     reader = open_base_file(form.task.storage, new.file.path)
     if reader.schema != form.target:
         raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
+    if any(reader.key_values.get(key) != value for key, value in form.notes.items()):
+        raise CheckFailed(f"{reader.path}: the notes in its footer are not those that were meant")
+    if not same_calendar([FileNotes(one.path, one.key_values) for one in (reader, *readers)], form.target):
+        raise CheckFailed(f"{reader.path}: its dates would be counted in another calendar than before")
     return reader
 
 

@@ -1,19 +1,49 @@
 """Fresh times for instants, each greater than all that the table and its metadata table know."""
 
+from datetime import timedelta
+
+from ..errors import ConfigError
 from ..handle import Table
+from ..table.time_zone import drawing_zone, latest_reading
 from ..timeline.active import new_instant
+
+_TOLERANCE = timedelta(minutes=1)
+"""By how much clocks of a cluster may differ, and nobody worries."""
 
 
 class Times:
-    """A source of instants for one critical section; the caller holds the lock."""
+    """A source of instants for one critical section; the caller holds the lock.
+
+    None is later than what the table's writers draw next, as far as their clocks are right.
+    """
 
     def __init__(self, table: Table, skew_millis: int) -> None:
         self._table = table
         self._skew = skew_millis
+        self._zone = drawing_zone(table.timeline)
         self._last = table.metadata.timeline.latest_time()[:17] if table.metadata else ""
 
     def next(self) -> str:
-        self._last = new_instant(self._table.timeline, self._table.clock, after=self._last, skew_millis=self._skew)
+        timeline, clock = self._table.timeline, self._table.clock
+        self._last = new_instant(timeline, clock, after=self._last, skew_millis=self._skew, zone=self._zone)
         # Waiting for the slowest clock once is enough: what follows in this section is later anyway.
         self._skew = 0
         return self._last
+
+
+def refuse_ahead(table: Table, instant: str) -> None:
+    """Raise ConfigError for the instant of new files when no clock of a writer shows it yet.
+
+    It may follow one on the timeline that is ahead; and it may be that of a plan which was written so.
+    """
+    if instant <= latest_reading(table.timeline, table.clock.now() + _TOLERANCE):
+        return
+    latest = table.timeline.latest_time()
+    newest, hint = f"the newest time of the timeline, {latest},", "wait until then, or set the clock that is wrong"
+    if instant <= latest:
+        newest, hint = f"the pending clustering {instant}", "take it back with hudi-services rollback, and plan again"
+    raise ConfigError(
+        f"{table.storage.root}: {newest} is ahead of the clock here, and readers would prefer the new files to all "
+        "that is written until then",
+        hint=f"{hint} (docs/runbooks/time-zone.md)",
+    )

@@ -41,7 +41,7 @@ from .lock import table_lock
 from .markers import delete_markers, read_markers
 from .rollback import drop_requested, pending_rollback, roll_back
 from .settings import TransactionSettings
-from .times import Times
+from .times import Times, refuse_ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,8 @@ def request(
 ) -> str:
     """Publish the plan of an action and give its instant; `plan` is called with the table as it is under the lock.
 
-    `ts` asks for a certain instant, which must be later than all others.
+    `ts` asks for a certain instant, which must be later than all others. Raises ConfigError when that of new files
+    would be ahead of the clock.
     """
     with critical_section(table, "schedule" if action is not Action.CLEAN else "clean", settings) as current:
         data = plan(current)
@@ -107,6 +108,8 @@ def request(
                 f"--instant-time {instant} is not later than {latest}, the last time of the timeline",
                 hint="leave --instant-time out",
             )
+        if action is not Action.CLEAN:
+            refuse_ahead(current, instant)
         current.timeline.publish(instant, action, State.REQUESTED, data)
         return instant
 

@@ -53,6 +53,12 @@ def calendar_notes(files: Sequence[FileNotes], target: FileSchema) -> dict[str, 
     return {key: noted[key] for key in (_VERSION, _LEGACY, _LEGACY_INT96, _ZONE) if key in noted}
 
 
+def same_calendar(files: Sequence[FileNotes], schema: FileSchema) -> bool:
+    """Whether readers count the dates of all files, which have this schema, in one calendar."""
+    markers = _markers(schema)
+    return len({_calendar(one.key_values, markers) for one in files}) <= 1
+
+
 def is_hybrid(file: FileNotes, schema: FileSchema) -> bool:
     """Whether the file counts dates before 1582 in the Julian calendar."""
     return bool(_calendar(file.key_values, _markers(schema)))

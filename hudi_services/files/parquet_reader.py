@@ -153,14 +153,27 @@ class BaseFileReader:
 
         `at_once`: so many bytes of the stored row group are held; of a larger one, buffers of its columns are.
         """
+        for _, converted in self.pieces_as_read(index, columns, target, dictionary, at_once=at_once):
+            yield converted
+
+    def pieces_as_read(
+        self,
+        index: int,
+        columns: Sequence[str] | None = None,
+        target: FileSchema | None = None,
+        dictionary: Collection[str] = (),
+        *,
+        at_once: int | None = None,
+    ) -> Generator[tuple[pa.Table, pa.Table], None, None]:
+        """`pieces`, each after what it was made of: the columns that the file has, in its own raw form."""
         target = self.schema if target is None else target
         names, own = self._names(columns, target)
         if not own:
-            yield self.read_row_group(index, names, target)
+            yield pa.table({}), self.read_row_group(index, names, target)
             return
         with self._pyarrow_errors():
             for read in self._read_pieces(index, own, frozenset(dictionary).intersection(own), at_once):
-                yield self._converted(read, read.num_rows, names, target)
+                yield read, self._converted(read, read.num_rows, names, target)
 
     def release(self) -> None:
         """Give back what reading has built up; the next read builds it anew."""

@@ -1,11 +1,14 @@
 """What the footer of a Hudi base file says about its record keys (storage.md section 2.2).
 
-Sources: HoodieBloomFilterWriteSupport, HoodieAvroWriteSupport.
+The range holds every key by code point and as Java compares strings: Hudi's index by bloom filters passes over a file
+whose range, for Java, does not hold a key, and then inserts the key once more. A bound need not be a key.
+Sources: HoodieBloomFilterWriteSupport, HoodieAvroWriteSupport, BloomIndexFileInfo.
 """
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..codecs.text_order import java_order, lower_bound, upper_bound
 from .bloom import SIMPLE, BloomFilter
 
 BLOOM_FILTER = "org.apache.hudi.bloomfilter"
@@ -32,19 +35,24 @@ class RecordKeys:
             self._bloom.add(keys)
         extremes = pc.min_max(keys)
         low, high = extremes["min"].as_py(), extremes["max"].as_py()
-        if low is not None:
-            self.add_range(low, high)
+        if low is not None and not self._widen(low, upper_bound(high)):
+            self._widen(low, _greatest_for_java(keys))
 
-    @property
-    def needs_range_only(self) -> bool:
-        """Whether `add_range` does for rows what `add` does."""
-        return self._bloom is None or not self._bloom.needs_keys
+    def add_range(self, low: str, high: str) -> bool:
+        """Add rows whose least and greatest keys by code point are these; False when `add` must see them instead."""
+        if self._bloom is not None and self._bloom.needs_keys:
+            return False
+        return self._widen(low, upper_bound(high))
 
-    def add_range(self, low: str, high: str) -> None:
-        """Add rows whose least and greatest keys are these."""
-        # Python compares code points, which is the byte order of UTF-8 that Arrow uses.
+    def _widen(self, low: str, upper: str | None) -> bool:
+        """Take in keys from `low` to the bound `upper`; False when there is none."""
+        if upper is None:
+            return False
+        low = lower_bound(low)
         self._min = low if self._min is None else min(self._min, low)
-        self._max = high if self._max is None else max(self._max, high)
+        # As long as every bound holds for both orders, they agree on which is greater; else the readers' order counts.
+        self._max = upper if self._max is None else max(self._max, upper, key=java_order)
+        return True
 
     def footer(self) -> dict[str, str]:
         """Key/value metadata for the file."""
@@ -56,3 +64,9 @@ class RecordKeys:
         if self._min is not None and self._max is not None:
             entries |= {MIN_KEY: self._min, MAX_KEY: self._max}
         return entries
+
+
+def _greatest_for_java(keys: pa.Array | pa.ChunkedArray) -> str:
+    """Of keys the greatest of which, by code point, begins with a character that is U+FFFF or beyond."""
+    late: list[str] = keys.filter(pc.greater_equal(keys, "\ue000")).drop_null().to_pylist()
+    return max(late, key=java_order)

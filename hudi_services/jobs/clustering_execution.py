@@ -15,6 +15,7 @@ from ..clustering.resume import rewrite_once
 from ..clustering.rewrite import RewriteResult
 from ..clustering.skipping import skipping
 from ..codecs.clustering_plan import CLUSTER
+from ..commit.times import refuse_ahead
 from ..commit.transaction import Attempt, WrittenBaseFile
 from ..engine import Engine, LocalEngine
 from ..errors import HudiServicesError
@@ -38,6 +39,7 @@ def execute_plan(
 ) -> Report:
     settings = transaction_settings(wanted.options)
     report.instant = instant.ts
+    refuse_ahead(table, instant.ts)
     with report.phase("open"):
         plan = table.timeline.read_plan(instant)
         source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))

@@ -3,7 +3,7 @@
 import logging
 from datetime import timedelta
 
-from ..clock import parse_instant
+from ..clock import SLOWEST, format_instant, parse_instant
 from ..clustering.eligibility import WAITING, Reason, base_size
 from ..clustering.plan import Planned, build, check_columns, check_order
 from ..clustering.selection import Verdict
@@ -16,6 +16,7 @@ from ..errors import ConfigError, HudiServicesError, Idle, NeedsRecovery
 from ..handle import Table, is_unchanged
 from ..options import keys
 from ..recovery.findings import abandoned
+from ..table.time_zone import drawing_zone
 from .clustering_bill import add_bill
 from .clustering_tasks import copying_that_sorts
 from .report import InOut, Report, Row
@@ -27,8 +28,6 @@ _log = logging.getLogger(__name__)
 _DRY_RUN = "dry run: no plan was written"
 _LEFT = "file slices are left for the next plan"
 _INSTANT_DIGITS = (14, 17)
-_FARTHEST = timedelta(days=1)
-"""How far ahead an instant may lie: the zones of two writers of one table may differ."""
 
 
 def schedule_plan(wanted: ClusteringRequest, table: Table, report: Report) -> Report:
@@ -37,7 +36,7 @@ def schedule_plan(wanted: ClusteringRequest, table: Table, report: Report) -> Re
     rules = plan_rules(wanted.options)
     report.warnings += copying_that_sorts(wanted.options[keys.EXECUTION_STRATEGY_CLASS], rules.sort)
     if wanted.instant is not None:
-        _check_new_instant(wanted.instant, table)
+        _check_new_instant(wanted.instant, table, wanted.options[keys.CLOCK_SKEW_MILLIS])
     waiting = _wait_for_commits(wanted, table)
     if waiting:
         raise _nothing_to_plan(table, waiting, settings)
@@ -68,6 +67,11 @@ def schedule_plan(wanted: ClusteringRequest, table: Table, report: Report) -> Re
             return _encode(current, build(current, rules), report)
 
         ts = request(table, action, plan, settings, wanted.instant)
+    if wanted.instant is None and drawing_zone(table.timeline) == SLOWEST:
+        report.warnings.append(
+            "the timeline does not tell the zone of its writers: the instant goes by the slowest clock on earth "
+            "(docs/runbooks/time-zone.md)"
+        )
     _log.info("scheduled the clustering %s", ts)
     return report.requested(ts)
 
@@ -91,12 +95,12 @@ def _nothing_to_plan(table: Table, why: str, settings: TransactionSettings) -> H
     return NeedsRecovery(f"{table.storage.root}: {why}; the clustering {left.ts} was left", hint=recover_hint(table))
 
 
-def _check_new_instant(ts: str, table: Table) -> None:
+def _check_new_instant(ts: str, table: Table, skew_millis: int) -> None:
     """Raise ConfigError for a text that is no instant, and for one so late that it would hide what is written next."""
     moment = parse_instant(ts, table.timeline.zone)
     if moment is None or len(ts) not in _INSTANT_DIGITS:
         raise ConfigError(f"--instant-time {ts} is no instant", hint="write it as yyyyMMddHHmmssSSS, or leave it out")
-    if moment - table.clock.now() > _FARTHEST:
+    if ts > format_instant(table.clock.now() + timedelta(milliseconds=skew_millis), table.timeline.zone):
         raise ConfigError(
             f"--instant-time {ts} lies in the future: readers would prefer its files to those of all writes until then",
             hint="leave --instant-time out",

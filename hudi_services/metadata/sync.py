@@ -34,6 +34,7 @@ from .ranges import partition_ranges
 from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord, merge_records
 from .stats import NewFile, column_records
 from .table import MetadataTable
+from .text_ranges import in_both_orders
 from .undo import repairs_among, resume_rollbacks, undo, undo_pending
 
 _ROLLBACK_SUFFIX = "006"
@@ -73,9 +74,7 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     indexed = index_columns(metadata, candidates) if COLUMN_STATS in metadata.partitions else _NOTHING
     records: dict[str, Sequence[Record]] = {FILES: _files_records(change.new_files)}
     if COLUMN_STATS in metadata.partitions:
-        records[COLUMN_STATS] = [
-            record for f in change.new_files for record in column_records(f, indexed.columns, typed=indexed.typed)
-        ]
+        records[COLUMN_STATS] = [record for f in change.new_files for record in _column_records(f, indexed)]
     if PARTITION_STATS in metadata.partitions:
         records[PARTITION_STATS] = list(_partition_records(metadata, change, indexed))
     if BLOOM_FILTERS in metadata.partitions:
@@ -249,13 +248,17 @@ def _partition_records(metadata: MetadataTable, change: Change, indexed: IndexCo
         yield from _ranges(metadata, partition, new_files, live, indexed)
 
 
+def _column_records(file: NewFile, indexed: IndexColumns) -> list[StatsRecord]:
+    return [in_both_orders(record) for record in column_records(file, indexed.columns, typed=indexed.typed)]
+
+
 def _ranges(
     metadata: MetadataTable, partition: str, new_files: Sequence[NewFile], live: Collection[str], indexed: IndexColumns
 ) -> list[StatsRecord]:
     """The ranges of a partition's columns over its new and live files."""
     columns: dict[str, list[StatsRecord]] = {}
     for file in new_files:
-        for record in column_records(file, indexed.columns, typed=indexed.typed):
+        for record in _column_records(file, indexed):
             columns.setdefault(record.column, []).append(record)
     return partition_ranges(metadata, COLUMN_STATS, partition, columns, live)
 

@@ -1,13 +1,14 @@
 """Tables that real Apache Hudi wrote, unpacked for a test, and reading them: byte by byte, or with our own view."""
 
 import hashlib
+import os
 import zipfile
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_services.clock import SystemClock
+from hudi_services.clock import SystemClock, parse_instant
 from hudi_services.handle import Table, open_table
 from hudi_services.jobs.request import ClusteringRequest, Mode
 from hudi_services.options import resolve
@@ -25,6 +26,15 @@ def unpack(release: str, folder: Path, kind: str = "cow") -> Path:
     with zipfile.ZipFile(FIXTURES / f"{kind}_{release}.zip") as archive:
         archive.extractall(folder)
     return folder / "table"
+
+
+def as_written(path: Path, zone: str = "LOCAL") -> None:
+    """Give the instant files of a table the times that its writers, in this zone, had them written at."""
+    folder = path / ".hoodie" / "timeline"
+    for file in (folder if folder.exists() else path / ".hoodie").iterdir():
+        moment = parse_instant(file.name[:17], zone) if file.is_file() else None
+        if moment is not None:
+            os.utime(file, (moment.timestamp(), moment.timestamp()))
 
 
 def open_local(path: Path) -> Table:

@@ -33,7 +33,7 @@ from hudi_services.timeline.instant import Action
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import compact as compact_again
 from .metadata_tables import far_future, open_metadata, stats_of, unpack_compacted
-from .tables import RELEASES, open_local, request, unpack
+from .tables import RELEASES, as_written, open_local, request, unpack
 from .test_index_bootstrap import indexed_locations, real_locations, wanted
 
 COMPACT = {"hoodie.metadata.compact.max.delta.commits": "1"}
@@ -63,6 +63,7 @@ def cluster(path: Path, options: Mapping[str, str] = COMPACT) -> Report:
 def indexed(release: str, folder: Path) -> Path:
     """With a record index, and log files on top of it."""
     path = unpack(release, folder)
+    as_written(path)
     index_bootstrap(wanted(path), engine=LocalEngine())
     cluster(path, {"hoodie.metadata.compact.max.delta.commits": "1000"})
     return path

@@ -68,6 +68,18 @@ def test_a_commit_is_seen_when_the_table_completes_it(release: str, tmp_path: Pa
     assert after == {**before, P: {**before[P], FILE: 4711}}
 
 
+def test_ranges_of_texts_hold_for_java_and_for_spark(tmp_path: Path) -> None:
+    """Emoji come before fullwidth forms in Java, which merges ranges, and after them in Spark, which goes by them."""
+    metadata = open_metadata(unpack("1.2.0", tmp_path))
+    keys = stats("_hoodie_record_key", Kind.STRING, "k\uff71", "k\U0001f600")
+    sync_commit(metadata, Change(T, (NewFile(P, FILE, 4711, (keys,)),), {P: []}), far_future())
+    complete_on_the_table(metadata)
+    for index in ("column_stats", "partition_stats"):
+        found = [r for r in stats_of(open_metadata(tmp_path / "table"), index) if r.column == "_hoodie_record_key"]
+        (new,) = [r for r in found if r.file_name == FILE or (index == "partition_stats" and r.file_name == P)]
+        assert (new.minimum, new.maximum) == ("k", "l")
+
+
 @pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
 def test_statistics_of_the_new_file_and_its_partition(release: str, tmp_path: Path) -> None:
     path = unpack(release, tmp_path)

@@ -4,12 +4,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+from hudi_services.clustering import rewrite as rewriting
 from hudi_services.clustering.output import RewriteTask
 from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
 from hudi_services.clustering.settings import FileSettings
 from hudi_services.clustering.sort_order import SortColumn
 from hudi_services.codecs.table_schema import META_COLUMNS
+from hudi_services.errors import CheckFailed
 from hudi_services.storage import ObjectStorage
 
 INSTANT = "20260101000000000"
@@ -29,3 +32,18 @@ def test_empty_meta_columns_stay_where_there_are_no_meta_fields(tmp_path: Path) 
     pq.write_table(rows, tmp_path / "in.parquet")
     (new,) = rewrite(tmp_path, "in.parquet", meta_fields=False).files
     assert pq.read_table(tmp_path / new.file.path) == rows
+
+
+@pytest.mark.parametrize("sort", [(), (SortColumn("d"),)], ids=["unsorted", "sorted"])
+def test_dates_stay_in_their_calendar(
+    sort: tuple[SortColumn, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same number is another day in the hybrid calendar, which a note in the footer tells of."""
+    notes = {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}
+    rows = pa.table({"d": pa.array([-200_000, 1], pa.date32())}).replace_schema_metadata(notes)
+    pq.write_table(rows, tmp_path / "in.parquet")
+    (new,) = rewrite(tmp_path, "in.parquet", meta_fields=False, sort=sort).files
+    assert pq.read_metadata(tmp_path / new.file.path).metadata[b"org.apache.spark.legacyDateTime"] == b""
+    monkeypatch.setattr(rewriting, "calendar_notes", lambda *_: {})
+    with pytest.raises(CheckFailed, match="calendar"):
+        rewrite(tmp_path, "in.parquet", meta_fields=False, sort=sort)

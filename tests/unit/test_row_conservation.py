@@ -1,6 +1,7 @@
 """A rewrite that loses, doubles or changes something commits nothing: exit 5, no new file, the plan still there."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,15 +10,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_services.clustering import copying
+from hudi_services.clustering.decoding import DecodedGroup
 from hudi_services.clustering.output import NewFile, Output, Writer
 from hudi_services.clustering.sorting import RowSorter
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed
-from hudi_services.files import parquet_copy
+from hudi_services.files import parquet_copy, parquet_writer
 from hudi_services.files.parquet_codec import ParquetCodec
 from hudi_services.files.parquet_copy import Fingerprint, RowGroupCopier
 from hudi_services.files.parquet_pages import Page, compressed
 from hudi_services.files.parquet_reader import BaseFileReader
+from hudi_services.files.parquet_writer import BaseFileWriter
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
 from hudi_services.timeline.instant import Action
@@ -146,6 +150,36 @@ def test_a_changed_byte_in_a_page(release: str, tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(parquet_copy, "compressed", spoilt)
     refused(unpack(release, tmp_path), COPIED)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("options", [SORTED, {}], ids=["sorted", "decoded"])
+def test_another_file_name_in_the_rows(
+    release: str, options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constant = parquet_writer._constant
+    monkeypatch.setattr(parquet_writer, "_constant", lambda value, rows: constant(f"{value}x", rows))
+    refused(unpack(release, tmp_path), options)
+
+
+@pytest.mark.parametrize("options", [SORTED, COPIED], ids=["decoded", "copied"])
+def test_a_row_group_that_nobody_read(options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What went in is counted by the footers, not by what was read."""
+    read, cut = DecodedGroup._read, copying._cut
+    monkeypatch.setattr(DecodedGroup, "_read", lambda *of: itertools.islice(read(*of), 1, None))
+    monkeypatch.setattr(copying, "_cut", lambda sources, weights, count: cut(sources[1:], weights[1:], count))
+    refused(unpack("1.0.2", tmp_path), options)
+
+
+@pytest.mark.parametrize("options", [SORTED, COPIED], ids=["decoded", "copied"])
+def test_a_note_that_is_not_in_the_footer(
+    options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for writer in (BaseFileWriter, RowGroupCopier):
+        monkeypatch.setattr(
+            writer, "close", lambda self, notes, close=writer.close: close(self, dict(list(notes.items())[1:]))
+        )
+    refused(unpack("1.0.2", tmp_path), options)
 
 
 def rewritten(path: Path, fault: Fault) -> None:
