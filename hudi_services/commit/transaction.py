@@ -58,14 +58,16 @@ def critical_section(
     action: str,
     settings: TransactionSettings,
     *,
+    plan: str | None = None,
     own: str = "",
     repairs: str | None = None,
     completes: str = "",
 ) -> Iterator[Table]:
     """Hold our guard and Hudi's lock, and give the table as it is now. `own` is the instant that the caller works at.
 
-    Raises LockBusy; ConflictError when no lock is configured and another writer is visibly at work; NeedsRecovery when
-    a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs one (`repairs`).
+    Raises LockBusy; ConflictError when another writer is visibly at work, beside which we must not be; NeedsRecovery
+    when a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs one (`repairs`).
+    `plan` is that of a clustering, see `conflicts.prospect`.
     `completes` names what is complete when the body has ended: then PartlyDone tells that the lock stayed.
     """
     wait, done = settings.lock.wait_millis / 1000, False
@@ -74,8 +76,7 @@ def critical_section(
         with Guard(table.storage, "table", action, wait), lock:
             current = reopen(table)
             check_timeline(current.timeline, current.storage)
-            if not settings.lock.file_system:
-                refuse_beside_writers(current, settings, own=own, repairs=repairs)
+            refuse_beside_writers(current, settings, plan=plan, own=own, repairs=repairs)
             yield current
             done = True
     except StorageError as error:
@@ -98,7 +99,8 @@ def request(
 
     `ts` asks for a certain instant, which must be later than all others.
     """
-    with critical_section(table, "schedule" if action is not Action.CLEAN else "clean", settings) as current:
+    name, unpublished = ("clean", None) if action is Action.CLEAN else ("schedule", "")
+    with critical_section(table, name, settings, plan=unpublished) as current:
         data = plan(current)
         instant = ts or Times(current, settings.skew_millis).next()
         latest = current.timeline.latest_time()
@@ -184,7 +186,9 @@ class Attempt:
         """
         self._files = frozenset(one.stat.path for one in files)
         ts = self.instant.ts
-        with critical_section(self.table, f"commit {ts}", self._settings, completes=f"the clustering {ts}") as current:
+        with critical_section(
+            self.table, f"commit {ts}", self._settings, plan=ts, completes=f"the clustering {ts}"
+        ) as current:
             times = Times(current, self._settings.skew_millis)
             self._commit(current, files, replaced, operation, moved, expressions, times)
             if afterwards is not None and current.metadata is not None:
@@ -238,7 +242,8 @@ class Attempt:
         forget_done(self.table.storage, self.instant.ts)
 
     def _begin(self) -> None:
-        with critical_section(self.table, f"begin {self.instant.ts}", self._settings) as current:
+        ts = self.instant.ts
+        with critical_section(self.table, f"begin {ts}", self._settings, plan=ts) as current:
             found = self._require_pending(current)
             # A rollback left pending would be finished by the next Hudi writer, whatever became of the plan by then.
             begun_rollback = pending_rollback(current, found.ts)
@@ -285,7 +290,7 @@ class Attempt:
         Our own are told by their leases.
         """
         if rollback is not None:
-            life, what = rollback_life(current, rollback, self._settings), "rolled back"
+            life, what = rollback_life(current, rollback, self._settings, held=self._guard), "rolled back"
         else:
             life, what = signs_of_life(current, found, self._settings, held=self._guard), "executed"
         if not life.alive:

@@ -49,8 +49,8 @@ def schedule_plan(wanted: ClusteringRequest, table: Table, report: Report) -> Re
         _describe(planned, report)
         if planned.plan is None:
             raise _nothing_to_plan(table, planned.why_empty, settings)
-        if not wanted.dry_run and not settings.lock.file_system:
-            refuse_beside_writers(table, settings)
+        if not wanted.dry_run:
+            refuse_beside_writers(table, settings, plan="")
     if wanted.dry_run:
         add_bill(wanted, table, planned.plan, report)
         return report.looked(_DRY_RUN)
