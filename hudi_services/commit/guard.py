@@ -151,11 +151,11 @@ class Guard:
         except AlreadyExists:
             _live.discard(self._owner)
             return False
-        numbers = self._numbers()
-        if numbers[-1:] == [self._number] and (not latest or latest in numbers):
+        now = dict(_stored(self._storage, self._name))
+        if max(now, default=0) == self._number and (not latest or _is_same(now.get(latest), files[latest])):
             return True
         # Others took and gave back the lease between our look and our file, which by then had a number of the past;
-        # or they forgot it: the file that we looked at is gone, numbers began again, and somebody may hold a low one.
+        # or they forgot it: the file that we looked at is gone, numbers began again, and a low one may be held.
         _live.discard(self._owner)
         self._storage.delete(self._path(self._number))
         return False
@@ -201,6 +201,10 @@ def _stored(storage: Storage, name: str) -> Iterator[tuple[int, FileInfo]]:
         parts = file.name.rsplit(".", 2)
         if len(parts) == 3 and parts[0] == name and parts[1].isdecimal():
             yield int(parts[1]), file
+
+
+def _is_same(now: FileInfo | None, then: FileInfo) -> bool:
+    return now is not None and (now, now.tag) == (then, then.tag)
 
 
 def _holder(storage: Storage, path: str) -> dict[str, Any] | None:

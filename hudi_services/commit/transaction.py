@@ -60,10 +60,13 @@ def critical_section(
     *,
     plan: str | None = None,
     own: str = "",
+    lease: Guard | None = None,
     repairs: str | None = None,
     completes: str = "",
 ) -> Iterator[Table]:
     """Hold our guard and Hudi's lock, and give the table as it is now. `own` is the instant that the caller works at.
+
+    The table's `check_held` raises ConflictError when either was lost, or the `lease` that the caller holds besides.
 
     Raises LockBusy; ConflictError when another writer is visibly at work, beside which we must not be; NeedsRecovery
     when a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs one (`repairs`).
@@ -73,8 +76,14 @@ def critical_section(
     wait, done = settings.lock.wait_millis / 1000, False
     lock = table_lock(table.storage, settings.lock_storage, settings.lock)
     try:
-        with Guard(table.storage, "table", action, wait), lock:
-            current = reopen(table)
+        with Guard(table.storage, "table", action, wait) as guard, lock:
+
+            def check_held() -> None:
+                for held in (guard, lease, lock):
+                    if held is not None:
+                        held.check()
+
+            current = replace(reopen(table), check_held=check_held)
             check_timeline(current.timeline, current.storage)
             refuse_beside_writers(current, settings, plan=plan, own=own, repairs=repairs)
             yield current
@@ -109,6 +118,7 @@ def request(
                 f"--instant-time {instant} is not later than {latest}, the last time of the timeline",
                 hint="leave --instant-time out",
             )
+        current.check_held()
         current.timeline.publish(instant, action, State.REQUESTED, data)
         return instant
 
@@ -187,7 +197,7 @@ class Attempt:
         self._files = frozenset(one.stat.path for one in files)
         ts = self.instant.ts
         with critical_section(
-            self.table, f"commit {ts}", self._settings, plan=ts, completes=f"the clustering {ts}"
+            self.table, f"commit {ts}", self._settings, plan=ts, lease=self._guard, completes=f"the clustering {ts}"
         ) as current:
             times = Times(current, self._settings.skew_millis)
             self._commit(current, files, replaced, operation, moved, expressions, times)
@@ -211,7 +221,7 @@ class Attempt:
         check_pending_writes(current, groups, self._settings)
         check_pending_rollbacks(current, self._inputs, self._settings)
         # What goes now may be another attempt's, if this one was stopped for so long that somebody took it over.
-        self._guard.check()
+        current.check_held()
         _remove_strays(current, self.instant.ts, {one.stat.path for one in files})
         _check_stored(current, files)
         if current.metadata is not None:
@@ -228,9 +238,8 @@ class Attempt:
             {partition: tuple(ids) for partition, ids in replaced.items()},
         )
         data = current.timeline.layout.encode_commit(metadata, current.config.version.release)
+        # Looks at the lease, too: whoever takes it from a process that was stopped for long begins by deleting files.
         completion = times.next()
-        # Once more: whoever takes the lease from a process that was stopped for long begins by deleting its files.
-        self._guard.check()
         current.timeline.publish(self.instant.ts, self.instant.action, State.COMPLETED, data, completion)
         self._begun = False
 
@@ -243,7 +252,7 @@ class Attempt:
 
     def _begin(self) -> None:
         ts = self.instant.ts
-        with critical_section(self.table, f"begin {ts}", self._settings, plan=ts) as current:
+        with critical_section(self.table, f"begin {ts}", self._settings, plan=ts, lease=self._guard) as current:
             found = self._require_pending(current)
             # A rollback left pending would be finished by the next Hudi writer, whatever became of the plan by then.
             begun_rollback = pending_rollback(current, found.ts)
@@ -260,9 +269,11 @@ class Attempt:
             try:
                 check_inputs(current, self._inputs)
             except StaleInput as stale:
+                current.check_held()
                 drop_requested(current, self.instant)
                 raise _dropped(stale, self.instant.ts) from stale
             self.taken_up = bool(done)
+            current.check_held()
             if not done:
                 forget_done(current.storage, self.instant.ts)
             # A task that outlived the process of an earlier attempt may have written after its rollback.
@@ -367,7 +378,7 @@ class Attempt:
         published = False
         try:
             with critical_section(
-                self.table, f"undo {self.instant.ts}", self._settings, repairs=self.instant.ts
+                self.table, f"undo {self.instant.ts}", self._settings, lease=self._guard, repairs=self.instant.ts
             ) as current:
                 published = self._is_published(current)
                 found = self._require_ours(current)

@@ -116,7 +116,9 @@ def _switch_on(build: Build, locked: Table, bases: list[WrittenBase], settings: 
     assert locked.metadata is not None
     if RECORD_INDEX in locked.metadata.partitions:
         raise ConflictError(f"{locked.storage.root}: another process built the record index meanwhile")
+    locked.check_held()
     build.place(locked.metadata, bases)
+    locked.check_held()
     publish_record_index(locked.metadata, build.plan.instant, bases, Times(locked, settings.skew_millis).next)
 
 
