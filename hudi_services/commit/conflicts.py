@@ -5,6 +5,8 @@ from enum import Enum
 
 from ..errors import ConflictError, CorruptFile, NeedsRecovery, NotFound
 from ..handle import Table
+from ..metadata.keys import FILES
+from ..metadata.table import being_built
 from ..model import BaseFile, FileSlice
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
@@ -152,6 +154,17 @@ def _in_progress(table: Table, instant: Instant, counts: str, *, locked: bool = 
         f"({instant.file_name}), and {why}",
         hint=f"wait for it (it counts {counts}){way_out}",
     )
+
+
+def refuse_beside_index_builds(table: Table) -> None:
+    """Raise ConflictError while an indexer of Hudi's builds a partition of the metadata table that we cannot write to.
+
+    The metadata table itself, too, when that is new: the indexer might not see what we commit meanwhile.
+    """
+    if table.metadata is not None:
+        table.metadata.check_built()
+    elif FILES in table.config.metadata_partitions_inflight:
+        raise being_built(table.storage, FILES)
 
 
 def check_inputs(table: Table, inputs: Iterable[BaseFile]) -> None:

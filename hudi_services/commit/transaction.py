@@ -30,6 +30,7 @@ from .conflicts import (
     check_inputs,
     check_pending_rollbacks,
     check_pending_writes,
+    refuse_beside_index_builds,
     refuse_beside_writers,
     rollbacks_of,
 )
@@ -68,8 +69,9 @@ def critical_section(
 
     The table's `check_held` raises ConflictError when either was lost, or the `lease` that the caller holds besides.
 
-    Raises LockBusy; ConflictError when another writer is visibly at work, beside which we must not be; NeedsRecovery
-    when a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs one (`repairs`).
+    Raises LockBusy; ConflictError when another writer or indexer is visibly at work, beside which we must not be;
+    NeedsRecovery when a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs
+    one (`repairs`).
     `plan` is that of a clustering, see `conflicts.prospect`.
     `completes` names what is complete when the body has ended: then PartlyDone tells that the lock stayed.
     """
@@ -86,6 +88,8 @@ def critical_section(
             current = replace(reopen(table), check_held=check_held)
             check_timeline(current.timeline, current.storage)
             refuse_beside_writers(current, settings, plan=plan, own=own, repairs=repairs)
+            if repairs is None:
+                refuse_beside_index_builds(current)
             yield current
             done = True
     except StorageError as error:

@@ -8,7 +8,7 @@ from ..clustering.eligibility import WAITING, Reason, base_size
 from ..clustering.plan import Planned, build, check_columns, check_order
 from ..clustering.selection import Verdict
 from ..codecs.clustering_plan import encode_clustering_plan
-from ..commit.conflicts import recover_hint, refuse_beside_writers
+from ..commit.conflicts import recover_hint, refuse_beside_index_builds, refuse_beside_writers
 from ..commit.settings import TransactionSettings
 from ..commit.transaction import request
 from ..errors import ConfigError, HudiServicesError, Idle, NeedsRecovery
@@ -51,6 +51,7 @@ def schedule_plan(wanted: ClusteringRequest, table: Table, report: Report) -> Re
             raise _nothing_to_plan(table, planned.why_empty, settings)
         if not wanted.dry_run:
             refuse_beside_writers(table, settings, plan="")
+            refuse_beside_index_builds(table)
     if wanted.dry_run:
         add_bill(wanted, table, planned.plan, report)
         return report.looked(_DRY_RUN)

@@ -3,7 +3,7 @@
 import logging
 import time
 
-from ..commit.conflicts import pending_writes, recover_hint
+from ..commit.conflicts import pending_writes, recover_hint, refuse_beside_index_builds
 from ..commit.guard import Guard
 from ..commit.life import signs_of_life
 from ..commit.settings import TransactionSettings
@@ -38,6 +38,7 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
     metadata = _check(table)
+    refuse_beside_index_builds(table)
     settings = transaction_settings(wanted.options)
     hash_name = wanted.options[keys.INDEX_HASH]
     load_key_hash(hash_name)
