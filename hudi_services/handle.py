@@ -1,7 +1,7 @@
 """Opening a table: its configuration, timeline and file-system view, as one value."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from .clock import Clock
 from .codecs.compaction_plan import CompactionOperation
@@ -16,6 +16,10 @@ from .timeline.active import Timeline
 from .timeline.instant import Action, Instant
 
 
+def _hold_nothing() -> None:
+    """Whoever only reads needs no lock."""
+
+
 @dataclass(frozen=True)
 class Table:
     """A table at one moment. `metadata` is None when the table has no metadata table."""
@@ -26,6 +30,9 @@ class Table:
     metadata: MetadataTable | None
     view: FileSystemView
     clock: Clock
+    check_held: Callable[[], None] = _hold_nothing
+    """To be called before each step that cannot be taken back: raises ConflictError when the lease or the lock under
+    which the table was opened was lost meanwhile."""
 
 
 def open_table(storage: Storage, clock: Clock) -> Table:
@@ -45,8 +52,9 @@ def is_unchanged(table: Table, since: Table) -> bool:
 
 
 def reopen(table: Table) -> Table:
-    """The same table now."""
-    return _at_present(table.storage, TableConfig.load(table.storage, clock=table.clock), table.clock)
+    """The same table now, under the same lock."""
+    now = _at_present(table.storage, TableConfig.load(table.storage, clock=table.clock), table.clock)
+    return replace(now, check_held=table.check_held)
 
 
 def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Table:

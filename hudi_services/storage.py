@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
@@ -43,6 +43,8 @@ class FileInfo:
     path: str
     size: int
     mtime_millis: int
+    tag: str = field(default="", compare=False)
+    """The store's tag of this content (ETag), "" where there is none."""
 
     @property
     def name(self) -> str:
@@ -76,6 +78,12 @@ class Storage(Protocol):
 
     def put(self, path: str, data: bytes) -> None:
         """Write or overwrite."""
+
+    def replace(self, path: str, data: bytes, seen: FileInfo) -> bool:
+        """Overwrite the file that was `seen`; False when it is another one by now, or gone.
+
+        The store compares; on local storage we do, right before.
+        """
 
     def delete(self, path: str) -> None:
         """Delete; a missing file is success."""
@@ -188,6 +196,20 @@ class ObjectStorage:
         self._drop_checksum_twin(path)
         with self.errors(path):
             obstore.put(self._backend, path, data)
+
+    def replace(self, path: str, data: bytes, seen: FileInfo) -> bool:
+        if self._local is not None:
+            found = self.head(path)
+            if found is None or (found, found.tag) != (seen, seen.tag):
+                return False
+            self.put(path, data)
+            return True
+        try:
+            with self.errors(path):
+                obstore.put(self._backend, path, data, mode={"e_tag": seen.tag}, use_multipart=False)
+        except (AlreadyExists, NotFound):
+            return False
+        return True
 
     def delete(self, path: str) -> None:
         self._drop_checksum_twin(path)
@@ -311,7 +333,7 @@ class ObjectStorage:
             yield
         except (FileNotFoundError, obx.NotFoundError) as e:
             raise NotFound(f"{self.full_path(path)} does not exist") from e
-        except obx.AlreadyExistsError as e:
+        except (obx.AlreadyExistsError, obx.PreconditionError) as e:
             raise AlreadyExists(f"{self.full_path(path)} exists already") from e
         except (PermissionError, obx.PermissionDeniedError, obx.UnauthenticatedError) as e:
             raise PermissionDenied(
@@ -355,4 +377,4 @@ def _local_store(root: str) -> LocalStore:
 
 
 def _info(meta: Any) -> FileInfo:
-    return FileInfo(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))
+    return FileInfo(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000), meta.get("e_tag") or "")

@@ -49,16 +49,16 @@ def run_clean(
     """
     started, ts = time.monotonic(), pending.ts
     with Guard(table.storage, lease_name(pending), f"clean {ts}") as guard:
-        with critical_section(table, f"begin clean {ts}", settings, own=ts) as current:
+        with critical_section(table, f"begin clean {ts}", settings, own=ts, lease=guard) as current:
             found = _require_pending(current, ts)
             _refuse_live(current, found, guard, settings)
             plan = _begin(current, found)
         if plan is not None:
             _delete_files(table, plan, progress)
             with critical_section(
-                table, f"finish clean {ts}", settings, own=ts, completes=f"the clean {ts}"
+                table, f"finish clean {ts}", settings, own=ts, lease=guard, completes=f"the clean {ts}"
             ) as current:
-                guard.check()
+                current.check_held()
                 _require_pending(current, ts)
                 done = _finish(current, ts, plan, settings, started)
         guard.forget()
@@ -81,6 +81,7 @@ def _refuse_live(current: Table, found: Instant, guard: Guard, settings: Transac
 def _begin(current: Table, found: Instant) -> CleanerPlan | None:
     timeline, ts = current.timeline, found.ts
     requested = timeline.requested_name(found)
+    current.check_held()
     if not timeline.sizes.get(requested):
         remove_instant(current, found)
         return None

@@ -1,9 +1,12 @@
 """Other writers: who is visibly at work, and whether somebody changed what we are about to replace."""
 
 from collections.abc import Collection, Iterable
+from enum import Enum
 
 from ..errors import ConflictError, CorruptFile, NeedsRecovery, NotFound
 from ..handle import Table
+from ..metadata.keys import FILES
+from ..metadata.table import being_built
 from ..model import BaseFile, FileSlice
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
@@ -27,6 +30,51 @@ def recover_hint(table: Table) -> str:
 def pending_writes(table: Table) -> list[Instant]:
     """Ingestion writes that are under way, or were when their writer died; clusterings are not among them."""
     return [instant for instant in table.timeline.pending(_WRITES) if not is_clustering(table, instant)]
+
+
+class Prospect(Enum):
+    """What may become of a pending write of somebody else."""
+
+    NONE = "it ended, or knows of the plan"
+    MAY_COMMIT = "its writer may be alive"
+    ABANDONED = "nobody will finish it: to be rolled back"
+
+
+def prospect(table: Table, write: Instant, settings: TransactionSettings, plan: str | None) -> Prospect:
+    """May this pending write still commit into what we replace?
+
+    `plan` is the instant of our plan, "" for one that is still to be published, None where nothing is replaced. A write
+    may until it is completed or rolled back: one that is only requested, too, because it may be looking up its keys or
+    computing its rows for hours, and never looks at a plan that came after it. Age alone proves nothing, so that the
+    want of a sign of life is no reason to go on, but one for an operator to look.
+
+    What a pending plan refused leaves just a requested file, which is later than the plan: that counts for a while
+    only, or the plan would wait for it for ever. A heartbeat that is alive counts at any age.
+    """
+    life = signs_of_life(table, write, settings)
+    if _knows_of(table, write, plan):
+        has_beat = life.alive and life.heartbeat_millis is not None
+        return Prospect.MAY_COMMIT if has_beat or _is_recent(table, write, settings) else Prospect.NONE
+    return Prospect.MAY_COMMIT if life.alive else Prospect.ABANDONED
+
+
+def _knows_of(table: Table, write: Instant, plan: str | None) -> bool:
+    """Whether a write keeps off the file groups of `plan`, if it is at work at all.
+
+    Writers read the timeline when their requested file is there: by the clock of the store, theirs may be ahead. Those
+    that replace whole partitions do not look at pending plans.
+    """
+    if write.state is not State.REQUESTED:
+        return False
+    if plan is None:
+        return True
+    begun = table.timeline.begun
+    is_later = plan in begun and write.ts > plan and begun[write.ts] > begun[plan]
+    return is_later and write.action is not Action.REPLACE_COMMIT
+
+
+def _is_recent(table: Table, write: Instant, settings: TransactionSettings) -> bool:
+    return age_millis(table, write) < settings.patience_millis
 
 
 def check_plans(table: Table, settings: TransactionSettings) -> None:
@@ -56,50 +104,68 @@ def _read_plan(table: Table, instant: Instant) -> None:
 
 
 def refuse_beside_writers(
-    table: Table, settings: TransactionSettings, *, own: str = "", repairs: str | None = None
+    table: Table,
+    settings: TransactionSettings,
+    *,
+    plan: str | None = None,
+    own: str = "",
+    repairs: str | None = None,
 ) -> None:
-    """Raise ConflictError when another writer is visibly at work: without a shared lock neither is safe.
+    """Raise ConflictError when another writer is visibly at work, beside which we must not be.
 
-    An inflight write counts as long as it is pending; when its writer is dead that is NeedsRecovery, but for a caller
-    that repairs the instant `repairs`: that one is no other writer, and other dead ones do not matter. A write that is
-    only requested may be looking up its keys for long, but a writer that a pending plan refused leaves just that, so it
-    counts for a while. So does a clean or an index build after its last sign, which Hudi leaves to its next run when it
-    was killed. `own` is the one that the caller works at.
+    Without a shared lock that is every writer that may still commit (`prospect`, which explains `plan`); when its
+    writer is dead that is NeedsRecovery, but for a caller that repairs the instant `repairs`: that one is no other
+    writer, and other dead ones do not matter. So is a clean or an index build for a while after its last sign, which
+    Hudi leaves to its next run when it was killed. `own` is the one that the caller works at.
+
+    With a lock Hudi's writers look for conflicts themselves before they commit, but they do not count the file groups
+    that a delete_partition replaces (ConcurrentOperation), and nobody can tell from a pending replacecommit what it
+    is, nor which file groups it will replace: its inflight file names at most the partitions of new rows.
     """
+    locked = settings.lock.file_system
     for write in pending_writes(table):
-        if write.ts == repairs:
+        if write.ts == repairs or (locked and (plan is None or write.action is not Action.REPLACE_COMMIT)):
             continue
-        if write.state is State.REQUESTED:
-            _refuse_recent(table, write, settings)
-        elif signs_of_life(table, write, settings).alive:
-            raise _in_progress(table, write, "until it is completed or rolled back")
-        elif repairs is None:
+        chance = prospect(table, write, settings, plan)
+        if chance is Prospect.MAY_COMMIT:
+            while_ = _a_while(settings) if _knows_of(table, write, plan) else "until it is completed or rolled back"
+            raise _in_progress(table, write, while_, locked=locked)
+        if chance is Prospect.ABANDONED and repairs is None:
             raise NeedsRecovery(
                 f"{table.storage.root}: the {write.action.value} {write.ts} ({write.file_name}) was abandoned: "
                 "its writer gives no sign of life",
                 hint=recover_hint(table),
             )
-    for service in table.timeline.pending({Action.CLEAN, Action.INDEXING}):
+    for service in () if locked else table.timeline.pending({Action.CLEAN, Action.INDEXING}):
         is_other = service.state is State.INFLIGHT and service.ts != own
         if is_other and signs_of_life(table, service, settings).alive:
             raise _in_progress(table, service, _a_while(settings))
-
-
-def _refuse_recent(table: Table, write: Instant, settings: TransactionSettings) -> None:
-    if age_millis(table, write) < settings.patience_millis:
-        raise _in_progress(table, write, _a_while(settings))
 
 
 def _a_while(settings: TransactionSettings) -> str:
     return f"for {settings.patience_millis / 60_000:g} minutes"
 
 
-def _in_progress(table: Table, instant: Instant, counts: str) -> ConflictError:
+def _in_progress(table: Table, instant: Instant, counts: str, *, locked: bool = False) -> ConflictError:
+    why, way_out = "no lock provider is configured", ", or set hoodie.write.lock.provider for both"
+    if locked:
+        why, way_out = "nobody knows which file groups it will replace", ""
     return ConflictError(
         f"{table.storage.root}: the {instant.action.value} {instant.ts} of another writer is in progress "
-        f"({instant.file_name}), and no lock provider is configured",
-        hint=f"wait for it (it counts {counts}), or set hoodie.write.lock.provider for both",
+        f"({instant.file_name}), and {why}",
+        hint=f"wait for it (it counts {counts}){way_out}",
     )
+
+
+def refuse_beside_index_builds(table: Table) -> None:
+    """Raise ConflictError while an indexer of Hudi's builds a partition of the metadata table that we cannot write to.
+
+    The metadata table itself, too, when that is new: the indexer might not see what we commit meanwhile.
+    """
+    if table.metadata is not None:
+        table.metadata.check_built()
+    elif FILES in table.config.metadata_partitions_inflight:
+        raise being_built(table.storage, FILES)
 
 
 def check_inputs(table: Table, inputs: Iterable[BaseFile]) -> None:
@@ -179,7 +245,7 @@ def _updates(
 ) -> ConflictError | NeedsRecovery:
     partition, file_id = group
     where = f"{file_id} in {partition or 'the table'}, which this clustering rewrites"
-    if signs_of_life(table, write, settings).alive:
+    if prospect(table, write, settings, plan=None) is Prospect.MAY_COMMIT:
         return ConflictError(
             f"{table.storage.root}: the write {write.ts} in progress updates {where}",
             hint="nothing was committed; execute again when that write has ended",

@@ -34,13 +34,18 @@ _live: set[str] = set()
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The newest lease of a name: whether somebody `held` it, and until when its owner may have worked.
+    """The newest lease of a name: who holds it, and until when its owner may have worked.
 
     `until_millis` is by the store's clock: a lease is written anew every few seconds while its owner lives.
     """
 
-    held: bool
+    holder: str
+    """For people: what is at work, since when and where; "" when nobody holds it any more."""
     until_millis: int
+
+    @property
+    def held(self) -> bool:
+        return bool(self.holder)
 
 
 def read_lease(storage: Storage, name: str) -> Lease | None:
@@ -49,11 +54,20 @@ def read_lease(storage: Storage, name: str) -> Lease | None:
     if not files:
         return None
     newest = files[max(files)]
-    return _lease(newest, held=_holder(storage, newest.path) is not None)
+    holder = _holder(storage, newest.path)
+    return _lease(newest, _described(holder) if holder is not None else "")
 
 
-def _lease(file: FileInfo, *, held: bool) -> Lease:
-    return Lease(held, file.mtime_millis + int(_RENEW_SECONDS * 1000))
+def _lease(file: FileInfo, holder: str = "") -> Lease:
+    return Lease(holder, file.mtime_millis + int(_RENEW_SECONDS * 1000))
+
+
+def _described(holder: dict[str, Any]) -> str:
+    """Who that is, for people."""
+    return (
+        f"{holder.get('action')} is at work since {holder.get('since')} "
+        f"(process {holder.get('pid')} on {str(holder.get('host')).split('/')[0]})"
+    )
 
 
 class Guard:
@@ -84,8 +98,7 @@ class Guard:
                 continue
             if holder.get("action") == self._action or time.monotonic() >= deadline:
                 raise LockBusy(
-                    f"{self._storage.root}: {holder.get('action')} is at work since {holder.get('since')} "
-                    f"(process {holder.get('pid')} on {str(holder.get('host')).split('/')[0]})",
+                    f"{self._storage.root}: {_described(holder)}",
                     hint="try again when it has ended; a lease of a dead process ends by itself within a minute",
                 )
             time.sleep(_POLL_SECONDS)
@@ -102,13 +115,11 @@ class Guard:
             self._thread.join()
         try:
             if self._forget:
-                for number in self._numbers():
-                    self._storage.delete(self._path(number))
+                # Higher ones are those of others, who took the lease from a process that was stopped for long.
+                self._delete_files(self._number)
                 return
             self._write(valid_until=0)
-            for number in self._numbers():
-                if number < self._number:
-                    self._storage.delete(self._path(number))
+            self._delete_files(self._number - 1)
         except StorageError:
             # The lease ends by itself, and what was done under it stands.
             return
@@ -132,7 +143,7 @@ class Guard:
         latest = max(files, default=0)
         if latest and _holder(self._storage, files[latest].path):
             return False
-        self._previous = _lease(files[latest], held=False) if latest else None
+        self._previous = _lease(files[latest]) if latest else None
         self._number, self._since = latest + 1, _now()
         _live.add(self._owner)
         try:
@@ -140,9 +151,11 @@ class Guard:
         except AlreadyExists:
             _live.discard(self._owner)
             return False
-        if self._latest() == self._number:
+        now = dict(_stored(self._storage, self._name))
+        if max(now, default=0) == self._number and (not latest or _is_same(now.get(latest), files[latest])):
             return True
-        # Others took and gave back the lease between our look and our file, which by then had a number of the past.
+        # Others took and gave back the lease between our look and our file, which by then had a number of the past;
+        # or they forgot it: the file that we looked at is gone, numbers began again, and a low one may be held.
         _live.discard(self._owner)
         self._storage.delete(self._path(self._number))
         return False
@@ -156,6 +169,11 @@ class Guard:
 
     def _latest(self) -> int:
         return (self._numbers() or [0])[-1]
+
+    def _delete_files(self, up_to: int) -> None:
+        for number in self._numbers():
+            if number <= up_to:
+                self._storage.delete(self._path(number))
 
     def _path(self, number: int) -> str:
         return f"{LEASE_FOLDER}/{self._name}.{number}.json"
@@ -183,6 +201,10 @@ def _stored(storage: Storage, name: str) -> Iterator[tuple[int, FileInfo]]:
         parts = file.name.rsplit(".", 2)
         if len(parts) == 3 and parts[0] == name and parts[1].isdecimal():
             yield int(parts[1]), file
+
+
+def _is_same(now: FileInfo | None, then: FileInfo) -> bool:
+    return now is not None and (now, now.tag) == (then, then.tag)
 
 
 def _holder(storage: Storage, path: str) -> dict[str, Any] | None:

@@ -28,6 +28,8 @@ class Life:
     """When the heartbeat file was written; None when there is none."""
     markers: int
     alive: bool
+    holder: str = ""
+    """Who of us holds its lease, for people; "" when nobody does. Whatever the age: that one is alive."""
 
 
 def lease_name(instant: Instant) -> str:
@@ -44,12 +46,14 @@ def signs_of_life(table: Table, instant: Instant, settings: TransactionSettings,
     markers = table.storage.list_tree(marker_folder(instant.ts))
     is_short = instant.action in (Action.CLEAN, Action.INDEXING)
     is_service = is_short or is_clustering(table, instant)
+    # Also where the plan cannot be read, so that it is not told from a write.
+    is_leased = is_service or instant.action in (Action.CLUSTERING, Action.REPLACE_COMMIT)
     signs = [file.mtime_millis for file in (heartbeat, *markers) if file is not None]
     # That a service was planned says nothing about anybody who executes it.
     states = (State.INFLIGHT,) if is_service else (State.REQUESTED, State.INFLIGHT)
     last = max([*signs, last_written_millis(table, instant, states)])
     lease = None
-    if is_service:
+    if is_leased:
         lease = held.previous if held else read_lease(table.storage, lease_name(instant))
     silence = settings.patience_millis if is_short else settings.abandoned_millis
     count = len(read_markers(table.storage, instant.ts)) if markers else 0
@@ -70,7 +74,7 @@ def _life(
         alive = lease.held
     else:
         alive = now_millis(table) - last < (settings.heartbeat_expires_millis if heartbeat else silence)
-    return Life(last, heartbeat.mtime_millis if heartbeat else None, markers, alive)
+    return Life(last, heartbeat.mtime_millis if heartbeat else None, markers, alive, lease.holder if lease else "")
 
 
 def is_clustering(table: Table, instant: Instant) -> bool:
@@ -88,15 +92,28 @@ def last_written_millis(table: Table, instant: Instant, states: Collection[State
     return max((file.mtime_millis for file in found if file is not None), default=0)
 
 
-def rollback_life(table: Table, rollback: Instant, settings: TransactionSettings) -> Life:
+def rollback_life(table: Table, rollback: Instant, settings: TransactionSettings, *, held: Guard | None = None) -> Life:
     """Whether somebody works at a pending rollback: the lease of ours, Hudi's heartbeat of it, or else its files.
 
-    Hudi gives a heartbeat of rollbacks from 1.2 on, with several writers.
+    Hudi gives a heartbeat of rollbacks from 1.2 on, with several writers. Whoever of us holds the lease of what is
+    rolled back is about to finish the rollback, and goes on with the plan, unless that is the caller, with `held`.
     """
     heartbeat = table.storage.head(heartbeat_path(rollback.ts))
     last = max(heartbeat.mtime_millis if heartbeat else 0, last_written_millis(table, rollback))
     lease = read_lease(table.storage, rollback_lease_name(rollback.ts))
+    if held is None and not (lease and lease.held):
+        of_target = _lease_of_target(table, rollback)
+        lease = of_target if of_target and of_target.held else lease
     return _life(table, settings, last, heartbeat, lease, settings.patience_millis)
+
+
+def _lease_of_target(table: Table, rollback: Instant) -> Lease | None:
+    try:
+        plan = table.timeline.read_rollback_plan(rollback)
+    except CorruptFile:
+        return None
+    target = table.timeline.find(plan.ts, Action(plan.action))
+    return read_lease(table.storage, lease_name(target)) if target is not None else None
 
 
 def rollback_lease_name(ts: str) -> str:

@@ -1,21 +1,34 @@
 """Hudi's table lock, held while a plan or a commit is published.
 
 FileSystemBasedLockProvider: `<folder>/lock` exists while somebody holds it; created if absent, deleted on release; a
-lock file older than the expiry (minutes, 0 = never) may be taken over. Source: FileSystemBasedLockProvider.
+lock file older than the expiry (minutes, 0 = never) may be taken over. What is in it Hudi only shows to people: its
+own files are empty or tell of a thread. In ours stands who made it, so that we know it again: Hudi deletes without
+looking, when a lock has expired and when a writer ends that waited in vain.
+
+Ours is never out of date at the moment of `check`: past half of the expiry it is written anew. Another's is neither
+deleted nor overwritten, but for this: a local file, and one that is deleted, is compared right before, because no store
+does that for us. Source: FileSystemBasedLockProvider of Apache Hudi, 0.10 to 1.2.
 """
 
+import json
+import os
+import socket
 import time
+import uuid
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
-from ..errors import AlreadyExists, LockBusy
+from ..errors import AlreadyExists, ConflictError, LockBusy, NotFound
 from ..files.names import TABLE_FOLDER
 from ..storage import Storage
 
 
 class TableLock(Protocol):
     """A context manager; entering waits, and raises LockBusy when the time is over."""
+
+    def check(self) -> None:
+        """Raise ConflictError when the lock was lost; otherwise nobody may take it over for a while."""
 
     def __enter__(self) -> "TableLock": ...
 
@@ -37,6 +50,9 @@ class LockSettings:
 class NoLock:
     """Hudi's single-writer mode takes no lock."""
 
+    def check(self) -> None:
+        return None
+
     def __enter__(self) -> "NoLock":
         return self
 
@@ -53,15 +69,16 @@ class FileSystemLock:
         self._storage = storage
         self._path = path
         self._settings = settings
+        self._content = b""
+        self._written = 0.0
 
     def __enter__(self) -> "FileSystemLock":
         deadline = time.monotonic() + self._settings.wait_millis / 1000
+        self._content = _own_content()
         while True:
-            try:
-                self._storage.create(self._path, b"")
+            self._written = time.monotonic()
+            if self._create() or self._take_expired():
                 return self
-            except AlreadyExists:
-                self._drop_expired()
             if time.monotonic() >= deadline:
                 raise LockBusy(
                     f"the lock {self._storage.full_path(self._path)} is held by another writer "
@@ -74,14 +91,53 @@ class FileSystemLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._storage.delete(self._path)
-
-    def _drop_expired(self) -> None:
-        if not self._settings.expire_minutes:
-            return
-        held = self._storage.head(self._path)
-        if held and time.time() * 1000 - held.mtime_millis > self._settings.expire_minutes * 60_000:
+        if self._is_ours():
             self._storage.delete(self._path)
+
+    def check(self) -> None:
+        half = self._settings.expire_minutes * 60 / 2
+        if self._is_ours() and (not half or time.monotonic() - self._written < half or self._renew()):
+            return
+        raise ConflictError(
+            f"the lock {self._storage.full_path(self._path)} was taken over or deleted by another writer",
+            hint="run again; where it was held for longer than hoodie.write.lock.filesystem.expire, set that to more, "
+            "here and in the writers",
+        )
+
+    def _create(self) -> bool:
+        try:
+            self._storage.create(self._path, self._content)
+        except AlreadyExists:
+            return False
+        return True
+
+    def _take_expired(self) -> bool:
+        held = self._storage.head(self._path) if self._settings.expire_minutes else None
+        if held is None or time.time() * 1000 - held.mtime_millis <= self._settings.expire_minutes * 60_000:
+            return False
+        # Once more: where the store does not compare, two of us may both have overwritten it.
+        return self._storage.replace(self._path, self._content, held) and self._is_ours()
+
+    def _renew(self) -> bool:
+        held, now = self._storage.head(self._path), time.monotonic()
+        if held is None or not self._is_ours() or not self._storage.replace(self._path, self._content, held):
+            return False
+        self._written = now
+        return True
+
+    def _is_ours(self) -> bool:
+        try:
+            return self._storage.read(self._path) == self._content
+        except NotFound:
+            return False
+
+
+def _own_content() -> bytes:
+    """As Hudi's LockInfo, and an owner that nobody else is."""
+    now = time.time()
+    created = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))}.{int(now * 1000) % 1000:03d}"
+    who = f"hudi_services, process {os.getpid()} on {socket.gethostname()}"
+    return json.dumps({"lockCreateTime": created, "lockThreadName": who, "owner": str(uuid.uuid4())}).encode()
 
 
 def table_lock(table: Storage, other: Storage | None, settings: LockSettings) -> TableLock:

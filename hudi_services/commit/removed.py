@@ -22,8 +22,12 @@ def keep_copies(table: Table, repair: str, file_names: Iterable[str]) -> None:
 
 
 def remove_instant(table: Table, instant: Instant) -> None:
-    """Take a pending instant off the timeline, its latest state first; copies of its files are kept."""
+    """Take a pending instant off the timeline, its latest state first; copies of its files are kept.
+
+    The caller holds the lock. Raises ConflictError when it was lost.
+    """
     files = sorted(table.timeline.files_of(instant.ts, instant.action), key=lambda file: file.state, reverse=True)
     keep_copies(table, instant.ts, [file.file_name for file in files])
+    table.check_held()
     for file in files:
         table.storage.delete(table.timeline.path(file.file_name))

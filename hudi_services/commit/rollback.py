@@ -80,6 +80,7 @@ def roll_back(
     ts = times.next()
     with _at_work(table, ts):
         data = encode_rollback_plan(plan, table.config.version.release)
+        table.check_held()
         rollback = table.timeline.publish(ts, Action.ROLLBACK, State.REQUESTED, data)
         return _finish(table, rollback, plan, times, keep_plan, progress)
 
@@ -158,14 +159,18 @@ def _finish(
     action = Action(plan.action)
     states = (State.INFLIGHT, State.COMPLETED) if keep_plan else tuple(State)
     keep_copies(table, rollback.ts, _files(table, plan.ts, action, *states))
+    table.check_held()
     if rollback.state is State.REQUESTED:
         timeline.publish(rollback.ts, Action.ROLLBACK, State.INFLIGHT)
     if _unpublish(table, plan.ts, action):
         table = reopen(table)
     # Before their files, so that nobody goes on with what is gone.
     forget_done(table.storage, plan.ts)
+    table.check_held()
     done = _take_away(table, rollback.ts, plan, progress)
     _sync(table, rollback.ts, plan.ts, done, times)
+    # Copies of them are kept, and the rollback says what it did: others may finish it.
+    table.check_held()
     if not keep_plan:
         _drop(table, plan.ts, action, State.INFLIGHT)
         _drop(table, plan.ts, action, State.REQUESTED)

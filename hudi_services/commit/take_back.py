@@ -8,7 +8,7 @@ who restores.
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
-from ..errors import ConfigError, ConflictError, CorruptFile, NotFound
+from ..errors import ConfigError, ConflictError, CorruptFile, NeedsRecovery, NotFound
 from ..files.names import parse_base_file
 from ..handle import Table, pending_clusterings, pending_compactions
 from ..metadata.sync import may_be_merged
@@ -18,8 +18,7 @@ from ..table.facts import TimelineFacts
 from ..table.partitions import Files, StorageLister
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant
-from .conflicts import pending_writes
-from .life import signs_of_life
+from .conflicts import Prospect, pending_writes, prospect, recover_hint
 from .rollback_requests import says_nothing
 from .settings import TransactionSettings
 
@@ -100,16 +99,24 @@ def check_not_first(table: Table, target: Instant) -> None:
 def refuse_other_writers(table: Table, target: Instant, settings: TransactionSettings) -> None:
     """Raise ConflictError while a write is under way, beside which the completed `target` must not be taken back.
 
-    A lock does not help: Hudi's conflict check before a commit does not look at rollbacks, so that a write that read
-    files of `target` would complete, with their rows (TransactionUtils.resolveWriteConflictIfAny).
+    NeedsRecovery when that was abandoned: age alone does not prove that its writer will not come back. A lock does not
+    help: Hudi's conflict check before a commit does not look at rollbacks, so that a write that read files of `target`
+    would complete, with their rows (TransactionUtils.resolveWriteConflictIfAny).
     """
     for write in pending_writes(table):
-        if write.ts != target.ts and signs_of_life(table, write, settings).alive:
+        if write.ts == target.ts:
+            continue
+        if prospect(table, write, settings, plan="") is Prospect.MAY_COMMIT:
             raise ConflictError(
                 f"{table.storage.root}: the {write.action.value} {write.ts} of another writer is in progress "
                 f"({write.file_name}), and may build on {target.ts}",
                 hint="wait until it is completed or rolled back, and keep writers away meanwhile: a lock does not help",
             )
+        raise NeedsRecovery(
+            f"{table.storage.root}: the {write.action.value} {write.ts} ({write.file_name}) was abandoned: its writer "
+            f"gives no sign of life, and it may build on {target.ts}",
+            hint=recover_hint(table),
+        )
 
 
 def restored_files(table: Table, target: Instant, commit: CommitMetadata) -> list[BaseFile]:

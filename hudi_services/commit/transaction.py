@@ -30,6 +30,7 @@ from .conflicts import (
     check_inputs,
     check_pending_rollbacks,
     check_pending_writes,
+    refuse_beside_index_builds,
     refuse_beside_writers,
     rollbacks_of,
 )
@@ -58,24 +59,37 @@ def critical_section(
     action: str,
     settings: TransactionSettings,
     *,
+    plan: str | None = None,
     own: str = "",
+    lease: Guard | None = None,
     repairs: str | None = None,
     completes: str = "",
 ) -> Iterator[Table]:
     """Hold our guard and Hudi's lock, and give the table as it is now. `own` is the instant that the caller works at.
 
-    Raises LockBusy; ConflictError when no lock is configured and another writer is visibly at work; NeedsRecovery when
-    a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs one (`repairs`).
+    The table's `check_held` raises ConflictError when either was lost, or the `lease` that the caller holds besides.
+
+    Raises LockBusy; ConflictError when another writer or indexer is visibly at work, beside which we must not be;
+    NeedsRecovery when a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs
+    one (`repairs`).
+    `plan` is that of a clustering, see `conflicts.prospect`.
     `completes` names what is complete when the body has ended: then PartlyDone tells that the lock stayed.
     """
     wait, done = settings.lock.wait_millis / 1000, False
     lock = table_lock(table.storage, settings.lock_storage, settings.lock)
     try:
-        with Guard(table.storage, "table", action, wait), lock:
-            current = reopen(table)
+        with Guard(table.storage, "table", action, wait) as guard, lock:
+
+            def check_held() -> None:
+                for held in (guard, lease, lock):
+                    if held is not None:
+                        held.check()
+
+            current = replace(reopen(table), check_held=check_held)
             check_timeline(current.timeline, current.storage)
-            if not settings.lock.file_system:
-                refuse_beside_writers(current, settings, own=own, repairs=repairs)
+            refuse_beside_writers(current, settings, plan=plan, own=own, repairs=repairs)
+            if repairs is None:
+                refuse_beside_index_builds(current)
             yield current
             done = True
     except StorageError as error:
@@ -99,7 +113,8 @@ def request(
     `ts` asks for a certain instant, which must be later than all others. Raises ConfigError when that of new files
     would be ahead of the clock.
     """
-    with critical_section(table, "schedule" if action is not Action.CLEAN else "clean", settings) as current:
+    name, unpublished = ("clean", None) if action is Action.CLEAN else ("schedule", "")
+    with critical_section(table, name, settings, plan=unpublished) as current:
         data = plan(current)
         instant = ts or Times(current, settings.skew_millis).next()
         latest = current.timeline.latest_time()
@@ -110,6 +125,7 @@ def request(
             )
         if action is not Action.CLEAN:
             refuse_ahead(current, instant)
+        current.check_held()
         current.timeline.publish(instant, action, State.REQUESTED, data)
         return instant
 
@@ -187,7 +203,9 @@ class Attempt:
         """
         self._files = frozenset(one.stat.path for one in files)
         ts = self.instant.ts
-        with critical_section(self.table, f"commit {ts}", self._settings, completes=f"the clustering {ts}") as current:
+        with critical_section(
+            self.table, f"commit {ts}", self._settings, plan=ts, lease=self._guard, completes=f"the clustering {ts}"
+        ) as current:
             times = Times(current, self._settings.skew_millis)
             self._commit(current, files, replaced, operation, moved, expressions, times)
             if afterwards is not None and current.metadata is not None:
@@ -210,7 +228,7 @@ class Attempt:
         check_pending_writes(current, groups, self._settings)
         check_pending_rollbacks(current, self._inputs, self._settings)
         # What goes now may be another attempt's, if this one was stopped for so long that somebody took it over.
-        self._guard.check()
+        current.check_held()
         _remove_strays(current, self.instant.ts, {one.stat.path for one in files})
         _check_stored(current, files)
         if current.metadata is not None:
@@ -227,9 +245,8 @@ class Attempt:
             {partition: tuple(ids) for partition, ids in replaced.items()},
         )
         data = current.timeline.layout.encode_commit(metadata, current.config.version.release)
+        # Looks at the lease, too: whoever takes it from a process that was stopped for long begins by deleting files.
         completion = times.next()
-        # Once more: whoever takes the lease from a process that was stopped for long begins by deleting its files.
-        self._guard.check()
         current.timeline.publish(self.instant.ts, self.instant.action, State.COMPLETED, data, completion)
         self._begun = False
 
@@ -241,7 +258,8 @@ class Attempt:
         forget_done(self.table.storage, self.instant.ts)
 
     def _begin(self) -> None:
-        with critical_section(self.table, f"begin {self.instant.ts}", self._settings) as current:
+        ts = self.instant.ts
+        with critical_section(self.table, f"begin {ts}", self._settings, plan=ts, lease=self._guard) as current:
             found = self._require_pending(current)
             # A rollback left pending would be finished by the next Hudi writer, whatever became of the plan by then.
             begun_rollback = pending_rollback(current, found.ts)
@@ -258,9 +276,11 @@ class Attempt:
             try:
                 check_inputs(current, self._inputs)
             except StaleInput as stale:
+                current.check_held()
                 drop_requested(current, self.instant)
                 raise _dropped(stale, self.instant.ts) from stale
             self.taken_up = bool(done)
+            current.check_held()
             if not done:
                 forget_done(current.storage, self.instant.ts)
             # A task that outlived the process of an earlier attempt may have written after its rollback.
@@ -288,7 +308,7 @@ class Attempt:
         Our own are told by their leases.
         """
         if rollback is not None:
-            life, what = rollback_life(current, rollback, self._settings), "rolled back"
+            life, what = rollback_life(current, rollback, self._settings, held=self._guard), "rolled back"
         else:
             life, what = signs_of_life(current, found, self._settings, held=self._guard), "executed"
         if not life.alive:
@@ -365,7 +385,7 @@ class Attempt:
         published = False
         try:
             with critical_section(
-                self.table, f"undo {self.instant.ts}", self._settings, repairs=self.instant.ts
+                self.table, f"undo {self.instant.ts}", self._settings, lease=self._guard, repairs=self.instant.ts
             ) as current:
                 published = self._is_published(current)
                 found = self._require_ours(current)

@@ -8,7 +8,7 @@ from ..clustering.eligibility import WAITING, Reason, base_size
 from ..clustering.plan import Planned, build, check_columns, check_order
 from ..clustering.selection import Verdict
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
-from ..commit.conflicts import recover_hint, refuse_beside_writers
+from ..commit.conflicts import recover_hint, refuse_beside_index_builds, refuse_beside_writers
 from ..commit.newest_files import check_newest
 from ..commit.settings import TransactionSettings
 from ..commit.transaction import request
@@ -49,8 +49,9 @@ def schedule_plan(wanted: ClusteringRequest, table: Table, report: Report) -> Re
         _describe(planned, report)
         if planned.plan is None:
             raise _nothing_to_plan(table, planned.why_empty, settings)
-        if not wanted.dry_run and not settings.lock.file_system:
-            refuse_beside_writers(table, settings)
+        if not wanted.dry_run:
+            refuse_beside_writers(table, settings, plan="")
+            refuse_beside_index_builds(table)
     if wanted.dry_run:
         _check_inputs(table, planned.plan)
         add_bill(wanted, table, planned.plan, report)

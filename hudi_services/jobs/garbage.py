@@ -51,6 +51,7 @@ def _quarantine(wanted: GarbageRequest, table: Table, report: Report) -> Report:
         _describe(items, again, report)
         if not items:
             raise Idle("the garbage that was found had changed when the table was locked")
+        current.check_held()
         name = create(current, items)
         with report.phase("move"):
             moved = fill(current.storage, name, items, _progress(wanted, "move"))

@@ -3,13 +3,14 @@
 import logging
 import time
 
-from ..commit.conflicts import pending_writes
+from ..commit.conflicts import pending_writes, recover_hint, refuse_beside_index_builds
 from ..commit.guard import Guard
+from ..commit.life import signs_of_life
 from ..commit.settings import TransactionSettings
 from ..commit.times import Times
 from ..commit.transaction import critical_section
 from ..engine import Engine
-from ..errors import ConflictError, Idle, UnsupportedTable
+from ..errors import ConflictError, Idle, NeedsRecovery, UnsupportedTable
 from ..handle import Table, reopen
 from ..indexing.build import Build
 from ..indexing.work import forget
@@ -37,6 +38,7 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
     metadata = _check(table)
+    refuse_beside_index_builds(table)
     settings = transaction_settings(wanted.options)
     hash_name = wanted.options[keys.INDEX_HASH]
     load_key_hash(hash_name)
@@ -100,7 +102,7 @@ def _publish(build: Build, table: Table, bases: list[WrittenBase], settings: Tra
                 _switch_on(build, locked, bases, settings)
                 return
         if pending and time.monotonic() > deadline:
-            raise _blocked(locked, pending[0])
+            raise _blocked(locked, pending[0], settings)
         if pending:
             table.clock.sleep(_POLL_SECONDS)
 
@@ -115,15 +117,22 @@ def _switch_on(build: Build, locked: Table, bases: list[WrittenBase], settings: 
     assert locked.metadata is not None
     if RECORD_INDEX in locked.metadata.partitions:
         raise ConflictError(f"{locked.storage.root}: another process built the record index meanwhile")
+    locked.check_held()
     build.place(locked.metadata, bases)
+    locked.check_held()
     publish_record_index(locked.metadata, build.plan.instant, bases, Times(locked, settings.skew_millis).next)
 
 
-def _blocked(table: Table, pending: Instant) -> ConflictError:
-    return ConflictError(
+def _blocked(table: Table, pending: Instant, settings: TransactionSettings) -> ConflictError | NeedsRecovery:
+    message = (
         f"{table.storage.root}: the {pending.action.value} {pending.ts} is not finished ({pending.file_name}), and may "
-        "not know of the new index",
-        hint="run again with --resume when it is; what was built is kept",
+        "not know of the new index"
+    )
+    if signs_of_life(table, pending, settings).alive:
+        return ConflictError(message, hint="run again with --resume when it is; what was built is kept")
+    return NeedsRecovery(
+        f"{message}; it was abandoned: nobody gives a sign of life",
+        hint=f"{recover_hint(table)}; then run again with --resume: what was built is kept",
     )
 
 

@@ -53,9 +53,11 @@ def _written(wanted: RepairRequest, table: Table, settings: TransactionSettings)
             f"{root}: the {found.action.value} {ts} is completed, and its rows would be gone",
             hint="add --completed if that is what you want; for a clustering, use undo",
         )
-    if not found.is_completed and signs_of_life(table, found, settings).alive:
+    life = signs_of_life(table, found, settings) if not found.is_completed else None
+    if life is not None and life.alive:
+        who = f": {life.holder}" if life.holder else ", or was until lately"
         raise LockBusy(
-            f"{root}: somebody is at work on the {found.action.value} {ts} ({found.file_name}), or was until lately",
+            f"{root}: somebody is at work on the {found.action.value} {ts} ({found.file_name}){who}",
             hint="wait for it; hudi.services.abandoned.after.minutes says when a write without a heartbeat is dead, "
             "hoodie.client.heartbeat.interval_in_ms when one with a heartbeat is",
         )

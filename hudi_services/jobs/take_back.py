@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..codecs.rollback_plan import RollbackPlan
+from ..commit.conflicts import refuse_beside_index_builds
 from ..commit.life import is_stale_rollback
 from ..commit.removed import remove_instant
 from ..commit.rollback import (
@@ -108,6 +109,7 @@ def _judge(wanted: RepairRequest, table: Table, settings: TransactionSettings, c
     target, restored = choose(wanted, table, settings)
     if target.is_completed:
         refuse_other_writers(table, target, settings)
+        refuse_beside_index_builds(table)
     plan = plan_rollback(table, target, using_markers=wanted.options[keys.ROLLBACK_USING_MARKERS])
     return _Decided(table, plan, None, target, tuple(restored))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..codecs.avro import AvroSchema
-from ..errors import NeedsRecovery, TableNotFound
+from ..errors import ConflictError, NeedsRecovery, TableNotFound
 from ..model import FileSlice
 from ..storage import Storage
 from ..table.facts import TimelineFacts
@@ -94,17 +94,29 @@ class MetadataTable:
         """The newest slice of every file group, by file id; keys are spread over them by their hash.
 
         `base_instant` is what a version 6 log file is named after; where a compaction of the slice is pending, the
-        slice's files are those of the slice before, too. Raises NeedsRecovery when there is no file group, CorruptFile
-        when a file is missing that was committed.
+        slice's files are those of the slice before, too. Raises NeedsRecovery when there is no file group,
+        ConflictError when that is so because an indexer is building the partition, CorruptFile when a committed file is
+        missing.
         """
         rules = SlicingRules(logs_by_completion_time=not self.logs_by_name)
         groups = slices_of(partition, self.stored_files(partition), self._facts, rules)
+        if not groups and partition in self.table_config.metadata_partitions_inflight:
+            raise being_built(self.storage, partition)
         if not groups:
             folder = self.storage.full_path(f"{METADATA_TABLE_FOLDER}/{partition}")
             raise NeedsRecovery(f"{folder} holds no file group of the metadata table", hint=REBUILD_HINT)
         newest = {file_id: _merged(slices) for file_id, slices in groups.items()}
         self.committed.check_slices(partition, newest)
         return list(newest.values())
+
+    def check_built(self) -> None:
+        """Raise ConflictError while an indexer builds a partition that has no committed file groups yet.
+
+        A commit must write to a partition as soon as it is named, and Hudi's own writers fail then (0.15 to 1.2:
+        HoodieBackedTableMetadataWriter.tagRecordsWithLocation, "FileGroup count for MDT partition … should be > 0").
+        """
+        for partition in self.table_config.metadata_partitions_inflight:
+            self.file_groups(partition)
 
     def reader(self, partition: str) -> PartitionReader:
         """For the records of a partition, as they are when it is first asked for some."""
@@ -150,6 +162,16 @@ class MetadataTable:
     @cached_property
     def _facts(self) -> "_Facts":
         return _Facts(self.timeline, ArchivedTimes(self.storage, self.config.history_path))
+
+
+def being_built(storage: Storage, partition: str) -> ConflictError:
+    """What to tell of a partition that cannot be written to yet."""
+    return ConflictError(
+        f"{storage.root}: the index {partition} is being built (hoodie.table.metadata.partitions.inflight), and cannot "
+        "be written to yet",
+        hint="wait until it is built; where nobody builds it any more, let HoodieIndexer of Apache Hudi finish it, or "
+        "drop the index there",
+    )
 
 
 class MetadataLister:

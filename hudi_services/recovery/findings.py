@@ -8,7 +8,8 @@
     restore, index build, compaction   wait: only Apache Hudi can finish them
 
 "Dead" is what `commit.life` says. A clustering plan that nobody began is dropped as late as a write without heartbeat
-counts as abandoned: until then somebody may be about to execute it.
+counts as abandoned: until then somebody may be about to execute it. Whatever the age, nothing may be touched while a
+process of ours holds its lease: it may be waiting for the lock.
 """
 
 from collections.abc import Callable, Iterable
@@ -122,6 +123,8 @@ def judge(table: Table, instant: Instant, settings: TransactionSettings) -> Find
     life = look(table, instant, settings)
     case = _Case(table, instant, settings, life)
     decision, why, blocks = _judges(table, instant)(case)
+    if life.holder:
+        decision, why = Decision.WAIT, f"{life.holder}: it holds the lease of it"
     now = now_millis(table)
     return Finding(
         instant,

@@ -1,15 +1,25 @@
 """Two writers: real Hudi and we see each other's plans, changes and locks."""
 
+import os
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from hudi_services.engine import LocalEngine
+from hudi_services.errors import ConflictError
+from hudi_services.jobs import clustering
+from hudi_services.jobs.request import Mode
+
+from ..unit.tables import open_local, request
 from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
-from .peer import Peer, PeerError
+from .peer import META_COLUMNS, Peer, PeerError, write_options
 from .readers import same_rows
 from .reading import Reading, newer
 
@@ -125,3 +135,115 @@ def test_clean_beside_a_live_writer(peer: Peer, table: Tables) -> None:
         assert sorted(rows["id"].to_pylist()) == before["id"].to_pylist()
         assert set(rows["name"].to_pylist()) == {names[-1]}
     assert check_metadata(peer, path) == []
+
+
+class Beside:
+    """Hudi's writer in a thread of its own; `wait` for a pending file of its instant, `end` when it must have ended."""
+
+    def __init__(self, path: Path, write: Callable[[], object]) -> None:
+        self._path = path
+        self._before = set(open_local(path).timeline.sizes)
+        self._failed: list[Exception] = []
+        self._thread = threading.Thread(target=self._run, args=(write,))
+        self._thread.start()
+
+    def _run(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except Exception as error:
+            self._failed.append(error)
+
+    def new(self) -> set[str]:
+        return set(open_local(self._path).timeline.sizes) - self._before
+
+    def wait(self, what: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 120
+        while not what():
+            assert self._thread.is_alive() and time.monotonic() < deadline, (self._failed, self.new())
+            time.sleep(0.001)
+
+    def end(self) -> None:
+        self._thread.join(120)
+        assert not self._thread.is_alive() and not self._failed, self._failed
+
+
+@pytest.mark.releases("0.15.0", "1.2.0")
+@pytest.mark.deep("0.15.0")
+def test_a_partition_that_hudi_is_deleting(peer: Peer, table: Tables) -> None:
+    """One lock, and optimistic control: Hudi's check before its commit would not find ours, and the rows be back."""
+    path = table("plain")
+    before, lock = peer.rows(path), path / ".hoodie/lock"
+    gone = before["_hoodie_partition_path"][0].as_py()
+    # It tries again after seconds: time for us to look around without the lock.
+    patient = {**_LOCK, "hoodie.write.lock.client.num_retries": "20",
+               "hoodie.write.lock.client.wait_time_ms_between_retry": "1500"}  # fmt: skip
+    drop = {
+        "hoodie.datasource.write.partitions.to.delete": gone,
+        "hoodie.datasource.write.operation": "delete_partition",
+    }
+    writer = Beside(path, lambda: peer.upsert(path, before.slice(0, 1), **patient, **drop))
+    writer.wait(lambda: any("replacecommit.requested" in name for name in writer.new()))
+    writer.wait(lambda: _grab(lock))
+    if not any("replacecommit.inflight" in name for name in writer.new()):
+        time.sleep(1)
+    assert not [name for name in writer.new() if name.endswith(".replacecommit")]
+    lock.unlink()
+    with pytest.raises(ConflictError, match="nobody knows which file groups it will replace"):
+        clustering.schedule(request(path, Mode.SCHEDULE, _LOCK))
+    writer.end()
+
+    ours.cluster(path)
+    for rows in Reading.of(peer, path).rows.values():
+        assert gone not in rows["_hoodie_partition_path"].to_pylist()
+        assert rows.num_rows == before.num_rows - before["_hoodie_partition_path"].to_pylist().count(gone)
+
+
+def _grab(lock: Path) -> bool:
+    try:
+        os.close(os.open(lock, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+_SLOW_UPSERT = """
+import os, time
+from pyspark.sql import functions as F
+
+def held(key):
+    while not os.path.exists(go):
+        time.sleep(0.05)
+    return key
+
+frame = spark.read.parquet(rows).withColumn("id", F.udf(held, "string")("id"))
+frame.write.format("hudi").options(**options).mode("append").save(path)
+"""
+
+
+@pytest.mark.releases("0.15.0", "1.2.0")
+@pytest.mark.deep("0.15.0")
+def test_an_upsert_that_looks_up_its_keys_for_long(peer: Peer, table: Tables, tmp_path: Path) -> None:
+    """No lock: nobody but us can see that it will update the files that the plan replaces."""
+    path = table("plain")
+    before, go, source = peer.rows(path), tmp_path / "go", tmp_path / "rows.parquet"
+    rows = newer(before.slice(0, 5))
+    pq.write_table(rows.drop_columns([name for name in META_COLUMNS if name in rows.column_names]), source)
+    options = write_options(path) | {"hoodie.datasource.write.operation": "upsert"}
+    writer = Beside(
+        path, lambda: peer.eval(_SLOW_UPSERT, go=str(go), rows=str(source), options=options, path=str(path))
+    )
+    try:
+        writer.wait(lambda: any("commit.requested" in name for name in writer.new()))
+        (requested,) = writer.new()
+        file = path / open_local(path).timeline.path(requested)
+        os.utime(file, (time.time() - 21 * 60,) * 2)
+        with pytest.raises(ConflictError, match="of another writer is in progress"):
+            clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE), engine=LocalEngine())
+    finally:
+        go.touch()
+    writer.end()
+
+    after = peer.rows(path)
+    assert same_rows(before, after) != []
+    ours.cluster(path)
+    assert same_rows(after, peer.rows(path)) == []

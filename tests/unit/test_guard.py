@@ -77,6 +77,42 @@ def test_a_number_of_the_past_does_not_count(storage: ObjectStorage, monkeypatch
     assert [file.name for file in storage.list_dir(FOLDER)[0]] == ["table.3.json"]
 
 
+def test_numbers_that_began_again_do_not_count(storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped between its look at a dead lease and its file, while one took it and forgot it, and another began."""
+    with Guard(storage, "table", "schedule"):
+        pass
+    create, others = storage.create, []
+
+    def late(path: str, data: bytes) -> None:
+        if path.endswith("table.2.json") and not others:
+            others.append(Guard(storage, "table", "execute"))
+            with Guard(storage, "table", "clean") as forgotten:
+                forgotten.forget()
+            others[0].__enter__()
+        create(path, data)
+
+    monkeypatch.setattr(storage, "create", late)
+    with pytest.raises(LockBusy, match="execute is at work"), Guard(storage, "table", "schedule"):
+        pass
+    others[0].check()
+    others[0].__exit__(None, None, None)
+    assert [file.name for file in storage.list_dir(FOLDER)[0]] == ["table.1.json"]
+
+
+def test_whoever_forgets_leaves_the_lease_of_its_successor(storage: ObjectStorage) -> None:
+    """It was stopped for so long that another took the lease over."""
+    with Guard(storage, "table", "clean") as slow:
+        slow.forget()
+        held = json.loads(storage.read(f"{FOLDER}/table.1.json"))
+        storage.put(f"{FOLDER}/table.1.json", json.dumps({**held, "validUntil": 1}).encode())
+        successor = Guard(storage, "table", "execute")
+        successor.__enter__()
+    successor.check()
+    with pytest.raises(LockBusy), Guard(storage, "table", "schedule"):
+        pass
+    successor.__exit__(None, None, None)
+
+
 def test_forgotten_guards_leave_nothing(storage: ObjectStorage) -> None:
     with Guard(storage, "clustering-1", "execute") as guard:
         assert guard.previous is None
@@ -88,7 +124,7 @@ def test_lock_file_of_hudi(storage: ObjectStorage) -> None:
     settings = LockSettings(file_system=True, wait_millis=200, retry_wait_millis=20)
     with table_lock(storage, None, settings):
         held = storage.head(".hoodie/lock")
-        assert held is not None and held.size == 0
+        assert held is not None and b"hudi_services, process" in storage.read(".hoodie/lock")
         with pytest.raises(LockBusy, match="lock is held"), table_lock(storage, None, settings):
             pass
     assert storage.head(".hoodie/lock") is None

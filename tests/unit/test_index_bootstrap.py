@@ -8,7 +8,7 @@ import pytest
 
 from hudi_services.cli.app import run
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConflictError, Idle, UnsupportedTable
+from hudi_services.errors import ConflictError, Idle, NeedsRecovery, UnsupportedTable
 from hudi_services.indexing.work import WORK_FOLDER
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
@@ -209,7 +209,7 @@ def test_a_clustering_that_has_begun_blocks_the_publishing(tmp_path: Path) -> No
         clustering.execute(request(path, Mode.EXECUTE), FaultyStorage(str(path), len(counted.log) // 2), LocalEngine())
     quick = {**_QUICK, "hoodie.write.lock.wait_time_ms": "0"}
     hasty = IndexRequest(base_path=str(path), options=resolve([("test", quick)]))
-    with pytest.raises(ConflictError, match=r"the clustering \d+ is not finished"):
+    with pytest.raises(NeedsRecovery, match=r"the clustering \d+ is not finished .* was abandoned"):
         index_bootstrap(hasty, engine=LocalEngine())
     assert not is_listed(path)
 

@@ -28,6 +28,7 @@ from hudi_services.timeline.instant import Action
 from .archives import unpack_archived
 from .tables import RELEASES, request, unpack
 from .test_quarantine import moves
+from .test_storage import replaces
 
 
 def _put(url: str, data: bytes = b"") -> None:
@@ -108,6 +109,10 @@ def test_a_file_is_created_once() -> None:
     storage.delete("a b/é%2F.json")
     storage.delete("a b/é%2F.json")
     assert storage.head("a b/é%2F.json") is None
+
+
+def test_only_what_was_seen_is_replaced() -> None:
+    replaces(ObjectStorage("s3://lake/replaced"))
 
 
 def test_a_file_is_moved() -> None:

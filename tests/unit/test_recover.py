@@ -10,13 +10,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from hudi_services.codecs.rollback_plan import encode_rollback_plan
+from hudi_services.commit.guard import Guard
 from hudi_services.commit.heartbeat import heartbeat_path
+from hudi_services.commit.rollback import plan_rollback
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConfigError, ConflictError, Idle, NeedsRecovery
+from hudi_services.errors import ConfigError, ConflictError, Idle, LockBusy, NeedsRecovery
 from hudi_services.jobs import clean, clustering, recover, rollback, undo
 from hudi_services.jobs.report import Report, Row, State
 from hudi_services.jobs.request import CleanRequest, Mode, RecoverRequest
 from hudi_services.options import resolve
+from hudi_services.timeline.instant import Action
+from hudi_services.timeline.instant import State as Instants
 
 from .faulty_storage import FaultyStorage, Killed
 from .repairs import DEAD_AT_ONCE, both, cluster, fail_newest, repair
@@ -290,3 +295,93 @@ def test_a_table_in_need_says_so(command: str, tmp_path: Path) -> None:
         runs[command]()
     assert refused.value.exit_code == 6
     assert refused.value.hint == f"run: hudi-services recover --base-path {path}"
+
+
+def planned(path: Path) -> str:
+    ts = clustering.schedule(request(path, Mode.SCHEDULE)).instant
+    assert ts
+    return ts
+
+
+def planned_stale(path: Path) -> str:
+    """Its inputs are gone: it can never be executed, but whoever holds the lease will find that out."""
+    plan = (timeline_folder(path) / f"{planned(path)}.clustering.requested").read_bytes()
+    clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+    (timeline_folder(path) / f"{LATER}.clustering.requested").write_bytes(plan)
+    return LATER
+
+
+def planned_unreadable(path: Path) -> str:
+    (timeline_folder(path) / f"{LATER}.clustering.requested").write_bytes(b"Obj\x01nonsense")
+    return LATER
+
+
+def killed(run: Callable[[Path, FaultyStorage], object], writes: int) -> Callable[[Path], str]:
+    def prepare(path: Path) -> str:
+        with pytest.raises(Killed):
+            run(path, FaultyStorage(str(path), writes))
+        return open_local(path).timeline.pending()[-1].ts
+
+    return prepare
+
+
+def cleaned_half(path: Path) -> str:
+    cluster(path)
+    return killed(cleaned, 12)(path)
+
+
+def rolled_back_half(path: Path) -> str:
+    fail_newest(path)
+    return killed(rolled_back, 6)(path)
+
+
+_LEASED: dict[str, tuple[Callable[[Path], str], str]] = {
+    "a plan": (planned, "clustering"),
+    "a plan that can never be executed": (planned_stale, "clustering"),
+    "a plan that cannot be read": (planned_unreadable, "clustering"),
+    "an execution": (killed(scheduled_and_executed, 16), "clustering"),
+    "a clean": (cleaned_half, "clean"),
+    "a rollback": (rolled_back_half, "rollback"),
+}
+
+
+@pytest.mark.parametrize("case", _LEASED)
+def test_whoever_holds_the_lease_is_alive_at_any_age(case: str, tmp_path: Path) -> None:
+    """Ours may wait for the lock for long, with a plan that was made yesterday."""
+    prepare, lease = _LEASED[case]
+    path = unpack("1.2.0", tmp_path)
+    ts = prepare(path)
+    age(path)
+    with Guard(open_local(path).storage, f"{lease}-{ts}", f"execute {ts}"):
+        row = next(row for row in looked(path) if row["instant"] == ts)
+        assert row["decision"] == "wait"
+        assert str(row["why"]).startswith(f"execute {ts} is at work since ")
+        with pytest.raises(Idle, match="may be touched"):
+            recover.recover(wanted(path, instant=ts))
+        if lease != "clean":
+            with pytest.raises((LockBusy, NeedsRecovery, ConflictError)):
+                rollback.rollback(repair(path, "rollback", ts, DEAD_AT_ONCE))
+        assert timeline_files(path, ts)
+    assert next(row for row in looked(path) if row["instant"] == ts)["decision"] != "wait"
+
+
+def test_whoever_finishes_a_rollback_of_its_plan(tmp_path: Path) -> None:
+    """An execution finds the rollback of an earlier attempt, and goes on with the plan: nobody else shall drop that."""
+    path = unpack("1.2.0", tmp_path)
+    ts = killed(scheduled_and_executed, 16)(path)
+    rollback_of(path, ts)
+    age(path)
+    with Guard(open_local(path).storage, f"clustering-{ts}", f"execute {ts}"):
+        assert {row["decision"] for row in looked(path)} == {"wait"}
+        with pytest.raises(LockBusy):
+            rollback.rollback(repair(path, "rollback", ts, DEAD_AT_ONCE))
+    # It does not stand in its own way.
+    assert executed(path, FaultyStorage(str(path))).state is State.COMPLETED
+
+
+def rollback_of(path: Path, ts: str) -> None:
+    table = open_local(path)
+    target = table.timeline.find(ts)
+    assert target
+    data = encode_rollback_plan(plan_rollback(table, target), table.config.version.release)
+    table.timeline.publish(LATER, Action.ROLLBACK, Instants.REQUESTED, data)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hudi_services.errors import StorageError
-from hudi_services.storage import ObjectStorage
+from hudi_services.storage import ObjectStorage, Storage
 from hudi_services.table.partitions import StorageLister
 
 
@@ -48,3 +48,21 @@ def test_partitions_are_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert lister.partitions() == ["a=1/b=1", "a=1/b=2", "a=2/b=1"]
     assert all(lister.files(p)["f.parquet"] == 4 for p in ("a=1/b=1", "a=2/b=1"))
     assert sorted(asked) == ["", "a=1", "a=1/b=1", "a=1/b=2", "a=2", "a=2/b=1", "c"]
+
+
+def test_only_what_was_seen_is_replaced(tmp_path: Path) -> None:
+    replaces(ObjectStorage(str(tmp_path)))
+
+
+def replaces(storage: Storage) -> None:
+    """A lock that expired is taken over by one of those who saw it."""
+    storage.create("lock", b"expired")
+    seen = storage.head("lock")
+    assert seen is not None and seen.tag
+    assert storage.replace("lock", b"first", seen)
+    assert not storage.replace("lock", b"second", seen)
+    assert storage.read("lock") == b"first"
+    mine = storage.head("lock")
+    storage.delete("lock")
+    assert mine is not None and not storage.replace("lock", b"again", mine)
+    assert storage.head("lock") is None

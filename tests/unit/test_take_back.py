@@ -12,7 +12,7 @@ from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.commit.markers import marker_folder
 from hudi_services.commit.rollback import plan_rollback, resume_rollback, roll_back
 from hudi_services.commit.times import Times
-from hudi_services.errors import ConfigError, ConflictError, LockBusy
+from hudi_services.errors import ConfigError, ConflictError, LockBusy, NeedsRecovery
 from hudi_services.files.names import parse_base_file
 from hudi_services.jobs.report import Report
 from hudi_services.jobs.report import State as Outcome
@@ -193,6 +193,11 @@ def test_a_write_that_is_under_way(
     assert files(path) == before
     beat.unlink()
     if options:
+        # Its writer is dead as far as anybody can tell: then it goes first.
+        with pytest.raises(NeedsRecovery, match=f"the commit {other} .* was abandoned"):
+            command(path, ts, {**options, **DEAD_AT_ONCE})
+        assert files(path) == before - {str(beat)}
+        rolled_back(path, other, {**options, **DEAD_AT_ONCE})
         command(path, ts, {**options, **DEAD_AT_ONCE})
 
 
