@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from ..errors import ConfigError, ConflictError, CorruptFile, NotFound
 from ..files.names import parse_base_file
 from ..handle import Table, pending_clusterings, pending_compactions
-from ..metadata.sync import may_be_merged
+from ..metadata.lasting import may_be_merged
 from ..metadata.table import MetadataLister
 from ..model import BaseFile, CommitMetadata
 from ..table.facts import TimelineFacts
