@@ -22,6 +22,7 @@ from .conflicts import pending_writes
 from .life import signs_of_life
 from .rollback_requests import says_nothing
 from .settings import TransactionSettings
+from .younger_indexes import check_indexes
 
 _TOO_LATE = "it cannot be taken back any more"
 
@@ -231,7 +232,9 @@ def check_take_back(table: Table, target: Instant) -> list[BaseFile]:
         )
     _check_not_merged(table, target)
     check_not_planned(table, written_groups(commit), target.ts)
-    return restored_files(table, target, commit)
+    files = restored_files(table, target, commit)
+    check_indexes(table, target, files, commit)
+    return files
 
 
 def _check_not_merged(table: Table, target: Instant) -> None:
@@ -239,9 +242,12 @@ def _check_not_merged(table: Table, target: Instant) -> None:
 
     Its ranges of whole partitions are those after `target`, and would hide rows that are read again.
     """
-    if table.metadata is not None and may_be_merged(table.metadata, target.ts):
-        raise ConflictError(
-            f"{table.storage.root}: the metadata table may have compacted {target.ts}, and cannot forget it any more",
-            hint="delete the metadata table (metadata delete of hudi-cli), take the commit back, and let Apache Hudi "
-            "build it anew",
-        )
+    if table.metadata is None or not may_be_merged(table.metadata, target.ts):
+        return
+    is_there = table.metadata.timeline.find(target.ts, Action.DELTA_COMMIT) is not None
+    what = f"may have compacted {target.ts}" if is_there else f"was built after {target.ts}, or has archived it"
+    raise ConflictError(
+        f"{table.storage.root}: the metadata table {what}, and cannot forget it any more",
+        hint="delete the metadata table (metadata delete of hudi-cli), take the commit back, and let Apache Hudi "
+        "build it anew",
+    )
