@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.cli.app import run
+from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, Idle, UnsupportedTable
 from hudi_services.indexing.work import WORK_FOLDER
@@ -16,18 +17,20 @@ from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import State
 from hudi_services.jobs.request import IndexRequest, Mode
-from hudi_services.jobs.rollback import rollback
 from hudi_services.metadata.keys import BLOOM_FILTERS, FILES, RECORD_INDEX
 from hudi_services.metadata.records import BloomRecord, LocationRecord
+from hudi_services.metadata.sync import Change, sync_commit
+from hudi_services.model import CommitMetadata
 from hudi_services.options import resolve
 from hudi_services.storage import ObjectStorage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.instant import Action
+from hudi_services.timeline.instant import State as TimelineState
 
 from .corruptions import add_index, write_own
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import compact, open_metadata
-from .repairs import NO_HEARTBEAT, insert_copy, repair
+from .repairs import P, insert_copy
 from .tables import RELEASES, open_local, request, unpack
 
 _QUICK = {
@@ -350,14 +353,34 @@ def test_a_key_that_another_file_has_stays_when_its_file_goes_meanwhile(release:
     """Twice in a row: the key lies in three files, and two of them go while the index is built."""
     path = unpack(release, tmp_path)
     before = real_locations(path)
-    copies = [insert_copy(path, f"2098010100000{n}000") for n in range(2)]
+    for number in range(2):
+        insert_copy(path, f"2098010100000{number}000")
+    copies = {name for p in open_local(path).view.partitions() for name in copies_in(path, p)}
+    assert len(copies) == 2
 
     class Goes(LocalEngine):
         def map(self, function, tasks, description, progress):  # type: ignore[no-untyped-def]
             if description in ("write the record index", "follow the table") and copies:
-                rollback(repair(path, "rollback", copies.pop(), NO_HEARTBEAT, completed=True))
+                replace_group(path, copies.pop())
             return super().map(function, tasks, description, progress)
 
     index_bootstrap(wanted(path), engine=Goes())
     assert not copies
     assert indexed_locations(path) == before == real_locations(path)
+
+
+def copies_in(path: Path, partition: str) -> list[str]:
+    return [one.file_id for one in open_local(path).view.latest_slices(partition) if one.file_id.startswith("1111")]
+
+
+def replace_group(path: Path, file_id: str) -> None:
+    """A commit that replaces one file group by nothing, as a deletion of a partition does."""
+    table = open_local(path)
+    times = Times(table, 0)
+    ts, done = times.next(), CommitMetadata("DELETE_PARTITION", {}, {}, {P: (file_id,)})
+    data = table.timeline.layout.encode_commit(done, table.config.version.release)
+    for state in TimelineState:
+        if state is TimelineState.COMPLETED:
+            sync_commit(open_metadata(path), Change(ts, (), {}), times.next)
+        completed = state is TimelineState.COMPLETED
+        table.timeline.publish(ts, Action.REPLACE_COMMIT, state, data if completed else b"", times.next())
