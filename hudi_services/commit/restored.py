@@ -20,6 +20,11 @@ def touched_groups(commit: CommitMetadata) -> set[FileGroupId]:
     return written | {(partition, file_id) for partition, ids in (commit.replaced or {}).items() for file_id in ids}
 
 
+def adds_keys(commit: CommitMetadata) -> bool:
+    """Whether the files of a commit may have keys that the files before them do not have."""
+    return any(stat.num_inserts or stat.prev_commit == "null" for stats in commit.stats.values() for stat in stats)
+
+
 def restored(table: Table, rollback: str, plan: RollbackPlan, commit: CommitMetadata | None) -> Restored | None:
     """What the indexes must learn once the rollback at `rollback` is done; None where they need not learn anything.
 
@@ -29,13 +34,17 @@ def restored(table: Table, rollback: str, plan: RollbackPlan, commit: CommitMeta
     if table.metadata is None or _is_told(table, rollback):
         return None
     lasting = lasting_in(table.metadata, plan.ts, rollback=rollback, was_completed=commit is not None)
+    if not lasting:
+        return None
     clustering = next((one for one in table.timeline.pending_clusterings() if one.ts == plan.ts), None)
     gone: tuple[BaseFile, ...] = ()
     if clustering is not None:
         groups = _inputs(table, clustering)
     elif commit is not None:
-        groups, gone = touched_groups(commit), tuple(_files_that_go(table, plan))
-    if not lasting or (clustering is None and commit is None):
+        groups = touched_groups(commit)
+        if adds_keys(commit):
+            gone = tuple(_files_that_go(table, plan))
+    else:
         return None
     files = tuple(_live(table, groups))
     keys = restored_keys(table, rollback, files, gone) if RECORD_INDEX in lasting else None

@@ -35,6 +35,7 @@ from ..metadata.restored import columns_without_range, without_record
 from ..metadata.table import MetadataTable
 from ..model import BaseFile, CommitMetadata
 from ..timeline.instant import Instant
+from .restored import adds_keys
 from .restored_keys import live_base_files
 
 _MOST_FILES = 10_000
@@ -107,10 +108,9 @@ def _check_keys(
             buckets.of(partition)
     except UnsupportedTable as error:
         _refuse(table, target, RECORD_INDEX, error.message)
-    stats = [stat for of_partition in (written.stats if written else {}).values() for stat in of_partition]
-    if not any(stat.num_inserts or stat.prev_commit == "null" for stat in stats):
+    if written is None or not adds_keys(written):
         return
-    scopes = {stat.partition for stat in stats} if buckets.is_partitioned else [None]
+    scopes = written.stats.keys() if buckets.is_partitioned else [None]
     live = [file for scope in scopes for file in live_base_files(table, scope)]
     if len(live) > _MOST_FILES or sum(read_footers(table.storage, live, lambda _, f: f.num_rows)) > _MOST_ROWS:
         _refuse(
