@@ -188,6 +188,8 @@ class Build:
         forget(self._storage)
 
     def _why_unfit(self, plan: BuildPlan, metadata: MetadataTable) -> str:
+        if not plan.metadata:
+            return "its plan does not say which metadata table it is for"
         if plan.metadata != metadata.config.file_digest(self._storage):
             return "the metadata table was built anew since it began"
         return why_unfit(metadata, plan.instant)

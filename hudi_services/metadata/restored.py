@@ -8,7 +8,7 @@ An index that was built, or repaired, after the instant may never have seen thes
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..files.column_stats import ColumnStats, column_stats
 from ..files.parquet_footer import Footer, read_footers
@@ -20,7 +20,7 @@ from .index_log import MovedKeys
 from .keys import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from .mending import Mending, plan_mending
 from .records import Record, StatsRecord
-from .stats import NewFile, bound_type, column_records, is_indexable, partition_record
+from .stats import NewFile, column_records, is_indexable, partition_record
 from .table import MetadataTable
 
 
@@ -73,8 +73,10 @@ def columns_without_range(metadata: MetadataTable, files: Sequence[BaseFile]) ->
 
 
 def _is_unknown(stats: ColumnStats, indexed: IndexColumns) -> bool:
-    has_type = stats.column in indexed.columns and bound_type(stats.type) is not None
-    return has_type and not is_indexable(stats, typed=indexed.typed)
+    if stats.column not in indexed.columns or is_indexable(stats, typed=indexed.typed):
+        return False
+    # Of a type that has records, were its range known.
+    return is_indexable(replace(stats, has_range=True, null_count=0), typed=indexed.typed)
 
 
 def _described(metadata: MetadataTable, files: Sequence[BaseFile]) -> list[_Described]:

@@ -2,12 +2,15 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, Idle
+from hudi_services.files.column_stats import ColumnStats, column_stats
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.rollback import rollback
@@ -275,3 +278,45 @@ def test_every_write_may_be_the_last(
         assert not open_local(path).timeline.pending() and files_of(path, ts) == set(), at
         assert indexed_locations(path) == real_locations(path), at
         shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
+def test_ranges_that_nobody_knows_are_not_made_up(
+    release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value that is too long leaves no range in the footer, and the range of the partition would hide it."""
+    path = unpack(release, tmp_path)
+    ts = overwrite(path)
+    old = {one.key for one in stats_of(open_metadata(path), PARTITION_STATS) if one.file_name == P}
+    write_own(path, {}, {PARTITION_STATS: sorted(old)})
+
+    def unknown(*args: Any) -> tuple[ColumnStats, ...]:
+        return tuple(replace(one, has_range=one.column != "label") for one in column_stats(*args))
+
+    monkeypatch.setattr("hudi_services.metadata.restored.column_stats", unknown)
+    before = kept(path)
+    with pytest.raises(ConflictError, match=r"do not tell the range of label"):
+        rolled_back(path, ts)
+    assert kept(path) == before
+    # Of a clustering the rows stay the same, and the range with them.
+    clustered = cluster(unpack(release, tmp_path / "other"))
+    undone(tmp_path / "other/table", clustered)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_keys_of_too_many_rows_are_not_read_under_the_lock(
+    release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only where keys were inserted: updates put back what the older files tell."""
+    path = unpack(release, tmp_path)
+    updated, inserted = newest_ts(path), open_local(path).timeline.completed_writes()[-2].ts
+    bootstrap(path)
+    monkeypatch.setattr("hudi_services.commit.younger_indexes._MOST_ROWS", 1)
+    rolled_back(path, updated)
+    assert_right(path)
+    before = kept(path)
+    with pytest.raises(
+        ConflictError, match=r"the index record_index was built .*: the keys of \d+ files would have to"
+    ):
+        rolled_back(path, inserted)
+    assert kept(path) == before
