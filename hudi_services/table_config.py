@@ -12,6 +12,7 @@ replaced, and readers live on it in between:
 Source: HoodieTableConfig (modify), ConfigUtils.fetchConfigs of Apache Hudi.
 """
 
+import hashlib
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -96,6 +97,11 @@ class TableConfig:
             raise CheckFailed(f"{storage.full_path(folder)}/{_FILE} did not read back as written")
         storage.delete(f"{folder}/{_BACKUP}")
         return TableConfig(new, version, self.root)
+
+    def file_digest(self, storage: Storage) -> str:
+        """A digest of the file as it lies: another one when a table was made anew in this place, for it has a date."""
+        path = f"{_below(self.root, META_FOLDER)}/{_FILE}"
+        return hashlib.sha256(storage.read(path)).hexdigest()
 
     @property
     def name(self) -> str:

@@ -131,6 +131,13 @@ OneInstant: TypeAlias = Annotated[
 Repair: TypeAlias = Annotated[
     bool, typer.Option("--repair", help="Write the records that are wrong anew, in one commit of the metadata table.")
 ]
+DropMissingPartitions: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--drop-missing-partitions",
+        help="A partition of which nothing is there is gone for good: with --repair, its files leave the listing.",
+    ),
+]
 AbandonedAfter: TypeAlias = Annotated[
     int | None,
     typer.Option(
@@ -241,6 +248,7 @@ class ValidateFlags(ServiceFlags):
     """`validate`."""
 
     repair: Repair = False
+    drop_missing_partitions: DropMissingPartitions = False
 
 
 @dataclass(frozen=True, kw_only=True)

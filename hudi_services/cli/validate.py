@@ -21,7 +21,11 @@ def validate(flags: ValidateFlags) -> int:
         from ..jobs import validate as job
 
         request = ValidateRequest(
-            base_path=flags.base_path, options=options(flags), table_name=flags.table_name, repair=flags.repair
+            base_path=flags.base_path,
+            options=options(flags),
+            table_name=flags.table_name,
+            repair=flags.repair,
+            drop_missing_partitions=flags.drop_missing_partitions,
         )
         return request, job.validate
 

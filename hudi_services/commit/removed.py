@@ -1,6 +1,6 @@
 """Copies of timeline files that a repair takes away: `.hoodie/.hudi_services/removed/<instant of the repair>/<file>`.
 
-Nothing reads them but people: they show what an instant was before it was rolled back.
+They show what an instant was before it was rolled back: to people, and to a rollback that is gone on with.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,8 @@ from contextlib import suppress
 from ..errors import AlreadyExists, NotFound
 from ..files.names import OWN_FOLDER
 from ..handle import Table
-from ..timeline.instant import Instant
+from ..model import CommitMetadata
+from ..timeline.instant import Action, Instant
 
 _FOLDER = f"{OWN_FOLDER}/removed"
 
@@ -19,6 +20,19 @@ def keep_copies(table: Table, repair: str, file_names: Iterable[str]) -> None:
     for name in file_names:
         with suppress(NotFound, AlreadyExists):
             table.storage.create(f"{_FOLDER}/{repair}/{name}", table.timeline.read_details(name))
+
+
+def kept_commit(table: Table, repair: str, ts: str, action: Action) -> CommitMetadata | None:
+    """What the instant of `ts` had done when the repair at `repair` began; None when it was not completed then.
+
+    Raises CorruptFile.
+    """
+    layout, zone = table.timeline.layout, table.timeline.zone
+    for file in table.storage.list_dir(f"{_FOLDER}/{repair}")[0]:
+        found = layout.parse(file.name, 0, zone)
+        if found and found.is_completed and found.ts == ts and found.action.completed_as is action.completed_as:
+            return layout.decode_commit(table.storage.read(file.path), table.storage.full_path(file.path))
+    return None
 
 
 def remove_instant(table: Table, instant: Instant) -> None:

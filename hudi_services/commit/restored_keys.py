@@ -1,47 +1,134 @@
-"""The record keys of the files that an undone clustering had replaced, for the record index.
+"""Which record keys lie where when an instant is taken back, for a record index that keeps it (`metadata.lasting`).
 
-Needed where the index cannot just forget the clustering, because its entries were compacted.
+They are read before the first file goes, and noted beside the markers of the rollback, so that a killed one goes on:
+
+    .hoodie/.temp/<rollback>/record_keys/run-*.arrow    keys of the files that are read again, and of those that go
+    .hoodie/.temp/<rollback>/record_keys/noted.json     which is which; written last
+
+A key of a file that goes may be in another live file, too, where inserts were allowed to repeat keys: there it stays.
 """
 
+import json
 import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
-from ..errors import CorruptFile
-from ..files.names import parse_base_file
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import CorruptFile, NotFound
 from ..handle import Table
 from ..metadata.buckets import Buckets
-from ..metadata.index_keys import key_tasks, read_keys
+from ..metadata.index_keys import KeyRunRef, key_tasks, read_keys, record_keys, write_located
 from ..metadata.index_log import MovedKeys, write_index_logs
+from ..metadata.key_hash import HUDI, spread
 from ..metadata.keys import RECORD_INDEX
-from ..model import BaseFile, path_in
+from ..metadata.record_index import Location, millis_of
+from ..model import BaseFile
 from .markers import marker_folder
 
+_P = TypeVar("_P")
+_T = TypeVar("_T")
+_Located = tuple[int, str, Location]
 
-def restored_keys(table: Table, target: str, rollback: str) -> MovedKeys | None:
-    """Where the keys lie again once the pending clustering `target` is undone; None for anything else.
 
-    The runs of keys lie beside the markers of the rollback. Raises CorruptFile and StorageError.
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Keys as they lie when the instant is taken back, and keys of files that go."""
+
+    new: tuple[KeyRunRef, ...]
+    old: tuple[KeyRunRef, ...]
+
+
+def restored_keys(table: Table, rollback: str, files: Sequence[BaseFile], gone: Sequence[BaseFile]) -> MovedKeys:
+    """What the record index must learn when `files` are read again, and those of `gone`, which are there yet, go.
+
+    What an earlier attempt has noted is taken as it is. Raises CorruptFile and StorageError.
     """
-    clustering = next((one for one in table.timeline.pending_clusterings() if one.ts == target), None)
-    if table.metadata is None or clustering is None:
-        return None
+    assert table.metadata is not None, "a record index is a part of the metadata table"
     buckets = Buckets.of_groups(table.metadata.file_groups(RECORD_INDEX))
-    files = [
-        _base_file(table, one.partition, one.data_file)
-        for group in table.timeline.read_plan(clustering).groups
-        for one in group.slices
-    ]
-    tasks = key_tasks(table.storage, files, buckets, f"{marker_folder(rollback)}/record_keys/run")
+    folder = f"{marker_folder(rollback)}/record_keys"
+    runs = _load(table, folder)
+    if runs is None:
+        runs = _read(table, folder, buckets, files, gone)
+        _save(table, folder, runs)
+    return MovedKeys(buckets, runs.new, write_index_logs, runs.old)
+
+
+def _read(table: Table, folder: str, buckets: Buckets, files: Sequence[BaseFile], gone: Sequence[BaseFile]) -> _Runs:
+    new, old = (
+        _in_threads(partial(read_keys, token=name), key_tasks(table.storage, some, buckets, f"{folder}/run"))
+        for name, some in (("new", files), ("old", gone))
+    )
+    stay = list(_stay(table, buckets, files, gone))
+    if stay:
+        new.append([write_located(table.storage, f"{folder}/run-stay.arrow", stay)])
+    return _Runs(*(tuple(run for of_file in some for run in of_file) for some in (new, old)))
+
+
+def _stay(table: Table, buckets: Buckets, files: Sequence[BaseFile], gone: Sequence[BaseFile]) -> Iterator[_Located]:
+    """Keys of files that go, but not of those that are read again, in other live files."""
+    scopes = sorted({file.partition for file in gone}) if buckets.is_partitioned else [None] if gone else []
+    for scope in scopes:
+        inside = [file for file in gone if scope in (None, file.partition)]
+        keys = _keys(table, inside)
+        keys = keys.filter(pc.invert(pc.is_in(keys, _keys(table, [f for f in files if scope in (None, f.partition)]))))
+        if len(keys):
+            known = {file.path for file in (*files, *gone)}
+            others = [file for file in live_base_files(table, scope) if file.path not in known]
+            for found in _in_threads(partial(_located, table, buckets, keys), others):
+                yield from found
+
+
+def live_base_files(table: Table, partition: str | None = None) -> list[BaseFile]:
+    """The base files that readers see, in one data partition or in all."""
+    partitions = table.view.partitions() if partition is None else [partition]
+    slices = (one for name in partitions for one in table.view.latest_slices(name))
+    return [one.base_file for one in slices if one.base_file is not None]
+
+
+def _located(table: Table, buckets: Buckets, wanted: pa.Array, file: BaseFile) -> list[_Located]:
+    """Those of the keys `wanted` that the file has."""
+    found: list[_Located] = []
+    of_partition = buckets.of(file.partition)
+    place = Location(file.partition, file.file_id, millis_of(file.instant))
+    for keys in record_keys(table.storage, file):
+        hits = keys.filter(pc.is_in(keys, wanted))
+        where = spread(HUDI, hits, len(of_partition))
+        found += [(of_partition[i], key, place) for i, key in zip(where.tolist(), hits.to_pylist(), strict=True)]
+    return found
+
+
+def _keys(table: Table, files: Iterable[BaseFile]) -> pa.Array:
+    """All of some files, each once."""
+    chunks = [chunk for file in files for keys in record_keys(table.storage, file) for chunk in keys.chunks]
+    return pc.unique(pa.chunked_array(chunks, pa.string()))
+
+
+def _in_threads(function: Callable[[_P], _T], parts: Iterable[_P]) -> list[_T]:
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        runs = tuple(run for of_task in pool.map(partial(read_keys, token="0"), tasks) for run in of_task)
-    return MovedKeys(buckets, runs, write_index_logs)
+        return list(pool.map(function, parts))
 
 
-def _base_file(table: Table, partition: str, full_path: str) -> BaseFile:
-    name = full_path.rpartition("/")[2]
-    info = table.storage.head(path_in(partition, name))
-    file = parse_base_file(partition, name, info.size) if info is not None else None
-    if file is None:
-        raise CorruptFile(f"{full_path}, which the clustering had replaced, is gone")
-    return file
+def _save(table: Table, folder: str, runs: _Runs) -> None:
+    content = {
+        name: [[run.path, sorted(run.rows.items())] for run in some]
+        for name, some in (("new", runs.new), ("old", runs.old))
+    }
+    table.storage.put(f"{folder}/noted.json", json.dumps(content).encode())
+
+
+def _load(table: Table, folder: str) -> _Runs | None:
+    path = f"{folder}/noted.json"
+    try:
+        content = json.loads(table.storage.read(path))
+        return _Runs(
+            *(tuple(KeyRunRef(run, dict(map(tuple, rows))) for run, rows in content[n]) for n in ("new", "old"))
+        )
+    except NotFound:
+        return None
+    except (ValueError, KeyError, TypeError) as e:
+        raise CorruptFile(f"{table.storage.full_path(path)} does not name runs of keys: {e}") from e

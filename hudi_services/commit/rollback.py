@@ -2,7 +2,8 @@
 
     .rollback.requested (which files) -> .rollback.inflight
     -> a completed target becomes inflight again: readers forget it with this one deletion
-    -> notes of its groups -> its files -> metadata table -> its inflight and requested file, when the plan goes too
+    -> notes of its groups -> runs of keys, for an index that keeps it -> its files -> metadata table
+    -> its inflight and requested file, when the plan goes too
     -> .rollback -> (its inflight file) -> markers, heartbeat
 
 Copies of the timeline files that go are kept. Killed anywhere, the next rollback of the same instant finds the plan and
@@ -18,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 
 from ..codecs.rollback_plan import (
     RollbackMetadata,
@@ -31,6 +31,7 @@ from ..errors import AlreadyExists, ConflictError, CorruptFile
 from ..files.names import parse_log_file
 from ..handle import Table, reopen
 from ..metadata.keys import RECORD_INDEX
+from ..metadata.restored import Restored
 from ..metadata.sync import sync_rollback
 from ..model import path_in
 from ..timeline.instant import Action, Instant, State
@@ -40,8 +41,8 @@ from .guard import Guard
 from .heartbeat import heartbeat_path
 from .life import rollback_lease_name
 from .markers import delete_markers
-from .removed import keep_copies
-from .restored_keys import restored_keys
+from .removed import keep_copies, kept_commit
+from .restored import restored
 from .rollback_requests import rollback_requests
 from .times import Times
 
@@ -166,9 +167,12 @@ def _finish(
         table = reopen(table)
     # Before their files, so that nobody goes on with what is gone.
     forget_done(table.storage, plan.ts)
+    # Before the files go, whose keys it may need.
+    commit = kept_commit(table, rollback.ts, plan.ts, action)
+    again = restored(table, rollback.ts, plan, commit)
     table.check_held()
     done = _take_away(table, rollback.ts, plan, progress)
-    _sync(table, rollback.ts, plan.ts, done, times)
+    _sync(table, rollback.ts, plan.ts, done, times, again, was_completed=commit is not None)
     # Copies of them are kept, and the rollback says what it did: others may finish it.
     table.check_held()
     if not keep_plan:
@@ -251,7 +255,16 @@ def _delete_files(table: Table, plan: RollbackPlan, progress: Progress) -> dict[
     return deleted
 
 
-def _sync(table: Table, rollback: str, target: str, done: Mapping[str, RollbackPartition], times: Times) -> None:
+def _sync(
+    table: Table,
+    rollback: str,
+    target: str,
+    done: Mapping[str, RollbackPartition],
+    times: Times,
+    again: Restored | None,
+    *,
+    was_completed: bool,
+) -> None:
     if table.metadata is None:
         return
     deleted = {partition: [_name(path) for path in one.deleted] for partition, one in done.items()}
@@ -262,8 +275,7 @@ def _sync(table: Table, rollback: str, target: str, done: Mapping[str, RollbackP
         for partition, one in done.items()
         if one.command_logs
     }
-    restored = partial(restored_keys, table, target, rollback)
-    sync_rollback(table.metadata, target, rollback, times.next, appended=appended, deleted=deleted, restored=restored)
+    sync_rollback(table.metadata, target, rollback, times.next, appended, deleted, again, was_completed=was_completed)
     if RECORD_INDEX in table.metadata.partitions:
         delete_markers(table.storage, rollback)
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from ..errors import ConfigError, ConflictError, CorruptFile, NeedsRecovery, NotFound
 from ..files.names import parse_base_file
 from ..handle import Table, pending_clusterings, pending_compactions
-from ..metadata.sync import may_be_merged
+from ..metadata.lasting import may_be_merged
 from ..metadata.table import MetadataLister
 from ..model import BaseFile, CommitMetadata
 from ..table.facts import TimelineFacts
@@ -21,6 +21,7 @@ from ..timeline.instant import Action, Instant
 from .conflicts import Prospect, pending_writes, prospect, recover_hint
 from .rollback_requests import says_nothing
 from .settings import TransactionSettings
+from .younger_indexes import check_indexes
 
 _TOO_LATE = "it cannot be taken back any more"
 
@@ -238,7 +239,9 @@ def check_take_back(table: Table, target: Instant) -> list[BaseFile]:
         )
     _check_not_merged(table, target)
     check_not_planned(table, written_groups(commit), target.ts)
-    return restored_files(table, target, commit)
+    files = restored_files(table, target, commit)
+    check_indexes(table, target, files, commit)
+    return files
 
 
 def _check_not_merged(table: Table, target: Instant) -> None:
@@ -246,9 +249,12 @@ def _check_not_merged(table: Table, target: Instant) -> None:
 
     Its ranges of whole partitions are those after `target`, and would hide rows that are read again.
     """
-    if table.metadata is not None and may_be_merged(table.metadata, target.ts):
-        raise ConflictError(
-            f"{table.storage.root}: the metadata table may have compacted {target.ts}, and cannot forget it any more",
-            hint="delete the metadata table (metadata delete of hudi-cli), take the commit back, and let Apache Hudi "
-            "build it anew",
-        )
+    if table.metadata is None or not may_be_merged(table.metadata, target.ts):
+        return
+    is_there = table.metadata.timeline.find(target.ts, Action.DELTA_COMMIT) is not None
+    what = f"may have compacted {target.ts}" if is_there else f"was built after {target.ts}, or has archived it"
+    raise ConflictError(
+        f"{table.storage.root}: the metadata table {what}, and cannot forget it any more",
+        hint="delete the metadata table (metadata delete of hudi-cli), take the commit back, and let Apache Hudi "
+        "build it anew",
+    )

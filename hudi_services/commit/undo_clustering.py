@@ -21,6 +21,7 @@ from .take_back import (
     check_not_savepointed,
     written_groups,
 )
+from .younger_indexes import check_indexes
 
 
 def completed_clustering(table: Table, ts: str) -> Instant:
@@ -52,6 +53,7 @@ def check_undo(table: Table, target: Instant) -> list[BaseFile]:
     _check_replaced(table, target, commit, files)
     check_not_being_cleaned(table, files)
     _check_rows(table, target, commit, files)
+    check_indexes(table, target, files)
     return files
 
 

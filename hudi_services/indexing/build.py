@@ -15,8 +15,17 @@ from ..metadata.buckets import Buckets
 from ..metadata.index_base import IndexBaseTask, WrittenBase, write_index_base
 from ..metadata.index_keys import KeyRunRef, KeyTask, read_keys
 from ..metadata.index_log import IndexLogTask, MovedKeys, write_index_log
-from ..metadata.new_partition import base_path, initial_instant, log_path, place_groups, record_index_group
-from ..metadata.record_index import millis_of
+from ..metadata.new_partition import (
+    LostWork,
+    Placed,
+    base_path,
+    initial_instant,
+    log_path,
+    place_groups,
+    record_index_group,
+    why_unfit,
+)
+from ..metadata.record_index import Location, millis_of
 from ..metadata.table import MetadataTable
 from ..model import BaseFile
 from .sizing import GroupSizing, file_group_count
@@ -60,32 +69,46 @@ class Build:
         self._plan: BuildPlan | None = None
         self._known: list[BaseFile] = []
         """The base files whose keys are in the index by now."""
+        self._read: set[BaseFile] = set()
+        self._followed: tuple[KeyRunRef, ...] = ()
+        """All base files whose keys were ever read, and the runs of those that came after the plan."""
         self._next_log = _FIRST_FREE_LOG
-        self._logs: list[tuple[int, int]] = []
-        """Bucket and version of the log files that follow the table."""
+        self._logs: dict[tuple[int, int], int] = {}
+        """Bytes of the log files that follow the table, by bucket and version."""
 
-    def begin(self, table: Table, sizing: GroupSizing) -> None:
-        """Forget an older build, count the keys, and write the plan."""
+    def begin(self, table: Table, metadata: MetadataTable, sizing: GroupSizing, times: Callable[[], str]) -> None:
+        """Forget an older build, count the keys, and write the plan. `times` gives instants greater than all."""
         forget(self._storage)
+        self._metadata = metadata
         files = live_files(table)
         counts = read_footers(self._storage, files, lambda _, footer: footer.num_rows)
         tasks = _tasks(files, counts)
-        plan = BuildPlan(initial_instant(self._metadata), file_group_count(sum(counts), sizing), tasks)
+        instant, digest = initial_instant(metadata, times), metadata.config.file_digest(self._storage)
+        plan = BuildPlan(instant, file_group_count(sum(counts), sizing), tasks, digest)
         save_plan(self._storage, plan)
-        self._plan, self._known = plan, files
+        self._take(plan)
 
     def resume(self) -> str:
         """Take up what a killed build left; "" or why that cannot be done."""
         plan = load_plan(self._storage)
         if plan is None:
             return "there is no build to go on with"
-        if any(instant.ts == plan.instant for instant in self._metadata.timeline.instants):
-            return f"the metadata table has its instant {plan.instant} by now"
-        self._plan, self._known = plan, plan.files
+        unfit = self._why_unfit(plan, self._metadata)
+        if unfit:
+            return unfit
+        self._take(plan)
+        lost = self._lost()
+        if lost is not None:
+            return f"{self._storage.full_path(lost.path)} is not there as it was written"
         undone = [file for number in self._undone() for file in plan.tasks[number]]
         if any(self._storage.head(file.path) is None for file in undone):
             return "base files that it has not read yet were cleaned"
         return ""
+
+    def _take(self, plan: BuildPlan) -> None:
+        self._plan, self._known = plan, plan.files
+        self._read, self._followed = set(plan.files), ()
+        self._next_log, self._logs = _FIRST_FREE_LOG, {}
 
     @property
     def plan(self) -> BuildPlan:
@@ -135,20 +158,49 @@ class Build:
         )
         moved = MovedKeys(self._buckets, new_runs, self._write_logs, old_runs)
         touched = sorted(moved.counts())
-        moved.write([self._log_task(bucket, number, moved) for bucket in touched])
-        self._logs += [(bucket, number) for bucket in touched]
+        self._read.update(added)
+        places = frozenset(Location(f.partition, f.file_id, millis_of(f.instant)) for f in self._read.difference(now))
+        others = [run for of_task in load_runs(self._storage).values() for run in of_task]
+        others += self._followed
+        sizes = moved.write([self._log_task(bucket, number, moved, others, places) for bucket in touched])
+        self._followed += new_runs
+        self._logs |= {(bucket, number): size for bucket, size in zip(touched, sizes, strict=True)}
         self._known, self._next_log = now, number + 1
 
     def place(self, metadata: MetadataTable, bases: Sequence[WrittenBase]) -> None:
-        """Move everything into the metadata table, where it counts for nobody yet."""
+        """Move everything into the metadata table, where it counts for nobody yet.
+
+        Raises LostWork when something of it is gone, or the metadata table is another one than it was made for.
+        """
+        unfit = self._why_unfit(self.plan, metadata)
+        if unfit:
+            raise LostWork(unfit)
         instant = self.plan.instant
-        files = {base_path(metadata, base.bucket, instant): base.path for base in bases}
-        files |= {log_path(metadata, b, instant, version): log_work_path(b, version) for b, version in self._logs}
+        files = {base_path(metadata, base.bucket, instant): Placed(base.path, base.size) for base in bases}
+        files |= {
+            log_path(metadata, bucket, instant, version): Placed(log_work_path(bucket, version), size)
+            for (bucket, version), size in self._logs.items()
+        }
         place_groups(metadata, self.plan.buckets, instant, files)
 
     def forget(self) -> None:
         """The index is published: nobody needs the work any more."""
         forget(self._storage)
+
+    def _why_unfit(self, plan: BuildPlan, metadata: MetadataTable) -> str:
+        if not plan.metadata:
+            return "its plan does not say which metadata table it is for"
+        if plan.metadata != metadata.config.file_digest(self._storage):
+            return "the metadata table was built anew since it began"
+        return why_unfit(metadata, plan.instant)
+
+    def _lost(self) -> WrittenBase | None:
+        """A base file that was noted as done, and lies neither where it was made nor where it goes."""
+        for bucket, base in sorted(load_buckets(self._storage).items()):
+            places = (base.path, base_path(self._metadata, bucket, self.plan.instant))
+            if not any((info := self._storage.head(path)) and info.size == base.size for path in places):
+                return base
+        return None
 
     @property
     def _buckets(self) -> Buckets:
@@ -171,11 +223,15 @@ class Build:
         paths = tuple(run.path for run in runs if bucket in run.rows)
         return IndexBaseTask(self._storage, bucket_path(bucket), self._metadata.writer_schema.text, bucket, paths)
 
-    def _log_task(self, bucket: int, number: int, moved: MovedKeys) -> IndexLogTask:
-        new, old = (tuple(r.path for r in runs if bucket in r.rows) for runs in (moved.runs, moved.old_runs))
+    def _log_task(
+        self, bucket: int, number: int, moved: MovedKeys, others: Sequence[KeyRunRef], gone: frozenset[Location]
+    ) -> IndexLogTask:
+        new, old, other = (
+            tuple(r.path for r in runs if bucket in r.rows) for runs in (moved.runs, moved.old_runs, others)
+        )
         path = log_work_path(bucket, number)
         schema = self._metadata.writer_schema.text
-        return IndexLogTask(self._storage, path, self.plan.instant, schema, bucket, new, old)
+        return IndexLogTask(self._storage, path, self.plan.instant, schema, bucket, new, old, other, gone)
 
     def _write_logs(self, tasks: Sequence[IndexLogTask]) -> list[int]:
         return self._engine.map(write_index_log, tasks, "follow the table", self._tell("catch up"))

@@ -30,11 +30,15 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """One build: the instant of its delta commit, its number of buckets, and the base files by task."""
+    """One build: the instant of its delta commit, its number of buckets, and the base files by task.
+
+    `metadata` is a digest of the properties of the metadata table that it is for.
+    """
 
     instant: str
     buckets: int
     tasks: tuple[tuple[BaseFile, ...], ...]
+    metadata: str
 
     @property
     def files(self) -> list[BaseFile]:
@@ -45,6 +49,7 @@ def save_plan(storage: Storage, plan: BuildPlan) -> None:
     """Raises AlreadyExists when there is one."""
     tasks = [[[file.partition, file.name, file.size] for file in task] for task in plan.tasks]
     content = {"version": _VERSION, "instant": plan.instant, "buckets": plan.buckets, "tasks": tasks}
+    content["metadata"] = plan.metadata
     storage.create(_PLAN, json.dumps(content).encode())
 
 
@@ -55,7 +60,8 @@ def load_plan(storage: Storage) -> BuildPlan | None:
         if content["version"] != _VERSION:
             raise ValueError(f"version {content['version']}")
         tasks = tuple(tuple(_file(*entry) for entry in task) for task in content["tasks"])
-        return BuildPlan(str(content["instant"]), int(content["buckets"]), tasks)
+        # A plan of an earlier version does not say which metadata table it is for.
+        return BuildPlan(str(content["instant"]), int(content["buckets"]), tasks, str(content.get("metadata", "")))
     except NotFound:
         return None
     except (ValueError, KeyError, TypeError) as e:

@@ -17,7 +17,7 @@ from ..indexing.work import forget
 from ..metadata.index_base import WrittenBase
 from ..metadata.key_hash import load_key_hash
 from ..metadata.keys import RECORD_INDEX
-from ..metadata.new_partition import publish_record_index
+from ..metadata.new_partition import LostWork, publish_record_index
 from ..metadata.table import MetadataTable
 from ..options import keys
 from ..storage import Storage
@@ -48,13 +48,19 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
     ):
         build = Build(table, metadata, runner, wanted.progress, hash_name)
         with report.phase("plan"):
-            _begin(build, wanted, table, report)
-        with report.phase("read keys"):
-            build.read_keys()
-        with report.phase("write buckets"):
-            bases = build.write_buckets()
-        with report.phase("publish"):
-            _publish(build, table, bases, settings)
+            why_anew = build.resume() if wanted.resume else ""
+            if why_anew or not wanted.resume:
+                _begin(build, wanted, table, settings)
+        try:
+            bases = _carry_out(build, table, settings, report)
+        except LostWork as lost:
+            why_anew = lost.message
+            with report.phase("plan"):
+                _begin(build, wanted, reopen(table), settings)
+            bases = _carry_out(build, table, settings, report)
+        if why_anew:
+            report.warnings.append(f"{why_anew}: the build begins anew")
+    report.groups = build.plan.buckets
     build.forget()
     return _account(report, build, bases)
 
@@ -77,13 +83,19 @@ def _check(table: Table) -> MetadataTable:
     return table.metadata
 
 
-def _begin(build: Build, wanted: IndexRequest, table: Table, report: Report) -> None:
-    why_anew = build.resume() if wanted.resume else ""
-    if why_anew:
-        report.warnings.append(f"{why_anew}: the build begins anew")
-    if why_anew or not wanted.resume:
-        build.begin(table, group_sizing(wanted.options))
-    report.groups = build.plan.buckets
+def _begin(build: Build, wanted: IndexRequest, table: Table, settings: TransactionSettings) -> None:
+    build.begin(table, _check(table), group_sizing(wanted.options), Times(table, settings.skew_millis).next)
+
+
+def _carry_out(build: Build, table: Table, settings: TransactionSettings, report: Report) -> list[WrittenBase]:
+    """Do what is not done yet, and publish it. Raises LostWork when the build must begin anew."""
+    with report.phase("read keys"):
+        build.read_keys()
+    with report.phase("write buckets"):
+        bases = build.write_buckets()
+    with report.phase("publish"):
+        _publish(build, table, bases, settings)
+    return bases
 
 
 def _publish(build: Build, table: Table, bases: list[WrittenBase], settings: TransactionSettings) -> None:

@@ -121,6 +121,8 @@ class ValidateRequest(Request):
 
     repair: bool = False
     """Write the records that are wrong anew; otherwise only tell them."""
+    drop_missing_partitions: bool = False
+    """A partition of which nothing is there is gone for good; otherwise a repair leaves its files listed."""
 
     @property
     def service(self) -> str:

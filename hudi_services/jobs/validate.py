@@ -43,7 +43,7 @@ def validate(wanted: ValidateRequest, storage: Storage | None = None) -> Report:
         count = _count(len(found.differences), "difference")
         raise CheckFailed(
             f"{table.storage.root}: {count} between the metadata table and the table",
-            hint=f"run: hudi-services validate --base-path {table.storage.root} --repair",
+            hint=_missing_hint(found) or f"run: hudi-services validate --base-path {table.storage.root} --repair",
         )
     written = _repair(wanted, table, found, report)
     left = _confirmed(wanted, reopen(table), report)
@@ -78,7 +78,9 @@ def _look(wanted: ValidateRequest, table: Table, again: Findings | None = None) 
 
 def _look_once(wanted: ValidateRequest, table: Table, again: Findings | None) -> Findings:
     metadata = _metadata_of(table)
-    return look(table, metadata, wanted.progress, again, list(_expressions(wanted, table, metadata)))
+    computed = list(_expressions(wanted, table, metadata))
+    drop_missing = wanted.drop_missing_partitions
+    return look(table, metadata, wanted.progress, again, computed, drop_missing=drop_missing)
 
 
 def _expressions(wanted: ValidateRequest, table: Table, metadata: MetadataTable) -> Iterator[Computation]:
@@ -112,11 +114,13 @@ def _repair(wanted: ValidateRequest, table: Table, found: Findings, report: Repo
     done = "the repair of the metadata table"
     with report.phase("repair"), critical_section(table, "repair the metadata table", settings, completes=done) as now:
         now, again = _look(wanted, now, found)
-        agreed = found.confirmed_by(again).differences
+        confirmed = found.confirmed_by(again).differences
+        agreed = [one for one in confirmed if not one.withheld]
         metadata, times = _metadata_of(now).tolerant(lambda _: None), Times(now, settings.skew_millis).next
-        keys_ = mended_keys(metadata, agreed)
-        damaged = damaged_logs(one for one in agreed if one.index not in {*again.unchecked, *again.cut})
-        instant, written = sync_repair(metadata, wanted_records(agreed), times, keys_, damaged)
+        left = {*again.unchecked, *again.cut, *(one.index for one in confirmed if one.withheld)}
+        damaged = damaged_logs(one for one in agreed if one.index not in left)
+        moved = mended_keys(metadata, agreed)
+        instant, written = sync_repair(metadata, wanted_records(agreed), times, moved, damaged)
         forget_runs(now.storage)
     report.instant = instant if written else None
     report.tables["repaired"] = [{"metadata_partition": name, "records": count} for name, count in written.items()]
@@ -135,9 +139,21 @@ def _completed(report: Report, found: Findings, reason: str) -> Report:
 def _left(table: Table, left: Findings, mended: str) -> HudiServicesError:
     count = _count(len(left.differences), "difference")
     rest = f"{table.storage.root}: {mended or 'nothing could be mended'}, {count} left"
+    missing = _missing_hint(left)
     if mended:
-        return PartlyDone(rest, hint=f"run it again; if they stay, {REBUILD_HINT}")
-    return CheckFailed(rest, hint=REBUILD_HINT)
+        return PartlyDone(rest, hint=missing or f"run it again; if they stay, {REBUILD_HINT}")
+    return CheckFailed(rest, hint=missing or REBUILD_HINT)
+
+
+def _missing_hint(found: Findings) -> str:
+    """What to do about partitions of which nothing is there; "" when there is none."""
+    partition = next((one.partition for one in found.differences if one.withheld), None)
+    if partition is None:
+        return ""
+    return (
+        f"nothing of {partition or 'the table'} is there: see that its folder is mounted and whole; if it is gone for "
+        "good, add --repair --drop-missing-partitions"
+    )
 
 
 def _count(count: int, what: str) -> str:

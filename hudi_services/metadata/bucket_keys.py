@@ -4,7 +4,7 @@ A range is read by going over the runs once and keeping what lies within it. Tha
 entries does, needs no disk, and holds no more keys than were asked for (about: the ranges come from a sample).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,10 +17,11 @@ from ..files.key_runs import KeyRun
 from ..files.key_sort import sort_keys
 from ..storage import Storage
 from .index_keys import run_locations
-from .record_index import encode_location
+from .record_index import Location, encode_location
 
 _KEYS_AT_ONCE = 1 << 20
 _SAMPLES_PER_RANGE = 64
+_NO_VALUES = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([], pa.binary()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,9 @@ class BucketKeys:
     def __init__(self, storage: Storage, runs: Sequence[str], bucket: int, schema: AvroSchema) -> None:
         self._bucket = bucket
         self._runs = [KeyRun.open(storage, path) for path in runs]
+        self._locations = [run_locations(run) for run in self._runs]
         self._values = [
-            pa.array([encode_location(one, schema) for one in run_locations(run)], pa.binary()) for run in self._runs
+            pa.array([encode_location(one, schema) for one in locations], pa.binary()) for locations in self._locations
         ]
         self.rows = sum(run.rows(bucket) for run in self._runs)
         """Keys, those that are there twice counted twice."""
@@ -56,7 +58,7 @@ class BucketKeys:
     def read(self, low: str | None, high: str | None) -> SortedKeys:
         """The keys from `low` up to but without `high`; None is no bound."""
         keys: list[pa.Array] = [pa.array([], pa.string())]
-        values: list[pa.Array] = [pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([], pa.binary()))]
+        values: list[pa.Array] = [_NO_VALUES]
         for some, located in self._batches():
             wanted = _within(some, low, high)
             keys.append(some.filter(wanted))
@@ -67,6 +69,18 @@ class BucketKeys:
         """Everything, range by range."""
         for low, high in pairwise([None, *splits, None]):
             yield self.read(low, high)
+
+    def elsewhere(self, keys: pa.Array, gone: Collection[Location]) -> SortedKeys:
+        """Those of `keys` that lie anywhere but at the locations `gone`."""
+        found: list[pa.Array] = [pa.array([], pa.string())]
+        values: list[pa.Array] = [_NO_VALUES]
+        for run, locations, encoded in zip(self._runs, self._locations, self._values, strict=True):
+            stays = pa.array([one not in gone for one in locations], pa.bool_())
+            for batch in run.read(self._bucket):
+                wanted = pc.and_(pc.is_in(batch.column(0), keys), stays.take(batch.column(1)))
+                found.append(batch.column(0).filter(wanted))
+                values.append(pa.DictionaryArray.from_arrays(batch.column(1).filter(wanted), encoded))
+        return _sorted(pa.concat_arrays(found), pa.chunked_array(values).unify_dictionaries().combine_chunks())
 
     def _batches(self) -> Iterator[tuple[pa.Array, pa.DictionaryArray]]:
         for run, values in zip(self._runs, self._values, strict=True):

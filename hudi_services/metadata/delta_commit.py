@@ -141,7 +141,8 @@ def _write_buckets(
             instant,
             metadata.writer_schema.text,
             write.bucket,
-            *(tuple(r.path for r in runs if write.bucket in r.rows) for runs in (moved.runs, moved.old_runs)),
+            tuple(run.path for run in moved.runs if write.bucket in run.rows),
+            tuple(run.path for run in moved.old_runs if write.bucket in run.rows),
         )
         for write in writes
     ]

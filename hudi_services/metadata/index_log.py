@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..codecs.avro import parse_schema
@@ -19,11 +20,15 @@ from .bucket_keys import BucketKeys, SortedKeys
 from .buckets import Buckets
 from .index_keys import KeyRunRef
 from .keys import RECORD_INDEX
+from .record_index import Location
 
 
 @dataclass(frozen=True, slots=True)
 class IndexLogTask:
-    """One log file to write at `path`: the keys that `runs` have of a bucket; those that only `old_runs` have go."""
+    """One log file to write at `path`: the keys that `runs` have of a bucket; those that only `old_runs` have go.
+
+    Of these, the ones stay that `other_runs` have, too, at another location than `gone`: two files may have a key.
+    """
 
     storage: Storage
     path: str
@@ -32,6 +37,8 @@ class IndexLogTask:
     bucket: int
     runs: tuple[str, ...]
     old_runs: tuple[str, ...] = ()
+    other_runs: tuple[str, ...] = ()
+    gone: frozenset[Location] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +73,29 @@ def write_index_log(task: IndexLogTask, _token: str) -> int:
     schema = parse_schema(task.schema, task.path)
     new = BucketKeys(task.storage, task.runs, task.bucket, schema)
     old = BucketKeys(task.storage, task.old_runs, task.bucket, schema)
+    others = BucketKeys(task.storage, task.other_runs, task.bucket, schema)
     splits = max((new, old), key=lambda keys: keys.rows).splits()
     header = {HeaderKey.INSTANT_TIME: task.instant, HeaderKey.SCHEMA: schema.text}
     size = 0
     output = task.storage.open_output(task.path)
     for low, high in pairwise([None, *splits, None]):
         added, before = new.read(low, high), old.read(low, high)
-        if len(added.keys):
-            content = _hfile(added, schema.text)
-            size += output.write(encode_block(LogBlock(BlockType.HFILE_DATA, header, content)))
-        gone = before.keys.filter(pc.invert(pc.is_in(before.keys, added.keys)))
+        gone = _without(before.keys, added.keys)
+        stay = others.elsewhere(gone, task.gone)
+        for entries in (added, stay):
+            if len(entries.keys):
+                content = _hfile(entries, schema.text)
+                size += output.write(encode_block(LogBlock(BlockType.HFILE_DATA, header, content)))
+        gone = _without(gone, stay.keys)
         if len(gone):
             content = delete_block_content([(key, RECORD_INDEX) for key in gone.to_pylist()])
             size += output.write(encode_block(LogBlock(BlockType.DELETE, header, content)))
     output.close()
     return size
+
+
+def _without(keys: pa.Array, others: pa.Array) -> pa.Array:
+    return keys.filter(pc.invert(pc.is_in(keys, others)))
 
 
 def _hfile(entries: SortedKeys, schema: str) -> bytes:

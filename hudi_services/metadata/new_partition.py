@@ -12,19 +12,26 @@ Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, initializeFile
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 from ..codecs.avro import load_schema
-from ..errors import AlreadyExists
+from ..errors import AlreadyExists, ConflictError
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
 from ..files.log_writer import delete_block_content, encode_block
 from ..files.names import PARTITION_METAFILE, base_file_name, log_file_name
 from ..model import CommitMetadata, WriteStat
 from ..timeline.instant import Action, State
+from .blocks import INITIALISATION
 from .index_base import WrittenBase
 from .index_columns import read_definitions
 from .keys import RECORD_INDEX
 from .table import MetadataTable
+
+
+class LostWork(ConflictError):
+    """What was built is not there any more, or fits the metadata table no more: the build has to begin anew."""
+
 
 _FIRST_SUFFIX = 10
 """Version 6: what the instants of new partitions have behind the latest instant of the table, three digits."""
@@ -34,9 +41,17 @@ _OPERATION = "BULK_INSERT_PREPPED"
 _MOVES_AT_ONCE = 16
 
 
-def initial_instant(metadata: MetadataTable) -> str:
-    """The instant under which a partition would be built now; unused on the metadata table's timeline."""
+def initial_instant(metadata: MetadataTable, times: Callable[[], str]) -> str:
+    """The instant under which a partition would be built now; unused on the metadata table's timeline.
+
+    Later versions count from zero, as Hudi does, unless the timeline begins later by now: its beginning would move
+    back, and base files of archived compactions count for nobody then (Hudi 1.2.0 finds no file group of an index that
+    was not written to for long, and fails). Then it is one of `times`, which are greater than all on both timelines.
+    """
     taken = {instant.ts for instant in metadata.timeline.instants}
+    first = metadata.timeline.first_ts()
+    if not metadata.logs_by_name and first is not None and not first.startswith(INITIALISATION):
+        return times()
     if metadata.logs_by_name:
         completed = metadata.data_timeline.completed()
         latest = completed[-1].ts if completed else _NOTHING_YET
@@ -44,6 +59,16 @@ def initial_instant(metadata: MetadataTable) -> str:
     else:
         candidates = (f"{number:017d}" for number in range(1 << 20))
     return next(ts for ts in candidates if ts not in taken)
+
+
+def why_unfit(metadata: MetadataTable, instant: str) -> str:
+    """Why a partition must not be published under `instant` any more; "" when it may be."""
+    if metadata.timeline.find(instant) is not None or metadata.data_timeline.find(instant) is not None:
+        return f"the metadata table has its instant {instant} by now"
+    first = metadata.timeline.first_ts()
+    if first is not None and instant < first and not first.startswith(INITIALISATION):
+        return f"the timeline of the metadata table begins after its instant {instant} by now"
+    return ""
 
 
 def record_index_group(bucket: int) -> str:
@@ -62,19 +87,38 @@ def log_path(metadata: MetadataTable, bucket: int, instant: str, version: int) -
     return metadata.path(RECORD_INDEX, name)
 
 
-def place_groups(metadata: MetadataTable, buckets: int, instant: str, files: Mapping[str, str]) -> None:
-    """Make the file groups exist and move `files` (source by target) to them; may be repeated.
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A file that goes to the metadata table: where it was made, and its size in bytes."""
+
+    source: str
+    size: int
+
+
+def place_groups(metadata: MetadataTable, buckets: int, instant: str, files: Mapping[str, Placed]) -> None:
+    """Make the file groups exist and move `files`, by their targets, to them; may be repeated.
 
     Under the table's lock, with no write pending: Hudi's writers build such a partition, too, before it is listed.
+    Raises LostWork when one of the files is not there, or not as it was written.
     """
     storage = metadata.storage
-    arrived = {target for target, source in files.items() if storage.head(source) is None}
+    arrived = {target for target, file in files.items() if storage.head(file.source) is None}
+    _require_there(metadata, {target: files[target] for target in arrived})
     folder = metadata.path(RECORD_INDEX, "").rstrip("/")
     stray = [file.path for file in storage.list_tree(folder) if file.path not in arrived]
     storage.delete_all(stray, lambda _: None)
     _create_groups(metadata, buckets, instant)
     with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
-        list(pool.map(lambda target: storage.move(files[target], target), sorted(files.keys() - arrived)))
+        list(pool.map(lambda target: storage.move(files[target].source, target), sorted(files.keys() - arrived)))
+    _require_there(metadata, files)
+
+
+def _require_there(metadata: MetadataTable, files: Mapping[str, Placed]) -> None:
+    with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
+        found = dict(zip(files, pool.map(metadata.storage.head, files), strict=True))
+    for target, info in found.items():
+        if info is None or info.size != files[target].size:
+            raise LostWork(f"{metadata.storage.full_path(target)} is not there as it was written")
 
 
 def _create_groups(metadata: MetadataTable, buckets: int, instant: str) -> None:

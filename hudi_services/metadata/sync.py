@@ -29,13 +29,15 @@ from .keys import (
     expression_range_key,
     partition_id,
 )
+from .lasting import lasting_in, may_be_merged
 from .mending import Wanted, plan_mending
 from .ranges import partition_ranges
 from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord, merge_records
+from .restored import Restored, restored_records
 from .stats import NewFile, column_records
 from .table import MetadataTable
 from .text_ranges import in_both_orders
-from .undo import repairs_among, resume_rollbacks, undo, undo_pending
+from .undo import resume_rollbacks, undo, undo_pending
 
 _ROLLBACK_SUFFIX = "006"
 """What a rollback of version 6 appends to its instant on the metadata table's timeline."""
@@ -112,36 +114,38 @@ def sync_rollback(
     times: Callable[[], str],
     appended: Mapping[str, Mapping[str, int]] | None = None,
     deleted: Mapping[str, Collection[str]] | None = None,
-    restored: Callable[[], MovedKeys | None] | None = None,
+    restored: Restored | None = None,
+    *,
+    was_completed: bool = False,
 ) -> None:
     """The metadata table's side of the rollback at `rollback` of the table's instant `target`.
 
     To be called when the target's files are deleted and it is not completed any more, and its inflight and requested
     files are still there. `appended` are log files with their sizes, by data partition, that the rollback wrote or
-    cancelled (merge-on-read, version 6); `deleted` are the names of the deleted files; `restored` reads the keys of the
-    files that readers see again, for the record index.
+    cancelled (merge-on-read, version 6); `deleted` are the names of the deleted files; `restored` is what readers see
+    again; `was_completed` says that readers had seen the target.
 
-    The delta commit of the target is rolled back. Where it may be merged (`may_be_merged`) that is too late: a delta
-    commit at the rollback's instant takes the deleted files out again, and the keys back. The ranges of whole
-    partitions then stay as the target left them, which is right for a target that changed no rows only. A repair after
-    the target may have written its files, too: then both is done.
+    The delta commit of the target is rolled back. Partitions that keep what it wrote all the same (`lasting_in`) are
+    mended by a delta commit at the rollback's instant: it takes the deleted files out again, and puts in what readers
+    see again. Secondary and expression indexes are left as they are: the caller has seen that they may be.
     """
     metadata = undo_pending(resume_rollbacks(metadata, times), times)
-    merged = may_be_merged(metadata, target)
-    repaired = _is_repaired_since(metadata, target)
-    records, deletes = deletion_records(metadata, deleted or {}) if merged or repaired else ({FILES: []}, {})
+    merged = may_be_merged(metadata, target, was_completed=was_completed)
+    lasting = lasting_in(metadata, target, rollback=rollback, was_completed=was_completed)
+    records, deletes = deletion_records(metadata, deleted or {}) if lasting else ({FILES: []}, {})
     listing = [_listing(partition, files) for partition, files in (appended or {}).items()]
-    if metadata.logs_by_name or any(records.values()):
+    again = restored_records(metadata, restored, lasting).records if restored is not None else {}
+    everything = {**records, **again, FILES: _joined(records[FILES], listing)}
+    moved = restored.keys if restored is not None and RECORD_INDEX in lasting else None
+    has_own = metadata.logs_by_name or any(everything.values()) or any(deletes.values()) or moved is not None
+    if has_own:
         metadata = _undo_half(metadata, rollback, times)
         if metadata.timeline.find(rollback, Action.DELTA_COMMIT) is None:
-            everything = {**records, FILES: _joined(records[FILES], listing)}
-            is_kept = RECORD_INDEX in metadata.partitions and (merged or repaired)
-            moved = restored() if is_kept and restored is not None else None
             write_delta_commit(metadata, rollback, everything, times, deletes=deletes, moved=moved)
             metadata = metadata.reload()
     failed = metadata.timeline.find(target, Action.DELTA_COMMIT)
     if failed is not None and not merged:
-        own = times() if repaired else rollback
+        own = times() if has_own else rollback
         undo(metadata, failed, rollback + _ROLLBACK_SUFFIX if metadata.logs_by_name else own, times)
 
 
@@ -171,19 +175,6 @@ def sync_repair(
     return instant, written
 
 
-def may_be_merged(metadata: MetadataTable, target: str) -> bool:
-    """Whether a compaction may have merged the delta commit of `target`: one was begun later, or that is archived.
-
-    Hudi refuses to roll such a target back (HoodieBackedTableMetadataWriter.validateRollback).
-    """
-    timeline = metadata.timeline
-    found = timeline.find(target, Action.DELTA_COMMIT)
-    if found is None or not found.is_completed:
-        return found is None and timeline.contains_or_before_start(target)
-    merges = {Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT}
-    return any(i.ts > target and {i.action, timeline.began_as(i)} & merges for i in timeline.instants)
-
-
 def _ready(metadata: MetadataTable, times: Callable[[], str]) -> MetadataTable:
     """The metadata table without what killed writers left."""
     _require_supported(metadata)
@@ -194,11 +185,6 @@ def _without(metadata: MetadataTable, instant: str, times: Callable[[], str]) ->
     """Without a delta commit of `instant`."""
     repeated = metadata.timeline.find(instant, Action.DELTA_COMMIT)
     return metadata if repeated is None else undo(metadata, repeated, times(), times)
-
-
-def _is_repaired_since(metadata: MetadataTable, target: str) -> bool:
-    later = (i for i in metadata.timeline.completed({Action.DELTA_COMMIT}) if i.ts > target)
-    return bool(repairs_among(metadata, later))
 
 
 def _undo_half(metadata: MetadataTable, ts: str, times: Callable[[], str]) -> MetadataTable:

@@ -1,9 +1,11 @@
 """The partition `files`: the listing against the committed files on storage, with their sizes.
 
 What is not told by names is told by the commit: a file beside it that it does not name was left by a repeated task.
+A partition of which nothing is there, but which should have files by the commits, is told, and withheld from mending.
 """
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from ..metadata.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
 from ..metadata.records import FileEntry, FilesRecord, Record, RecordType
@@ -13,6 +15,7 @@ from .model import Difference, Doubt, Finding, Kind, Unsure
 from .truth import Truth, parse
 
 _GONE = FileEntry(0, deleted=True)
+_MISSING = "nothing of the partition is there, although commits say that it has files"
 
 
 class FilesCheck:
@@ -26,12 +29,23 @@ class FilesCheck:
         self._listings = {partition_of(key): names for key, names in listings.items() if names}
         self.checked = 0
         self.committed: dict[str, list[BaseFile]] = {}
+        self.missing: list[str] = []
+        """Partitions of which nothing is there, and more should be."""
 
     def run(self, only: Collection[str] | None) -> Iterator[Finding]:
         """All differences, or those of the partitions `only`."""
         partitions = sorted(self._truth.partitions | self._listed | self._listings.keys())
         for partition in partitions if only is None else sorted(only):
-            yield from self._at(partition)
+            if not self._truth.is_missing(partition, self._listings.get(partition, {})):
+                yield from self._at(partition)
+                continue
+            self.missing.append(partition)
+            for one in self._at(partition):
+                yield (
+                    replace(one, withheld=True, detail=f"{one.detail}; {_MISSING}")
+                    if isinstance(one, Difference)
+                    else one
+                )
 
     def _at(self, partition: str) -> Iterator[Finding]:
         stored, listed = self._truth.files(partition), self._listings.get(partition, {})

@@ -68,15 +68,18 @@ def look(
     progress: Progress,
     again: Findings | None = None,
     expressions: Sequence[Computation] = (),
+    *,
+    drop_missing: bool = False,
 ) -> Findings:
     """What is wrong with `metadata`, the metadata table of `table`: everything, or what may be in `again`, too.
 
     Of expression indexes, those are checked that `expressions` computes. `progress` gets what is done, how much of it,
-    and all of it. Raises CorruptFile for a metadata table, or a plan on the timeline, that cannot be read, and NotFound
-    for files of the metadata table that are cleaned meanwhile.
+    and all of it. `drop_missing`: a partition of which nothing is there is gone for good, whatever the commits say.
+    Raises CorruptFile for a metadata table, or a plan on the timeline, that cannot be read, and NotFound for files of
+    the metadata table that are cleaned meanwhile.
     """
     try:
-        return _look(table, metadata, progress, again, expressions)
+        return _look(table, metadata, progress, again, expressions, Truth(table, drop_missing=drop_missing))
     except CorruptFile as error:
         if METADATA_TABLE_FOLDER not in error.message:
             raise
@@ -89,8 +92,8 @@ def _look(
     progress: Progress,
     again: Findings | None,
     expressions: Sequence[Computation],
+    truth: Truth,
 ) -> Findings:
-    truth = Truth(table)
     damaged: set[DamagedLog] = set()
     metadata = metadata.tolerant(damaged.add)
     listing = FilesCheck(metadata, truth)
@@ -108,6 +111,7 @@ def _look(
     known = {FILES, *key_checks, *checks}
     findings = Findings(unchecked=tuple(name for name in metadata.partitions if name not in known))
     findings.add(listing.run(None if again is None else again.partitions))
+    findings.add(Unsure(name, one, None, Doubt.MISSING_PARTITION) for name in key_checks for one in listing.missing)
     if checks:
         for described in _batches(metadata, _with_life(table, listing.committed), partial(progress, "look")):
             for one in described:

@@ -43,6 +43,7 @@ class Doubt(Enum):
     PENDING_WRITES = "listed without a file, but a write is pending that may be about to write there"
     BROKEN_FILE = "its footer, or its keys, cannot be read"
     UNKNOWN_TYPE = "the indexed column has a type of which this version does not know how Hudi writes it"
+    MISSING_PARTITION = "nothing of its partition is there, although commits say that it has files"
     NOT_COMPUTED = "it has values of which the function is not computed here"
 
 
@@ -64,6 +65,8 @@ class Difference:
     wanted: Callable[[], Record | None] = field(compare=False, repr=False)
     bucket: int | None = None
     """Of an index of keys: the position of the file group where the key lies, or should lie."""
+    withheld: bool = False
+    """It is of a missing partition, and is mended only where the operator says that this is gone for good."""
 
     @property
     def place(self) -> tuple[str | Kind | None, ...]:

@@ -1,5 +1,7 @@
 """What storage and the timeline say about the data files of a table, which its metadata table must agree with."""
 
+from collections.abc import Collection
+from contextlib import suppress
 from functools import cached_property
 
 from ..errors import CorruptFile, NotFound
@@ -19,8 +21,11 @@ class Truth:
     """Lists the storage of `table`, which was opened before: whoever begins to write afterwards is not in its timeline,
     and what he writes not committed for this look."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, *, drop_missing: bool = False) -> None:
+        """`drop_missing`: a partition of which nothing is there is gone, whatever the timeline says."""
         self._table = table
+        self._drop_missing = drop_missing
+        self._missing: set[tuple[str, str]] = set()
         self._lister = StorageLister(table.storage)
         self.partitions = frozenset(self._lister.partitions())
         """Folders with a partition metafile."""
@@ -53,6 +58,20 @@ class Truth:
         by_slice = isinstance(file, LogFile) and not self._table.config.version.log_files_carry_delta_instant
         return Doubt.LOG_OF_SLICE if by_slice else False
 
+    def is_missing(self, partition: str, listed: Collection[str]) -> bool:
+        """Whether nothing of a partition is there whose `listed` files should be, by the commits and cleans.
+
+        Its folder may not be mounted, or be out of sight for a while. Its files then count as there for whoever looks
+        for records of files that are gone.
+        """
+        if self._drop_missing or not listed or self.files(partition):
+            return False
+        live = (one.base_file for one in self._table.view.latest_slices(partition))
+        if all(base is None or (partition, base.name) in self._cleaned for base in live):
+            return False
+        self._missing.update((partition, name) for name in listed)
+        return True
+
     @cached_property
     def is_written_to(self) -> bool:
         """Whether a write is pending."""
@@ -60,9 +79,20 @@ class Truth:
 
     @cached_property
     def file_keys(self) -> frozenset[str]:
-        """Of all files that are there, or are going: what the keys of their records end with."""
+        """Of all files that are there, are going, or are missing: what the keys of their records end with."""
         there = {(partition, name) for partition in self.partitions for name in self.files(partition)}
-        return frozenset(bloom_filter_key(*file) for file in there | self._going)
+        return frozenset(bloom_filter_key(*file) for file in there | self._going | self._missing)
+
+    @cached_property
+    def _cleaned(self) -> frozenset[tuple[str, str]]:
+        """What the completed cleans of the active timeline were to delete."""
+        found: set[tuple[str, str]] = set()
+        for clean in self._table.timeline.completed({Action.CLEAN}):
+            # What cannot be read tells of nothing.
+            with suppress(CorruptFile, NotFound):
+                plan = self._table.timeline.read_cleaner_plan(clean)
+                found |= {(name, path.rpartition("/")[2]) for name, paths in plan.files.items() for path in paths}
+        return frozenset(found)
 
     @cached_property
     def _going(self) -> frozenset[tuple[str, str]]:

@@ -147,6 +147,10 @@ class Peer:
     def bulk_insert(self, path: Path, rows: pa.Table, **options: str) -> None:
         self._write(path, rows, "bulk_insert", options)
 
+    def insert_overwrite(self, path: Path, rows: pa.Table, **options: str) -> None:
+        """The rows take the place of all others in their partitions."""
+        self._write(path, rows, "insert_overwrite", options)
+
     def delete(self, path: Path, rows: pa.Table, **options: str) -> None:
         self._write(path, rows, "delete", options)
 

@@ -6,13 +6,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hudi_services.commit.times import Times
+from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
+from hudi_services.files.log_writer import delete_block_content, encode_block
+from hudi_services.files.names import log_file_name
 from hudi_services.metadata import compaction
 from hudi_services.metadata.merged_base import MergedBase, MergeTask, write_merged_base
 from hudi_services.metadata.records import StatsRecord
 from hudi_services.metadata.table import MetadataTable
+from hudi_services.model import CommitMetadata
 from hudi_services.storage import ObjectStorage, Storage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.active import Timeline
+from hudi_services.timeline.instant import Action, State
 
 from .tables import open_local
 
@@ -51,3 +56,35 @@ def compact(path: Path) -> None:
         return [write_merged_base(task, "0-0-0") for task in tasks]
 
     assert compaction.compact(open_metadata(path), 1, Times(open_local(path), 0).next, run) is not None
+
+
+def build_anew(path: Path) -> None:
+    """What is left when Hudi builds the metadata table anew: base files of what is true now, and one delta commit."""
+    if any(
+        group.log_files for name in open_metadata(path).partitions for group in open_metadata(path).file_groups(name)
+    ):
+        compact(path)
+    metadata = open_metadata(path)
+    # Version 6: behind the newest instant of the table; later versions count from zero.
+    newest = metadata.data_timeline.completed()[-1].ts
+    first = f"{newest}010" if metadata.logs_by_name else "0" * 17
+    for partition in metadata.partitions:
+        groups = metadata.file_groups(partition)
+        for name in metadata.stored_files(partition):
+            file = path / metadata.path(partition, name)
+            if any(group.base_file and group.base_file.name == name for group in groups):
+                file.rename(file.with_name(name.replace(name.rpartition("_")[2], f"{first}.hfile")))
+            elif name.endswith(".hfile") or ".log." in name:
+                file.unlink()
+        for group in groups:
+            if group.base_file is None:
+                block = LogBlock(BlockType.DELETE, {HeaderKey.INSTANT_TIME: first}, delete_block_content([]))
+                log = log_file_name(group.file_id, first, 1, "0-0-0")
+                (path / metadata.path(partition, log)).write_bytes(encode_block(block))
+    completion = Times(open_local(path), 0).next()
+    for name in metadata.timeline.sizes:
+        (path / metadata.timeline.path(name)).unlink()
+    data = metadata.timeline.layout.encode_commit(CommitMetadata("BULK_INSERT", {}), metadata.config.version.release)
+    for state in State:
+        done = state is State.COMPLETED
+        metadata.timeline.publish(first, Action.DELTA_COMMIT, state, data if done else b"", completion)

@@ -1,16 +1,26 @@
 """Tables with something to take back, and asking for it."""
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 
 from hudi_services.commit.markers import marker_folder
 from hudi_services.engine import LocalEngine
+from hudi_services.files.column_stats import column_stats
+from hudi_services.files.parquet_footer import read_footer
+from hudi_services.files.parquet_schema import FileSchema
+from hudi_services.indexing.keys import moved_keys, record_buckets
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode, RepairRequest
+from hudi_services.metadata.stats import NewFile
+from hudi_services.metadata.sync import Change, sync_commit
+from hudi_services.model import CommitMetadata, WriteStat
 from hudi_services.options import resolve
-from hudi_services.timeline.instant import Instant
+from hudi_services.timeline.instant import Action, Instant, State
 
+from .metadata_tables import open_metadata
 from .tables import listed_view, open_local, request, rows
 
 P = "day=2026-01-01"
@@ -79,3 +89,31 @@ def timeline_files(path: Path, ts: str) -> set[str]:
     """Timeline files of the instant, in whatever state."""
     table = open_local(path)
     return {name for name in table.timeline.sizes if name.startswith(ts)}
+
+
+def insert_copy(path: Path, ts: str = "20980101000000000") -> str:
+    """A later commit of one file with the rows of another one: keys that are there twice."""
+    table = open_local(path)
+    (source, *_) = [one.base_file for one in table.view.latest_slices(P) if one.base_file]
+    file_id = f"11111111-1111-1111-1111-{ts[2:14]}-0"
+    name = f"{file_id}_0-0-0_{ts}.parquet"
+    shutil.copy(path / source.path, path / P / name)
+    stat = WriteStat(P, file_id, f"{P}/{name}", num_writes=1, num_inserts=1, file_size=source.size)
+    timeline, end = table.timeline, f"{ts[:-3]}999"
+    for state in (State.REQUESTED, State.INFLIGHT):
+        timeline.publish(ts, Action.COMMIT, state)
+    footer, _ = read_footer(table.storage, f"{P}/{name}", source.size)
+    new = NewFile(P, name, source.size, column_stats(FileSchema.of(footer), footer.row_groups))
+    live = {P: [one.base_file.name for one in table.view.latest_slices(P) if one.base_file]}
+    buckets = record_buckets(table)
+    moved = moved_keys(LocalEngine(), table, buckets, ts, [stat]) if buckets else None
+    sync_commit(open_metadata(path), Change(ts, (new,), live, moved), _times_after(ts))
+    data = timeline.layout.encode_commit(CommitMetadata("INSERT", {P: (stat,)}), table.config.version.release)
+    timeline.publish(ts, Action.COMMIT, State.COMPLETED, data, end)
+    shutil.rmtree(path / ".hoodie/.temp" / ts, ignore_errors=True)
+    return ts
+
+
+def _times_after(ts: str) -> Callable[[], str]:
+    numbers = iter(range(100, 900))
+    return lambda: f"{ts[:-3]}{next(numbers)}"

@@ -1,12 +1,15 @@
 """Building the record index: right, in one step, resumed after a kill, and followed while the table is written to."""
 
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.cli.app import run
+from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, Idle, NeedsRecovery, UnsupportedTable
 from hudi_services.indexing.work import WORK_FOLDER
@@ -14,13 +17,20 @@ from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import State
 from hudi_services.jobs.request import IndexRequest, Mode
-from hudi_services.metadata.keys import RECORD_INDEX
-from hudi_services.metadata.records import LocationRecord
+from hudi_services.metadata.keys import BLOOM_FILTERS, FILES, RECORD_INDEX
+from hudi_services.metadata.records import BloomRecord, LocationRecord
+from hudi_services.metadata.sync import Change, sync_commit
+from hudi_services.model import CommitMetadata
 from hudi_services.options import resolve
 from hudi_services.storage import ObjectStorage
 from hudi_services.table_config import TableConfig
+from hudi_services.timeline.instant import Action
+from hudi_services.timeline.instant import State as TimelineState
 
+from .corruptions import add_index, write_own
 from .faulty_storage import FaultyStorage, Killed
+from .metadata_tables import compact, open_metadata
+from .repairs import P, insert_copy
 from .tables import RELEASES, open_local, request, unpack
 
 _QUICK = {
@@ -232,3 +242,145 @@ def test_a_write_that_is_not_finished_blocks_the_publishing(tmp_path: Path) -> N
     report = index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
     assert report.state is State.COMPLETED and report.warnings == []
     assert indexed_locations(path) == real_locations(path)
+
+
+class DiesAtPublishing(ObjectStorage):
+    """Everything lies in the metadata table, and nothing is published."""
+
+    def create(self, path: str, data: bytes) -> None:
+        if path.startswith(".hoodie/metadata/.hoodie") and "deltacommit" in path:
+            raise Killed("before the delta commit")
+        super().create(path, data)
+
+
+def moved_and_killed(path: Path) -> list[Path]:
+    """The base files in the metadata table."""
+    with pytest.raises(Killed):
+        index_bootstrap(wanted(path), DiesAtPublishing(str(path)), LocalEngine())
+    return sorted((path / ".hoodie/metadata/record_index").glob("*.hfile"))
+
+
+def remove_folder(path: Path, files: list[Path]) -> None:
+    shutil.rmtree(path / ".hoodie/metadata/record_index")
+
+
+def remove_one(path: Path, files: list[Path]) -> None:
+    files[0].unlink()
+
+
+def cut_one_off(path: Path, files: list[Path]) -> None:
+    files[0].write_bytes(files[0].read_bytes()[:-1])
+
+
+def date_anew(path: Path, files: list[Path]) -> None:
+    """As of a metadata table that Hudi made in the place of the other one."""
+    properties = path / ".hoodie/metadata/.hoodie/hoodie.properties"
+    properties.write_text(re.sub(r"saved on \S+", "saved on 2031-01-01T00:00:00.000000001Z", properties.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("happen", "why"),
+    [
+        (remove_folder, "is not there as it was written"),
+        (remove_one, "is not there as it was written"),
+        (cut_one_off, "is not there as it was written"),
+        (date_anew, "the metadata table was built anew since it began"),
+    ],
+)
+@pytest.mark.parametrize("release", RELEASES)
+def test_work_that_is_lost_is_done_anew(
+    release: str, happen: Callable[[Path, list[Path]], None], why: str, tmp_path: Path
+) -> None:
+    path = unpack(release, tmp_path)
+    files = moved_and_killed(path)
+    assert files
+    happen(path, files)
+    report = index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
+    assert report.state is State.COMPLETED
+    (warning,) = report.warnings
+    assert why in warning and warning.endswith(": the build begins anew")
+    assert indexed_locations(path) == real_locations(path)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_work_that_is_lost_while_the_index_is_built(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    lost: list[str] = []
+
+    class Loses(ObjectStorage):
+        def move(self, source: str, target: str) -> None:
+            super().move(source, target)
+            if not lost:
+                lost.append(target)
+                self.delete(target)
+
+    report = index_bootstrap(wanted(path), Loses(str(path)), LocalEngine())
+    assert lost and lost[0] in report.warnings[0]
+    assert indexed_locations(path) == real_locations(path)
+
+
+@pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
+def test_the_timeline_of_the_metadata_table_does_not_begin_earlier_than_before(release: str, tmp_path: Path) -> None:
+    """Where its first instants are archived, an index at 000... would hide the base files of archived compactions."""
+    path = unpack(release, tmp_path)
+    add_index(path, BLOOM_FILTERS, "bloom-filters")
+    write_own(path, {BLOOM_FILTERS: [BloomRecord("key", "SIMPLE", "0", b"bits")]})
+    compact(path)
+    archive_before(path, newest_compaction(path))
+    write_own(path, {FILES: []})
+    archive_before(path, open_metadata(path).timeline.completed()[-1].ts)
+    assert list(open_metadata(path).reader(BLOOM_FILTERS).scan())
+    report = index_bootstrap(wanted(path), engine=LocalEngine())
+    assert report.state is State.COMPLETED and not (report.instant or "0").startswith("00000")
+    assert indexed_locations(path) == real_locations(path)
+    assert list(open_metadata(path).reader(BLOOM_FILTERS).scan())
+
+
+def newest_compaction(path: Path) -> str:
+    return open_metadata(path).timeline.completed({Action.COMMIT})[-1].ts
+
+
+def archive_before(path: Path, ts: str) -> None:
+    """Take the older instants off the metadata table's timeline."""
+    timeline = open_metadata(path).timeline
+    for name in timeline.sizes:
+        if name.split(".")[0].split("_")[0] < ts:
+            (path / timeline.path(name)).unlink()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_key_that_another_file_has_stays_when_its_file_goes_meanwhile(release: str, tmp_path: Path) -> None:
+    """Twice in a row: the key lies in three files, and two of them go while the index is built."""
+    path = unpack(release, tmp_path)
+    before = real_locations(path)
+    for number in range(2):
+        insert_copy(path, f"2098010100000{number}000")
+    copies = {name for p in open_local(path).view.partitions() for name in copies_in(path, p)}
+    assert len(copies) == 2
+
+    class Goes(LocalEngine):
+        def map(self, function, tasks, description, progress):  # type: ignore[no-untyped-def]
+            if description in ("write the record index", "follow the table") and copies:
+                replace_group(path, copies.pop())
+            return super().map(function, tasks, description, progress)
+
+    index_bootstrap(wanted(path), engine=Goes())
+    assert not copies
+    assert indexed_locations(path) == before == real_locations(path)
+
+
+def copies_in(path: Path, partition: str) -> list[str]:
+    return [one.file_id for one in open_local(path).view.latest_slices(partition) if one.file_id.startswith("1111")]
+
+
+def replace_group(path: Path, file_id: str) -> None:
+    """A commit that replaces one file group by nothing, as a deletion of a partition does."""
+    table = open_local(path)
+    times = Times(table, 0)
+    ts, done = times.next(), CommitMetadata("DELETE_PARTITION", {}, {}, {P: (file_id,)})
+    data = table.timeline.layout.encode_commit(done, table.config.version.release)
+    for state in TimelineState:
+        if state is TimelineState.COMPLETED:
+            sync_commit(open_metadata(path), Change(ts, (), {}), times.next)
+        completed = state is TimelineState.COMPLETED
+        table.timeline.publish(ts, Action.REPLACE_COMMIT, state, data if completed else b"", times.next())

@@ -17,7 +17,7 @@ from hudi_services.jobs.report import Report
 from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import Mode
 from hudi_services.jobs.undo import undo
-from hudi_services.metadata.sync import may_be_merged
+from hudi_services.metadata.lasting import may_be_merged
 from hudi_services.model import CommitMetadata, WriteStat
 from hudi_services.storage import Storage
 from hudi_services.timeline.active import Timeline

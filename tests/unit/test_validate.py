@@ -12,6 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.cli import app
+from hudi_services.codecs.clean_plan import (
+    CleanerPlan,
+    CleanMetadata,
+    encode_clean_metadata,
+    encode_cleaner_plan,
+)
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, CorruptFile, NotFound, PartlyDone
 from hudi_services.files.names import parse_base_file
@@ -30,6 +36,7 @@ from hudi_services.metadata.keys import (
     column_stats_key,
 )
 from hudi_services.metadata.records import FileEntry, FilesRecord, RecordType, StatsRecord
+from hudi_services.model import CommitMetadata
 from hudi_services.options import resolve
 from hudi_services.storage import FileInfo, ObjectStorage, Storage
 from hudi_services.table_config import TableConfig
@@ -65,8 +72,8 @@ QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", "hoodie.write.
 PREFIXES = {BLOOM_FILTERS: "bloom-filters", COLUMN_STATS: "col-stats"}
 
 
-def run(path: Path, storage: Storage | None = None, *, repair: bool = False) -> Report:
-    wanted = ValidateRequest(base_path=str(path), options=resolve([("test", QUICK)]), repair=repair)
+def run(path: Path, storage: Storage | None = None, **how: bool) -> Report:
+    wanted = ValidateRequest(base_path=str(path), options=resolve([("test", QUICK)]), **how)
     return run_with_retries(lambda one: validate.validate(one, storage), wanted, 0, lambda seconds: None)
 
 
@@ -556,3 +563,66 @@ def test_many_differences_are_counted_and_not_all_listed(tmp_path: Path, monkeyp
     assert report.tables["partitions"][0]["differences"] == 11
     assert report.warnings == ["of 11 differences the first 4 are listed"]
     assert "11 differences" in str(report.error)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_partition_that_is_out_of_sight_is_told_and_kept(release: str, indexed: bool, tmp_path: Path) -> None:
+    """Its folder may not be mounted: what is mended beside it must not touch anything of it."""
+    indexes = [BLOOM_FILTERS, *([COLUMN_STATS] if release == "0.15.0" else [])]
+    path = with_indexes(release, tmp_path / "table", *indexes)
+    if indexed:
+        index_bootstrap(wanted(path), engine=LocalEngine())
+    whole = {name: list(open_metadata(path).reader(name).scan()) for name in open_metadata(path).partitions}
+    (path / P).rename(tmp_path / "away")
+    report = run(path)
+    listed = set(open_metadata(path).files_partition()[P])
+    assert {(f[0], f[2]) for f in found(report)} == {(FILES, P)}
+    assert {f[3] for f in found(report)} == {None, *listed}
+    assert all("nothing of the partition is there" in str(row["detail"]) for row in report.tables["differences"])
+    assert report.exit_code == 5 and "--drop-missing-partitions" in (report.hint or "")
+    assert indexed == ((P, None, Doubt.MISSING_PARTITION.value) in unsure(report))
+    other = next(name for name in open_metadata(path).files_partition() if name != P)
+    lost = sorted(open_metadata(path).files_partition()[other])[0]
+    write_own(path, {FILES: [FilesRecord(other, RecordType.FILES, {lost: GONE})] * 2})
+    report = run(path, repair=True)
+    assert report.exit_code == 7 and "--drop-missing-partitions" in (report.hint or "")
+    (tmp_path / "away").rename(path / P)
+    assert run(path).exit_code == 0
+    assert whole == {name: list(open_metadata(path).reader(name).scan()) for name in open_metadata(path).partitions}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_partition_that_is_gone_for_good_is_dropped_on_demand(release: str, tmp_path: Path) -> None:
+    path = with_indexes(release, tmp_path / "table", BLOOM_FILTERS)
+    index_bootstrap(wanted(path), engine=LocalEngine())
+    shutil.rmtree(path / P)
+    assert run(path, repair=True).exit_code == 5
+    assert P in open_metadata(path).files_partition()
+    assert run(path, repair=True, drop_missing_partitions=True).exit_code == 0
+    assert P not in open_metadata(path).files_partition()
+    assert run(path).exit_code == 0 and indexed_locations(path) == real_locations(path)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("by", ["replaced", "cleaned"])
+def test_a_partition_that_the_timeline_says_is_gone_is_dropped(release: str, by: str, tmp_path: Path) -> None:
+    """Its deletion, or the clean that took its files, is on the timeline: the listing has it yet."""
+    path = unpack(release, tmp_path)
+    table = open_local(path)
+    live = table.view.latest_slices(P)
+    action, ts = (Action.REPLACE_COMMIT if by == "replaced" else Action.CLEAN), "20980101000000000"
+    version = table.config.version.release
+    if by == "replaced":
+        done = CommitMetadata("DELETE_PARTITION", {}, {}, {P: tuple(one.file_id for one in live)})
+        plan, data = b"", table.timeline.layout.encode_commit(done, version)
+    else:
+        names = tuple(f"file:{path}/{one.base_file.path}" for one in live if one.base_file)
+        plan = encode_cleaner_plan(CleanerPlan("KEEP_LATEST_COMMITS", "", "", {P: names}), version)
+        data = encode_clean_metadata(CleanMetadata(ts, "", "", {P: names}), version)
+    for state in State:
+        content = data if state is State.COMPLETED else plan
+        table.timeline.publish(ts, action, state, content, "20980101000001000")
+    shutil.rmtree(path / P)
+    assert run(path, repair=True).exit_code == 0
+    assert P not in open_metadata(path).files_partition()
