@@ -25,10 +25,15 @@ def partition_ranges(
     prefixes = {column_stats_prefix(column, partition): column for column in columns}
     wanted = {column_stats_key(column, partition, name) for column in columns for name in live}
     for prefix, records in metadata.reader(source).scan_prefixes(prefixes, wanted.__contains__):
-        columns[prefixes[prefix]] += [r for r in records if isinstance(r, StatsRecord) and not r.deleted]
+        columns[prefixes[prefix]] += [r for r in records if isinstance(r, StatsRecord) and _tells_range(r)]
     # A file without a record may have the column all the same: then the older range must stay in.
     files = frozenset(names).union(live)
     return [
         partition_record(partition, column, found, tight=files.issubset(record.file_name for record in found))
         for column, found in columns.items()
     ]
+
+
+def _tells_range(record: StatsRecord) -> bool:
+    """Hudi writes records without a range of files that have values, too (INT96 in 1.0.2)."""
+    return not record.deleted and (record.minimum is not None or record.null_count >= record.value_count)

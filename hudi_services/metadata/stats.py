@@ -16,7 +16,7 @@ from ..files.column_type import ColumnType, Kind
 from ..model import path_in
 from .keys import column_stats_key, partition_stats_key
 from .records import RecordType, StatsRecord, merge_records
-from .values import BoundType, NoPromotion, ValueType, comparable, greatest, promote, smallest
+from .values import BoundType, NoPromotion, ValueType, comparable, greatest, java_key, promote, smallest
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,9 @@ class NewFile:
         return path_in(self.partition, self.name)
 
 
+_READ_AS_MICROS = frozenset(t for t in ValueType if t.name.endswith(("TIMESTAMP_MILLIS", "TIMESTAMP_NANOS")))
+"""A record without a type (V1) is a number in no unit. Hudi writes it as the file has it and compares it with others as
+it is, while its readers take it for microseconds, and miss the rows (seen with 1.0.2): a range must hold either."""
 _SIMPLE = {
     Kind.BOOLEAN: ValueType.BOOLEAN,
     Kind.INT: ValueType.INT,
@@ -75,7 +78,7 @@ def is_covered(column: ColumnType, *, typed: bool) -> bool:
 def column_records(file: NewFile, columns: Collection[str], *, typed: bool) -> list[StatsRecord]:
     """The column_stats records of a file, for those of `columns` whose range is known."""
     covered = (one for one in file.columns if one.column in columns and is_covered(one.type, typed=typed))
-    return [_column_record(file, stats) for stats in covered if _is_known(stats)]
+    return [_column_record(file, stats, typed) for stats in covered if _is_known(stats)]
 
 
 def untold_columns(file: NewFile, columns: Collection[str], *, typed: bool) -> list[str]:
@@ -125,7 +128,11 @@ def same_statistics(one: StatsRecord, other: StatsRecord) -> bool:
     return same_bound(one, other, "minimum") and same_bound(one, other, "maximum") and counts(one) == counts(other)
 
 
-def same_bound(one: StatsRecord, other: StatsRecord, side: Literal["minimum", "maximum"]) -> bool:
+Side = Literal["minimum", "maximum"]
+_SIDES: tuple[Side, Side] = ("minimum", "maximum")
+
+
+def same_bound(one: StatsRecord, other: StatsRecord, side: Side) -> bool:
     left, right = getattr(one, side), getattr(other, side)
     if left is None or right is None:
         return left is right
@@ -137,17 +144,17 @@ def counts(record: StatsRecord) -> tuple[int, int, int, int]:
     return (record.value_count, record.null_count, record.total_size, record.total_uncompressed_size)
 
 
-def holds_range(partition: StatsRecord, files: StatsRecord) -> bool:
+def holds_range(partition: StatsRecord, files: StatsRecord, *, signed_bytes: bool = False) -> bool:
     """Whether the range of a partition holds that of `files`: then no reader skips the partition who must not.
 
     Spark compares byte arrays by unsigned bytes; Hudi computes the ranges of partitions by signed ones, and its own
-    readers then skip rows that are there (seen with 1.0.2).
+    readers then skip rows that are there (seen with 1.0.2). `signed_bytes`: as Hudi computes them.
     """
-    return holds_bound(partition, files, "minimum") and holds_bound(partition, files, "maximum")
+    return all(holds_bound(partition, files, side, signed_bytes=signed_bytes) for side in _SIDES)
 
 
-def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Literal["minimum", "maximum"]) -> bool:
-    """Whether one bound of `inner` is not outside of `outer`."""
+def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Side, *, signed_bytes: bool = False) -> bool:
+    """Whether one bound of `inner` is not outside of `outer`; otherwise as `holds_range`."""
     bound, value = getattr(outer, side), getattr(inner, side)
     if value is None or bound is None:
         return value is None
@@ -155,6 +162,8 @@ def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Literal["minimum",
     if bound != bound:
         return False
     limit, found = comparable(bound, outer.bound, inner.bound), comparable(value, inner.bound, outer.bound)
+    if signed_bytes:
+        limit, found = java_key(limit), java_key(found)
     try:
         return bool(limit <= found if side == "minimum" else found <= limit)
     except TypeError:
@@ -185,17 +194,27 @@ def settled(record: StatsRecord, stored: StatsRecord | None) -> StatsRecord:
     return replace(both, key=record.key) if both.tight else record
 
 
-def _column_record(file: NewFile, stats: ColumnStats) -> StatsRecord:
+def is_exact(column: ColumnType, *, typed: bool) -> bool:
+    """Whether the bounds of a record are those of the column, and no wider ones."""
+    bound = bound_type(column)
+    return typed or bound is None or bound.type not in _READ_AS_MICROS
+
+
+def _column_record(file: NewFile, stats: ColumnStats, typed: bool) -> StatsRecord:
     bound = bound_type(stats.type)
-    assert bound is not None and stats.null_count is not None, "is_indexable lets nothing else through"
+    assert bound is not None and stats.null_count is not None, "no other is covered and known"
+    low, high = _plain(stats.min), _plain(stats.max)
+    if low is not None and not is_exact(stats.type, typed=typed):
+        assert bound.unit_nanos is not None, "a time has a unit"
+        low, high = min(low, low * bound.unit_nanos // 1000), max(high, -(-high * bound.unit_nanos // 1000))
     return StatsRecord(
         key=column_stats_key(stats.column, file.partition, file.name),
         type=RecordType.COLUMN_STATS,
         file_name=file.name,
         column=stats.column,
         bound=bound,
-        minimum=_plain(stats.min),
-        maximum=_plain(stats.max),
+        minimum=low,
+        maximum=high,
         value_count=stats.value_count,
         null_count=stats.null_count,
         total_size=stats.total_size,

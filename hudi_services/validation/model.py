@@ -42,6 +42,7 @@ class Doubt(Enum):
     PENDING_WRITES = "listed without a file, but a write is pending that may be about to write there"
     BROKEN_FILE = "its footer, or its keys, cannot be read"
     UNKNOWN_TYPE = "the indexed column has a type of which this version does not know how Hudi writes it"
+    UNREADABLE_VALUES = "its footer does not tell the range of an indexed column, and the values cannot be read"
     NOT_COMPUTED = "it has values of which the function is not computed here"
 
 
