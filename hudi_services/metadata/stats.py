@@ -16,7 +16,7 @@ from ..files.column_type import ColumnType, Kind
 from ..model import path_in
 from .keys import column_stats_key, partition_stats_key
 from .records import RecordType, StatsRecord, merge_records
-from .values import BoundType, NoPromotion, ValueType, comparable, greatest, java_key, promote, smallest
+from .values import BoundType, NoPromotion, ValueType, comparable, greatest, promote, smallest
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def same_statistics(one: StatsRecord, other: StatsRecord) -> bool:
 
 
 Side = Literal["minimum", "maximum"]
-_SIDES: tuple[Side, Side] = ("minimum", "maximum")
+SIDES: tuple[Side, Side] = ("minimum", "maximum")
 
 
 def same_bound(one: StatsRecord, other: StatsRecord, side: Side) -> bool:
@@ -144,16 +144,16 @@ def counts(record: StatsRecord) -> tuple[int, int, int, int]:
     return (record.value_count, record.null_count, record.total_size, record.total_uncompressed_size)
 
 
-def holds_range(partition: StatsRecord, files: StatsRecord, *, signed_bytes: bool = False) -> bool:
+def holds_range(partition: StatsRecord, files: StatsRecord) -> bool:
     """Whether the range of a partition holds that of `files`: then no reader skips the partition who must not.
 
     Spark compares byte arrays by unsigned bytes; Hudi computes the ranges of partitions by signed ones, and its own
-    readers then skip rows that are there (seen with 1.0.2). `signed_bytes`: as Hudi computes them.
+    readers then skip rows that are there (seen with 1.0.2).
     """
-    return all(holds_bound(partition, files, side, signed_bytes=signed_bytes) for side in _SIDES)
+    return holds_bound(partition, files, "minimum") and holds_bound(partition, files, "maximum")
 
 
-def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Side, *, signed_bytes: bool = False) -> bool:
+def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Side) -> bool:
     """Whether one bound of `inner` is not outside of `outer`; otherwise as `holds_range`."""
     bound, value = getattr(outer, side), getattr(inner, side)
     if value is None or bound is None:
@@ -162,8 +162,6 @@ def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Side, *, signed_by
     if bound != bound:
         return False
     limit, found = comparable(bound, outer.bound, inner.bound), comparable(value, inner.bound, outer.bound)
-    if signed_bytes:
-        limit, found = java_key(limit), java_key(found)
     try:
         return bool(limit <= found if side == "minimum" else found <= limit)
     except TypeError:

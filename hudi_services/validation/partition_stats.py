@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from ..metadata.index_columns import typed_among
 from ..metadata.keys import PARTITION_STATS
 from ..metadata.records import StatsRecord, merge_records
-from ..metadata.stats import holds_nulls, holds_range, partition_record
+from ..metadata.stats import SIDES, Side, holds_bound, holds_nulls, partition_record, same_bound
 from ..metadata.table import MetadataTable
 from .footers import Described
 from .model import Difference, Kind
@@ -67,13 +67,17 @@ def _compare(stored: StatsRecord | None, files: StatsRecord, merged: StatsRecord
     if stored is None:
         yield _difference(Kind.STATISTICS_MISSING, files, truth)
         return
-    if not holds_range(stored, files) and not (merged is not None and holds_range(stored, merged, signed_bytes=True)):
+    if not all(_holds(stored, files, merged, side) for side in SIDES):
         yield _difference(Kind.NARROW_RANGE, files, f"it says {stored.minimum!r} to {stored.maximum!r}, {truth}")
     if not holds_nulls(stored, files):
         says = f"it says {stored.null_count} nulls among {stored.value_count} values"
         yield _difference(
             Kind.WRONG_COUNTS, files, f"{says}, its files hold {files.null_count} among {files.value_count}"
         )
+
+
+def _holds(stored: StatsRecord, files: StatsRecord, merged: StatsRecord | None, side: Side) -> bool:
+    return holds_bound(stored, files, side) or (merged is not None and same_bound(stored, merged, side))
 
 
 def _difference(kind: Kind, files: StatsRecord, detail: str) -> Difference:
