@@ -42,9 +42,9 @@ class RewriteTask:
     """Partition columns that base files need not have (hoodie.datasource.write.drop.partition.columns)."""
     meta_fields: bool
     settings: FileSettings
+    memory: TaskMemory = field(default_factory=TaskMemory)
     indexed: tuple[str, ...] = ()
     """Columns (dotted paths) of which the commit needs the ranges, whether footers tell them or not."""
-    memory: TaskMemory = field(default_factory=TaskMemory)
 
     @property
     def ranged(self) -> frozenset[str]:
