@@ -112,6 +112,7 @@ class CopiedGroup:
             file_name=output.file_name,
             codec=self._codec,
             created_by=sources[0].reader.created_by,
+            ranged=self._form.task.ranged,
         ) as copier:
             for source in sources:
                 self._copy(source, output, copier)

@@ -157,6 +157,7 @@ class DecodedGroup:
             row_group_bytes=self._task.memory.row_group(settings.row_group_bytes),
             page_bytes=settings.page_bytes,
             plain_leaves=self._plain_leaves,
+            ranged=self._task.ranged,
         )
 
     def checksum_of(self, new: BaseFileReader) -> Checksum:

@@ -43,6 +43,13 @@ class RewriteTask:
     meta_fields: bool
     settings: FileSettings
     memory: TaskMemory = field(default_factory=TaskMemory)
+    indexed: tuple[str, ...] = ()
+    """Columns (dotted paths) of which the commit needs the ranges, whether footers tell them or not."""
+
+    @property
+    def ranged(self) -> frozenset[str]:
+        """Columns whose ranges in the new files are wanted: the report tells those of the sort columns."""
+        return frozenset(self.indexed).union(column.name for column in self.sort)
 
     def ids_of(self, files: int) -> list[str]:
         """File ids for so many new files; the group may need more than were planned."""

@@ -5,18 +5,16 @@ another schema or another release of this tool do it anew; and so does a file th
 """
 
 import hashlib
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import fields
 
 from .. import __version__
 from ..commit.done_groups import DoneFile, DoneGroup, note_done, read_done
 from ..commit.markers import create_marker
 from ..errors import CorruptFile, HudiServicesError, StorageError
-from ..files.column_stats import ColumnStats
-from ..files.column_type import Kind
+from ..files.chunk_bounds import complete_stats
 from ..files.names import parse_base_file
-from ..files.parquet_reader import BaseFileReader, open_base_file
+from ..files.parquet_reader import open_base_file
 from ..files.parquet_writer import WrittenFile
 from .output import NewFile, RewriteTask, Stopwatch
 from .proof import Checksum
@@ -24,7 +22,6 @@ from .rewrite import RewriteResult, open_inputs, rewrite_group, skipping_bounds
 
 _DECIDES_NOTHING = {"storage", "file_ids", "memory"}
 """Of a task; but how many file ids it has does."""
-_FLOATS = (Kind.FLOAT, Kind.DOUBLE)
 
 
 def rewrite_once(task: RewriteTask, write_token: str) -> RewriteResult:
@@ -47,16 +44,9 @@ def _digest(task: RewriteTask) -> str:
 
 
 def _done(result: RewriteResult, digest: str) -> DoneGroup:
-    files = [
-        DoneFile(new.file_id, new.file.path, new.file.size, new.file.rows, new.millis, _float_ranges(new.file.columns))
-        for new in result.files
-    ]
+    files = [DoneFile(new.file_id, new.file.path, new.file.size, new.file.rows, new.millis) for new in result.files]
     before, after = ((one.rows, one.total) for one in (result.before, result.after))
     return DoneGroup(digest, tuple(files), result.rows_in, result.bytes_in, before, after, result.decoded)
-
-
-def _float_ranges(columns: Sequence[ColumnStats]) -> dict[str, tuple[float, float]]:
-    return {one.column: (one.min, one.max) for one in columns if one.type.kind in _FLOATS and one.min is not None}
 
 
 def _taken_over(task: RewriteTask, done: DoneGroup) -> RewriteResult:
@@ -93,14 +83,6 @@ def _new_file(task: RewriteTask, done: DoneFile) -> NewFile:
     reader = open_base_file(task.storage, done.path)
     if (reader.size, reader.num_rows) != (done.size, done.rows):
         raise CorruptFile(f"{reader.full_path} is not as it was written")
-    return NewFile(done.file_id, WrittenFile(done.path, done.size, done.rows, _columns(reader, done)), done.millis)
-
-
-def _columns(reader: BaseFileReader, done: DoneFile) -> tuple[ColumnStats, ...]:
-    """As the writer told them: it leaves the range of a column with NaN out of the footer, for readers of footers."""
-    return tuple(
-        replace(one, min=done.ranges[one.column][0], max=done.ranges[one.column][1], has_range=True)
-        if one.column in done.ranges
-        else one
-        for one in reader.column_stats()
-    )
+    # As the writer told them, who knew the values: those are read where the footer does not tell the range.
+    columns = complete_stats(reader, task.ranged)
+    return NewFile(done.file_id, WrittenFile(done.path, done.size, done.rows, columns), done.millis)

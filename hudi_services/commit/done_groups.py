@@ -21,21 +21,20 @@ from ..storage import Storage
 from ..timeline.instant import Instant, State
 from .life import last_written_millis
 
-_VERSION = 1
+_VERSION = 2
 _NOTE = re.compile(r"group-([0-9a-f]+)\.json")
 _READS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class DoneFile:
-    """A new base file. `ranges` are the bounds of floating-point columns, which a footer does not tell beside NaN."""
+    """A new base file."""
 
     file_id: str
     path: str
     size: int
     rows: int
     millis: int
-    ranges: Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def read_done(storage: Storage, instant: str, digest: str) -> DoneGroup:
         content = json.loads(storage.read(path))
         if content.pop("sum") != _sum(content) or content.pop("version") != _VERSION or content["digest"] != digest:
             raise ValueError("it is not as it was written")
-        files = tuple(DoneFile(**{**file, "ranges": _ranges(file["ranges"])}) for file in content.pop("files"))
+        files = tuple(DoneFile(**file) for file in content.pop("files"))
         before, after = _pair(content.pop("before")), _pair(content.pop("after"))
         return DoneGroup(files=files, before=before, after=after, **content)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
@@ -123,7 +122,3 @@ def _sum(content: Mapping[str, Any]) -> str:
 def _pair(content: Any) -> tuple[int, int]:
     first, second = content
     return first, second
-
-
-def _ranges(content: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    return {column: (float(low), float(high)) for column, (low, high) in content.items()}

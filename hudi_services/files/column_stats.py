@@ -1,4 +1,4 @@
-"""Column statistics of a base file, from its footer, as typed values.
+"""Column statistics of a base file, from its footer, as typed values; and which bounds a footer does not tell.
 
 Units (metadata-table.md section 8): date in epoch days, times and timestamps as integers in the column's own unit,
 decimal as decimal.Decimal at the column's scale, string as str, bytes and fixed as bytes. A float's bound is never
@@ -6,7 +6,7 @@ NaN; a lower bound of zero is -0.0 and an upper one 0.0 (Statistics.Builder of p
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from .column_type import ColumnType, Kind, parquet_type
 from .parquet_footer import ColumnChunk, Physical, RowGroup
 from .parquet_schema import FileSchema, Leaf
+from .value_bounds import ValueBounds, order_key, spread_zero
 
 _WIDE = Context(prec=100)
 _FORMATS = {Physical.INT32: "<i", Physical.INT64: "<q", Physical.FLOAT: "<f", Physical.DOUBLE: "<d"}
@@ -23,10 +24,10 @@ _TEXT = (Kind.STRING, Kind.ENUM)
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """What a file's footer says about one leaf column (`column`: its dotted path). Sizes in bytes, counts in values.
+    """What is known about one leaf column (`column`: its dotted path) of a file. Sizes in bytes, counts in values.
 
-    `has_range` False: values exist whose bounds are not known (INT96, absent statistics), so leave the column out.
-    With `has_range`, min and max are None exactly when every value is null. `null_count` is None when not known.
+    `has_range` False: values exist whose bounds are not known (INT96, NaN, long texts, absent statistics). With
+    `has_range`, min and max are None exactly when every value is null. `null_count` is None when not known.
     """
 
     column: str
@@ -40,35 +41,74 @@ class ColumnStats:
     has_range: bool
 
 
-def column_stats(schema: FileSchema, row_groups: Sequence[RowGroup]) -> tuple[ColumnStats, ...]:
-    """One entry per leaf, in file order, over all row groups."""
-    return tuple(_leaf_stats(leaf, [g.columns[i] for g in row_groups]) for i, leaf in enumerate(schema.leaves))
+Known = Mapping[tuple[int, int], ValueBounds]
+"""By row group and leaf: bounds that were taken from the values."""
 
 
-def _leaf_stats(leaf: Leaf, chunks: Sequence[ColumnChunk]) -> ColumnStats:
+def column_stats(
+    schema: FileSchema, row_groups: Sequence[RowGroup], known: Known | None = None
+) -> tuple[ColumnStats, ...]:
+    """One entry per leaf, in file order, over all row groups; what is `known` comes before what the footer tells."""
+    return tuple(
+        _leaf_stats(
+            leaf, [g.columns[i] for g in row_groups], [(known or {}).get((n, i)) for n in range(len(row_groups))]
+        )
+        for i, leaf in enumerate(schema.leaves)
+    )
+
+
+def untold_leaves(schema: FileSchema, row_group: RowGroup, columns: Collection[str]) -> list[int]:
+    """The leaves among `columns` (dotted paths) of which the footer does not tell the range in a row group."""
+    return [
+        i
+        for i, (leaf, chunk) in enumerate(zip(schema.leaves, row_group.columns, strict=True))
+        if leaf.dotted in columns and not _tells_range(leaf, chunk)
+    ]
+
+
+def _tells_range(leaf: Leaf, chunk: ColumnChunk) -> bool:
+    if chunk.null_count is None and leaf.max_def:
+        return False
+    return _all_null(chunk) or _bounds(leaf, parquet_type(leaf.node), chunk) is not None
+
+
+def _leaf_stats(leaf: Leaf, chunks: Sequence[ColumnChunk], known: Sequence[ValueBounds | None]) -> ColumnStats:
     kind = parquet_type(leaf.node)
-    nulls = None if any(c.null_count is None for c in chunks) else sum(c.null_count or 0 for c in chunks)
-    # A required column without a null count has none.
-    if nulls is None and leaf.max_def == 0:
-        nulls = 0
-    bounds = [_bounds(leaf, kind, c) for c in chunks if not _all_null(c)]
-    known = [b for b in bounds if b is not None]
-    has_range = len(known) == len(bounds)
+    pairs = list(zip(chunks, known, strict=True))
+    nulls = [_nulls(leaf, chunk, own) for chunk, own in pairs]
+    found = [_chunk_bounds(leaf, kind, chunk, own) for chunk, own in pairs if not _has_no_value(chunk, own)]
+    told = [bounds for bounds in found if bounds is not None]
+    has_range = len(told) == len(found)
     return ColumnStats(
         column=leaf.dotted,
         type=kind,
-        min=min((low for low, _ in known), default=None) if has_range else None,
-        max=max((high for _, high in known), default=None) if has_range else None,
+        min=min((low for low, _ in told), key=order_key, default=None) if has_range else None,
+        max=max((high for _, high in told), key=order_key, default=None) if has_range else None,
         value_count=sum(c.num_values for c in chunks),
-        null_count=nulls,
+        null_count=None if None in nulls else sum(count or 0 for count in nulls),
         total_size=sum(c.compressed_bytes for c in chunks),
         total_uncompressed_size=sum(c.uncompressed_bytes for c in chunks),
         has_range=has_range,
     )
 
 
+def _nulls(leaf: Leaf, chunk: ColumnChunk, own: ValueBounds | None) -> int | None:
+    if own is not None:
+        return chunk.num_values - own.values
+    # A required column without a null count has none.
+    return 0 if chunk.null_count is None and leaf.max_def == 0 else chunk.null_count
+
+
+def _has_no_value(chunk: ColumnChunk, own: ValueBounds | None) -> bool:
+    return _all_null(chunk) if own is None else not own.values
+
+
 def _all_null(chunk: ColumnChunk) -> bool:
     return chunk.null_count is not None and chunk.null_count >= chunk.num_values
+
+
+def _chunk_bounds(leaf: Leaf, kind: ColumnType, chunk: ColumnChunk, own: ValueBounds | None) -> tuple[Any, Any] | None:
+    return _bounds(leaf, kind, chunk) if own is None else (own.low, own.high)
 
 
 def _bounds(leaf: Leaf, kind: ColumnType, chunk: ColumnChunk) -> tuple[Any, Any] | None:
@@ -81,12 +121,7 @@ def _bounds(leaf: Leaf, kind: ColumnType, chunk: ColumnChunk) -> tuple[Any, Any]
     # A NaN in the statistics says nothing about the other values.
     if low != low or high != high:
         return None
-    return _spread_zero(low, high) if kind.kind in (Kind.FLOAT, Kind.DOUBLE) else (low, high)
-
-
-def _spread_zero(low: float, high: float) -> tuple[float, float]:
-    """Zero bounds as parquet-mr hands them out: they cover both zeros, whichever of them the writer compared."""
-    return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
+    return spread_zero(low, high) if kind.kind in (Kind.FLOAT, Kind.DOUBLE) else (low, high)
 
 
 def decode_value(raw: bytes, physical: Physical, kind: ColumnType) -> Any:

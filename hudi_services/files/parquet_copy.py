@@ -7,7 +7,7 @@ a row group stay together, so the new file has the row groups of the old ones.
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import IO, Any
@@ -16,14 +16,16 @@ from ..codecs import thrift
 from ..codecs.thrift import ListValue, Struct
 from ..errors import CheckFailed, CorruptFile
 from ..storage import Storage
-from .column_stats import column_stats
+from .chunk_bounds import chunk_bounds
+from .column_stats import column_stats, untold_leaves
 from .parquet_codec import ParquetCodec, codec_called, codec_numbered
-from .parquet_footer import MAGIC, ColumnChunk, Footer
+from .parquet_footer import MAGIC, ColumnChunk, Footer, RowGroup
 from .parquet_page_index import PageIndexes, constant_column_index, old_indexes
 from .parquet_pages import Page, PageKind, compressed, constant_pages, plain, read_pages
 from .parquet_reader import BaseFileReader
 from .parquet_schema import FileSchema, Leaf
 from .parquet_writer import FILE_NAME_COLUMN, WrittenFile
+from .value_bounds import ValueBounds
 
 _FORMAT_VERSION = 1
 
@@ -117,7 +119,8 @@ class RowGroupCopier:
     """Writes one base file out of row groups; use as a context manager, which aborts on an exception.
 
     `target`: the schema of every input. `file_name`: the value of `_hoodie_file_name`, None to copy that column, too.
-    `codec`: what pages are put into, None to leave them as they are. `created_by`: who wrote the pages.
+    `codec`: what pages are put into, None to leave them as they are. `created_by`: who wrote the pages. `ranged`:
+    dotted paths of the leaves whose ranges are wanted; where no footer tells them, their values are read.
     """
 
     def __init__(
@@ -129,6 +132,7 @@ class RowGroupCopier:
         file_name: str | None,
         codec: str | None,
         created_by: str,
+        ranged: Collection[str] = (),
     ) -> None:
         self._path = path
         self._full_path = storage.full_path(path)
@@ -136,6 +140,8 @@ class RowGroupCopier:
         self._file_name = file_name
         self._codec = codec_called(codec) if codec is not None else None
         self._created_by = created_by
+        self._ranged = frozenset(ranged)
+        self._known: dict[tuple[int, int], ValueBounds] = {}
         self._groups: list[_NewRowGroup] = []
         self._out = _CountedOutput(storage.open_output(path))
         self._out.write(MAGIC)
@@ -161,8 +167,16 @@ class RowGroupCopier:
                 else:
                     facts = Facts.of(chunk, ordered=i in reader.ordered_leaves)
                     group.chunks.append(self._copied(reader, leaf, chunk, facts, old.num_rows, fingerprint))
+            for place, bounds in chunk_bounds(reader, index, self._untold_leaves(reader, old)).items():
+                self._known[len(self._groups), place] = bounds
         self._groups.append(group)
         return fingerprint
+
+    def _untold_leaves(self, reader: BaseFileReader, row_group: RowGroup) -> set[int]:
+        """Leaves of `ranged` whose range the footer of the new file will not tell."""
+        made = {FILE_NAME_COLUMN} if self._file_name is not None else set()
+        indexed = {i for i, leaf in enumerate(self._target.leaves) if leaf.dotted in self._ranged - made}
+        return (indexed - reader.ordered_leaves).union(untold_leaves(self._target, row_group, self._ranged - made))
 
     def _copied(
         self,
@@ -202,7 +216,7 @@ class RowGroupCopier:
             for chunk in group.chunks:
                 chunk.write_indexes(self._out)
         footer = self._footer()
-        columns = column_stats(self._target, footer.row_groups)
+        columns = column_stats(self._target, footer.row_groups, self._known)
         footer.set_key_values(key_values)
         self._out.write(footer.as_file()[len(MAGIC) :])
         self._out.close()

@@ -6,7 +6,7 @@ the same), and the target's elements take the place of pyarrow's. Storage then p
 """
 
 import io
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any
@@ -24,6 +24,7 @@ from .parquet_codec import codec_called
 from .parquet_convert import natural
 from .parquet_footer import Footer, Physical, footer_length, parse_footer
 from .parquet_schema import FileSchema, Leaf, keeps_order
+from .written_bounds import WrittenBounds
 
 FILE_NAME_COLUMN = "_hoodie_file_name"
 
@@ -44,8 +45,9 @@ class BaseFileWriter:
     """Writes one base file; use as a context manager, which aborts on an exception.
 
     `target`: the schema that the footer gets. `file_name`: the value of `_hoodie_file_name` in every row; tables need
-    not bring that column. `plain_leaves`: dotted target paths to write without dictionary. `row_group_bytes`: size of a
-    row group in memory. Raises UnsupportedTable, before anything is written, when pyarrow cannot write such pages.
+    not bring that column. `plain_leaves`: dotted target paths to write without dictionary. `ranged`: those whose
+    ranges are wanted, told by the footer or not. `row_group_bytes`: size of a row group in memory. Raises
+    UnsupportedTable, before anything is written, when pyarrow cannot write such pages.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class BaseFileWriter:
         row_group_bytes: int = 120 * _MIB,
         page_bytes: int = _MIB,
         plain_leaves: Collection[str] = (),
+        ranged: Collection[str] = (),
     ) -> None:
         self._storage = storage
         self._path = path
@@ -75,7 +78,7 @@ class BaseFileWriter:
             (i, leaf) for i, leaf in enumerate(target.leaves) if len(leaf.path) == 1 and _needs_own_bounds(leaf)
         ]
         self._sink: _TailSink | None = None
-        self._nan_leaves: set[int] = set()
+        self._values = WrittenBounds(target, ranged)
         self._writer: pq.ParquetWriter | None = None
 
     def __enter__(self) -> "BaseFileWriter":
@@ -115,10 +118,9 @@ class BaseFileWriter:
             self._writer.close()
             before, footer = self._sink.take(self._storage.full_path(self._path))
             self._finish(footer, key_values)
-            columns = column_stats(self._target, footer.row_groups)
-            for index in self._nan_leaves:
-                leaf = self._target.leaves[index]
-                footer.set_leaf(index, leaf.path, leaf.physical, keep_statistics=False)
+            self._drop_statistics(footer, self._values.untrue_leaves)
+            columns = column_stats(self._target, footer.row_groups, self._values.known)
+            self._drop_statistics(footer, self._values.nan_leaves)
             self._sink.write(before + footer.as_file()[4:])
             size = self._sink.tell()
             self._sink.out.close()
@@ -171,11 +173,17 @@ class BaseFileWriter:
         table = _with_used_values(pa.concat_tables(self._pending).unify_dictionaries())
         self._pending, self._pending_bytes = [], 0
         self._bounds.append({i: bounds for i, leaf in self._own_bounds if (bounds := _bounds(table, leaf)) is not None})
-        self._nan_leaves |= _nan_leaves(table, self._target)
+        self._values.add(table, len(self._bounds) - 1)
         try:
             self._writer.write_table(table, row_group_size=table.num_rows)
         except pa.ArrowInvalid as e:
             raise CheckFailed(f"{self._storage.full_path(self._path)}: {str(e).splitlines()[0]}") from e
+
+    def _drop_statistics(self, footer: Footer, leaves: Iterable[int]) -> None:
+        """Of numbers: NaN is the greatest one for Spark, pyarrow leaves it out, and parquet-mr tells no range then."""
+        for index in leaves:
+            leaf = self._target.leaves[index]
+            footer.set_leaf(index, leaf.path, leaf.physical, keep_statistics=False)
 
     def _finish(self, footer: Footer, key_values: Mapping[str, str]) -> None:
         """Put the target's elements above the written pages, which were proved to fit them."""
@@ -189,19 +197,6 @@ class BaseFileWriter:
             for index, (low, high) in bounds.items():
                 footer.set_statistics(group, index, low, high)
         footer.set_key_values(key_values)
-
-
-def _nan_leaves(table: pa.Table, target: FileSchema) -> set[int]:
-    """Leaves whose footer must not tell a range: NaN is the greatest number for Spark, and pyarrow leaves it out.
-
-    parquet-mr gives no range to a chunk with NaN either. Nested numbers are not looked at: they never get one.
-    """
-    floating = [(i, leaf) for i, leaf in enumerate(target.leaves) if leaf.physical in (Physical.FLOAT, Physical.DOUBLE)]
-    return {
-        i
-        for i, leaf in floating
-        if len(leaf.path) > 1 or pc.any(pc.is_nan(table.column(leaf.path[0])), min_count=0).as_py()
-    }
 
 
 def _constant(value: str, rows: int) -> pa.ChunkedArray:

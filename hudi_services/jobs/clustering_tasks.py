@@ -11,6 +11,8 @@ from ..clustering.sort_order import SortColumn, from_strategy_params, layout_of
 from ..codecs.clustering_plan import ClusteringPlan
 from ..files.names import new_file_id
 from ..handle import Table, current_schema
+from ..metadata.index_columns import may_be_indexed
+from ..metadata.keys import COLUMN_STATS
 from ..model import BaseFile
 from ..options import keys
 from .report import Row
@@ -48,10 +50,18 @@ def rewrite_tasks(
             dropped_columns=dropped_columns(table.config),
             meta_fields=table.config.populate_meta_fields,
             settings=files,
+            indexed=tuple(sorted(_indexed_columns(table))),
         )
         for planned, group in zip(plan.groups, groups, strict=True)
         if group
     ]
+
+
+def _indexed_columns(table: Table) -> frozenset[str]:
+    """Columns that the metadata table may have statistics of."""
+    if table.metadata is None or COLUMN_STATS not in table.metadata.partitions:
+        return frozenset()
+    return may_be_indexed(table.metadata)
 
 
 def memory_row(memory: TaskMemory, peak: int | None, spilled_groups: int, spilled_bytes: int | None) -> Row:

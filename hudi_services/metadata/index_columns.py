@@ -9,16 +9,18 @@ HoodieIndexVersion, HoodieTableMetadataUtil.getColumnsToIndex of Apache Hudi.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..codecs.hashing import xxh64_key
 from ..codecs.table_schema import META_COLUMNS, parse_table_schema
 from ..errors import CorruptFile, NotFound
+from ..files.avro_type import avro_columns
 from ..files.column_stats import ColumnStats
+from ..files.column_type import ColumnType
 from .keys import COLUMN_STATS, PARTITION_STATS
-from .stats import is_indexable
+from .stats import is_covered
 from .table import MetadataTable
 
 _DEFAULT_COLUMNS = 32
@@ -44,7 +46,7 @@ def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) ->
     fields = definition.get("sourceFields")
     if fields:
         return IndexColumns(frozenset(map(str, fields)), typed)
-    supported = [stats.column for stats in candidates if is_indexable(stats, typed=typed)]
+    supported = [stats.column for stats in candidates if is_covered(stats.type, typed=typed)]
     recorded = _recorded(metadata, described_columns(metadata).union(supported))
     return IndexColumns(recorded or _default(metadata, supported), typed)
 
@@ -76,6 +78,23 @@ def described_columns(metadata: MetadataTable) -> frozenset[str]:
         return frozenset(META_COLUMNS)
     own = parse_table_schema(schema, metadata.data_timeline.storage.root)["fields"]
     return frozenset([*META_COLUMNS, *(str(field["name"]) for field in own)])
+
+
+def may_be_indexed(metadata: MetadataTable) -> frozenset[str]:
+    """What `index_columns` may name for files of any schema, and maybe more. Raises CorruptFile."""
+    found = described_columns(metadata)
+    schema = metadata.data_timeline.newest_schema() or metadata.table_config.create_schema
+    if schema is None or (read_definitions(metadata).get(COLUMN_STATS) or {}).get("sourceFields"):
+        return found
+    columns = avro_columns(parse_table_schema(schema, metadata.data_timeline.storage.root))
+    return found.union(leaf for name, column in columns for leaf in _struct_leaves(name, column))
+
+
+def _struct_leaves(name: str, column: ColumnType) -> Iterator[str]:
+    for field, part in column.fields:
+        yield from _struct_leaves(f"{name}.{field}", part)
+    if not column.fields:
+        yield name
 
 
 def read_definitions(metadata: MetadataTable) -> Mapping[str, Mapping[str, Any]]:

@@ -8,7 +8,7 @@ right result:
     name that is too many         its deletion | that twice, where the base file and the log files both have it
     statistics of a file          the record | the same as a tight one (versions 8, 9) | a deletion, the record with
                                   counts that make up for those of the base file
-    range of a partition          the record, which widens the range
+    range of a partition          the record, which widens the range | a tight one with what is stored
     bloom filter                  the record
     record that is too many       a deletion of the key
     secondary key                 the record | a deletion of the key
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from .keys import SECONDARY_INDEX_PREFIX
 from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord, Stored
-from .stats import counts, same_statistics
+from .stats import counts, same_statistics, settled
 from .table import MetadataTable
 
 Wanted = Mapping[str, Mapping[str, Record | None]]
@@ -110,7 +110,7 @@ def _only(record: Record | None, name: str) -> FilesRecord | None:
 
 def _stats_steps(stored: Stored, target: StatsRecord, can_be_tight: bool) -> Sequence[StatsRecord]:
     if target.type is RecordType.PARTITION_STATS:
-        return (target,)
+        return (settled(target, stored.merged if isinstance(stored.merged, StatsRecord) else None),)
     forgotten = replace(target, minimum=None, maximum=None, deleted=True)
     anew = (forgotten, _made_up(stored.after(forgotten), target))
     series: list[tuple[StatsRecord, ...]] = [(target,), anew]

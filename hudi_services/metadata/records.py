@@ -18,7 +18,7 @@ from enum import IntEnum
 from typing import Any
 
 from .record_index import Location
-from .values import BoundType, NoPromotion, ValueType, greatest, promote, smallest
+from .values import BoundType, NoPromotion, ValueType, greatest, java_key, promote, smallest
 
 
 class RecordType(IntEnum):
@@ -167,8 +167,8 @@ def _widen(older: StatsRecord, newer: StatsRecord) -> StatsRecord:
         file_name=newer.file_name,
         column=newer.column,
         bound=bound,
-        minimum=smallest([bounds[0], newer.minimum]),
-        maximum=greatest([bounds[1], newer.maximum]),
+        minimum=smallest([bounds[0], newer.minimum], java_key),
+        maximum=greatest([bounds[1], newer.maximum], java_key),
         value_count=older.value_count + newer.value_count,
         null_count=older.null_count + newer.null_count,
         total_size=older.total_size + newer.total_size,

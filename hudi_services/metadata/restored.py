@@ -10,8 +10,11 @@ An index that was built, or repaired, after the instant may never have seen thes
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..errors import CorruptFile, UnsupportedTable
+from ..files.chunk_bounds import complete_stats
 from ..files.column_stats import ColumnStats, column_stats
 from ..files.parquet_footer import Footer, read_footers
+from ..files.parquet_reader import open_base_file
 from ..files.parquet_schema import FileSchema
 from ..model import BaseFile
 from .bloom_filters import bloom_record
@@ -20,8 +23,9 @@ from .index_log import MovedKeys
 from .keys import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from .mending import Mending, plan_mending
 from .records import Record, StatsRecord
-from .stats import NewFile, column_records, is_indexable, partition_record
+from .stats import NewFile, column_records, partition_record, untold_columns
 from .table import MetadataTable
+from .text_ranges import in_both_orders
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +70,36 @@ def restored_records(metadata: MetadataTable, restored: Restored, lasting: Colle
 
 
 def columns_without_range(metadata: MetadataTable, files: Sequence[BaseFile]) -> list[str]:
-    """Indexed columns of which a file does not tell the range: that of its partition cannot be made to hold them."""
+    """Indexed columns of a file whose range nobody knows: that of its partition cannot be made to hold them."""
     described = _described(metadata, files)
     indexed = _indexed(metadata, described)
-    return sorted({s.column for one in described if one.rows for s in one.file.columns if _is_unknown(s, indexed)})
-
-
-def _is_unknown(stats: ColumnStats, indexed: IndexColumns) -> bool:
-    if stats.column not in indexed.columns or is_indexable(stats, typed=indexed.typed):
-        return False
-    # Of a type that has records, were its range known.
-    return is_indexable(replace(stats, has_range=True, null_count=0), typed=indexed.typed)
+    return sorted({column for one in described if one.rows for column in _untold(one, indexed)})
 
 
 def _described(metadata: MetadataTable, files: Sequence[BaseFile]) -> list[_Described]:
+    """What the footers say, and the values where a footer does not tell the range of an indexed column."""
+    found = _footers(metadata, files)
+    indexed = _indexed(metadata, found)
+    return [
+        replace(one, file=replace(one.file, columns=_from_values(metadata, file, untold))) if untold else one
+        for one, file in zip(found, files, strict=True)
+        for untold in [_untold(one, indexed) if one.rows else []]
+    ]
+
+
+def _untold(one: _Described, indexed: IndexColumns) -> list[str]:
+    return untold_columns(one.file, indexed.columns, typed=indexed.typed)
+
+
+def _from_values(metadata: MetadataTable, file: BaseFile, columns: Sequence[str]) -> tuple[ColumnStats, ...]:
+    reader = open_base_file(metadata.storage, file.path, file.size)
+    try:
+        return complete_stats(reader, columns)
+    except (CorruptFile, UnsupportedTable):
+        return reader.column_stats()
+
+
+def _footers(metadata: MetadataTable, files: Sequence[BaseFile]) -> list[_Described]:
     def describe(file: BaseFile, footer: Footer) -> _Described:
         columns = column_stats(FileSchema.of(footer), footer.row_groups)
         bloom = bloom_record(file.partition, file.name, footer, file.instant)
@@ -96,7 +116,7 @@ def _indexed(metadata: MetadataTable, described: Sequence[_Described]) -> IndexC
 
 
 def _stats(file: NewFile, indexed: IndexColumns) -> list[StatsRecord]:
-    return column_records(file, indexed.columns, typed=indexed.typed)
+    return [in_both_orders(record) for record in column_records(file, indexed.columns, typed=indexed.typed)]
 
 
 def _missing(metadata: MetadataTable, index: str, records: Iterable[Record]) -> dict[str, Record | None]:

@@ -7,7 +7,7 @@ FileFormatUtils.getColumnRangeInPartition of Apache Hudi.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -15,8 +15,8 @@ from ..files.column_stats import ColumnStats
 from ..files.column_type import ColumnType, Kind
 from ..model import path_in
 from .keys import column_stats_key, partition_stats_key
-from .records import RecordType, StatsRecord
-from .values import BoundType, NoPromotion, ValueType, greatest, number, promote, smallest
+from .records import RecordType, StatsRecord, merge_records
+from .values import BoundType, NoPromotion, ValueType, comparable, greatest, promote, smallest
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,9 @@ class NewFile:
         return path_in(self.partition, self.name)
 
 
+_READ_AS_MICROS = frozenset(t for t in ValueType if t.name.endswith(("TIMESTAMP_MILLIS", "TIMESTAMP_NANOS")))
+"""A record without a type (V1) is a number in no unit. Hudi writes it as the file has it and compares it with others as
+it is, while its readers take it for microseconds, and miss the rows (seen with 1.0.2): a range must hold either."""
 _SIMPLE = {
     Kind.BOOLEAN: ValueType.BOOLEAN,
     Kind.INT: ValueType.INT,
@@ -54,7 +57,7 @@ _TIMES = {
     (Kind.TIMESTAMP, "micros", False): ValueType.LOCAL_TIMESTAMP_MICROS,
     (Kind.TIMESTAMP, "nanos", False): ValueType.LOCAL_TIMESTAMP_NANOS,
 }
-# Widest last: a partition's range is kept in the widest type that its files have.
+# Widest last: a partition's range is kept in the widest type that its files have, and in the finest unit.
 _WIDTH = {ValueType.INT: 1, ValueType.LONG: 2, ValueType.FLOAT: 3, ValueType.DOUBLE: 4}
 
 
@@ -66,21 +69,26 @@ def bound_type(column: ColumnType) -> BoundType | None:
     return BoundType(kind) if kind else None
 
 
-def is_indexable(stats: ColumnStats, *, typed: bool) -> bool:
-    """Whether a record can hold these statistics: a supported type, and a known range."""
-    bound = bound_type(stats.type)
-    if bound is None or not stats.has_range or stats.null_count is None:
-        return False
-    return typed or (bound.fits_v1 and bound.type is not ValueType.FIXED)
+def is_covered(column: ColumnType, *, typed: bool) -> bool:
+    """Whether a record can hold the bounds of such a column."""
+    bound = bound_type(column)
+    return bound is not None and (typed or (bound.fits_v1 and bound.type is not ValueType.FIXED))
 
 
 def column_records(file: NewFile, columns: Collection[str], *, typed: bool) -> list[StatsRecord]:
-    """The column_stats records of a new file, for those of `columns` that it has statistics of."""
-    return [
-        _column_record(file, stats)
-        for stats in file.columns
-        if stats.column in columns and is_indexable(stats, typed=typed)
-    ]
+    """The column_stats records of a file, for those of `columns` whose range is known."""
+    covered = (one for one in file.columns if one.column in columns and is_covered(one.type, typed=typed))
+    return [_column_record(file, stats, typed) for stats in covered if _is_known(stats)]
+
+
+def untold_columns(file: NewFile, columns: Collection[str], *, typed: bool) -> list[str]:
+    """Those of `columns` that a record must be written of, and whose range is not known."""
+    covered = (one for one in file.columns if one.column in columns and is_covered(one.type, typed=typed))
+    return [stats.column for stats in covered if not _is_known(stats)]
+
+
+def _is_known(stats: ColumnStats) -> bool:
+    return stats.has_range and stats.null_count is not None
 
 
 def partition_record(partition: str, column: str, files: Sequence[StatsRecord], *, tight: bool) -> StatsRecord:
@@ -120,9 +128,15 @@ def same_statistics(one: StatsRecord, other: StatsRecord) -> bool:
     return same_bound(one, other, "minimum") and same_bound(one, other, "maximum") and counts(one) == counts(other)
 
 
-def same_bound(one: StatsRecord, other: StatsRecord, side: Literal["minimum", "maximum"]) -> bool:
-    left, right = (number(getattr(record, side), record.bound) for record in (one, other))
-    return bool(left == right)
+Side = Literal["minimum", "maximum"]
+SIDES: tuple[Side, Side] = ("minimum", "maximum")
+
+
+def same_bound(one: StatsRecord, other: StatsRecord, side: Side) -> bool:
+    left, right = getattr(one, side), getattr(other, side)
+    if left is None or right is None:
+        return left is right
+    return bool(comparable(left, one.bound, other.bound) == comparable(right, other.bound, one.bound))
 
 
 def counts(record: StatsRecord) -> tuple[int, int, int, int]:
@@ -133,15 +147,23 @@ def counts(record: StatsRecord) -> tuple[int, int, int, int]:
 def holds_range(partition: StatsRecord, files: StatsRecord) -> bool:
     """Whether the range of a partition holds that of `files`: then no reader skips the partition who must not.
 
-    Java orders byte arrays by signed bytes, parquet by unsigned ones: nobody can tell which of their ranges is right.
+    Spark compares byte arrays by unsigned bytes; Hudi computes the ranges of partitions by signed ones, and its own
+    readers then skip rows that are there (seen with 1.0.2).
     """
-    if files.minimum is None or isinstance(files.minimum, bytes):
-        return True
-    if partition.minimum is None or partition.maximum is None:
+    return holds_bound(partition, files, "minimum") and holds_bound(partition, files, "maximum")
+
+
+def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Side) -> bool:
+    """Whether one bound of `inner` is not outside of `outer`; otherwise as `holds_range`."""
+    bound, value = getattr(outer, side), getattr(inner, side)
+    if value is None or bound is None:
+        return value is None
+    # Hudi's readers do not find their way by NaN, see value_bounds.
+    if bound != bound:
         return False
-    low, high = (number(value, partition.bound) for value in (partition.minimum, partition.maximum))
+    limit, found = comparable(bound, outer.bound, inner.bound), comparable(value, inner.bound, outer.bound)
     try:
-        return bool(low <= number(files.minimum, files.bound) and number(files.maximum, files.bound) <= high)
+        return bool(limit <= found if side == "minimum" else found <= limit)
     except TypeError:
         # The column had another type before, as which its values cannot be compared.
         return True
@@ -154,17 +176,43 @@ def holds_nulls(partition: StatsRecord, files: StatsRecord) -> bool:
     return files.null_count >= files.value_count or partition.null_count < partition.value_count
 
 
-def _column_record(file: NewFile, stats: ColumnStats) -> StatsRecord:
+def settled(record: StatsRecord, stored: StatsRecord | None) -> StatsRecord:
+    """The partition_stats `record` so that readers find its range above the `stored` one, and that one, too.
+
+    What is not tight they merge with what is stored: byte arrays by signed bytes, times in the unit of the newer one.
+    Where that would give too narrow a range, the record holds both, and is tight.
+    """
+    if stored is None or stored.deleted or record.tight:
+        return record
+    merged = merge_records(stored, record)
+    assert isinstance(merged, StatsRecord), "statistics merge to statistics"
+    if holds_range(merged, record) and holds_range(merged, stored):
+        return record
+    both = partition_record(record.file_name, record.column, [record, stored], tight=True)
+    return replace(both, key=record.key) if both.tight else record
+
+
+def is_exact(column: ColumnType, *, typed: bool) -> bool:
+    """Whether the bounds of a record are those of the column, and no wider ones."""
+    bound = bound_type(column)
+    return typed or bound is None or bound.type not in _READ_AS_MICROS
+
+
+def _column_record(file: NewFile, stats: ColumnStats, typed: bool) -> StatsRecord:
     bound = bound_type(stats.type)
-    assert bound is not None and stats.null_count is not None, "is_indexable lets nothing else through"
+    assert bound is not None and stats.null_count is not None, "no other is covered and known"
+    low, high = _plain(stats.min), _plain(stats.max)
+    if low is not None and not is_exact(stats.type, typed=typed):
+        assert bound.unit_nanos is not None, "a time has a unit"
+        low, high = min(low, low * bound.unit_nanos // 1000), max(high, -(-high * bound.unit_nanos // 1000))
     return StatsRecord(
         key=column_stats_key(stats.column, file.partition, file.name),
         type=RecordType.COLUMN_STATS,
         file_name=file.name,
         column=stats.column,
         bound=bound,
-        minimum=_plain(stats.min),
-        maximum=_plain(stats.max),
+        minimum=low,
+        maximum=high,
         value_count=stats.value_count,
         null_count=stats.null_count,
         total_size=stats.total_size,
@@ -186,4 +234,4 @@ def _widest(bounds: Sequence[BoundType]) -> BoundType:
     known = [bound for bound in bounds if bound.type is not ValueType.NULL]
     if not known:
         return bounds[0]
-    return max(known, key=lambda bound: (_WIDTH.get(bound.type, 0), bound.scale))
+    return max(known, key=lambda bound: (_WIDTH.get(bound.type, 0), bound.scale, -(bound.unit_nanos or 0)))

@@ -32,9 +32,9 @@ from .keys import (
 from .lasting import lasting_in, may_be_merged
 from .mending import Wanted, plan_mending
 from .ranges import partition_ranges
-from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord, merge_records
+from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord, Stored, merge_records
 from .restored import Restored, restored_records
-from .stats import NewFile, column_records
+from .stats import NewFile, column_records, settled, untold_columns
 from .table import MetadataTable
 from .text_ranges import in_both_orders
 from .undo import resume_rollbacks, undo, undo_pending
@@ -74,11 +74,12 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     metadata = _without(_ready(metadata, times), change.instant, times)
     candidates = change.new_files[0].columns if change.new_files else ()
     indexed = index_columns(metadata, candidates) if COLUMN_STATS in metadata.partitions else _NOTHING
+    _require_ranges(metadata, change, indexed)
     records: dict[str, Sequence[Record]] = {FILES: _files_records(change.new_files)}
     if COLUMN_STATS in metadata.partitions:
         records[COLUMN_STATS] = [record for f in change.new_files for record in _column_records(f, indexed)]
     if PARTITION_STATS in metadata.partitions:
-        records[PARTITION_STATS] = list(_partition_records(metadata, change, indexed))
+        records[PARTITION_STATS] = _settled(metadata, PARTITION_STATS, _partition_records(metadata, change, indexed))
     if BLOOM_FILTERS in metadata.partitions:
         records[BLOOM_FILTERS] = bloom_records(metadata.storage, change.new_files, change.instant)
     for index in expression_indexes(metadata):
@@ -213,6 +214,27 @@ def _require_supported(metadata: MetadataTable) -> None:
         )
 
 
+def _require_ranges(metadata: MetadataTable, change: Change, indexed: IndexColumns) -> None:
+    """Raise CheckFailed when a record cannot be written that hides no row: Hudi takes a file without one for empty."""
+    for file in change.new_files:
+        for column in untold_columns(file, indexed.columns, typed=indexed.typed):
+            raise CheckFailed(
+                f"{metadata.storage.root} has statistics of the column {column} now, and the commit does not know "
+                f"between which values it lies in {file.path}",
+                hint="run it again: the new files are then written with that in mind",
+            )
+
+
+def _settled(metadata: MetadataTable, index: str, records: Iterable[StatsRecord]) -> list[StatsRecord]:
+    found = list(records)
+    stored = dict(metadata.reader(index).stored([record.key for record in found if not record.tight]))
+    return [settled(record, _statistics(stored[record.key]) if record.key in stored else None) for record in found]
+
+
+def _statistics(stored: Stored) -> StatsRecord | None:
+    return stored.merged if isinstance(stored.merged, StatsRecord) else None
+
+
 def _files_records(files: Iterable[NewFile]) -> list[Record]:
     listings: dict[str, dict[str, int]] = {}
     for file in files:
@@ -246,7 +268,7 @@ def _ranges(
     for file in new_files:
         for record in _column_records(file, indexed):
             columns.setdefault(record.column, []).append(record)
-    return partition_ranges(metadata, COLUMN_STATS, partition, columns, live)
+    return partition_ranges(metadata, COLUMN_STATS, partition, columns, [file.name for file in new_files], live)
 
 
 def _expression_records(metadata: MetadataTable, change: Change, computed: ComputedIndex) -> list[Record]:
@@ -261,6 +283,7 @@ def _expression_records(metadata: MetadataTable, change: Change, computed: Compu
     for partition, records in by_partition.items():
         live = change.live_files.get(partition, ())
         key = expression_range_key(index.column, partition)
-        for range_ in partition_ranges(metadata, index.partition, partition, {index.column: records}, live):
-            found.append(replace(range_, key=key))
+        names = [record.file_name for record in records]
+        ranges = partition_ranges(metadata, index.partition, partition, {index.column: records}, names, live)
+        found += _settled(metadata, index.partition, (replace(one, key=key) for one in ranges))
     return found

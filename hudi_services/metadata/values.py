@@ -20,10 +20,13 @@ Apache Hudi 1.2.0; HoodieAvroUtils.wrapValueIntoAvro of 0.15.0 and 1.0.2.
 
 import math
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
 from typing import Any
+
+from ..files.value_bounds import order_key
 
 Wrapped = tuple[str, Any]
 """(wrapper name without namespace, value as it is stored)."""
@@ -89,6 +92,17 @@ _V1_TYPES = {
 }
 _LONG_WRAPPER = "LongWrapper"
 _LONGS = frozenset(t for t in _T if t is _T.LONG or t is _T.TIME_MICROS or t >= _T.TIMESTAMP_MILLIS)
+_NANOS = {
+    _T.TIME_MILLIS: 1_000_000,
+    _T.TIME_MICROS: 1_000,
+    _T.TIMESTAMP_MILLIS: 1_000_000,
+    _T.TIMESTAMP_MICROS: 1_000,
+    _T.TIMESTAMP_NANOS: 1,
+    _T.LOCAL_TIMESTAMP_MILLIS: 1_000_000,
+    _T.LOCAL_TIMESTAMP_MICROS: 1_000,
+    _T.LOCAL_TIMESTAMP_NANOS: 1,
+}
+"""How long the unit of a type is."""
 _TEXTS = (_T.STRING, _T.UUID)
 _BINARIES = (_T.BYTES, _T.FIXED)
 
@@ -100,6 +114,11 @@ class BoundType:
     type: ValueType
     precision: int = 0
     scale: int = 0
+
+    @property
+    def unit_nanos(self) -> int | None:
+        """How long the unit of times is; None of other types, and of the numbers of V1, which do not tell it."""
+        return _NANOS.get(self.type)
 
     @property
     def fits_v1(self) -> bool:
@@ -142,9 +161,14 @@ def v1_bound(wrapped: Wrapped | None) -> BoundType:
 def promote(value: Any, source: BoundType, target: BoundType) -> Any:
     """A value of type `source` as one of type `target`, as Hudi promotes columns; raises NoPromotion.
 
-    All 64-bit numbers (long, timestamps) are one family here: V1 does not tell them apart.
+    All 64-bit numbers (long, timestamps) are one family here: V1 does not tell them apart. Where both types tell their
+    unit, the value is scaled; into a coarser one it is cut off, as Java does (Instant.toEpochMilli).
     """
-    if value is None or _same_family(source, target):
+    if value is None:
+        return value
+    if source.unit_nanos is not None and target.unit_nanos is not None:
+        return value * source.unit_nanos // target.unit_nanos
+    if _same_family(source, target):
         return value
     if target.type in _LONGS and source.type is _T.INT:
         return value
@@ -157,9 +181,26 @@ def promote(value: Any, source: BoundType, target: BoundType) -> Any:
     raise NoPromotion(f"{source.type.name} values cannot be read as {target.type.name}")
 
 
-def sort_key(value: Any) -> Any:
-    """Orders the values of one type; -0.0 before 0.0, texts by code point and so by UTF-8 byte, as readers compare."""
-    return (value, math.copysign(1.0, value)) if isinstance(value, float) else value
+def java_key(value: Any) -> Any:
+    """Orders the values of one type as Java does when it merges them: byte arrays by signed bytes."""
+    return value.translate(_SIGNED) if isinstance(value, bytes) else order_key(value)
+
+
+_SIGNED = bytes(byte ^ 0x80 for byte in range(256))
+
+
+def comparable(value: Any, bound: BoundType, beside: BoundType) -> Any:
+    """A bound in a form that compares with another of the type `beside`, as readers compare values.
+
+    Decimals as what they amount to, times by the unit when both tell it, NaN above all numbers, -0.0 as 0.0, byte
+    arrays by unsigned bytes. Values of types that do not compare raise TypeError when they are.
+    """
+    if isinstance(value, float) and math.isnan(value):
+        return (True, 0)
+    if bound.unit_nanos is not None and beside.unit_nanos is not None:
+        return (False, value * bound.unit_nanos)
+    found = number(value, bound)
+    return found if isinstance(found, str | bytes) else (False, found)
 
 
 def number(value: Any, bound: BoundType) -> Any:
@@ -167,14 +208,14 @@ def number(value: Any, bound: BoundType) -> Any:
     return Fraction(value, 10**bound.scale) if bound.type is _T.DECIMAL and value is not None else value
 
 
-def smallest(values: list[Any]) -> Any:
+def smallest(values: list[Any], key: Callable[[Any], Any] = order_key) -> Any:
     """The least value that is not None, or None."""
-    return min((v for v in values if v is not None), key=sort_key, default=None)
+    return min((v for v in values if v is not None), key=key, default=None)
 
 
-def greatest(values: list[Any]) -> Any:
+def greatest(values: list[Any], key: Callable[[Any], Any] = order_key) -> Any:
     """The greatest value that is not None, or None."""
-    return max((v for v in values if v is not None), key=sort_key, default=None)
+    return max((v for v in values if v is not None), key=key, default=None)
 
 
 def _same_family(source: BoundType, target: BoundType) -> bool:

@@ -1,15 +1,20 @@
-"""The partition `column_stats`: each record against the footer of its file, and records of files that are gone."""
+"""The partition `column_stats`: each record against the footer of its file, and records of files that are gone.
+
+Where a footer tells no range the values do: what is stored must hold them, and may be wider. A record that is missing
+is a difference, too: when a query asks for two columns, readers take the one that has no record for null in all rows
+(seen with 1.0.2).
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from ..metadata.keys import COLUMN_STATS, column_stats_prefix
 from ..metadata.records import StatsRecord
-from ..metadata.stats import counts, same_bound
+from ..metadata.stats import counts, holds_bound, same_bound
 from ..metadata.table import MetadataTable
 from ..metadata.text_ranges import in_both_orders
 from .footers import Described
-from .model import Difference, Kind
+from .model import Difference, Doubt, Finding, Kind, Unsure
 from .truth import Truth
 
 COLUMN_DIGITS = len(column_stats_prefix("", "")) // 2
@@ -22,8 +27,11 @@ class ColumnStatsCheck:
         self._truth = truth
         self.checked = 0
 
-    def at(self, files: Sequence[Described]) -> Iterator[Difference]:
+    def at(self, files: Sequence[Described]) -> Iterator[Finding]:
         """Of some base files; those of a data partition follow each other."""
+        for one in files:
+            if one.unreadable:
+                yield Unsure(COLUMN_STATS, one.file.partition, one.file.name, Doubt.UNREADABLE_VALUES)
         expected = {record.key: (one, record) for one in files for record in one.records}
         self.checked += len(expected)
         prefixes = {column_stats_prefix(record.column, one.file.partition) for one, record in expected.values()}
@@ -59,15 +67,14 @@ def _compare(one: Described, stored: StatsRecord, true: StatsRecord) -> Iterator
 def _agrees(one: Described, stored: StatsRecord, true: StatsRecord, side: Literal["minimum", "maximum"]) -> bool:
     """Whether Hudi may have written the bound, or we.
 
-    Ours hold for two orders of texts (`metadata.text_ranges`). Hudi orders byte arrays by signed bytes, parquet by
-    unsigned ones: over several row groups the ranges may differ. And of a row group with nothing but nulls it takes
-    zero for the bounds, but for texts, byte arrays and decimals: so does parquet-mr (Statistics.genericGetMin).
+    Ours hold for two orders of texts (`metadata.text_ranges`). Of a row group with nothing but nulls Hudi takes zero
+    for the bounds, but for texts, byte arrays and decimals: so does parquet-mr (Statistics.genericGetMin).
     """
     if same_bound(stored, true, side) or same_bound(stored, in_both_orders(true), side):
         return True
+    if true.column in one.bounded and holds_bound(stored, true, side):
+        return True
     says, is_ = (getattr(record, side) for record in (stored, true))
-    if isinstance(is_, bytes):
-        return one.row_groups > 1
     has_null_group = true.null_count == true.value_count or (one.row_groups > 1 and true.null_count > 0)
     if not has_null_group or isinstance(says, str | bytes) or says != 0:
         return False

@@ -142,6 +142,9 @@ class ExpressionRangesCheck(_Check):
             yield self._range_difference(Kind.STATISTICS_MISSING, files, truth)
         elif not holds_range(known, files):
             yield self._range_difference(Kind.NARROW_RANGE, files, f"it says {told_range(known)}, {truth}")
+        elif files.null_count > 0 and known.null_count <= 0:
+            detail = f"it says {known.null_count} nulls, its files hold {files.null_count}"
+            yield self._range_difference(Kind.WRONG_COUNTS, files, detail)
 
     def _range_difference(self, kind: Kind, files: StatsRecord, detail: str) -> Difference:
         return Difference(self._name, kind, files.key, files.file_name, None, self._column, detail, lambda: files)

@@ -1,24 +1,28 @@
-"""What the footers of base files say, read side by side."""
+"""What the footers of base files say, read side by side; and their values, where a footer does not tell a range."""
 
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from ..errors import CorruptFile, NotFound
+from ..errors import CorruptFile, NotFound, UnsupportedTable
+from ..files.chunk_bounds import complete_stats
 from ..files.column_stats import column_stats
 from ..files.parquet_footer import Footer, read_footer
+from ..files.parquet_reader import open_base_file
 from ..files.parquet_schema import FileSchema
 from ..metadata.bloom_filters import bloom_record
 from ..metadata.index_columns import IndexColumns, index_columns
 from ..metadata.keys import COLUMN_STATS
 from ..metadata.records import BloomRecord, StatsRecord
-from ..metadata.stats import NewFile, column_records
+from ..metadata.stats import NewFile, column_records, is_exact, untold_columns
 from ..metadata.table import MetadataTable
 from ..model import BaseFile
 from ..storage import Storage
 
 _FOOTERS_AT_ONCE = 16
+_VALUES_AT_ONCE = 4
+"""Files; of each, a piece of a column is in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,10 @@ class Described:
     row_groups: int
     records: Sequence[StatsRecord]
     bloom: bytes | None
+    bounded: frozenset[str] = frozenset()
+    """Columns whose bounds hold the values without being the footer's: those of a stored record may be wider."""
+    unreadable: tuple[str, ...] = ()
+    """Indexed columns whose range is not known: no record is expected of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +60,22 @@ class _Read:
     row_groups: int
     stats: NewFile
     bloom: bytes | None
+    from_values: frozenset[str] = field(default=frozenset())
+    """Columns whose ranges are not from the footer."""
+
+    def untold(self, indexed: IndexColumns) -> frozenset[str]:
+        """Columns of which a record is expected, and whose range is not known."""
+        return frozenset(untold_columns(self.stats, self._columns(indexed), typed=indexed.typed))
 
     def describe(self, indexed: IndexColumns) -> Described:
+        records = column_records(self.stats, self._columns(indexed), typed=indexed.typed)
+        widened = {one.column for one in self.stats.columns if not is_exact(one.type, typed=indexed.typed)}
+        bounded, unreadable = self.from_values | widened, tuple(sorted(self.untold(indexed)))
+        return Described(self.file, self.is_live, self.row_groups, records, self.bloom, bounded, unreadable)
+
+    def _columns(self, indexed: IndexColumns) -> frozenset[str]:
         # Of a file without rows Hudi records nothing.
-        columns = indexed.columns if self.row_groups else ()
-        records = column_records(self.stats, columns, typed=indexed.typed)
-        return Described(self.file, self.is_live, self.row_groups, records, self.bloom)
+        return indexed.columns if self.row_groups else frozenset()
 
 
 class FooterReader:
@@ -73,7 +91,8 @@ class FooterReader:
             found = [one for one in pool.map(self._read, files) if one is not None]
         if self._indexed is None:
             self._indexed = self._columns([one.stats for one in found if isinstance(one, _Read)])
-        return [one.describe(self._indexed) if isinstance(one, _Read) else one for one in found]
+        with ThreadPoolExecutor(_VALUES_AT_ONCE) as pool:
+            return [one for one in pool.map(self._described, found) if one is not None]
 
     def _read(self, pair: tuple[BaseFile, bool]) -> _Read | Broken | None:
         file, is_live = pair
@@ -87,6 +106,23 @@ class FooterReader:
             return Broken(file)
         stats = NewFile(file.partition, file.name, file.size, columns)
         return _Read(file, is_live, len(footer.row_groups), stats, None if bloom is None else digest(bloom))
+
+    def _described(self, one: _Read | Broken) -> Described | Broken | None:
+        if isinstance(one, Broken):
+            return one
+        assert self._indexed is not None, "it was settled before"
+        untold = one.untold(self._indexed)
+        try:
+            return (self._with_values(one, untold) if untold else one).describe(self._indexed)
+        except NotFound:
+            return None
+        except (CorruptFile, UnsupportedTable):
+            return one.describe(self._indexed)
+
+    def _with_values(self, one: _Read, columns: frozenset[str]) -> _Read:
+        reader = open_base_file(self._metadata.storage, one.file.path, one.file.size)
+        stats = replace(one.stats, columns=complete_stats(reader, columns))
+        return replace(one, stats=stats, from_values=columns)
 
     def _columns(self, files: Sequence[NewFile]) -> IndexColumns:
         if COLUMN_STATS not in self._metadata.table_config.metadata_partitions:

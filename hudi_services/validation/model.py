@@ -44,6 +44,7 @@ class Doubt(Enum):
     BROKEN_FILE = "its footer, or its keys, cannot be read"
     UNKNOWN_TYPE = "the indexed column has a type of which this version does not know how Hudi writes it"
     MISSING_PARTITION = "nothing of its partition is there, although commits say that it has files"
+    UNREADABLE_VALUES = "its footer does not tell the range of an indexed column, and the values cannot be read"
     NOT_COMPUTED = "it has values of which the function is not computed here"
 
 

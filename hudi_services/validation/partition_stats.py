@@ -2,13 +2,18 @@
 
 Hudi skips whole data partitions by the ranges; the counts are compared as far as another reader may skip by them: where
 it asks for nulls, or for anything but nulls.
+
+Hudi computes the ranges of byte arrays by signed bytes, and so they are too narrow for readers, who compare unsigned
+ones: 1.0.2 misses rows by them. Those of typed statistics (index version V2) no release reads yet: filters on byte
+arrays fail with 1.2.0 (ClassCastException). There either order is right.
 """
 
 from collections.abc import Iterator, Sequence
 
+from ..metadata.index_columns import typed_among
 from ..metadata.keys import PARTITION_STATS
-from ..metadata.records import StatsRecord
-from ..metadata.stats import holds_nulls, holds_range, partition_record
+from ..metadata.records import StatsRecord, merge_records
+from ..metadata.stats import SIDES, Side, holds_bound, holds_nulls, partition_record, same_bound
 from ..metadata.table import MetadataTable
 from .footers import Described
 from .model import Difference, Kind
@@ -21,6 +26,9 @@ class PartitionStatsCheck:
         self._partition: str | None = None
         self._ranges: dict[str, StatsRecord] = {}
         """Of the partition that is being looked at, by column: over the live files so far."""
+        self._merged: dict[str, StatsRecord] = {}
+        """The same of byte arrays as Hudi merges them, where that is right, too."""
+        self._typed = bool(typed_among(metadata, {PARTITION_STATS}))
         self.checked = 0
 
     def at(self, files: Sequence[Described]) -> Iterator[Difference]:
@@ -35,32 +43,41 @@ class PartitionStatsCheck:
     def at_end(self) -> Iterator[Difference]:
         """Of the last data partition."""
         wanted = {record.key: record for record in self._ranges.values()}
-        self._ranges = {}
+        merged = self._merged
+        self._ranges, self._merged = {}, {}
         self.checked += len(wanted)
         for key, found in self._reader.stored(wanted):
             stored = found.merged
             known = stored if isinstance(stored, StatsRecord) and not stored.deleted else None
-            yield from _compare(known, wanted[key])
+            yield from _compare(known, wanted[key], merged.get(wanted[key].column))
 
     def _take(self, one: Described) -> None:
         for record in one.records:
             so_far = self._ranges.get(record.column)
             known = [record] if so_far is None else [so_far, record]
             self._ranges[record.column] = partition_record(one.file.partition, record.column, known, tight=False)
+            if self._typed and isinstance(record.minimum, bytes):
+                merged = merge_records(self._merged.get(record.column, record), record)
+                assert isinstance(merged, StatsRecord), "statistics merge to statistics"
+                self._merged[record.column] = merged
 
 
-def _compare(stored: StatsRecord | None, files: StatsRecord) -> Iterator[Difference]:
+def _compare(stored: StatsRecord | None, files: StatsRecord, merged: StatsRecord | None) -> Iterator[Difference]:
     truth = f"its files hold {files.minimum!r} to {files.maximum!r}"
     if stored is None:
         yield _difference(Kind.STATISTICS_MISSING, files, truth)
         return
-    if not holds_range(stored, files):
+    if not all(_holds(stored, files, merged, side) for side in SIDES):
         yield _difference(Kind.NARROW_RANGE, files, f"it says {stored.minimum!r} to {stored.maximum!r}, {truth}")
     if not holds_nulls(stored, files):
         says = f"it says {stored.null_count} nulls among {stored.value_count} values"
         yield _difference(
             Kind.WRONG_COUNTS, files, f"{says}, its files hold {files.null_count} among {files.value_count}"
         )
+
+
+def _holds(stored: StatsRecord, files: StatsRecord, merged: StatsRecord | None, side: Side) -> bool:
+    return holds_bound(stored, files, side) or (merged is not None and same_bound(stored, merged, side))
 
 
 def _difference(kind: Kind, files: StatsRecord, detail: str) -> Difference:

@@ -3,6 +3,7 @@
 Values are functions of the row number `id`, so that a table can be made again and compared.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -321,6 +322,29 @@ def _by_no_partition(w: Writer) -> None:
     w.write(TRIP, 20, 25, "delete", options=PARTITIONED_INDEX)
 
 
+def _unbounded(w: Writer) -> None:
+    """Values that footers tell no range of: some NaN and nulls, NaN alone, nulls alone, texts and bytes above 4,096.
+
+    A file of each kind in three partitions, and a fourth of plain values alone.
+    """
+    number = "case when id >= 240 then id + 760 when v < 20 then v when v >= 60 or (v < 40 and v % 4 = 1) then null"
+    number += " when v >= 40 or v % 4 = 0 then {nan} else v end"
+    text = "case when v < 20 then concat('a', v) when v >= 60 or (v < 40 and v % 4 = 1) then null"
+    text += " when v = 30 then rpad('b', 5000, 'b') when v < 40 then concat('b', v)"
+    text += " else rpad(concat('c', v), 5000, 'é') end"
+    columns = {
+        "id": KEY,
+        "ts": "id",
+        "wide": number.format(nan="double('NaN')"),
+        "real": f"""cast({number.format(nan="double('NaN')")} as float)""",
+        "text": text,
+        "bin": f"cast({text} as binary)",
+        "part": "element_at(array('decoded', 'copied', 'sorted', 'other'), cast(id div 80 + 1 as int))",
+    }
+    of_row = {name: re.sub(r"\bv\b", "(id % 80)", sql) for name, sql in columns.items()}
+    w.write(of_row, 0, 260, "bulk_insert", partition="part", tasks=13)
+
+
 EXPRESSIONS = {
     "by_day": "column_stats(ts) options(expr='from_unixtime', format='yyyy-MM-dd')",
     "by_date": "column_stats(at) options(expr='to_date')",
@@ -360,4 +384,5 @@ RECIPES = {
     "by_partition": Recipe(_by_partition, ("name",)),
     "by_no_partition": Recipe(_by_no_partition, ("name",)),
     "expressions": Recipe(_expressions, ("name",)),
+    "unbounded": Recipe(_unbounded),
 }

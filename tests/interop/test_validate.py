@@ -32,8 +32,16 @@ from .test_rollback import fail_a_write
 
 _COMPACT = {"hoodie.metadata.compact.max.delta.commits": "1"}
 # What other tests make, too; the deep tests of these validate their tables themselves.
-_ALL = RECIPES.keys() - {"no_mdt", "expressions", "by_partition", "by_no_partition"}
+_ALL = RECIPES.keys() - {"no_mdt", "expressions", "by_partition", "by_no_partition", "unbounded"}
 _FOR_1_0 = {"plain", "many", "types_row", "past", "keyed"}
+# Columns with statistics by which Hudi's own readers miss rows: NaN, and with 1.0.2 binaries above 0x7F, times in
+# milliseconds and in 96 bits.
+_HIDING = {
+    ("1.0.2", "types_row"): {"real", "wide", "bin", "at"},
+    ("1.2.0", "types_row"): {"real", "wide"},
+    ("1.2.0", "types_avro"): {"real", "wide"},
+    ("1.2.0", "mixed"): {"real", "wide"},
+}
 _RECIPES = {"0.15.0": _ALL - {"plain8"}, "1.0.2": _FOR_1_0, "1.2.0": _ALL}
 
 
@@ -43,7 +51,8 @@ _RECIPES = {"0.15.0": _ALL - {"plain8"}, "1.0.2": _FOR_1_0, "1.2.0": _ALL}
 def test_a_table_of_hudi_agrees(recipe: str, peer: Peer, made: Tables) -> None:
     table = open_local(made(recipe))
     findings = look(table, metadata_of(table), lambda phase, done, total: None)
-    assert findings.differences == findings.unsure == []
+    assert {one.column for one in findings.differences} == _HIDING.get((peer.version, recipe), set())
+    assert findings.unsure == []
     assert all(findings.checked.values())
 
 

@@ -11,7 +11,7 @@ from hudi_services.files.column_type import ColumnType, Kind
 from hudi_services.metadata.delta_commit import write_delta_commit
 from hudi_services.metadata.index_columns import index_columns
 from hudi_services.metadata.records import RecordType, StatsRecord
-from hudi_services.metadata.stats import NewFile, bound_type, column_records, is_indexable, partition_record
+from hudi_services.metadata.stats import NewFile, bound_type, column_records, partition_record, untold_columns
 from hudi_services.metadata.values import BoundType, ValueType
 
 from .metadata_tables import far_future, open_metadata, stats_of
@@ -47,17 +47,20 @@ def test_which_types_are_covered(kind: ColumnType, bound: BoundType | None) -> N
 @pytest.mark.parametrize(
     ("stats", "typed", "untyped"),
     [
-        (column("c", INT), True, True),
-        (column("c", INT, has_range=False), False, False),
-        (column("c", INT, null_count=None), False, False),
-        (column("c", ColumnType(Kind.FIXED, size=4)), True, False),
-        (column("c", ColumnType(Kind.DECIMAL, precision=25, scale=4)), True, False),
-        (column("c", ColumnType(Kind.MAP)), False, False),
+        (column("c", INT), "record", "record"),
+        (column("c", INT, has_range=False), "untold", "untold"),
+        (column("c", INT, null_count=None), "untold", "untold"),
+        (column("c", ColumnType(Kind.FIXED, size=4)), "record", ""),
+        (column("c", ColumnType(Kind.DECIMAL, precision=25, scale=4)), "record", ""),
+        (column("c", ColumnType(Kind.MAP)), "", ""),
     ],
 )
-def test_statistics_that_no_record_can_hold_are_left_out(stats: ColumnStats, typed: bool, untyped: bool) -> None:
-    assert is_indexable(stats, typed=True) is typed
-    assert is_indexable(stats, typed=False) is untyped
+def test_statistics_that_no_record_can_hold_are_left_out_or_told(stats: ColumnStats, typed: str, untyped: str) -> None:
+    file = NewFile("p", "f.parquet", 1, (stats,))
+    for is_typed, expected in ((True, typed), (False, untyped)):
+        assert bool(column_records(file, {"c"}, typed=is_typed)) is (expected == "record")
+        assert untold_columns(file, {"c"}, typed=is_typed) == (["c"] if expected == "untold" else [])
+        assert untold_columns(file, {"other"}, typed=is_typed) == []
 
 
 def test_decimals_become_unscaled_numbers() -> None:

@@ -539,9 +539,7 @@ def test_other_options_are_another_rewrite(planned: Callable[[str], Planned]) ->
     table.is_whole()
 
 
-NOTE = DoneGroup(
-    "ab", (DoneFile("a-0", "p=1/a-0_0-0-0_1.parquet", 10, 3, 5, {"x": (-0.0, 1.5)}),), 3, 9, (3, 7), (3, 7), None
-)
+NOTE = DoneGroup("ab", (DoneFile("a-0", "p=1/a-0_0-0-0_1.parquet", 10, 3, 5),), 3, 9, (3, 7), (3, 7), None)
 
 
 @pytest.fixture(scope="module")
@@ -586,6 +584,8 @@ def task_in(folder: Path, sort: tuple[SortColumn, ...] = ()) -> RewriteTask:
             "double": pa.array([nan, 1e300, 2.5, float("-inf")]),
             "nothing": pa.array([nan, nan, None, nan]),
             "text": pa.array(["x", None, "é", ""]),
+            "long": pa.array(["é" * 5000, None, "a", None]),
+            "nested": pa.array([{"x": nan}, {"x": -0.0}, None, {"x": 2.0}]),
         }
     )
     for name in ("one", "two"):
@@ -593,8 +593,9 @@ def task_in(folder: Path, sort: tuple[SortColumn, ...] = ()) -> RewriteTask:
     inputs = ("one.parquet", "two.parquet")
     storage = ObjectStorage(str(folder))
     return RewriteTask(
-        storage, "20260101000000000", "", inputs, ("a-0",), sort, "LINEAR", None, (), True, FileSettings()
-    )
+        storage, "20260101000000000", "", inputs, ("a-0",), sort, "LINEAR", None, (), True, FileSettings(),
+        indexed=(*rows.column_names, "nested.x"),
+    )  # fmt: skip
 
 
 def facts(result: RewriteResult) -> str:
@@ -608,6 +609,7 @@ def test_what_is_taken_over_is_what_was_done(sort: tuple[SortColumn, ...], tmp_p
     task = task_in(tmp_path, sort)
     first = rewrite_once(task, "0-0-0")
     assert not first.taken_over
+    assert all(one.has_range for one in first.files[0].file.columns)
     shutil.rmtree(tmp_path / ".hoodie/.temp")
     second = rewrite_once(replace(task, file_ids=("b-0",)), "0-0-1")
     assert second.taken_over and facts(second) == facts(first)
