@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import CorruptFile, UnsupportedTable
 from ..files.chunk_bounds import complete_stats
-from ..files.column_stats import ColumnStats, column_stats
+from ..files.column_stats import column_stats
 from ..files.parquet_footer import Footer, read_footers
 from ..files.parquet_reader import open_base_file
 from ..files.parquet_schema import FileSchema
@@ -80,23 +80,22 @@ def _described(metadata: MetadataTable, files: Sequence[BaseFile]) -> list[_Desc
     """What the footers say, and the values where a footer does not tell the range of an indexed column."""
     found = _footers(metadata, files)
     indexed = _indexed(metadata, found)
-    return [
-        replace(one, file=replace(one.file, columns=_from_values(metadata, file, untold))) if untold else one
-        for one, file in zip(found, files, strict=True)
-        for untold in [_untold(one, indexed) if one.rows else []]
-    ]
+    return [_with_values(metadata, one, file, indexed) for one, file in zip(found, files, strict=True)]
 
 
 def _untold(one: _Described, indexed: IndexColumns) -> list[str]:
     return untold_columns(one.file, indexed.columns, typed=indexed.typed)
 
 
-def _from_values(metadata: MetadataTable, file: BaseFile, columns: Sequence[str]) -> tuple[ColumnStats, ...]:
-    reader = open_base_file(metadata.storage, file.path, file.size)
+def _with_values(metadata: MetadataTable, one: _Described, file: BaseFile, indexed: IndexColumns) -> _Described:
+    untold = _untold(one, indexed) if one.rows else []
+    if not untold:
+        return one
     try:
-        return complete_stats(reader, columns)
+        columns = complete_stats(open_base_file(metadata.storage, file.path, file.size), untold)
     except (CorruptFile, UnsupportedTable):
-        return reader.column_stats()
+        return one
+    return replace(one, file=replace(one.file, columns=columns))
 
 
 def _footers(metadata: MetadataTable, files: Sequence[BaseFile]) -> list[_Described]:

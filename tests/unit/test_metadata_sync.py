@@ -346,6 +346,9 @@ def test_version_6_names_log_files_after_a_pending_compaction(tmp_path: Path) ->
     (path / ".hoodie/metadata/.hoodie" / f"{compaction}.commit").unlink()
     for file in (path / ".hoodie/metadata/files").glob(f"*{compaction}*"):
         file.unlink()
+    for commit in (path / ".hoodie/metadata/.hoodie").glob("*.deltacommit*"):
+        if commit.name > compaction:
+            commit.unlink()
     metadata = open_metadata(path)
     assert metadata.timeline.pending({Action.COMPACTION})
     sync_commit(metadata, Change(T, (NewFile("p0", FILE, 7),), {}), far_future())

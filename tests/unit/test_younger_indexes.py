@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConflictError, Idle
+from hudi_services.errors import ConflictError, CorruptFile, Idle
 from hudi_services.files.column_stats import ColumnStats, column_stats
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import State as Outcome
@@ -284,7 +284,8 @@ def test_every_write_may_be_the_last(
 def test_ranges_that_nobody_knows_are_not_made_up(
     release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A value that is too long leaves no range in the footer, and the range of the partition would hide it."""
+    """A value that is too long leaves no range in the footer, the values cannot be read, and the range of the partition
+    would hide it."""
     path = unpack(release, tmp_path)
     ts = overwrite(path)
     old = {one.key for one in stats_of(open_metadata(path), PARTITION_STATS) if one.file_name == P}
@@ -293,7 +294,11 @@ def test_ranges_that_nobody_knows_are_not_made_up(
     def unknown(*args: Any) -> tuple[ColumnStats, ...]:
         return tuple(replace(one, has_range=one.column != "label") for one in column_stats(*args))
 
+    def unreadable(*args: Any) -> tuple[ColumnStats, ...]:
+        raise CorruptFile("pages that nobody can read")
+
     monkeypatch.setattr("hudi_services.metadata.restored.column_stats", unknown)
+    monkeypatch.setattr("hudi_services.metadata.restored.complete_stats", unreadable)
     before = kept(path)
     with pytest.raises(ConflictError, match=r"do not tell the range of label"):
         rolled_back(path, ts)
