@@ -1,5 +1,6 @@
 """Fresh times for instants, each greater than all that the table and its metadata table know."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from ..errors import ConfigError
@@ -14,20 +15,18 @@ _TOLERANCE = timedelta(minutes=1)
 class Times:
     """A source of instants for one critical section; the caller holds the lock.
 
-    None is later than what the table's writers draw next, as far as their clocks are right. An instant is drawn right
-    before its file is published, so that this is where the lock is looked at once more.
+    An instant is drawn right before its file is published, so that this is where the lock is looked at once more.
     """
 
     def __init__(self, table: Table, skew_millis: int) -> None:
-        self._table = table
+        # Drawn by the clocks of this zone, none is later than what the writers draw next.
+        self._table = replace(table, timeline=replace(table.timeline, zone=drawing_zone(table.timeline)))
         self._skew = skew_millis
-        self._zone = drawing_zone(table.timeline)
         self._last = table.metadata.timeline.latest_time()[:17] if table.metadata else ""
 
     def next(self) -> str:
         """Raises ConflictError when the lock was lost."""
-        timeline, clock = self._table.timeline, self._table.clock
-        self._last = new_instant(timeline, clock, after=self._last, skew_millis=self._skew, zone=self._zone)
+        self._last = new_instant(self._table.timeline, self._table.clock, after=self._last, skew_millis=self._skew)
         # Waiting for the slowest clock once is enough: what follows in this section is later anyway.
         self._skew = 0
         self._table.check_held()

@@ -110,21 +110,20 @@ def request(
 ) -> str:
     """Publish the plan of an action and give its instant; `plan` is called with the table as it is under the lock.
 
-    `ts` asks for a certain instant, which must be later than all others. Raises ConfigError when that of new files
-    would be ahead of the clock.
+    `ts` asks for a certain instant, which must be later than all others.
     """
     name, unpublished = ("clean", None) if action is Action.CLEAN else ("schedule", "")
     with critical_section(table, name, settings, plan=unpublished) as current:
         data = plan(current)
         instant = ts or Times(current, settings.skew_millis).next()
+        if action is not Action.CLEAN:
+            refuse_ahead(current, instant)
         latest = current.timeline.latest_time()
         if instant <= latest:
             raise ConflictError(
                 f"--instant-time {instant} is not later than {latest}, the last time of the timeline",
                 hint="leave --instant-time out",
             )
-        if action is not Action.CLEAN:
-            refuse_ahead(current, instant)
         current.check_held()
         current.timeline.publish(instant, action, State.REQUESTED, data)
         return instant

@@ -20,3 +20,13 @@ def in_both_orders(record: StatsRecord) -> StatsRecord:
     if not isinstance(low, str) or not isinstance(high, str):
         return record
     return replace(record, minimum=lower_bound(low), maximum=upper_bound(high) or high)
+
+
+def as_told(true: StatsRecord, stored: StatsRecord) -> StatsRecord:
+    """What `stored` should tell of the same values: those of its bounds that hold for either order are right."""
+    either = in_both_orders(true)
+    return replace(
+        true,
+        minimum=either.minimum if stored.minimum == either.minimum else true.minimum,
+        maximum=either.maximum if stored.maximum == either.maximum else true.maximum,
+    )

@@ -226,11 +226,8 @@ class Timeline:
         return self.storage.full_path(self.path(file_name))
 
 
-def new_instant(
-    timeline: Timeline, clock: Clock, *, after: str = "", skew_millis: int = 0, zone: str | None = None
-) -> str:
-    """A time greater than every requested and completion time of `timeline` and than `after`, by the clocks of `zone`,
-    or of the timeline's own.
+def new_instant(timeline: Timeline, clock: Clock, *, after: str = "", skew_millis: int = 0) -> str:
+    """A time greater than every requested and completion time of `timeline` and than `after`.
 
     The caller holds the table's lock. `skew_millis` is how far the clocks of writers may differ: the time is used only
     after that long, as Hudi does (hoodie.time.generator.max_expected_clock_skew_ms).
@@ -238,7 +235,7 @@ def new_instant(
     moment = clock.now()
     if skew_millis > 0:
         clock.sleep(skew_millis / 1000)
-    return next_instant(moment, zone or timeline.zone, max(timeline.latest_time(), after))
+    return next_instant(moment, timeline.zone, max(timeline.latest_time(), after))
 
 
 def _rank(instant: Instant) -> tuple[State, str]:

@@ -12,7 +12,7 @@ from ..metadata.keys import COLUMN_STATS, column_stats_prefix
 from ..metadata.records import StatsRecord
 from ..metadata.stats import counts, holds_bound, same_bound
 from ..metadata.table import MetadataTable
-from ..metadata.text_ranges import in_both_orders
+from ..metadata.text_ranges import as_told
 from .footers import Described
 from .model import Difference, Doubt, Finding, Kind, Unsure
 from .truth import Truth
@@ -39,7 +39,7 @@ class ColumnStatsCheck:
             for stored in records:
                 if isinstance(stored, StatsRecord) and not stored.deleted:
                     one, true = expected.pop(stored.key)
-                    yield from _compare(one, stored, true)
+                    yield from _compare(one, stored, as_told(true, stored))
         for one, record in expected.values():
             yield _difference(Kind.STATISTICS_MISSING, one, record, f"it holds {told_range(record)}")
 
@@ -65,12 +65,12 @@ def _compare(one: Described, stored: StatsRecord, true: StatsRecord) -> Iterator
 
 
 def _agrees(one: Described, stored: StatsRecord, true: StatsRecord, side: Literal["minimum", "maximum"]) -> bool:
-    """Whether Hudi may have written the bound, or we.
+    """Whether Hudi may have written the bound.
 
-    Ours hold for two orders of texts (`metadata.text_ranges`). Of a row group with nothing but nulls Hudi takes zero
-    for the bounds, but for texts, byte arrays and decimals: so does parquet-mr (Statistics.genericGetMin).
+    Of a row group with nothing but nulls it takes zero for the bounds, but for texts, byte arrays and decimals: so does
+    parquet-mr (Statistics.genericGetMin).
     """
-    if same_bound(stored, true, side) or same_bound(stored, in_both_orders(true), side):
+    if same_bound(stored, true, side):
         return True
     if true.column in one.bounded and holds_bound(stored, true, side):
         return True

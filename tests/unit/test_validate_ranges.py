@@ -3,7 +3,7 @@
 import pytest
 
 from hudi_services.metadata.records import RecordType, StatsRecord
-from hudi_services.metadata.text_ranges import in_both_orders
+from hudi_services.metadata.text_ranges import as_told, in_both_orders
 from hudi_services.metadata.values import BoundType, ValueType
 from hudi_services.model import BaseFile
 from hudi_services.validation.column_stats import _compare
@@ -28,7 +28,7 @@ def record(low: object, high: object) -> StatsRecord:
 )
 def test_a_range_of_texts(stored: StatsRecord, wrong: list[str]) -> None:
     true = record("k\uff71", "k\U0001f600")
-    found = _compare(Described(FILE, True, 1, [true], None), stored, true)
+    found = _compare(Described(FILE, True, 1, [true], None), stored, as_told(true, stored))
     assert [one.kind.name.removeprefix("WRONG_").lower() for one in found] == wrong
 
 
