@@ -10,8 +10,16 @@ from hudi_services.files.column_stats import ColumnStats
 from hudi_services.files.column_type import ColumnType, Kind
 from hudi_services.metadata.delta_commit import write_delta_commit
 from hudi_services.metadata.index_columns import index_columns
-from hudi_services.metadata.records import RecordType, StatsRecord
-from hudi_services.metadata.stats import NewFile, bound_type, column_records, partition_record, untold_columns
+from hudi_services.metadata.records import RecordType, StatsRecord, merge_records
+from hudi_services.metadata.stats import (
+    NewFile,
+    bound_type,
+    column_records,
+    holds_range,
+    partition_record,
+    settled,
+    untold_columns,
+)
 from hudi_services.metadata.values import BoundType, ValueType
 
 from .metadata_tables import far_future, open_metadata, stats_of
@@ -90,6 +98,46 @@ def test_the_widest_type_of_the_files_wins() -> None:
 def test_a_file_whose_type_does_not_fit_loosens_the_range() -> None:
     found = partition_record("p", "c", [record(3, 9), record("a", "b", ValueType.STRING)], tight=True)
     assert not found.tight
+
+
+def test_units_are_scaled_where_the_types_tell_them() -> None:
+    millis = record(1_000, 2_000, ValueType.TIMESTAMP_MILLIS)
+    micros = record(5, 1_500_000, ValueType.TIMESTAMP_MICROS)
+    for files in ([millis, micros], [micros, millis]):
+        found = partition_record("p", "c", files, tight=True)
+        assert (found.minimum, found.maximum, found.bound.type) == (5, 2_000_000, ValueType.TIMESTAMP_MICROS)
+        assert holds_range(found, millis) and holds_range(found, micros)
+    assert not holds_range(micros, millis)
+    # Merging takes the unit of the newer one: then the older one's bound is cut off.
+    older = record(5, 2_000_001, ValueType.TIMESTAMP_MICROS)
+    newer = dataclasses.replace(millis, type=RecordType.PARTITION_STATS)
+    found = settled(newer, older)
+    assert (found.minimum, found.maximum, found.tight) == (5, 2_000_001, True)
+
+
+@pytest.mark.parametrize(("low", "high", "untyped"), [(-5, 7, (-5_000, 7_000)), (5, 7, (5, 7_000))])
+def test_untyped_times_hold_what_they_are_in_microseconds(low: int, high: int, untyped: tuple[int, int]) -> None:
+    file = NewFile("p", "f", 1, (column("c", ColumnType(Kind.TIMESTAMP, unit="millis", utc=True), low, high),))
+    for typed, expected in ((True, (low, high)), (False, untyped)):
+        (found,) = column_records(file, {"c"}, typed=typed)
+        assert (found.minimum, found.maximum) == expected
+
+
+def test_byte_arrays_are_merged_by_signed_bytes_and_read_by_unsigned_ones() -> None:
+    older, newer = (record(*bounds, ValueType.BYTES) for bounds in ((b"\x10", b"\x72"), (b"\x80", b"\xff")))
+    merged = merge_records(older, newer)
+    assert isinstance(merged, StatsRecord) and (merged.minimum, merged.maximum) == (b"\x80", b"\x72")
+    assert not holds_range(merged, newer)
+    found = settled(newer, older)
+    assert (found.minimum, found.maximum, found.tight) == (b"\x10", b"\xff", True)
+    assert settled(newer, None) == newer == settled(newer, newer)
+
+
+def test_nan_is_no_bound_to_go_by() -> None:
+    files = record(1.0, float("inf"), ValueType.DOUBLE)
+    assert not holds_range(record(1.0, float("nan"), ValueType.DOUBLE), files)
+    assert not holds_range(record(0.0, 0.0, ValueType.DOUBLE), files)
+    assert holds_range(record(-0.0, float("inf"), ValueType.DOUBLE), files)
 
 
 @pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])

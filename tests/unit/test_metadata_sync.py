@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.errors import UnsupportedTable
+from hudi_services.errors import CheckFailed, UnsupportedTable
 from hudi_services.files.column_stats import ColumnStats
 from hudi_services.files.column_type import ColumnType, Kind
 from hudi_services.files.log_blocks import BlockType
@@ -78,6 +78,39 @@ def test_ranges_of_texts_hold_for_java_and_for_spark(tmp_path: Path) -> None:
         found = [r for r in stats_of(open_metadata(tmp_path / "table"), index) if r.column == "_hoodie_record_key"]
         (new,) = [r for r in found if r.file_name == FILE or (index == "partition_stats" and r.file_name == P)]
         assert (new.minimum, new.maximum) == ("k", "l")
+
+
+@pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
+def test_a_range_is_tight_where_every_file_has_a_record_of_the_column(release: str, tmp_path: Path) -> None:
+    path = unpack(release, tmp_path)
+    metadata = open_metadata(path)
+    new = change(metadata, path)
+    of_ts = [one for one in stats_of(metadata, "column_stats") if one.column == "ts"]
+    lacks = next(one for one in of_ts if one.file_name in new.live_files[P])
+    write_delta_commit(metadata, "20970101000000000", {}, far_future(), deletes={"column_stats": [lacks.key]})
+    metadata = metadata.reload()
+    columns = (*COLUMNS, dataclasses.replace(stats("ts", Kind.LONG, 1, 2), type=ColumnType(Kind.LONG)))
+    file = dataclasses.replace(new.new_files[0], columns=columns)
+    sync_commit(metadata, dataclasses.replace(new, new_files=(file,)), far_future(9))
+    complete_on_the_table(open_metadata(path))
+    ranges = {one.column: one for one in stats_of(open_metadata(path), "partition_stats") if one.file_name == P}
+    assert ranges["_hoodie_record_key"].tight and not ranges["ts"].tight
+    assert ranges["ts"].minimum <= lacks.minimum and lacks.maximum <= ranges["ts"].maximum
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_commit_that_does_not_know_a_range_is_refused(release: str, tmp_path: Path) -> None:
+    """An index that came while the files were written: without a record readers would take them for empty."""
+    metadata = open_metadata(unpack(release, tmp_path))
+    columns = (dataclasses.replace(COLUMNS[0], has_range=False, min=None, max=None),)
+    wanted = Change(T, (NewFile(P, FILE, 4711, columns),), {P: []})
+    before = metadata.timeline.instants
+    if release == "0.15.0":
+        sync_commit(metadata, wanted, far_future())
+        return
+    with pytest.raises(CheckFailed, match="_hoodie_record_key"):
+        sync_commit(metadata, wanted, far_future())
+    assert metadata.reload().timeline.instants == before
 
 
 @pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
