@@ -121,8 +121,9 @@ def same_statistics(one: StatsRecord, other: StatsRecord) -> bool:
 
 
 def same_bound(one: StatsRecord, other: StatsRecord, side: Literal["minimum", "maximum"]) -> bool:
-    left, right = (number(getattr(record, side), record.bound) for record in (one, other))
-    return bool(left == right)
+    """Of a column whose type one of the records tells."""
+    left = number(getattr(one, side), one.bound, other.bound)
+    return bool(left == number(getattr(other, side), other.bound, one.bound))
 
 
 def counts(record: StatsRecord) -> tuple[int, int, int, int]:
@@ -139,7 +140,7 @@ def holds_range(partition: StatsRecord, files: StatsRecord) -> bool:
         return True
     if partition.minimum is None or partition.maximum is None:
         return False
-    low, high = (number(value, partition.bound) for value in (partition.minimum, partition.maximum))
+    low, high = (number(value, partition.bound, files.bound) for value in (partition.minimum, partition.maximum))
     try:
         return bool(low <= number(files.minimum, files.bound) and number(files.maximum, files.bound) <= high)
     except TypeError:

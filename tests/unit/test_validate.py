@@ -30,6 +30,7 @@ from hudi_services.metadata.keys import (
     column_stats_key,
 )
 from hudi_services.metadata.records import FileEntry, FilesRecord, RecordType, StatsRecord
+from hudi_services.metadata.values import BoundType, ValueType, wrap
 from hudi_services.options import resolve
 from hudi_services.storage import FileInfo, ObjectStorage, Storage
 from hudi_services.table_config import TableConfig
@@ -144,6 +145,35 @@ def test_what_is_wrong_is_found_exactly_and_mended(release: str, index: str, tmp
     assert found(report) == set()
     assert run(path).exit_code == 0
     assert both(path) == rows
+
+
+def _as_compacted_by_0_15(record: StatsRecord) -> StatsRecord:
+    """A decimal as Hudi 0.15's compaction leaves it: the bytes of DecimalWrapper, of scale 15, in a BytesWrapper."""
+    bounds = (wrap(value, record.bound, typed=False) for value in (record.minimum, record.maximum))
+    minimum, maximum = (bound[1] if bound else None for bound in bounds)
+    return replace(record, bound=BoundType(ValueType.BYTES), minimum=minimum, maximum=maximum)
+
+
+def test_decimals_that_a_compaction_made_bytes(tmp_path: Path) -> None:
+    path = with_indexes("0.15.0", tmp_path, COLUMN_STATS)
+    stored = metadata_of(open_local(path)).reader(COLUMN_STATS).scan()
+    prices = [one for one in stored if isinstance(one, StatsRecord) and one.column == "price"]
+    assert {one.bound.type for one in prices} == {ValueType.DECIMAL} and len(prices) == 10
+    compacted = [_as_compacted_by_0_15(one) for one in prices]
+    gone = [replace(one, minimum=None, maximum=None, deleted=True) for one in prices]
+    write_own(path, {COLUMN_STATS: [*gone, *compacted]})
+    assert found(run(path)) == set()
+
+    # One of another file's is still wrong, and mended above the bytes.
+    other = next(one for one in compacted if (one.minimum, one.maximum) != (compacted[0].minimum, compacted[0].maximum))
+    wrong = replace(compacted[0], minimum=other.minimum, maximum=other.maximum)
+    write_own(path, {COLUMN_STATS: [gone[0], wrong]})
+    assert {(kind, file) for _, kind, _, file, _ in found(run(path))} == {
+        (kind.value, prices[0].file_name)
+        for kind, side in ((Kind.WRONG_MINIMUM, "minimum"), (Kind.WRONG_MAXIMUM, "maximum"))
+        if getattr(other, side) != getattr(compacted[0], side)
+    }
+    assert run(path, repair=True).exit_code == run(path).exit_code == 0
 
 
 def found_keys(report: Report) -> set[tuple[Any, ...]]:
