@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..codecs.avro import AvroSchema
-from ..errors import NeedsRecovery, TableNotFound
+from ..errors import NeedsRecovery, NotFound, Outdated, TableNotFound
 from ..model import FileSlice
 from ..storage import Storage
 from ..table.facts import TimelineFacts
@@ -126,8 +126,11 @@ class MetadataTable:
         return [self.open_group(group) for group in self.file_groups(partition)]
 
     def open_group(self, group: FileSlice) -> FileGroupReader:
-        """One of `file_groups`."""
-        return FileGroupReader(self.storage, METADATA_TABLE_FOLDER, group, self._blocks)
+        """One of `file_groups`. Raises Outdated when its files were cleaned since it was listed, and CorruptFile."""
+        try:
+            return FileGroupReader(self.storage, METADATA_TABLE_FOLDER, group, self._blocks)
+        except NotFound as error:
+            raise Outdated.of(error) from error
 
     @property
     def blocks(self) -> BlockFilter:

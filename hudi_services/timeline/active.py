@@ -14,7 +14,7 @@ from ..codecs.clustering_plan import ClusteringPlan, RequestedReplace, decode_re
 from ..codecs.compaction_plan import CompactionPlan, decode_compaction_plan
 from ..codecs.rollback_plan import RollbackMetadata, RollbackPlan, decode_rollback_metadata, decode_rollback_plan
 from ..codecs.savepoint import decode_savepoint
-from ..errors import ConflictError, CorruptFile
+from ..errors import ConflictError, CorruptFile, NotFound, Outdated
 from ..model import CommitMetadata
 from ..storage import Storage
 from ..table_config import TableConfig
@@ -124,8 +124,13 @@ class Timeline:
         return self.layout.file_name(instant.ts, self.began_as(instant), State.REQUESTED)
 
     def read_details(self, file_name: str) -> bytes:
-        """The content of one instant file; raises NotFound."""
-        return self.storage.read(self.path(file_name))
+        """The content of one instant file; raises NotFound, and Outdated for one that this look has listed."""
+        try:
+            return self.storage.read(self.path(file_name))
+        except NotFound as error:
+            if file_name not in self.sizes:
+                raise
+            raise Outdated.of(error) from error
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """What a commit, deltacommit or replacecommit did, or, inflight, what it forecasts."""
