@@ -179,7 +179,18 @@ class Timeline:
         return decode_savepoint(self.read_details(instant.file_name), self._full(instant.file_name))
 
     def first_ts(self) -> str | None:
-        """Where the timeline starts for readers: its first completed write that is not held only by a savepoint."""
+        """Where the timeline starts for readers: its first completed write.
+
+        Also one that only a savepoint still holds here (hoodie.archive.beyond.savepoint): Hudi means to pass over such
+        a write, but looks for savepoints among the writes alone (HoodieDefaultTimeline.getFirstNonSavepointCommit).
+        """
+        return next((i.ts for i in self.completed_writes()), None)
+
+    def archived_until(self) -> str | None:
+        """Before this time writes may have been archived: the first completed write that no savepoint holds.
+
+        Those since `first_ts` are hidden from readers and writers, until the savepoint goes and they are not.
+        """
         held = {i.ts for i in self.instants if i.action is Action.SAVEPOINT}
         return next((i.ts for i in self.completed_writes() if i.ts not in held), None)
 
