@@ -131,6 +131,9 @@ OneInstant: TypeAlias = Annotated[
 Repair: TypeAlias = Annotated[
     bool, typer.Option("--repair", help="Write the records that are wrong anew, in one commit of the metadata table.")
 ]
+Strict: TypeAlias = Annotated[
+    bool, typer.Option("--strict", help="End with exit code 5 for harmless differences, too.")
+]
 AbandonedAfter: TypeAlias = Annotated[
     int | None,
     typer.Option(
@@ -241,6 +244,7 @@ class ValidateFlags(ServiceFlags):
     """`validate`."""
 
     repair: Repair = False
+    strict: Strict = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -121,6 +121,8 @@ class ValidateRequest(Request):
 
     repair: bool = False
     """Write the records that are wrong anew; otherwise only tell them."""
+    strict: bool = False
+    """Fail for harmless differences, too."""
 
     @property
     def service(self) -> str:

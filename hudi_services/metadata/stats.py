@@ -18,6 +18,9 @@ from .keys import column_stats_key, partition_stats_key
 from .records import RecordType, StatsRecord
 from .values import BoundType, NoPromotion, ValueType, greatest, number, promote, smallest
 
+Side = Literal["minimum", "maximum"]
+"""Of a range."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
@@ -120,7 +123,7 @@ def same_statistics(one: StatsRecord, other: StatsRecord) -> bool:
     return same_bound(one, other, "minimum") and same_bound(one, other, "maximum") and counts(one) == counts(other)
 
 
-def same_bound(one: StatsRecord, other: StatsRecord, side: Literal["minimum", "maximum"]) -> bool:
+def same_bound(one: StatsRecord, other: StatsRecord, side: Side) -> bool:
     """Of a column whose type one of the records tells."""
     left = number(getattr(one, side), one.bound, other.bound)
     return bool(left == number(getattr(other, side), other.bound, one.bound))
@@ -146,6 +149,23 @@ def holds_range(partition: StatsRecord, files: StatsRecord) -> bool:
     except TypeError:
         # The column had another type before, as which its values cannot be compared.
         return True
+
+
+def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Side) -> bool:
+    """Whether one bound of `outer` is that of `inner`, or farther out; False where they do not compare.
+
+    So with byte arrays, which Java and parquet order differently.
+    """
+    if inner.null_count >= inner.value_count:
+        return True
+    left = number(getattr(outer, side), outer.bound, inner.bound)
+    right = number(getattr(inner, side), inner.bound, outer.bound)
+    if left is None or right is None or isinstance(left, bytes) or isinstance(right, bytes):
+        return False
+    try:
+        return bool(left <= right if side == "minimum" else left >= right)
+    except TypeError:
+        return False
 
 
 def holds_nulls(partition: StatsRecord, files: StatsRecord) -> bool:

@@ -31,11 +31,21 @@ class Kind(Enum):
     DEAD_KEY = "key that no file has"
 
 
+class Severity(Enum):
+    """Whether a difference needs somebody's attention."""
+
+    HARMFUL = "harmful"
+    """A reader or writer of Hudi may miss rows, see them twice, or fail."""
+    HARMLESS = "harmless"
+    """It costs space, or files are read that could be skipped."""
+
+
 class Doubt(Enum):
     """Why nobody can tell whether the metadata table is right about a file."""
 
     GOING = "a pending clean or rollback deletes it"
     GONE_INSTANT = "listed and there, but its instant is gone from the timeline"
+    HIDDEN = "its commit was archived beyond a savepoint, which hides it from readers"
     ARCHIVED = "not listed, and older than the timeline: its commit, or a repeated task, may have written it"
     SILENT_COMMIT = "not listed, and its commit tells nothing of files"
     LOG_OF_SLICE = "not listed: a log file named after its slice, whose writer only its blocks tell"
@@ -63,6 +73,7 @@ class Difference:
     wanted: Callable[[], Record | None] = field(compare=False, repr=False)
     bucket: int | None = None
     """Of an index of keys: the position of the file group where the key lies, or should lie."""
+    severity: Severity = Severity.HARMFUL
 
     @property
     def place(self) -> tuple[str | Kind | None, ...]:
@@ -94,6 +105,10 @@ class Findings:
     """Metadata partitions that nobody here can check."""
     cut: tuple[str, ...] = ()
     """Metadata partitions with more differences than are kept."""
+
+    def of(self, severity: Severity) -> list[Difference]:
+        """The differences of one severity."""
+        return [one for one in self.differences if one.severity is severity]
 
     def add(self, findings: Iterable[Finding]) -> None:
         for one in findings:

@@ -87,7 +87,13 @@ def test_promotion(value: object, source: BoundType, target: BoundType, result: 
 
 @pytest.mark.parametrize(
     ("value", "source", "target"),
-    [("a", TEXT, INT), (1.5, DOUBLE, FLOAT), (7, LONG, INT), (155, decimal(5, 2), decimal(5, 1)), (b"\x01", BYTES, decimal(5, 2))],
+    [
+        ("a", TEXT, INT),
+        (1.5, DOUBLE, FLOAT),
+        (7, LONG, INT),
+        (155, decimal(5, 2), decimal(5, 1)),
+        (b"\x01", BYTES, decimal(5, 2)),
+    ],
 )
 def test_what_cannot_be_promoted(value: object, source: BoundType, target: BoundType) -> None:
     with pytest.raises(NoPromotion):
