@@ -7,6 +7,7 @@ HudiServicesError              1  failed
 ├── CorruptFile                1  bytes that do not follow their format (names the file and the offset)
 ├── StorageError               1  the store refused or failed
 │   ├── NotFound               1
+│   │   └── Outdated           1  another look at the table may find what this one misses
 │   ├── AlreadyExists          1  create-if-absent lost the race
 │   └── PermissionDenied       1
 ├── JobLost                    1  Spark failed, not what it ran: what its tasks had finished may be kept
@@ -62,6 +63,16 @@ class StorageError(HudiServicesError):
 
 class NotFound(StorageError):
     pass
+
+
+class Outdated(NotFound):
+    """A file that a look at the table had listed is gone: archived, rolled back or cleaned since."""
+
+    @classmethod
+    def of(cls, error: NotFound) -> "Outdated":
+        """Of a listed file, what `error` means."""
+        hint = "somebody archives, cleans or rolls back at this moment: run the command again"
+        return error if isinstance(error, cls) else cls(f"{error.message}, and was listed before", hint=hint)
 
 
 class AlreadyExists(StorageError):

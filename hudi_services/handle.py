@@ -1,11 +1,12 @@
 """Opening a table: its configuration, timeline and file-system view, as one value."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from .clock import Clock
 from .codecs.compaction_plan import CompactionOperation
-from .errors import TableNotFound
+from .errors import Outdated, TableNotFound
 from .metadata.table import MetadataLister, MetadataTable
 from .storage import Storage
 from .table.facts import TimelineFacts, replaced_file_groups
@@ -14,6 +15,9 @@ from .table.view import FileGroupId, FileSystemView, SlicingRules
 from .table_config import TableConfig
 from .timeline.active import Timeline
 from .timeline.instant import Action, Instant
+
+_LOOKS = 3
+"""At a timeline that is archived under our eyes."""
 
 
 def _hold_nothing() -> None:
@@ -58,6 +62,14 @@ def reopen(table: Table) -> Table:
 
 
 def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Table:
+    for _ in range(_LOOKS - 1):
+        # Whoever archives between our listing and our reading has done so when we look again.
+        with suppress(Outdated):
+            return _look(storage, config, clock)
+    return _look(storage, config, clock)
+
+
+def _look(storage: Storage, config: TableConfig, clock: Clock) -> Table:
     timeline = Timeline.open(storage, config)
     metadata = MetadataTable.open(storage, config, timeline)
     lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)

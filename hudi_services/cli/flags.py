@@ -138,6 +138,9 @@ DropMissingPartitions: TypeAlias = Annotated[
         help="A partition of which nothing is there is gone for good: with --repair, its files leave the listing.",
     ),
 ]
+Strict: TypeAlias = Annotated[
+    bool, typer.Option("--strict", help="End with exit code 5 for harmless differences, too.")
+]
 AbandonedAfter: TypeAlias = Annotated[
     int | None,
     typer.Option(
@@ -249,6 +252,7 @@ class ValidateFlags(ServiceFlags):
 
     repair: Repair = False
     drop_missing_partitions: DropMissingPartitions = False
+    strict: Strict = False
 
 
 @dataclass(frozen=True, kw_only=True)

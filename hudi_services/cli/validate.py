@@ -12,7 +12,7 @@ from .service import options, run_service
 def validate(flags: ValidateFlags) -> int:
     """Compare the metadata table with the files of the table.
 
-    Computes every record anew and tells each difference; ends with exit code 5 when there is one. Starts no Spark.
+    Computes every record anew and tells each difference; ends with exit code 5 when one is harmful. Starts no Spark.
     With --repair: writes the records that are wrong anew, and no others.
     """
     action = "repair" if flags.repair else "validate"
@@ -26,6 +26,7 @@ def validate(flags: ValidateFlags) -> int:
             table_name=flags.table_name,
             repair=flags.repair,
             drop_missing_partitions=flags.drop_missing_partitions,
+            strict=flags.strict,
         )
         return request, job.validate
 

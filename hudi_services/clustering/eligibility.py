@@ -15,6 +15,7 @@ class Reason(enum.Enum):
     FILTERED_OUT = "in a partition that is filtered out"
     PENDING_COMPACTION = "in a pending compaction"
     PENDING_CLUSTERING = "in a pending clustering"
+    HALF_HIDDEN = "has files of commits that were archived beyond a savepoint"
     HAS_LOG_FILES = "has log files"
     NO_BASE_FILE = "has no base file"
     TOO_LARGE = "at or above the small-file limit"
@@ -31,11 +32,15 @@ WAITING = (Reason.BUDGET, Reason.GROUP_CAP)
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
-    """`small_file_limit` in bytes, exclusive; the pending sets hold (partition, file id)."""
+    """`small_file_limit` in bytes, exclusive; the sets hold (partition, file id).
+
+    `half_hidden`: readers will see other rows of these when a savepoint goes, which a clustering would take from them.
+    """
 
     small_file_limit: int
     pending_compactions: Collection[FileGroupId]
     pending_clusterings: Collection[FileGroupId]
+    half_hidden: Collection[FileGroupId] = frozenset()
 
     def exclusion(self, one: FileSlice) -> Reason | None:
         """Why the slice cannot be taken, None when it can."""
@@ -44,6 +49,8 @@ class Eligibility:
             return Reason.PENDING_COMPACTION
         if group in self.pending_clusterings:
             return Reason.PENDING_CLUSTERING
+        if group in self.half_hidden:
+            return Reason.HALF_HIDDEN
         if one.log_files:
             return Reason.HAS_LOG_FILES
         if one.base_file is None:

@@ -83,7 +83,8 @@ def build(table: Table, rules: PlanRules, *, explain: bool = False) -> Planned:
     for found in slices.values():
         check_slices(found, table.storage)
     pending = pending_compactions(table).keys(), pending_clusterings(table).keys()
-    eligibility = Eligibility(rules.sizes.small_file_limit, *pending)
+    half_hidden = {(partition, file_id) for partition in chosen for file_id in table.view.half_hidden(partition)}
+    eligibility = Eligibility(rules.sizes.small_file_limit, *pending, half_hidden)
     selection = select(slices, _strategy(table, rules), rules.sizes, eligibility, explain=explain)
     for partition in sorted({*everything} - {*chosen}) if explain else ():
         selection.judge(table.view.latest_slices(partition), Reason.FILTERED_OUT.value)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from ..errors import CorruptFile
+from ..errors import CorruptFile, NotFound, Outdated
 from ..storage import Storage
 from .cursor import Cursor
 from .hfile_entries import decode_entries
@@ -52,14 +52,17 @@ class RangeReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredRanges:
-    """`RangeReader` of the file `path` of a storage."""
+    """`RangeReader` of the file `path` of a storage, listed with its size; raises Outdated when it is gone."""
 
     storage: Storage
     path: str
     size: int
 
     def read(self, start: int, length: int) -> bytes:
-        return self.storage.read_range(self.path, start, length)
+        try:
+            return self.storage.read_range(self.path, start, length)
+        except NotFound as error:
+            raise Outdated.of(error) from error
 
 
 @dataclass(frozen=True, slots=True)

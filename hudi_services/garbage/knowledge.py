@@ -32,7 +32,8 @@ class Knowledge:
         self._table = table
         self._timeline = table.timeline
         self._writes = {instant.ts: instant for instant in self._timeline.completed_writes()}
-        self._first = self._timeline.first_ts()
+        # Also what a savepoint hides from readers may be needed again.
+        self._first = self._timeline.archived_until()
         self._committed: dict[str, frozenset[str] | None] = {}
         self._of_gone: dict[str, Verdict] = {}
         self._listing: tuple[str, frozenset[str]] | None = None

@@ -27,6 +27,7 @@ from ..errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, Not
 from ..files.names import OWN_FOLDER
 from ..handle import Table
 from ..storage import FileInfo, Storage
+from ..table.facts import TimelineFacts
 from .data_files import parse_data_file
 from .model import Garbage, Item, Total
 
@@ -191,10 +192,11 @@ def _refuse_new_rows(table: Table, quarantine: str, paths: Iterable[str]) -> Non
 
 
 def _is_seen(table: Table, path: str) -> bool:
-    """Whether readers take the file for a committed one, for its instant's sake alone."""
+    """Whether readers take the file for a committed one for its instant alone, or will when a savepoint is deleted."""
     partition, _, _ = path.rpartition("/")
     file = parse_data_file(partition, FileInfo(path, 0, 0)) if table.metadata is None else None
-    return file is not None and table.timeline.contains_or_before_start(file.instant)
+    facts = TimelineFacts(table.timeline)
+    return file is not None and (facts.is_committed(file.instant) or facts.is_hidden(file.instant))
 
 
 def _seen_then(storage: Storage, quarantine: str) -> frozenset[str]:

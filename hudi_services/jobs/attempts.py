@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from ..errors import HudiServicesError, JobLost, LockBusy, NotFound, PermissionDenied, StorageError
+from ..errors import HudiServicesError, JobLost, LockBusy, NotFound, Outdated, PermissionDenied, StorageError
 from .report import Report, State, sentence
 from .request import Request
 
@@ -14,6 +14,8 @@ R = TypeVar("R", bound=Request)
 _log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS = 1.0
+_LOOKS = 3
+"""At a table that is archived or cleaned under our eyes."""
 _HOPELESS = (NotFound, PermissionDenied)
 
 
@@ -25,7 +27,8 @@ def run_with_retries(
 ) -> Report:
     """The report of the first try that another one could not better, after at most `retries` more.
 
-    Errors become failed reports. Every further try takes up the plan that the one before may have left.
+    A try whose look at the table is overtaken by somebody who archives or cleans does not count, up to a limit. Errors
+    become failed reports. Every further try takes up the plan that the one before may have left.
     """
     report = _attempt(job, request)
     for number in range(1, retries + 1):
@@ -38,6 +41,17 @@ def run_with_retries(
 
 
 def _attempt(job: Callable[[R], Report], request: R) -> Report:
+    report = _once(job, request)
+    for _ in range(_LOOKS - 1):
+        if not isinstance(report.error, Outdated):
+            break
+        _log.info("%s; looking again", sentence(report.error))
+        # Only a plan of this run's own is taken up.
+        report = _once(job, request if report.instant is None else request.again())
+    return report
+
+
+def _once(job: Callable[[R], Report], request: R) -> Report:
     started: list[Report] = []
     try:
         return job(replace(request, on_report=started.append))

@@ -123,6 +123,8 @@ class ValidateRequest(Request):
     """Write the records that are wrong anew; otherwise only tell them."""
     drop_missing_partitions: bool = False
     """A partition of which nothing is there is gone for good; otherwise a repair leaves its files listed."""
+    strict: bool = False
+    """Fail for harmless differences, too."""
 
     @property
     def service(self) -> str:

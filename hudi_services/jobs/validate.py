@@ -1,6 +1,7 @@
 """The validation job: compute the metadata table anew, tell each difference, and mend it on demand."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from ..commit.times import Times
@@ -15,7 +16,7 @@ from ..metadata.table import MetadataTable
 from ..options import keys
 from ..storage import Storage
 from ..validation.look import look
-from ..validation.model import Difference, Findings, Unsure, damaged_logs, wanted_records
+from ..validation.model import Difference, Findings, Severity, Unsure, damaged_logs, wanted_records
 from ..validation.record_index import forget_runs, mended_keys
 from .opening import open_supported
 from .report import Check, CheckResult, Report, Row
@@ -31,16 +32,17 @@ _PAUSE_SECONDS = 0.2
 def validate(wanted: ValidateRequest, storage: Storage | None = None) -> Report:
     """Compare the metadata table with the table, and with `repair` write what is wrong anew; starts no JVM.
 
-    `storage` stands in for the one of `wanted.base_path`. Raises CheckFailed when there are differences (and `repair`
-    can mend none), PartlyDone when some are left after a repair, and Idle when there is no metadata table.
+    Differences are those that count: the harmful ones, or with `strict` all. `storage` stands in for the one of
+    `wanted.base_path`. Raises CheckFailed when there are differences (and `repair` can mend none), PartlyDone when some
+    are left after a repair, and Idle when there is no metadata table.
     """
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
     found = _confirmed(wanted, table, report)
-    if not found.differences:
+    if not found.differences or not (wanted.repair or _counting(wanted, found)):
         return _completed(report, found, "the metadata table agrees with the table")
     if not wanted.repair:
-        count = _count(len(found.differences), "difference")
+        count = _count(len(_counting(wanted, found)), "difference")
         raise CheckFailed(
             f"{table.storage.root}: {count} between the metadata table and the table",
             hint=_missing_hint(found) or f"run: hudi-services validate --base-path {table.storage.root} --repair",
@@ -48,9 +50,14 @@ def validate(wanted: ValidateRequest, storage: Storage | None = None) -> Report:
     written = _repair(wanted, table, found, report)
     left = _confirmed(wanted, reopen(table), report)
     mended = f"{_count(sum(written.values()), 'record')} of the metadata table written anew" if written else ""
-    if left.differences:
-        raise _left(table, left, mended)
+    if counting := _counting(wanted, left):
+        raise _left(table, left, len(counting), mended)
     return _completed(report, left, mended or "what was wrong had been mended when the table was locked")
+
+
+def _counting(wanted: ValidateRequest, found: Findings) -> Sequence[Difference]:
+    """The differences that make the run fail."""
+    return found.differences if wanted.strict else found.of(Severity.HARMFUL)
 
 
 def _confirmed(wanted: ValidateRequest, table: Table, report: Report) -> Findings:
@@ -60,7 +67,7 @@ def _confirmed(wanted: ValidateRequest, table: Table, report: Report) -> Finding
         current = reopen(table)
         if found.differences and not _is_unchanged(current, table):
             found = found.confirmed_by(_look(wanted, current, found)[1])
-    _describe(table, found, report)
+    _describe(wanted, table, found, report)
     return found
 
 
@@ -129,6 +136,8 @@ def _repair(wanted: ValidateRequest, table: Table, found: Findings, report: Repo
 
 def _completed(report: Report, found: Findings, reason: str) -> Report:
     report.reason = reason
+    if found.differences:
+        report.reason += f"; {_count(len(found.differences), 'harmless difference')}"
     if found.unchecked:
         report.reason += f"; not checked: {', '.join(found.unchecked)}"
     if found.unsure:
@@ -136,9 +145,8 @@ def _completed(report: Report, found: Findings, reason: str) -> Report:
     return report.completed(report.instant)
 
 
-def _left(table: Table, left: Findings, mended: str) -> HudiServicesError:
-    count = _count(len(left.differences), "difference")
-    rest = f"{table.storage.root}: {mended or 'nothing could be mended'}, {count} left"
+def _left(table: Table, left: Findings, count: int, mended: str) -> HudiServicesError:
+    rest = f"{table.storage.root}: {mended or 'nothing could be mended'}, {_count(count, 'difference')} left"
     missing = _missing_hint(left)
     if mended:
         return PartlyDone(rest, hint=missing or f"run it again; if they stay, {REBUILD_HINT}")
@@ -160,17 +168,20 @@ def _count(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _describe(table: Table, found: Findings, report: Report) -> None:
-    wrong = {name: sum(one.index == name for one in found.differences) for name in found.checked}
+def _describe(wanted: ValidateRequest, table: Table, found: Findings, report: Report) -> None:
+    wrong = Counter(one.index for one in found.differences)
+    harmless = Counter(one.index for one in found.of(Severity.HARMLESS))
     rows: list[Row] = [
-        {"metadata_partition": name, "records": count, "differences": wrong[name]}
+        {"metadata_partition": name, "records": count, "differences": wrong[name], "harmless": harmless[name]}
         for name, count in found.checked.items()
     ]
-    rows += [{"metadata_partition": name, "records": None, "differences": None} for name in found.unchecked]
-    report.tables["partitions"] = rows
-    report.tables["differences"] = [_row(one) for one in found.differences[:_MOST_LISTED]]
+    unknown = {"records": None, "differences": None, "harmless": None}
+    report.tables["partitions"] = rows + [{"metadata_partition": name, **unknown} for name in found.unchecked]
+    harmful_first = [*found.of(Severity.HARMFUL), *found.of(Severity.HARMLESS)]
+    report.tables["differences"] = [_row(one) for one in harmful_first[:_MOST_LISTED]]
     report.tables["unsure"] = [_unsure_row(one) for one in found.unsure[:_MOST_LISTED]]
-    report.checks = [_check(name, count, wrong[name]) for name, count in found.checked.items()]
+    counted = Counter(one.index for one in _counting(wanted, found))
+    report.checks = [_check(name, count, counted[name], wrong[name]) for name, count in found.checked.items()]
     report.checks += [Check(name, CheckResult.SKIPPED, _why_unchecked(table, found, name)) for name in found.unchecked]
     for listed, what in ((found.differences, "differences"), (found.unsure, "unsure files")):
         if len(listed) > _MOST_LISTED:
@@ -178,10 +189,13 @@ def _describe(table: Table, found: Findings, report: Report) -> None:
     report.warnings += [f"{name} has more differences than these" for name in found.cut]
 
 
-def _check(name: str, records: int, differences: int) -> Check:
-    if differences:
-        return Check(name, CheckResult.FAILED, f"{_count(differences, 'difference')}, {_count(records, 'record')}")
-    return Check(name, CheckResult.PASSED, _count(records, "record"))
+def _check(name: str, records: int, counted: int, differences: int) -> Check:
+    """`counted`: those of the differences that make it fail."""
+    detail = _count(records, "record")
+    if counted:
+        return Check(name, CheckResult.FAILED, f"{_count(differences, 'difference')}, {detail}")
+    harmless = f"{_count(differences, 'harmless difference')}, " if differences else ""
+    return Check(name, CheckResult.PASSED, f"{harmless}{detail}")
 
 
 def _why_unchecked(table: Table, found: Findings, name: str) -> str:
@@ -199,6 +213,7 @@ def _row(one: Difference) -> Row:
     return {
         "metadata_partition": one.index,
         "kind": one.kind.value,
+        "severity": one.severity.value,
         "data_partition": one.partition,
         "file": one.file,
         "column": one.column,

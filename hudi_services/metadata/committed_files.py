@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from ..errors import CorruptFile, NotFound
+from ..errors import CorruptFile, NotFound, Outdated
 from ..files.log_blocks import LogBlock
 from ..files.names import PARTITION_METAFILE, parse_base_file, parse_log_file
 from ..model import BaseFile, FileSlice, LogFile, WriteStat
@@ -96,7 +96,7 @@ class CommittedFiles:
     def check_slices(self, partition: str, slices: Mapping[str, FileSlice]) -> None:
         """That the newest slices, by file id, have all files that they should have.
 
-        Raises CorruptFile for a missing base file, what `on_damage` raises for log files, and NotFound when the
+        Raises CorruptFile for a missing base file, what `on_damage` raises for log files, and Outdated when the
         metadata table is not as it was when its timeline was read.
         """
         expected = self._files.get(partition, ())
@@ -149,7 +149,7 @@ class CommittedFiles:
     def _tell(self, one: CommittedFile, problem: str) -> None:
         timeline, root = self._timeline, self._timeline.storage.root
         if timeline.storage.head(timeline.path(one.write.file_name)) is None:
-            raise NotFound(f"{root}: the metadata table was changed while it was read", hint="run again")
+            raise Outdated(f"{root}: the metadata table was changed while it was read", hint="run the command again")
         if isinstance(one.file, LogFile) and problem != _WHOLE_GROUP:
             self._tell_log(one, problem)
             return

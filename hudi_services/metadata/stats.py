@@ -18,6 +18,10 @@ from .keys import column_stats_key, partition_stats_key
 from .records import RecordType, StatsRecord, merge_records
 from .values import BoundType, NoPromotion, ValueType, comparable, greatest, promote, smallest
 
+Side = Literal["minimum", "maximum"]
+"""Of a range."""
+SIDES: tuple[Side, Side] = ("minimum", "maximum")
+
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
@@ -128,11 +132,8 @@ def same_statistics(one: StatsRecord, other: StatsRecord) -> bool:
     return same_bound(one, other, "minimum") and same_bound(one, other, "maximum") and counts(one) == counts(other)
 
 
-Side = Literal["minimum", "maximum"]
-SIDES: tuple[Side, Side] = ("minimum", "maximum")
-
-
 def same_bound(one: StatsRecord, other: StatsRecord, side: Side) -> bool:
+    """Of a column whose type one of the records tells."""
     left, right = getattr(one, side), getattr(other, side)
     if left is None or right is None:
         return left is right
@@ -153,8 +154,11 @@ def holds_range(partition: StatsRecord, files: StatsRecord) -> bool:
     return holds_bound(partition, files, "minimum") and holds_bound(partition, files, "maximum")
 
 
-def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Side) -> bool:
-    """Whether one bound of `inner` is not outside of `outer`; otherwise as `holds_range`."""
+def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Side, *, incomparable: bool = True) -> bool:
+    """Whether one bound of `inner` is not outside of `outer`; otherwise as `holds_range`.
+
+    `incomparable` is what is said where the values do not compare: the column had another type before.
+    """
     bound, value = getattr(outer, side), getattr(inner, side)
     if value is None or bound is None:
         return value is None
@@ -165,8 +169,7 @@ def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Side) -> bool:
     try:
         return bool(limit <= found if side == "minimum" else found <= limit)
     except TypeError:
-        # The column had another type before, as which its values cannot be compared.
-        return True
+        return incomparable
 
 
 def holds_nulls(partition: StatsRecord, files: StatsRecord) -> bool:

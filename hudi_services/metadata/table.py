@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..codecs.avro import AvroSchema
-from ..errors import ConflictError, NeedsRecovery, TableNotFound
+from ..errors import ConflictError, NeedsRecovery, NotFound, Outdated, TableNotFound
 from ..model import FileSlice
 from ..storage import Storage
 from ..table.facts import TimelineFacts
@@ -146,8 +146,11 @@ class MetadataTable:
         return [self.open_group(group) for group in self.file_groups(partition)]
 
     def open_group(self, group: FileSlice) -> FileGroupReader:
-        """One of `file_groups`."""
-        return FileGroupReader(self.storage, METADATA_TABLE_FOLDER, group, self.blocks, self.committed)
+        """One of `file_groups`. Raises Outdated when its files were cleaned since it was listed, and CorruptFile."""
+        try:
+            return FileGroupReader(self.storage, METADATA_TABLE_FOLDER, group, self.blocks, self.committed)
+        except NotFound as error:
+            raise Outdated.of(error) from error
 
     @cached_property
     def blocks(self) -> BlockFilter:

@@ -13,6 +13,9 @@ and for decimals "precision,scale" (V2). Before, only the wrapper tells (V1).
     timestamp millis .. nanos   Long: raw units                  Long                  15, 16, 17
     the same without zone       Long                             Long                  18, 19, 20
 
+A compaction of Hudi before 1.1 leaves only the Avro type of a V1 wrapper: Decimal becomes Bytes (the same bytes), Date
+becomes Int. So a V1 value is read as what its column is: see `promote` and `number`.
+
 Decimals are unscaled two's complement integers of the least width. Values here are plain Python: bool, int (also
 dates, times and unscaled decimals), float, str, bytes. Source: ValueType, ValueMetadata, HoodieAvroWrapperUtils of
 Apache Hudi 1.2.0; HoodieAvroUtils.wrapValueIntoAvro of 0.15.0 and 1.0.2.
@@ -103,6 +106,7 @@ _NANOS = {
     _T.LOCAL_TIMESTAMP_NANOS: 1,
 }
 """How long the unit of a type is."""
+_INTS = (_T.INT, _T.DATE, _T.TIME_MILLIS)
 _TEXTS = (_T.STRING, _T.UUID)
 _BINARIES = (_T.BYTES, _T.FIXED)
 
@@ -161,8 +165,9 @@ def v1_bound(wrapped: Wrapped | None) -> BoundType:
 def promote(value: Any, source: BoundType, target: BoundType) -> Any:
     """A value of type `source` as one of type `target`, as Hudi promotes columns; raises NoPromotion.
 
-    All 64-bit numbers (long, timestamps) are one family here: V1 does not tell them apart. Where both types tell their
-    unit, the value is scaled; into a coarser one it is cut off, as Java does (Instant.toEpochMilli).
+    All 64-bit numbers (long, timestamps) are one family here, and so are those of 32 bits (int, date, time): V1 does
+    not tell them apart. Where both types tell their unit, the value is scaled; into a coarser one it is cut off, as
+    Java does (Instant.toEpochMilli).
     """
     if value is None:
         return value
@@ -176,6 +181,8 @@ def promote(value: Any, source: BoundType, target: BoundType) -> Any:
         return _as_float(value, source.type, target.type)
     if target.type is _T.DECIMAL and source.type is _T.DECIMAL:
         return _rescale(value, source.scale, target.scale)
+    if _is_compacted_decimal(source, target):
+        return _rescale(int.from_bytes(value, "big", signed=True), _V1_SCALE, target.scale)
     if target.type in _BINARIES and source.type in _TEXTS:
         return value.encode()
     raise NoPromotion(f"{source.type.name} values cannot be read as {target.type.name}")
@@ -199,12 +206,17 @@ def comparable(value: Any, bound: BoundType, beside: BoundType) -> Any:
         return (True, 0)
     if bound.unit_nanos is not None and beside.unit_nanos is not None:
         return (False, value * bound.unit_nanos)
-    found = number(value, bound)
+    found = number(value, bound, beside)
     return found if isinstance(found, str | bytes) else (False, found)
 
 
-def number(value: Any, bound: BoundType) -> Any:
-    """A value in a form that compares across the types of one family: decimals as what they amount to."""
+def number(value: Any, bound: BoundType, column: BoundType | None = None) -> Any:
+    """A value in a form that compares across the types of one family: decimals as what they amount to.
+
+    `column`: the type of the column, where it is known.
+    """
+    if column is not None and value is not None and _is_compacted_decimal(bound, column):
+        return Fraction(int.from_bytes(value, "big", signed=True), 10**_V1_SCALE)
     return Fraction(value, 10**bound.scale) if bound.type is _T.DECIMAL and value is not None else value
 
 
@@ -223,7 +235,12 @@ def _same_family(source: BoundType, target: BoundType) -> bool:
         return target.type is _T.DECIMAL and source.scale == target.scale
     if source.type is target.type or (source.type in _LONGS and target.type in _LONGS):
         return True
-    return any(source.type in family and target.type in family for family in (_TEXTS, _BINARIES))
+    return any(source.type in family and target.type in family for family in (_INTS, _TEXTS, _BINARIES))
+
+
+def _is_compacted_decimal(bound: BoundType, column: BoundType) -> bool:
+    # A typed bound never says so: no column of bytes becomes one of decimals.
+    return bound.type is _T.BYTES and column.type is _T.DECIMAL
 
 
 def _as_float(value: Any, source: ValueType, target: ValueType) -> float:

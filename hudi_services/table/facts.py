@@ -18,6 +18,7 @@ class TimelineFacts:
         self._completed = {i.ts: i.completion_time for i in timeline.completed_writes()}
         self._pending = {i.ts for i in timeline.pending()}
         self._first = timeline.first_ts()
+        self._archived_until = timeline.archived_until()
 
     def is_committed(self, instant: str) -> bool:
         if instant in self._completed:
@@ -27,6 +28,15 @@ class TimelineFacts:
 
     def completion_time(self, instant: str) -> str | None:
         return self._completed.get(instant)
+
+    @property
+    def hides(self) -> bool:
+        return self._first != self._archived_until
+
+    def is_hidden(self, instant: str) -> bool:
+        if instant in self._completed or instant in self._pending:
+            return False
+        return (self._first or "") < instant < (self._archived_until or "")
 
 
 def replaced_file_groups(timeline: Timeline) -> dict[FileGroupId, str]:

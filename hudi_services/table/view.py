@@ -1,8 +1,9 @@
 """The file-system view: which file slices readers see, from names, sizes and the timeline.
 
 A file counts when its instant is completed, or older than the first instant of the active timeline (then it was
-completed long ago). File groups that a completed replacecommit replaced are hidden. Log files join a slice by the base
-instant in their name (table version 6) or by their completion time (8 and 9).
+completed long ago). What was archived beyond a savepoint is neither, and does not count: see `Timeline.first_ts`. File
+groups that a completed replacecommit replaced are hidden. Log files join a slice by the base instant in their name
+(table version 6) or by their completion time (8 and 9).
 Sources: AbstractTableFileSystemView, HoodieFileGroup of Apache Hudi.
 """
 
@@ -30,6 +31,13 @@ class InstantFacts(Protocol):
 
     def completion_time(self, instant: str) -> str | None:
         """None when the instant is pending or unknown."""
+
+    @property
+    def hides(self) -> bool:
+        """Whether `is_hidden` may be true of any instant."""
+
+    def is_hidden(self, instant: str) -> bool:
+        """Whether it may have been completed and archived beyond a savepoint, which hides it until that goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,14 @@ class FileSystemView:
     def all_slices(self, partition: str) -> dict[str, list[FileSlice]]:
         """Every committed slice by file id, oldest first; replaced file groups and change-data files too."""
         return slices_of(partition, self._lister.files(partition), self._facts, self._rules, change_data=True)
+
+    def half_hidden(self, partition: str) -> frozenset[str]:
+        """Ids of the file groups that have files which a savepoint hides: the newest slice may be another one later."""
+        if not self._facts.hides:
+            return frozenset()
+        names = self._lister.files(partition)
+        files = (parse_base_file(partition, name, 0) or parse_log_file(partition, name, 0) for name in names)
+        return frozenset(file.file_id for file in files if file and self._facts.is_hidden(file.instant))
 
     def replaced_at(self, partition: str, file_id: str) -> str | None:
         """The time of the replacecommit that hid a file group, None for a live one."""

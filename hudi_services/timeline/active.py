@@ -14,7 +14,7 @@ from ..codecs.clustering_plan import ClusteringPlan, RequestedReplace, decode_re
 from ..codecs.compaction_plan import CompactionPlan, decode_compaction_plan
 from ..codecs.rollback_plan import RollbackMetadata, RollbackPlan, decode_rollback_metadata, decode_rollback_plan
 from ..codecs.savepoint import decode_savepoint
-from ..errors import ConflictError, CorruptFile
+from ..errors import ConflictError, CorruptFile, NotFound, Outdated
 from ..model import CommitMetadata
 from ..storage import Storage
 from ..table_config import TableConfig
@@ -124,8 +124,13 @@ class Timeline:
         return self.layout.file_name(instant.ts, self.began_as(instant), State.REQUESTED)
 
     def read_details(self, file_name: str) -> bytes:
-        """The content of one instant file; raises NotFound."""
-        return self.storage.read(self.path(file_name))
+        """The content of one instant file; raises NotFound, and Outdated for one that this look has listed."""
+        try:
+            return self.storage.read(self.path(file_name))
+        except NotFound as error:
+            if file_name not in self.sizes:
+                raise
+            raise Outdated.of(error) from error
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """What a commit, deltacommit or replacecommit did, or, inflight, what it forecasts."""
@@ -174,7 +179,18 @@ class Timeline:
         return decode_savepoint(self.read_details(instant.file_name), self._full(instant.file_name))
 
     def first_ts(self) -> str | None:
-        """Where the timeline starts for readers: its first completed write that is not held only by a savepoint."""
+        """Where the timeline starts for readers: its first completed write.
+
+        Also one that only a savepoint still holds here (hoodie.archive.beyond.savepoint): Hudi means to pass over such
+        a write, but looks for savepoints among the writes alone (HoodieDefaultTimeline.getFirstNonSavepointCommit).
+        """
+        return next((i.ts for i in self.completed_writes()), None)
+
+    def archived_until(self) -> str | None:
+        """Before this time writes may have been archived: the first completed write that no savepoint holds.
+
+        Those since `first_ts` are hidden from readers and writers, until the savepoint goes and they are not.
+        """
         held = {i.ts for i in self.instants if i.action is Action.SAVEPOINT}
         return next((i.ts for i in self.completed_writes() if i.ts not in held), None)
 

@@ -7,7 +7,7 @@ from ..metadata.records import BloomRecord
 from ..metadata.table import MetadataTable
 from ..model import BaseFile
 from .footers import Described, digest, read_bloom
-from .model import Difference, Kind
+from .model import Difference, Kind, Severity
 from .truth import Truth
 
 
@@ -38,6 +38,7 @@ class BloomFiltersCheck:
                     yield Difference(
                         BLOOM_FILTERS, Kind.STALE_BLOOM, record.key, None, None, None,
                         f"of a file that is gone, written at {record.instant}", lambda: None,
+                        severity=Severity.HARMLESS,
                     )  # fmt: skip
             elif digest(record) != bloom:
                 has = "no filter" if bloom is None else "another one"

@@ -6,15 +6,14 @@ is a difference, too: when a query asks for two columns, readers take the one th
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 from ..metadata.keys import COLUMN_STATS, column_stats_prefix
 from ..metadata.records import StatsRecord
-from ..metadata.stats import counts, holds_bound, same_bound
+from ..metadata.stats import Side, counts, holds_bound, holds_nulls, same_bound
 from ..metadata.table import MetadataTable
 from ..metadata.text_ranges import as_told
 from .footers import Described
-from .model import Difference, Doubt, Finding, Kind, Unsure
+from .model import Difference, Doubt, Finding, Kind, Severity, Unsure
 from .truth import Truth
 
 COLUMN_DIGITS = len(column_stats_prefix("", "")) // 2
@@ -51,20 +50,23 @@ class ColumnStatsCheck:
                 self.checked += 1
                 yield Difference(
                     COLUMN_STATS, Kind.STALE_STATISTICS, record.key, None, record.file_name, record.column,
-                    told_range(record), lambda: None,
+                    told_range(record), lambda: None, severity=Severity.HARMLESS,
                 )  # fmt: skip
 
 
 def _compare(one: Described, stored: StatsRecord, true: StatsRecord) -> Iterator[Difference]:
     if not _agrees(one, stored, true, "minimum"):
-        yield _difference(Kind.WRONG_MINIMUM, one, true, f"it says {stored.minimum!r}, the file {true.minimum!r}")
+        detail = f"it says {stored.minimum!r}, the file {true.minimum!r}"
+        yield _difference(Kind.WRONG_MINIMUM, one, true, detail, severity_of_bound(stored, true, "minimum"))
     if not _agrees(one, stored, true, "maximum"):
-        yield _difference(Kind.WRONG_MAXIMUM, one, true, f"it says {stored.maximum!r}, the file {true.maximum!r}")
+        detail = f"it says {stored.maximum!r}, the file {true.maximum!r}"
+        yield _difference(Kind.WRONG_MAXIMUM, one, true, detail, severity_of_bound(stored, true, "maximum"))
     if counts(stored) != counts(true):
-        yield _difference(Kind.WRONG_COUNTS, one, true, f"it says {told_counts(stored)}, the file {told_counts(true)}")
+        detail = f"it says {told_counts(stored)}, the file {told_counts(true)}"
+        yield _difference(Kind.WRONG_COUNTS, one, true, detail, severity_of_counts(stored, true))
 
 
-def _agrees(one: Described, stored: StatsRecord, true: StatsRecord, side: Literal["minimum", "maximum"]) -> bool:
+def _agrees(one: Described, stored: StatsRecord, true: StatsRecord, side: Side) -> bool:
     """Whether Hudi may have written the bound.
 
     Of a row group with nothing but nulls it takes zero for the bounds, but for texts, byte arrays and decimals: so does
@@ -81,9 +83,22 @@ def _agrees(one: Described, stored: StatsRecord, true: StatsRecord, side: Litera
     return is_ is None or bool(says < is_ if side == "minimum" else says > is_)
 
 
-def _difference(kind: Kind, one: Described, record: StatsRecord, detail: str) -> Difference:
-    partition, name = one.file.partition, one.file.name
-    return Difference(COLUMN_STATS, kind, record.key, partition, name, record.column, detail, lambda: record)
+def severity_of_bound(stored: StatsRecord, true: StatsRecord, side: Side) -> Severity:
+    """A bound that is farther out skips less: readers skip by ranges, and take nothing else from them."""
+    is_wider = holds_bound(stored, true, side, incomparable=False)
+    return Severity.HARMLESS if is_wider else Severity.HARMFUL
+
+
+def severity_of_counts(stored: StatsRecord, true: StatsRecord) -> Severity:
+    """Readers ask the counts for one thing: whether there are nulls, or values."""
+    return Severity.HARMLESS if holds_nulls(stored, true) else Severity.HARMFUL
+
+
+def _difference(
+    kind: Kind, one: Described, record: StatsRecord, detail: str, severity: Severity = Severity.HARMFUL
+) -> Difference:
+    place = (COLUMN_STATS, kind, record.key, one.file.partition, one.file.name, record.column)
+    return Difference(*place, detail, lambda: record, severity=severity)
 
 
 def told_range(record: StatsRecord) -> str:

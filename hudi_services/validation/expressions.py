@@ -24,9 +24,9 @@ from ..metadata.records import BloomRecord, RecordType, StatsRecord
 from ..metadata.stats import counts, holds_range, partition_record, same_bound
 from ..metadata.table import MetadataTable
 from ..model import BaseFile
-from .column_stats import COLUMN_DIGITS, told_counts, told_range
+from .column_stats import COLUMN_DIGITS, severity_of_bound, severity_of_counts, told_counts, told_range
 from .footers import Described
-from .model import Difference, Doubt, Finding, Kind, Unsure
+from .model import Difference, Doubt, Finding, Kind, Severity, Unsure
 from .truth import Truth
 
 _FILES_AT_ONCE = 4
@@ -59,13 +59,16 @@ class _Check:
         found = self._record(file)
         return None if isinstance(found, Unsure) else found
 
-    def _difference(self, kind: Kind, key: str, file: BaseFile, detail: str) -> Difference:
+    def _difference(
+        self, kind: Kind, key: str, file: BaseFile, detail: str, severity: Severity = Severity.HARMFUL
+    ) -> Difference:
         place = (self._name, kind, key, file.partition, file.name, self._column)
-        return Difference(*place, detail, lambda: self._wanted(file))
+        return Difference(*place, detail, lambda: self._wanted(file), severity=severity)
 
     def _stale(self, kind: Kind, key: str, name: str | None, detail: str) -> Difference:
         self.checked += 1
-        return Difference(self._name, kind, key, None, name, self._column, detail, lambda: None)
+        place = (self._name, kind, key, None, name, self._column)
+        return Difference(*place, detail, lambda: None, severity=Severity.HARMLESS)
 
 
 class ExpressionRangesCheck(_Check):
@@ -112,13 +115,17 @@ class ExpressionRangesCheck(_Check):
             return
         if not same_bound(stored, true, "minimum"):
             detail = f"it says {stored.minimum!r}, the file {true.minimum!r}"
-            yield self._difference(Kind.WRONG_MINIMUM, true.key, file, detail)
+            yield self._difference(
+                Kind.WRONG_MINIMUM, true.key, file, detail, severity_of_bound(stored, true, "minimum")
+            )
         if not same_bound(stored, true, "maximum"):
             detail = f"it says {stored.maximum!r}, the file {true.maximum!r}"
-            yield self._difference(Kind.WRONG_MAXIMUM, true.key, file, detail)
+            yield self._difference(
+                Kind.WRONG_MAXIMUM, true.key, file, detail, severity_of_bound(stored, true, "maximum")
+            )
         if counts(stored) != counts(true):
             detail = f"it says {told_counts(stored)}, the file {told_counts(true)}"
-            yield self._difference(Kind.WRONG_COUNTS, true.key, file, detail)
+            yield self._difference(Kind.WRONG_COUNTS, true.key, file, detail, severity_of_counts(stored, true))
 
     def _take(self, partition: str, record: StatsRecord) -> Iterator[Difference]:
         if partition != self._partition:

@@ -62,7 +62,9 @@ class FilesCheck:
         if partition not in self._listed and committed:
             yield _of_partition(Kind.PARTITION_MISSING, partition, FileEntry(0))
         if partition in self._listed - self._truth.partitions and not stored and partition:
-            if self._truth.is_written_to:
+            if self._truth.is_partition_going(partition):
+                yield Unsure(FILES, partition, None, Doubt.GOING)
+            elif self._truth.is_written_to:
                 yield Unsure(FILES, partition, None, Doubt.PENDING_WRITES)
             else:
                 yield _of_partition(Kind.STALE_PARTITION, partition, _GONE)
@@ -83,7 +85,8 @@ class FilesCheck:
             detail = f"{stored} bytes are there, nothing is listed"
             return _of_file(Kind.FILE_MISSING, partition, name, FileEntry(stored), detail) if needed else None
         if not is_committed:
-            return Unsure(FILES, partition, name, Doubt.GONE_INSTANT)
+            is_hidden = self._truth.is_hidden(file.instant)
+            return Unsure(FILES, partition, name, Doubt.HIDDEN if is_hidden else Doubt.GONE_INSTANT)
         if listed != stored:
             detail = f"{listed} bytes are listed, {stored} are there"
             return _of_file(Kind.WRONG_SIZE, partition, name, FileEntry(stored), detail)

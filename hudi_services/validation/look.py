@@ -5,6 +5,7 @@ writer at work may make a difference for one look, but not for two looks one aft
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -112,6 +113,9 @@ def _look(
     findings = Findings(unchecked=tuple(name for name in metadata.partitions if name not in known))
     findings.add(listing.run(None if again is None else again.partitions))
     findings.add(Unsure(name, one, None, Doubt.MISSING_PARTITION) for name in key_checks for one in listing.missing)
+    hidden = [one for one in findings.unsure if one.reason is Doubt.HIDDEN]
+    # Their keys are in the indexes, rightly or not.
+    findings.add(replace(one, index=name) for name in key_checks for one in hidden)
     if checks:
         for described in _batches(metadata, _with_life(table, listing.committed), partial(progress, "look")):
             for one in described:

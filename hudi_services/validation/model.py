@@ -32,11 +32,21 @@ class Kind(Enum):
     DEAD_KEY = "key that no file has"
 
 
+class Severity(Enum):
+    """Whether a difference needs somebody's attention."""
+
+    HARMFUL = "harmful"
+    """A reader or writer of Hudi may miss rows, see them twice, or fail."""
+    HARMLESS = "harmless"
+    """It costs space, or files are read that could be skipped."""
+
+
 class Doubt(Enum):
     """Why nobody can tell whether the metadata table is right about a file."""
 
     GOING = "a pending clean or rollback deletes it"
     GONE_INSTANT = "listed and there, but its instant is gone from the timeline"
+    HIDDEN = "its commit was archived beyond a savepoint, which hides it from readers"
     ARCHIVED = "not listed, and older than the timeline: its commit, or a repeated task, may have written it"
     SILENT_COMMIT = "not listed, and its commit tells nothing of files"
     LOG_OF_SLICE = "not listed: a log file named after its slice, whose writer only its blocks tell"
@@ -68,6 +78,7 @@ class Difference:
     """Of an index of keys: the position of the file group where the key lies, or should lie."""
     withheld: bool = False
     """It is of a missing partition, and is mended only where the operator says that this is gone for good."""
+    severity: Severity = Severity.HARMFUL
 
     @property
     def place(self) -> tuple[str | Kind | None, ...]:
@@ -99,6 +110,10 @@ class Findings:
     """Metadata partitions that nobody here can check."""
     cut: tuple[str, ...] = ()
     """Metadata partitions with more differences than are kept."""
+
+    def of(self, severity: Severity) -> list[Difference]:
+        """The differences of one severity."""
+        return [one for one in self.differences if one.severity is severity]
 
     def add(self, findings: Iterable[Finding]) -> None:
         for one in findings:

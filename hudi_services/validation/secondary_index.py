@@ -18,7 +18,7 @@ from ..metadata.table import MetadataTable
 from ..model import BaseFile
 from .key_index import KeyIndexCheck, Progress, Unjudged
 from .key_sets import Entries, Mismatch
-from .model import Difference, Doubt, Kind
+from .model import Difference, Doubt, Kind, Severity
 
 _THERE = 0
 """The one place that a pair can have."""
@@ -61,8 +61,10 @@ class SecondaryIndexCheck(KeyIndexCheck):
         return map(self._difference, mismatches)
 
     def _difference(self, one: Mismatch) -> Difference:
-        kind, detail, record = Kind.DEAD_KEY, "no row has it", None
+        # A query reads the rows of the keys it finds, and looks at their values once more.
+        kind, detail, record, severity = Kind.DEAD_KEY, "no row has it", None, Severity.HARMLESS
         if one.should is not None:
             kind, detail, record = Kind.KEY_MISSING, "a row has it", SecondaryRecord(one.key)
-        column = self._definition.column
-        return Difference(self._index, kind, one.key, None, None, column, detail, lambda: record, one.bucket)
+            severity = Severity.HARMFUL
+        place = (self._index, kind, one.key, None, None, self._definition.column)
+        return Difference(*place, detail, lambda: record, one.bucket, severity=severity)

@@ -1,9 +1,10 @@
 """What storage and the timeline say about the data files of a table, which its metadata table must agree with."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import cached_property
 
+from ..codecs.clean_plan import CleanerPlan
 from ..errors import CorruptFile, NotFound
 from ..files.names import parse_base_file, parse_log_file
 from ..handle import Table
@@ -41,9 +42,17 @@ class Truth:
     def is_committed(self, instant: str) -> bool:
         return self._facts.is_committed(instant)
 
+    def is_hidden(self, instant: str) -> bool:
+        """Whether a savepoint hides the files of the instant for as long as it is there."""
+        return self._facts.is_hidden(instant)
+
     def is_going(self, partition: str, name: str) -> bool:
         """Whether a pending clean or rollback is to delete the file, or has done so already."""
-        return (partition, name) in self._going
+        return (partition, name) in self._going_files
+
+    def is_partition_going(self, partition: str) -> bool:
+        """Whether a pending clean is to delete the partition, or has done so already: the folder goes first."""
+        return partition in self._going_partitions
 
     def must_be_listed(self, file: DataFile) -> bool | Doubt:
         """Of a file of a committed instant that is not listed. False: readers do not need it."""
@@ -81,7 +90,7 @@ class Truth:
     def file_keys(self) -> frozenset[str]:
         """Of all files that are there, are going, or are missing: what the keys of their records end with."""
         there = {(partition, name) for partition in self.partitions for name in self.files(partition)}
-        return frozenset(bloom_filter_key(*file) for file in there | self._going | self._missing)
+        return frozenset(bloom_filter_key(*file) for file in there | self._going_files | self._missing)
 
     @cached_property
     def _cleaned(self) -> frozenset[tuple[str, str]]:
@@ -95,13 +104,22 @@ class Truth:
         return frozenset(found)
 
     @cached_property
-    def _going(self) -> frozenset[tuple[str, str]]:
+    def _pending_cleans(self) -> Sequence[CleanerPlan]:
+        timeline = self._table.timeline
+        cleans = (*timeline.pending({Action.CLEAN}), *timeline.emptied_cleans())
+        return [timeline.read_cleaner_plan(one) for one in cleans if timeline.sizes.get(timeline.requested_name(one))]
+
+    @cached_property
+    def _going_partitions(self) -> frozenset[str]:
+        return frozenset(partition for plan in self._pending_cleans for partition in plan.partitions_to_delete)
+
+    @cached_property
+    def _going_files(self) -> frozenset[tuple[str, str]]:
         timeline = self._table.timeline
         found: set[tuple[str, str]] = set()
-        for clean in (*timeline.pending({Action.CLEAN}), *timeline.emptied_cleans()):
-            if timeline.sizes.get(timeline.requested_name(clean)):
-                for partition, paths in timeline.read_cleaner_plan(clean).files.items():
-                    found |= {(partition, path.rpartition("/")[2]) for path in paths}
+        for plan in self._pending_cleans:
+            for partition, paths in plan.files.items():
+                found |= {(partition, path.rpartition("/")[2]) for path in paths}
         for rollback in timeline.pending({Action.ROLLBACK}):
             if timeline.sizes.get(timeline.requested_name(rollback)):
                 for request in timeline.read_rollback_plan(rollback).requests:

@@ -52,6 +52,8 @@ class Damage:
     records: dict[str, list[Record]] = field(default_factory=dict)
     deletes: dict[str, list[str]] = field(default_factory=dict)
     found: set[Finding] = field(default_factory=set)
+    harmless: set[Finding] = field(default_factory=set)
+    """Of these, those that harm nobody."""
     keys: set[tuple[str, str | None, str | None, str]] = field(default_factory=set)
     """Of an index of keys: kind, data partition, file, key."""
 
@@ -62,9 +64,19 @@ class Damage:
         self.deletes.setdefault(index, []).append(key)
 
     def expect(
-        self, index: str, kind: Kind, partition: str | None, file: str | None = None, column: str | None = None
+        self,
+        index: str,
+        kind: Kind,
+        partition: str | None,
+        file: str | None = None,
+        column: str | None = None,
+        *,
+        harmless: bool = False,
     ) -> None:
-        self.found.add((index, kind.value, partition, file, column))
+        finding = (index, kind.value, partition, file, column)
+        self.found.add(finding)
+        if harmless:
+            self.harmless.add(finding)
 
 
 def do_damage(path: Path, damage: Damage) -> None:
@@ -133,21 +145,25 @@ def wrong_column_stats(path: Path) -> Damage:
     others = sorted((one for one in stored if one.column == "ts"), key=lambda one: one.file_name)
     damage = Damage()
 
-    def wrong(record: StatsRecord, *kinds: Kind, **changes: object) -> None:
+    def wrong(record: StatsRecord, *kinds: Kind, harmless: tuple[Kind, ...] = (), **changes: object) -> None:
         # So that it stands as it is: above other log files, and on versions 8 and 9 above a base file, too.
         gone = replace(record, minimum=None, maximum=None, deleted=True)
         damage.record(COLUMN_STATS, gone, replace(record, tight=True, **changes))  # type: ignore[arg-type]
         for kind in kinds:
-            damage.expect(COLUMN_STATS, kind, partition_of[record.file_name], record.file_name, record.column)
+            place = (partition_of[record.file_name], record.file_name, record.column)
+            damage.expect(COLUMN_STATS, kind, *place, harmless=kind in harmless)
 
-    wrong(ids[0], Kind.WRONG_MINIMUM, minimum="")
+    # A range that is too wide skips less, and sizes are nobody's business.
+    wrong(ids[0], Kind.WRONG_MINIMUM, harmless=(Kind.WRONG_MINIMUM,), minimum="")
     wrong(ids[1], Kind.WRONG_MINIMUM, minimum=ids[1].minimum + "x")
-    wrong(ids[2], Kind.WRONG_MAXIMUM, maximum="zz")
+    wrong(ids[2], Kind.WRONG_MAXIMUM, harmless=(Kind.WRONG_MAXIMUM,), maximum="zz")
     wrong(ids[3], Kind.WRONG_MAXIMUM, maximum=ids[3].minimum)
     wrong(ids[4], Kind.WRONG_COUNTS, value_count=0)
-    wrong(ids[5], Kind.WRONG_COUNTS, null_count=ids[5].null_count + 1)
-    wrong(ids[6], Kind.WRONG_COUNTS, total_size=1, total_uncompressed_size=1)
-    wrong(ids[7], Kind.WRONG_MINIMUM, Kind.WRONG_MAXIMUM, Kind.WRONG_COUNTS, minimum=None, maximum=None, value_count=1)
+    counts = (Kind.WRONG_COUNTS,)
+    wrong(ids[5], Kind.WRONG_COUNTS, harmless=counts, null_count=ids[5].null_count + 1)
+    wrong(ids[6], Kind.WRONG_COUNTS, harmless=counts, total_size=1, total_uncompressed_size=1)
+    kinds = (Kind.WRONG_MINIMUM, Kind.WRONG_MAXIMUM, Kind.WRONG_COUNTS)
+    wrong(ids[7], *kinds, harmless=counts, minimum=None, maximum=None, value_count=1)
     for record in (ids[8], others[0]):
         damage.delete(COLUMN_STATS, record.key)
         name = record.file_name
@@ -156,7 +172,7 @@ def wrong_column_stats(path: Path) -> Damage:
         key = column_stats_key("ts", partition, DEAD)
         damage.record(COLUMN_STATS, replace(others[1], key=key, file_name=DEAD))
     # A key is a hash: it does not say which partition.
-    damage.expect(COLUMN_STATS, Kind.STALE_STATISTICS, None, DEAD, "ts")
+    damage.expect(COLUMN_STATS, Kind.STALE_STATISTICS, None, DEAD, "ts", harmless=True)
     return damage
 
 
@@ -220,7 +236,7 @@ def wrong_blooms(path: Path) -> Damage:
     for partition in (p, q):
         damage.record(BLOOM_FILTERS, replace(first, key=bloom_filter_key(partition, DEAD)))
     # A record does not say which file it is of.
-    damage.expect(BLOOM_FILTERS, Kind.STALE_BLOOM, None)
+    damage.expect(BLOOM_FILTERS, Kind.STALE_BLOOM, None, harmless=True)
     return damage
 
 

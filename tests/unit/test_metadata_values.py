@@ -79,6 +79,9 @@ def test_which_decimals_fit_without_a_type(bound: BoundType, fits: bool) -> None
         (150, decimal(5, 2), decimal(7, 4), 15000),
         ("a", TEXT, BYTES, b"a"),
         (None, TEXT, INT, None),
+        # What a compaction of Hudi 0.15 leaves of a DateWrapper and of a DecimalWrapper.
+        (18262, INT, DATE, 18262),
+        ((-15 * 10**14).to_bytes(7, "big", signed=True), BYTES, decimal(5, 2), -150),
     ],
 )
 def test_promotion(value: object, source: BoundType, target: BoundType, result: object) -> None:
@@ -87,7 +90,13 @@ def test_promotion(value: object, source: BoundType, target: BoundType, result: 
 
 @pytest.mark.parametrize(
     ("value", "source", "target"),
-    [("a", TEXT, INT), (1.5, DOUBLE, FLOAT), (7, LONG, INT), (155, decimal(5, 2), decimal(5, 1))],
+    [
+        ("a", TEXT, INT),
+        (1.5, DOUBLE, FLOAT),
+        (7, LONG, INT),
+        (155, decimal(5, 2), decimal(5, 1)),
+        (b"\x01", BYTES, decimal(5, 2)),
+    ],
 )
 def test_what_cannot_be_promoted(value: object, source: BoundType, target: BoundType) -> None:
     with pytest.raises(NoPromotion):

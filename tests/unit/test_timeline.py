@@ -152,10 +152,17 @@ def test_rollback_plans_are_read_from_the_requested_file(tmp_path: Path) -> None
 def test_start_of_the_timeline(tmp_path: Path) -> None:
     names = ("1_2.clean", "3_4.commit", "3_4.savepoint", "5.inflight", "7_8.replacecommit", "9_9.deltacommit")
     timeline = load(tmp_path, dict.fromkeys(names, b""))
-    # 3 lies before the hole that its savepoint leaves when the archive goes past it.
-    assert timeline.first_ts() == "7"
-    for ts, committed in (("2", True), ("3", True), ("5", False), ("6", True), ("7", True), ("8", False), ("9", True)):
-        assert timeline.contains_or_before_start(ts) is committed
+    # Readers know nothing of the hole that its savepoint leaves behind 3 when the archive goes past it.
+    assert (timeline.first_ts(), timeline.archived_until()) == ("3", "7")
+    facts = TimelineFacts(timeline)
+    for ts, committed in (("2", True), ("3", True), ("5", False), ("6", False), ("7", True), ("8", False), ("9", True)):
+        assert timeline.contains_or_before_start(ts) is facts.is_committed(ts) is committed
+    assert [ts for ts in "123456789" if facts.is_hidden(ts)] == ["4", "6"]
+
+
+def test_without_a_savepoint_nothing_is_hidden(tmp_path: Path) -> None:
+    facts = TimelineFacts(load(tmp_path, dict.fromkeys(("3_4.commit", "7_8.commit"), b"")))
+    assert not facts.hides and not any(facts.is_hidden(ts) for ts in "123456789")
 
 
 def test_find(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from hudi_services.metadata.keys import (
     column_stats_key,
 )
 from hudi_services.metadata.records import FileEntry, FilesRecord, RecordType, StatsRecord
+from hudi_services.metadata.values import BoundType, ValueType, wrap
 from hudi_services.model import CommitMetadata
 from hudi_services.options import resolve
 from hudi_services.storage import FileInfo, ObjectStorage, Storage
@@ -43,7 +44,7 @@ from hudi_services.table_config import TableConfig
 from hudi_services.timeline.instant import Action, State
 from hudi_services.validation.column_stats import ColumnStatsCheck
 from hudi_services.validation.footers import Described, FooterReader
-from hudi_services.validation.model import Doubt, Kind
+from hudi_services.validation.model import Doubt, Kind, Severity
 from hudi_services.validation.truth import Truth
 
 from .corruptions import (
@@ -77,8 +78,8 @@ def run(path: Path, storage: Storage | None = None, **how: bool) -> Report:
     return run_with_retries(lambda one: validate.validate(one, storage), wanted, 0, lambda seconds: None)
 
 
-def found(report: Report) -> set[Finding]:
-    rows = report.tables["differences"]
+def found(report: Report, severity: Severity | None = None) -> set[Finding]:
+    rows = [r for r in report.tables["differences"] if severity is None or r["severity"] == severity.value]
     return {(r["metadata_partition"], r["kind"], r["data_partition"], r["file"], r["column"]) for r in rows}  # type: ignore[misc]
 
 
@@ -139,6 +140,7 @@ def test_what_is_wrong_is_found_exactly_and_mended(release: str, index: str, tmp
 
     report = run(path)
     assert found(report) == damage.found
+    assert found(report, Severity.HARMLESS) == damage.harmless
     assert (report.state, report.exit_code) == (Outcome.FAILED, CheckFailed.exit_code)
     assert {c.name for c in report.checks if c.result is CheckResult.FAILED} == {index}
     assert delta_commits(path) == before
@@ -151,6 +153,73 @@ def test_what_is_wrong_is_found_exactly_and_mended(release: str, index: str, tmp
     assert found(report) == set()
     assert run(path).exit_code == 0
     assert both(path) == rows
+
+
+def only_harmless(damage: Damage) -> Damage:
+    """The records of a file and a column that have nothing harmful."""
+    harmful = {(file, column) for _, _, _, file, column in damage.found - damage.harmless}
+    known = {(file, column) for _, _, _, file, column in damage.harmless} - harmful
+    records = {
+        index: [one for one in some if isinstance(one, StatsRecord) and (one.file_name, one.column) in known]
+        for index, some in damage.records.items()
+    }
+    return Damage(records, {}, {one for one in damage.harmless if one[3:] in known})
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_harmless_differences_fail_only_a_strict_run(release: str, tmp_path: Path) -> None:
+    path = with_indexes(release, tmp_path, *([COLUMN_STATS] if release == "0.15.0" else []))
+    damage = only_harmless(wrong_column_stats(path))
+    do_damage(path, damage)
+    report = run(path)
+    assert (report.state, report.exit_code, report.error) == (Outcome.COMPLETED, 0, None)
+    assert found(report) == found(report, Severity.HARMLESS) == damage.found
+    assert {kind for _, kind, *_ in damage.found} == {
+        kind.value for kind in (Kind.WRONG_MINIMUM, Kind.WRONG_MAXIMUM, Kind.WRONG_COUNTS, Kind.STALE_STATISTICS)
+    }
+    total = len(report.tables["differences"])
+    assert report.reason == f"the metadata table agrees with the table; {total} harmless differences"
+    (row,) = (row for row in report.tables["partitions"] if row["metadata_partition"] == COLUMN_STATS)
+    assert row["differences"] == row["harmless"] == total
+    (check,) = (check for check in report.checks if check.name == COLUMN_STATS)
+    assert check.result is CheckResult.PASSED and f"{total} harmless differences" in check.detail
+
+    strict = run(path, strict=True)
+    assert (strict.state, strict.exit_code) == (Outcome.FAILED, CheckFailed.exit_code)
+    assert strict.tables == report.tables
+    assert {c.result for c in strict.checks if c.name == COLUMN_STATS} == {CheckResult.FAILED}
+
+    assert run(path, repair=True).tables["differences"] == []
+    assert run(path, strict=True).exit_code == 0
+
+
+def _as_compacted_by_0_15(record: StatsRecord) -> StatsRecord:
+    """A decimal as Hudi 0.15's compaction leaves it: the bytes of DecimalWrapper, of scale 15, in a BytesWrapper."""
+    bounds = (wrap(value, record.bound, typed=False) for value in (record.minimum, record.maximum))
+    minimum, maximum = (bound[1] if bound else None for bound in bounds)
+    return replace(record, bound=BoundType(ValueType.BYTES), minimum=minimum, maximum=maximum)
+
+
+def test_decimals_that_a_compaction_made_bytes(tmp_path: Path) -> None:
+    path = with_indexes("0.15.0", tmp_path, COLUMN_STATS)
+    stored = metadata_of(open_local(path)).reader(COLUMN_STATS).scan()
+    prices = [one for one in stored if isinstance(one, StatsRecord) and one.column == "price"]
+    assert {one.bound.type for one in prices} == {ValueType.DECIMAL} and len(prices) == 10
+    compacted = [_as_compacted_by_0_15(one) for one in prices]
+    gone = [replace(one, minimum=None, maximum=None, deleted=True) for one in prices]
+    write_own(path, {COLUMN_STATS: [*gone, *compacted]})
+    assert found(run(path)) == set()
+
+    # One of another file's is still wrong, and mended above the bytes.
+    other = next(one for one in compacted if (one.minimum, one.maximum) != (compacted[0].minimum, compacted[0].maximum))
+    wrong = replace(compacted[0], minimum=other.minimum, maximum=other.maximum)
+    write_own(path, {COLUMN_STATS: [gone[0], wrong]})
+    assert {(kind, file) for _, kind, _, file, _ in found(run(path))} == {
+        (kind.value, prices[0].file_name)
+        for kind, side in ((Kind.WRONG_MINIMUM, "minimum"), (Kind.WRONG_MAXIMUM, "maximum"))
+        if getattr(other, side) != getattr(compacted[0], side)
+    }
+    assert run(path, repair=True).exit_code == run(path).exit_code == 0
 
 
 def found_keys(report: Report) -> set[tuple[Any, ...]]:
@@ -215,6 +284,8 @@ def test_wrong_pairs_of_a_secondary_index_are_found_and_mended(
     report = run(path)
     assert found_keys(report) == damage.keys
     assert len(report.tables["differences"]) == 10
+    harmless = [row["kind"] for row in report.tables["differences"] if row["severity"] == Severity.HARMLESS.value]
+    assert harmless == 5 * [Kind.DEAD_KEY.value]
     report = run(path, repair=True)
     assert report.tables["repaired"] == [{"metadata_partition": index, "records": 10}]
     assert run(path).exit_code == 0
@@ -344,6 +415,35 @@ def test_what_a_pending_clean_deletes_is_no_difference(release: str, tmp_path: P
     report = run(path)
     assert (report.exit_code, found(report)) == (0, set())
     assert {reason for _, _, reason in unsure(report)} == {"a pending clean or rollback deletes it"}
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_partition_that_a_pending_clean_deletes_is_no_difference(release: str, state: State, tmp_path: Path) -> None:
+    """Its folder goes first, and long before the listing of the metadata table when the clean is killed."""
+    path = unpack(release, tmp_path)
+    table = open_local(path)
+    assert table.metadata is not None
+    names = table.metadata.list_partition(P)
+    last = table.timeline.completed_writes()[-1].ts
+    plan = CleanerPlan(
+        policy="KEEP_LATEST_COMMITS",
+        earliest_to_retain=last,
+        last_completed=last,
+        files={P: tuple(str(path / P / name) for name in names)},
+        partitions_to_delete=(P,),
+        extra={},
+        earliest_action="commit",
+    )
+    ts = "20261231000000000"
+    content = encode_cleaner_plan(plan, table.config.version.release)
+    table.timeline.publish(ts, Action.CLEAN, State.REQUESTED, content)
+    if state is State.INFLIGHT:
+        table.timeline.publish(ts, Action.CLEAN, state, content)
+    shutil.rmtree(path / P)
+    report = run(path)
+    assert (report.exit_code, found(report)) == (0, set())
+    assert unsure(report) == {(P, name, Doubt.GOING.value) for name in (*names, None)}
 
 
 def test_files_of_the_metadata_table_that_are_cleaned_meanwhile(tmp_path: Path) -> None:

@@ -1,0 +1,133 @@
+"""Somebody archives, rolls back or cleans between our listing of a timeline and our reading: we look again."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_services.engine import LocalEngine
+from hudi_services.errors import NotFound, Outdated
+from hudi_services.jobs import clean, clustering, garbage, recover, undo, validate
+from hudi_services.jobs.attempts import run_with_retries
+from hudi_services.jobs.index_bootstrap import index_bootstrap
+from hudi_services.jobs.report import Report
+from hudi_services.jobs.request import (
+    CleanRequest,
+    GarbageRequest,
+    IndexRequest,
+    Mode,
+    RecoverRequest,
+    Request,
+    ValidateRequest,
+)
+from hudi_services.options import resolve
+from hudi_services.storage import ObjectStorage
+
+from .repairs import both, cluster, repair
+from .tables import open_local, request, unpack
+
+Job = Callable[[Path, ObjectStorage], Report]
+_OPTIONS = resolve([("test", {"hoodie.time.generator.max_expected_clock_skew_ms": "0"})])
+
+
+def _simple(kind: type[Request], job: Callable[..., Report]) -> Job:
+    def run(path: Path, storage: ObjectStorage) -> Report:
+        asked = kind(base_path=str(path), options=_OPTIONS)
+        return run_with_retries(lambda one: job(one, storage), asked, 0, lambda seconds: None)
+
+    return run
+
+
+def _clustering(path: Path, storage: ObjectStorage) -> Report:
+    asked = request(path, Mode.SCHEDULE_AND_EXECUTE)
+    job = clustering.schedule_and_execute
+    return run_with_retries(lambda one: job(one, storage, LocalEngine()), asked, 0, lambda seconds: None)
+
+
+def _index(path: Path, storage: ObjectStorage) -> Report:
+    asked = IndexRequest(base_path=str(path), options=_OPTIONS)
+    return run_with_retries(lambda one: index_bootstrap(one, storage, LocalEngine()), asked, 0, lambda seconds: None)
+
+
+def _undo(path: Path, storage: ObjectStorage) -> Report:
+    asked = repair(path, "undo", open_local(path).timeline.completed_writes()[-1].ts)
+    return run_with_retries(lambda one: undo.undo(one, storage), asked, 0, lambda seconds: None)
+
+
+JOBS: dict[str, Job] = {
+    "validate": _simple(ValidateRequest, validate.validate),
+    "clean": _simple(CleanRequest, clean.clean),
+    "garbage": _simple(GarbageRequest, garbage.collect_garbage),
+    "recover": _simple(RecoverRequest, recover.recover),
+    "cluster": _clustering,
+    "index-bootstrap": _index,
+    "undo": _undo,
+}
+
+
+class Archiving(ObjectStorage):
+    """Of the reads of instant files and of the metadata table's files, one misses its file: the one number `miss`,
+    counted over all reads, or each one of that path with `always`."""
+
+    def __init__(self, url: str, miss: int = -1, *, always: bool = False) -> None:
+        super().__init__(url)
+        self._miss, self._always = miss, always
+        self.reads: list[str] = []
+        self._gone: str | None = None
+
+    def read(self, path: str) -> bytes:
+        self._pass(path)
+        return super().read(path)
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        self._pass(path)
+        return super().read_range(path, start, length)
+
+    def _pass(self, path: str) -> None:
+        name = path.rpartition("/")[2]
+        if path.startswith(".hoodie/") and (name[:4].isdecimal() or ".log." in name or name.endswith(".hfile")):
+            if len(self.reads) == self._miss:
+                self._gone = path
+            self.reads.append(path)
+            if path == self._gone:
+                self._gone = path if self._always else None
+                raise NotFound(f"{self.full_path(path)} does not exist")
+
+
+@pytest.fixture(scope="module", params=["0.15.0", "1.2.0"])
+def clustered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """Gives a copy of a table with a completed clustering."""
+    path = unpack(request.param, tmp_path_factory.mktemp("clustered"))
+    cluster(path)
+    return lambda folder: Path(shutil.copytree(path, folder / "table"))
+
+
+@pytest.mark.parametrize("job", sorted(JOBS))
+def test_every_instant_file_may_be_archived_meanwhile(
+    job: str, clustered: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    watching = Archiving(str(clustered(tmp_path / "whole")))
+    assert JOBS[job](tmp_path / "whole/table", watching).exit_code == 0
+    # Each file once, the first time and the last time that it is read: most are read again and again.
+    first = {path: number for number, path in reversed([*enumerate(watching.reads)])}
+    last = {path: number for number, path in enumerate(watching.reads)}
+    assert first
+    for number in sorted({*first.values(), *last.values()}):
+        path = clustered(tmp_path / str(number))
+        report = JOBS[job](path, Archiving(str(path), number))
+        assert report.exit_code == 0, (watching.reads[number], report.error)
+        assert report.error is None
+
+
+@pytest.mark.parametrize("job", ["validate", "clean", "cluster"])
+def test_an_instant_file_that_cannot_be_read_is_an_error(
+    job: str, clustered: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    path = clustered(tmp_path)
+    rows = both(path)
+    storage = Archiving(str(path), 0, always=True)
+    report = JOBS[job](path, storage)
+    assert report.exit_code == 1 and isinstance(report.error, Outdated)
+    assert storage.reads[0].rpartition("/")[2] in str(report.error)
+    assert both(path) == rows
