@@ -73,14 +73,15 @@ def _stay(table: Table, buckets: Buckets, files: Sequence[BaseFile], gone: Seque
     """Keys of files that go, but not of those that are read again, in other live files."""
     scopes = sorted({file.partition for file in gone}) if buckets.is_partitioned else [None] if gone else []
     for scope in scopes:
-        inside = [file for file in gone if scope in (None, file.partition)]
-        keys = _keys(table, inside)
-        keys = keys.filter(pc.invert(pc.is_in(keys, _keys(table, [f for f in files if scope in (None, f.partition)]))))
+        going, back = ([file for file in some if scope in (None, file.partition)] for some in (gone, files))
+        keys = _unique(chunk for file in going for chunk in record_keys(table.storage, file))
+        known = _unique(chunk for found in _in_threads(partial(_among, table, keys), back) for chunk in found)
+        keys = keys.filter(pc.invert(pc.is_in(keys, known)))
         if len(keys):
-            known = {file.path for file in (*files, *gone)}
-            others = [file for file in live_base_files(table, scope) if file.path not in known]
-            for found in _in_threads(partial(_located, table, buckets, keys), others):
-                yield from found
+            paths = {file.path for file in (*files, *gone)}
+            others = [file for file in live_base_files(table, scope) if file.path not in paths]
+            for located in _in_threads(partial(_located, table, buckets, keys), others):
+                yield from located
 
 
 def live_base_files(table: Table, partition: str | None = None) -> list[BaseFile]:
@@ -95,16 +96,19 @@ def _located(table: Table, buckets: Buckets, wanted: pa.Array, file: BaseFile) -
     found: list[_Located] = []
     of_partition = buckets.of(file.partition)
     place = Location(file.partition, file.file_id, millis_of(file.instant))
-    for keys in record_keys(table.storage, file):
-        hits = keys.filter(pc.is_in(keys, wanted))
+    for hits in _among(table, wanted, file):
         where = spread(HUDI, hits, len(of_partition))
         found += [(of_partition[i], key, place) for i, key in zip(where.tolist(), hits.to_pylist(), strict=True)]
     return found
 
 
-def _keys(table: Table, files: Iterable[BaseFile]) -> pa.Array:
-    """All of some files, each once."""
-    chunks = [chunk for file in files for keys in record_keys(table.storage, file) for chunk in keys.chunks]
+def _among(table: Table, wanted: pa.Array, file: BaseFile) -> list[pa.ChunkedArray]:
+    """Those of the keys `wanted` that a file has."""
+    return [keys.filter(pc.is_in(keys, wanted)) for keys in record_keys(table.storage, file)]
+
+
+def _unique(keys: Iterable[pa.ChunkedArray]) -> pa.Array:
+    chunks = [chunk for some in keys for chunk in some.chunks]
     return pc.unique(pa.chunked_array(chunks, pa.string()))
 
 

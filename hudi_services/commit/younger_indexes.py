@@ -6,7 +6,7 @@
     bloom_filters        the same                               the same
     partition_stats      hold as they are: the same rows        widened by the ranges of restored files
     record_index         keys move back                         keys move back, or go: the keys of the table are read
-    secondary_index_*    hold as they are: no key moves rows    refused
+    secondary_index_*    hold as they are: the same pairs       refused
     expr_index_*         refused without records of restored    refused, unless no file is restored
                          files
 

@@ -6,7 +6,7 @@
     repaired    a repair after the delta commit wrote to the partition
 
 An instant that is pending all the while is in none of them: whoever builds a partition or merges log files leaves out
-what is not completed. Where that cannot be told, a partition counts.
+what is not completed. Where it cannot be told whether a partition keeps the instant, it counts as one that does.
 """
 
 from collections.abc import Iterator
