@@ -565,8 +565,11 @@ def test_statistics_above_a_base_file(release: str, tmp_path: Path) -> None:
         write_own(path, {COLUMN_STATS: [gone, replace(wrong, tight=True)]})
         if from_base:
             compact(path)
-        assert run(path).exit_code == CheckFailed.exit_code
-        report = run(path, repair=True)
+        # A range that is too wide harms nobody, and on version 6 the record of a log file only widens it.
+        harms = not from_base and release != "0.15.0"
+        assert run(path).exit_code == (CheckFailed.exit_code if harms else 0)
+        assert run(path, strict=True).exit_code == CheckFailed.exit_code
+        report = run(path, repair=True, strict=True)
         left = {(COLUMN_STATS, Kind.WRONG_MINIMUM.value, P, name, "ts")}
         stays = from_base and release == "0.15.0"
         assert (report.exit_code, found(report)) == ((7, left) if stays else (0, set()))
@@ -646,7 +649,7 @@ def test_partitions_that_are_not_checked_are_told(tmp_path: Path) -> None:
     report = run(path)
     assert report.exit_code == 0
     assert report.tables["partitions"][-1] == {
-        "metadata_partition": BLOOM_FILTERS, "records": None, "differences": None
+        "metadata_partition": BLOOM_FILTERS, "records": None, "differences": None, "harmless": None
     }  # fmt: skip
     assert [(c.name, c.detail) for c in report.checks if c.result is CheckResult.SKIPPED] == [
         (BLOOM_FILTERS, "it is being built")
