@@ -176,9 +176,10 @@ class _Sources:
     @cached_property
     def _committed(self) -> Mapping[FileGroupId, _Committed]:
         wanted, newest = set(self._partitions), dict[FileGroupId, _Committed]()
-        for ts in sorted(self._commits):
-            for group, one in _base_files(self._commits[ts], ts, wanted):
-                newest[group] = one
+        for commit in self._commits.values():
+            for group, one in _base_files(commit, wanted):
+                if group not in newest or one.instant > newest[group].instant:
+                    newest[group] = one
         return newest
 
     @cached_property
@@ -188,10 +189,10 @@ class _Sources:
         return timeline.layout.read_archive(self._table.storage, folder).completed
 
 
-def _base_files(commit: CommitMetadata, ts: str, partitions: set[str]) -> Iterable[tuple[FileGroupId, _Committed]]:
+def _base_files(commit: CommitMetadata, partitions: set[str]) -> Iterable[tuple[FileGroupId, _Committed]]:
     for partition in partitions & commit.stats.keys():
         for stat in commit.stats[partition]:
             name = stat.path.rpartition("/")[2]
             base = parse_base_file(partition, name, stat.file_size)
             if base is not None:
-                yield (partition, base.file_id), _Committed(name, ts, stat.file_size)
+                yield (partition, base.file_id), _Committed(name, base.instant, stat.file_size)

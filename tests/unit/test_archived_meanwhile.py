@@ -8,6 +8,7 @@ import pytest
 
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import NotFound, Outdated
+from hudi_services.files.names import OWN_FOLDER
 from hudi_services.jobs import clean, clustering, garbage, recover, undo, validate
 from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.index_bootstrap import index_bootstrap
@@ -86,7 +87,9 @@ class Archiving(ObjectStorage):
 
     def _pass(self, path: str) -> None:
         name = path.rpartition("/")[2]
-        if path.startswith(".hoodie/") and (name[:4].isdecimal() or ".log." in name or name.endswith(".hfile")):
+        # Nobody archives our own copies.
+        is_archived = path.startswith(".hoodie/") and not path.startswith(f"{OWN_FOLDER}/")
+        if is_archived and (name[:4].isdecimal() or ".log." in name or name.endswith(".hfile")):
             if len(self.reads) == self._miss:
                 self._gone = path
             self.reads.append(path)
