@@ -17,13 +17,13 @@ from ..handle import Table
 from ..metadata.sync import sync_clean
 from ..model import path_in
 from ..timeline.instant import Action, Instant, State
+from .critical_section import critical_section
 from .guard import Guard
 from .life import is_clustering, lease_name, signs_of_life
 from .newest_files import check_superseded
 from .removed import remove_instant
 from .settings import TransactionSettings
 from .times import Times
-from .transaction import critical_section
 
 
 def pending_cleans(table: Table) -> list[Instant]:

@@ -6,11 +6,11 @@ Source: HoodieFailedWritesCleaningPolicy, BaseHoodieTableServiceClient.rollbackF
 from ..handle import Table, reopen
 from ..timeline.instant import Instant
 from .conflicts import pending_writes
+from .critical_section import critical_section
 from .life import is_stale_rollback, signs_of_life
 from .rollback import pending_rollback, roll_back
 from .settings import TransactionSettings
 from .times import Times
-from .transaction import critical_section
 
 
 def roll_back_failed_writes(table: Table, settings: TransactionSettings) -> list[str]:

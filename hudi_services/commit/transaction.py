@@ -1,6 +1,6 @@
-"""The one way to change a table: every service plans, begins, and finishes an action through here.
+"""The one way to execute a requested action: begun and finished under the table's lock, with the work in between.
 
-request    .requested with the plan
+request    .requested with the plan (`critical_section`)
 begin      take an earlier attempt up that left groups done, or roll it back; heartbeat, .inflight
 (work)     a marker, then the file, for every new file; a note for every group that is done
 finish     lock, conflicts, files of dead task attempts, metadata table, completed file (the atomic step), unlock
@@ -23,26 +23,23 @@ from ..metadata.sync import Change, sync_commit
 from ..metadata.table import MetadataTable
 from ..model import BaseFile, CommitMetadata, WriteStat
 from ..table.partitions import StorageLister
-from ..table.support import check_timeline
 from ..timeline.instant import Action, Instant, State
 from .conflicts import (
     StaleInput,
     check_inputs,
     check_pending_rollbacks,
     check_pending_writes,
-    refuse_beside_index_builds,
-    refuse_beside_writers,
     rollbacks_of,
 )
+from .critical_section import critical_section
 from .done_groups import done_groups, forget_done, noted_files
 from .guard import Guard
 from .heartbeat import Heartbeat
 from .life import lease_name, now_millis, rollback_life, signs_of_life
-from .lock import table_lock
 from .markers import delete_markers, read_markers
 from .rollback import drop_requested, pending_rollback, roll_back
 from .settings import TransactionSettings
-from .times import Times, refuse_ahead
+from .times import Times
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,82 +48,6 @@ class WrittenBaseFile:
 
     stat: WriteStat
     columns: tuple[ColumnStats, ...]
-
-
-@contextmanager
-def critical_section(
-    table: Table,
-    action: str,
-    settings: TransactionSettings,
-    *,
-    plan: str | None = None,
-    own: str = "",
-    lease: Guard | None = None,
-    repairs: str | None = None,
-    completes: str = "",
-) -> Iterator[Table]:
-    """Hold our guard and Hudi's lock, and give the table as it is now. `own` is the instant that the caller works at.
-
-    The table's `check_held` raises ConflictError when either was lost, or the `lease` that the caller holds besides.
-
-    Raises LockBusy; ConflictError when another writer or indexer is visibly at work, beside which we must not be;
-    NeedsRecovery when a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs
-    one (`repairs`).
-    `plan` is that of a clustering, see `conflicts.prospect`.
-    `completes` names what is complete when the body has ended: then PartlyDone tells that the lock stayed.
-    """
-    wait, done = settings.lock.wait_millis / 1000, False
-    lock = table_lock(table.storage, settings.lock_storage, settings.lock)
-    try:
-        with Guard(table.storage, "table", action, wait) as guard, lock:
-
-            def check_held() -> None:
-                for held in (guard, lease, lock):
-                    if held is not None:
-                        held.check()
-
-            current = replace(reopen(table), check_held=check_held)
-            check_timeline(current.timeline, current.storage)
-            refuse_beside_writers(current, settings, plan=plan, own=own, repairs=repairs)
-            if repairs is None:
-                refuse_beside_index_builds(current)
-            yield current
-            done = True
-    except StorageError as error:
-        if not (done and completes):
-            raise
-        raise PartlyDone(
-            f"{completes} is complete, but the table's lock could not be given back: {error}",
-            hint="delete the lock file when no other writer holds it",
-        ) from error
-
-
-def request(
-    table: Table,
-    action: Action,
-    plan: Callable[[Table], bytes],
-    settings: TransactionSettings,
-    ts: str | None = None,
-) -> str:
-    """Publish the plan of an action and give its instant; `plan` is called with the table as it is under the lock.
-
-    `ts` asks for a certain instant, which must be later than all others.
-    """
-    name, unpublished = ("clean", None) if action is Action.CLEAN else ("schedule", "")
-    with critical_section(table, name, settings, plan=unpublished) as current:
-        data = plan(current)
-        instant = ts or Times(current, settings.skew_millis).next()
-        if action is not Action.CLEAN:
-            refuse_ahead(current, instant)
-        latest = current.timeline.latest_time()
-        if instant <= latest:
-            raise ConflictError(
-                f"--instant-time {instant} is not later than {latest}, the last time of the timeline",
-                hint="leave --instant-time out",
-            )
-        current.check_held()
-        current.timeline.publish(instant, action, State.REQUESTED, data)
-        return instant
 
 
 class Attempt:

@@ -8,10 +8,10 @@ from ..cleaning.plan import CleanPlanning, CleanRules, plan_clean
 from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from ..commit.clean import names_in, pending_cleans, run_clean
 from ..commit.conflicts import recover_hint
+from ..commit.critical_section import request
 from ..commit.failed_writes import roll_back_failed_writes
 from ..commit.newest_files import check_superseded
 from ..commit.settings import TransactionSettings
-from ..commit.transaction import request
 from ..errors import Idle, NeedsRecovery
 from ..handle import Table, is_unchanged, reopen
 from ..options import keys

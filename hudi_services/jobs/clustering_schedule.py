@@ -9,9 +9,9 @@ from ..clustering.plan import Planned, build, check_columns, check_order
 from ..clustering.selection import Verdict
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import recover_hint, refuse_beside_index_builds, refuse_beside_writers
+from ..commit.critical_section import request
 from ..commit.newest_files import check_newest
 from ..commit.settings import TransactionSettings
-from ..commit.transaction import request
 from ..errors import ConfigError, HudiServicesError, Idle, NeedsRecovery
 from ..handle import Table, is_unchanged
 from ..options import keys

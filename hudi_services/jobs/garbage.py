@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 
+from ..commit.critical_section import critical_section
 from ..commit.guard import Guard
-from ..commit.transaction import critical_section
 from ..errors import ConfigError, Idle
 from ..garbage.find import find_garbage
 from ..garbage.model import Ages, Findings, Item, Kept, Total

@@ -4,11 +4,11 @@ import logging
 import time
 
 from ..commit.conflicts import pending_writes, recover_hint, refuse_beside_index_builds
+from ..commit.critical_section import critical_section
 from ..commit.guard import Guard
 from ..commit.life import signs_of_life
 from ..commit.settings import TransactionSettings
 from ..commit.times import Times
-from ..commit.transaction import critical_section
 from ..engine import Engine
 from ..errors import ConflictError, Idle, NeedsRecovery, UnsupportedTable
 from ..handle import Table, reopen

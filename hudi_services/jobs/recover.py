@@ -2,11 +2,11 @@
 
 from ..clock import duration
 from ..commit.clean import pending_cleans, run_clean
+from ..commit.critical_section import critical_section
 from ..commit.removed import remove_instant
 from ..commit.rollback import plan_rollback, resume_rollback, roll_back
 from ..commit.settings import TransactionSettings
 from ..commit.times import Times
-from ..commit.transaction import critical_section
 from ..errors import ConfigError, HudiServicesError, Idle, PartlyDone
 from ..handle import Table, reopen
 from ..options import keys

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from ..codecs.rollback_plan import RollbackPlan
 from ..commit.conflicts import refuse_beside_index_builds
+from ..commit.critical_section import critical_section
 from ..commit.life import is_stale_rollback
 from ..commit.removed import remove_instant
 from ..commit.rollback import (
@@ -19,7 +20,6 @@ from ..commit.rollback import (
 from ..commit.settings import TransactionSettings
 from ..commit.take_back import refuse_other_writers
 from ..commit.times import Times
-from ..commit.transaction import critical_section
 from ..errors import Idle, LockBusy
 from ..handle import Table, reopen
 from ..model import BaseFile

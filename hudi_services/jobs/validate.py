@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
+from ..commit.critical_section import critical_section
 from ..commit.times import Times
-from ..commit.transaction import critical_section
 from ..errors import CheckFailed, CorruptFile, HudiServicesError, Idle, NotFound, PartlyDone, UnsupportedTable
 from ..handle import Table, current_schema, is_unchanged, reopen
 from ..metadata.committed_files import REBUILD_HINT

@@ -1,0 +1,91 @@
+"""What is done under the table's lock, and publishing a plan there."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from ..errors import ConflictError, PartlyDone, StorageError
+from ..handle import Table, reopen
+from ..table.support import check_timeline
+from ..timeline.instant import Action, State
+from .conflicts import refuse_beside_index_builds, refuse_beside_writers
+from .guard import Guard
+from .lock import table_lock
+from .settings import TransactionSettings
+from .times import Times, refuse_ahead
+
+
+@contextmanager
+def critical_section(
+    table: Table,
+    action: str,
+    settings: TransactionSettings,
+    *,
+    plan: str | None = None,
+    own: str = "",
+    lease: Guard | None = None,
+    repairs: str | None = None,
+    completes: str = "",
+) -> Iterator[Table]:
+    """Hold our guard and Hudi's lock, and give the table as it is now. `own` is the instant that the caller works at.
+
+    The table's `check_held` raises ConflictError when either was lost, or the `lease` that the caller holds besides.
+
+    Raises LockBusy; ConflictError when another writer or indexer is visibly at work, beside which we must not be;
+    NeedsRecovery when a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs
+    one (`repairs`).
+    `plan` is that of a clustering, see `conflicts.prospect`.
+    `completes` names what is complete when the body has ended: then PartlyDone tells that the lock stayed.
+    """
+    wait, done = settings.lock.wait_millis / 1000, False
+    lock = table_lock(table.storage, settings.lock_storage, settings.lock)
+    try:
+        with Guard(table.storage, "table", action, wait) as guard, lock:
+
+            def check_held() -> None:
+                for held in (guard, lease, lock):
+                    if held is not None:
+                        held.check()
+
+            current = replace(reopen(table), check_held=check_held)
+            check_timeline(current.timeline, current.storage)
+            refuse_beside_writers(current, settings, plan=plan, own=own, repairs=repairs)
+            if repairs is None:
+                refuse_beside_index_builds(current)
+            yield current
+            done = True
+    except StorageError as error:
+        if not (done and completes):
+            raise
+        raise PartlyDone(
+            f"{completes} is complete, but the table's lock could not be given back: {error}",
+            hint="delete the lock file when no other writer holds it",
+        ) from error
+
+
+def request(
+    table: Table,
+    action: Action,
+    plan: Callable[[Table], bytes],
+    settings: TransactionSettings,
+    ts: str | None = None,
+) -> str:
+    """Publish the plan of an action and give its instant; `plan` is called with the table as it is under the lock.
+
+    `ts` asks for a certain instant, which must be later than all others.
+    """
+    name, unpublished = ("clean", None) if action is Action.CLEAN else ("schedule", "")
+    with critical_section(table, name, settings, plan=unpublished) as current:
+        data = plan(current)
+        instant = ts or Times(current, settings.skew_millis).next()
+        if action is not Action.CLEAN:
+            refuse_ahead(current, instant)
+        latest = current.timeline.latest_time()
+        if instant <= latest:
+            raise ConflictError(
+                f"--instant-time {instant} is not later than {latest}, the last time of the timeline",
+                hint="leave --instant-time out",
+            )
+        current.check_held()
+        current.timeline.publish(instant, action, State.REQUESTED, data)
+        return instant
