@@ -11,7 +11,7 @@ import pytest
 from .live_writer import LiveWriter, alarm, validate_once
 from .peer import Peer
 
-_WRITES = 25
+_WRITES = 15
 
 
 @pytest.mark.deep
