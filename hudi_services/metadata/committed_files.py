@@ -8,6 +8,7 @@ Source: HoodieWriteStat (path, fileSizeInBytes) and HoodieDeltaWriteStat (logOff
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 
 from ..errors import CorruptFile, NotFound, Outdated
@@ -49,23 +50,13 @@ class DamagedLog:
     problem: str
 
 
-def refuse_damage(root: str) -> Callable[[DamagedLog], None]:
+def refuse_damage(root: str, damaged: DamagedLog) -> None:
     """What most readers do about a damaged log file of the table at `root`: raise CorruptFile."""
-    return _Refusal(root)
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """A class, so that tasks can take it along."""
-
-    root: str
-
-    def __call__(self, damaged: DamagedLog) -> None:
-        raise CorruptFile(
-            f"{self.root}/{METADATA_TABLE_FOLDER}/{damaged.partition}/{damaged.name} {damaged.problem}, although the "
-            f"deltacommit {damaged.instant} that wrote it is completed",
-            hint=_HINT.format(self.root),
-        )
+    raise CorruptFile(
+        f"{root}/{METADATA_TABLE_FOLDER}/{damaged.partition}/{damaged.name} {damaged.problem}, although the "
+        f"deltacommit {damaged.instant} that wrote it is completed",
+        hint=_HINT.format(root),
+    )
 
 
 class CommittedFiles:
@@ -92,6 +83,15 @@ class CommittedFiles:
                     self._files.setdefault(partition, []).extend(one for one in found if one is not None)
                 repaired |= {*filter(None, commit.extra.get(REPAIRED_LOGS, "").split(","))}
         self._repaired = frozenset(repaired)
+        self._by_path: dict[str, list[CommittedFile]] = {}
+        for one in (one for of_partition in self._files.values() for one in of_partition):
+            self._by_path.setdefault(one.file.path, []).append(one)
+
+    def of_logs(self, logs: Iterable[LogFile]) -> "CommittedFiles":
+        """What is known of these log files alone, for a task to take along: `check_blocks` needs no more."""
+        found = copy(self)
+        found._files, found._by_path = {}, {log.path: self._by_path.get(log.path, []) for log in logs}
+        return found
 
     def check_slices(self, partition: str, slices: Mapping[str, FileSlice]) -> None:
         """That the newest slices, by file id, have all files that they should have.
@@ -115,13 +115,12 @@ class CommittedFiles:
         """
         read = {id(block) for block in counted}
         for log, blocks in found.items():
-            for one in self._files.get(log.partition, ()):
-                if one.file.name == log.name:
-                    written = [block for block in blocks if one.start <= block.offset < one.end]
-                    if not written:
-                        self._tell_log(one, "holds no block")
-                    elif any(id(block) not in read or block.instant != one.write.ts for block in written):
-                        self._tell_log(one, "holds a block that is not whole")
+            for one in self._by_path.get(log.path, ()):
+                written = [block for block in blocks if one.start <= block.offset < one.end]
+                if not written:
+                    self._tell_log(one, "holds no block")
+                elif any(id(block) not in read or block.instant != one.write.ts for block in written):
+                    self._tell_log(one, "holds a block that is not whole")
 
     def _problem(self, one: CommittedFile, slices: Mapping[str, FileSlice]) -> str:
         """What is wrong with a file that was committed, "" when readers have it or need it no more."""

@@ -161,7 +161,13 @@ def _tasks(metadata: MetadataTable, ts: str, plan: CompactionPlan) -> Iterator[M
         path = metadata.path(one.partition, base_file_name(one.file_id, _NO_TASK, ts, ".hfile"))
         planned = _slice(metadata, one, stored[one.partition])
         yield MergeTask(
-            metadata.storage, path, planned, metadata.blocks, metadata.committed, schema, one.partition in typed
+            metadata.storage,
+            path,
+            planned,
+            metadata.blocks,
+            metadata.committed.of_logs(planned.log_files),
+            schema,
+            one.partition in typed,
         )
 
 

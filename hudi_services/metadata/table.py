@@ -7,7 +7,7 @@ the latest file slices are counted. Source: HoodieBackedTableMetadata, HoodieTab
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from ..codecs.avro import AvroSchema
 from ..errors import ConflictError, NeedsRecovery, NotFound, Outdated, TableNotFound
@@ -60,7 +60,7 @@ class MetadataTable:
         timeline = Timeline.open(storage, own)
         if not timeline.completed():
             raise NeedsRecovery(f"{storage.full_path(own.timeline_path)} has no completed instant", hint=REBUILD_HINT)
-        return cls(storage, config, own, data_timeline, timeline, refuse_damage(storage.root))
+        return cls(storage, config, own, data_timeline, timeline, partial(refuse_damage, storage.root))
 
     def reload(self) -> "MetadataTable":
         """A new look at the metadata table, beside the same look at the table."""
