@@ -34,6 +34,16 @@ class CleanerPlan:
     extra: Mapping[str, str] = field(default_factory=dict)
     earliest_action: str = ""
 
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """Bare names of the files by partition: the table may be known by another path than that of the plan."""
+        return {partition: tuple(p.rpartition("/")[2] for p in paths) for partition, paths in self.files.items()}
+
+    @property
+    def named(self) -> frozenset[tuple[str, str]]:
+        """`names` as pairs of partition and name."""
+        return frozenset((partition, name) for partition, names in self.names.items() for name in names)
+
 
 @dataclass(frozen=True, slots=True)
 class CleanMetadata:

@@ -32,12 +32,6 @@ def pending_cleans(table: Table) -> list[Instant]:
     return sorted(found, key=lambda instant: instant.order)
 
 
-def names_in(plan: CleanerPlan) -> dict[str, tuple[str, ...]]:
-    """The names of the files that the plan deletes, by partition."""
-    # A plan keeps full paths, and the table may be known by another.
-    return {partition: tuple(p.rpartition("/")[2] for p in paths) for partition, paths in plan.files.items()}
-
-
 def run_clean(
     table: Table, pending: Instant, settings: TransactionSettings, progress: Callable[[int, int], None]
 ) -> CleanMetadata | None:
@@ -86,7 +80,7 @@ def _begin(current: Table, found: Instant) -> CleanerPlan | None:
         remove_instant(current, found)
         return None
     plan = timeline.read_cleaner_plan(found)
-    check_superseded(current, names_in(plan))
+    check_superseded(current, plan.names)
     if found.is_completed:
         current.storage.delete(timeline.path(found.file_name))
     if timeline.layout.file_name(ts, Action.CLEAN, State.INFLIGHT) not in timeline.sizes:
@@ -105,7 +99,7 @@ def _require_pending(current: Table, ts: str) -> Instant:
 
 
 def _delete_files(table: Table, plan: CleanerPlan, progress: Callable[[int, int], None]) -> None:
-    paths = [path_in(partition, name) for partition, names in names_in(plan).items() for name in names]
+    paths = [path_in(partition, name) for partition, names in plan.names.items() for name in names]
     deleted = 0
 
     def more(count: int) -> None:
@@ -118,7 +112,7 @@ def _delete_files(table: Table, plan: CleanerPlan, progress: Callable[[int, int]
 
 def _finish(current: Table, ts: str, plan: CleanerPlan, settings: TransactionSettings, started: float) -> CleanMetadata:
     gone = tuple(_emptied(current, plan.partitions_to_delete))
-    deleted = names_in(plan)
+    deleted = plan.names
     times = Times(current, settings.skew_millis)
     if current.metadata is not None:
         sync_clean(current.metadata, ts, deleted, gone, times.next)

@@ -196,8 +196,7 @@ def check_not_being_cleaned(table: Table, files: Collection[BaseFile]) -> None:
     names = {(file.partition, file.name) for file in files}
     for clean in table.timeline.pending({Action.CLEAN}):
         plan = table.timeline.read_cleaner_plan(clean)
-        planned = {(partition, path.rpartition("/")[2]) for partition, paths in plan.files.items() for path in paths}
-        taken = next(iter(sorted(names & planned)), None)
+        taken = next(iter(sorted(names & plan.named)), None)
         if taken is not None:
             raise ConflictError(
                 f"{table.storage.root}: the pending clean {clean.ts} ({clean.file_name}) deletes {taken[1]}, which "

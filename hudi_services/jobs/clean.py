@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from ..cleaning.choice import Choice, Tally
 from ..cleaning.plan import CleanPlanning, CleanRules, plan_clean
 from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
-from ..commit.clean import names_in, pending_cleans, run_clean
+from ..commit.clean import pending_cleans, run_clean
 from ..commit.conflicts import recover_hint
 from ..commit.critical_section import request
 from ..commit.failed_writes import roll_back_failed_writes
@@ -123,7 +123,7 @@ def _encode(table: Table, found: CleanPlanning) -> bytes:
     """The plan that was made of `table`, once all sources agree that newer files take the place of its files."""
     if found.plan is None:
         raise Idle(found.why_empty)
-    check_superseded(table, names_in(found.plan))
+    check_superseded(table, found.plan.names)
     return encode_cleaner_plan(found.plan, table.config.version.release)
 
 

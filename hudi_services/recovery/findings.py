@@ -18,7 +18,7 @@ from enum import Enum
 
 from ..clock import duration
 from ..clustering.plan import input_files
-from ..commit.clean import names_in, pending_cleans
+from ..commit.clean import pending_cleans
 from ..commit.conflicts import StaleInput, check_inputs
 from ..commit.done_groups import done_groups
 from ..commit.life import Life, age_millis, is_stale_rollback, now_millis, rollback_life, signs_of_life
@@ -243,7 +243,7 @@ def _clean(case: _Case) -> _Judgement:
             return Decision.DROP, f"{name} is empty: its process died over it", blocks
         return Decision.DROP, f"{error.message}; what it did not delete the next clean finds", f"{blocks}, all of them"
     try:
-        check_superseded(case.table, names_in(plan))
+        check_superseded(case.table, plan.names)
     except CheckFailed as error:
         return Decision.DROP, f"it must not be finished: {error.message}", blocks
     files = sum(map(len, plan.files.values()))

@@ -99,8 +99,7 @@ class Truth:
         for clean in self._table.timeline.completed({Action.CLEAN}):
             # What cannot be read tells of nothing.
             with suppress(CorruptFile, NotFound):
-                plan = self._table.timeline.read_cleaner_plan(clean)
-                found |= {(name, path.rpartition("/")[2]) for name, paths in plan.files.items() for path in paths}
+                found |= self._table.timeline.read_cleaner_plan(clean).named
         return frozenset(found)
 
     @cached_property
@@ -118,8 +117,7 @@ class Truth:
         timeline = self._table.timeline
         found: set[tuple[str, str]] = set()
         for plan in self._pending_cleans:
-            for partition, paths in plan.files.items():
-                found |= {(partition, path.rpartition("/")[2]) for path in paths}
+            found |= plan.named
         for rollback in timeline.pending({Action.ROLLBACK}):
             if timeline.sizes.get(timeline.requested_name(rollback)):
                 for request in timeline.read_rollback_plan(rollback).requests:
