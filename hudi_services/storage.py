@@ -15,13 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, Protocol, cast
-from urllib.parse import unquote, urlsplit
 
 import obstore
 from obstore import exceptions as obx
 from obstore.store import LocalStore, from_url
 
 from .errors import AlreadyExists, ConfigError, NotFound, PermissionDenied, StorageError
+from .urls import check_url, local_path, scheme_of
 
 _CHUNK = 8 * 1024 * 1024
 _CHUNKS_AT_ONCE = 4
@@ -125,12 +125,14 @@ class ObjectStorage:
     """
 
     def __init__(self, url: str) -> None:
-        scheme = urlsplit(url).scheme if "://" in url or url.startswith("file:") else ""
-        if scheme in ("", "file"):
-            path = unquote(urlsplit(url).path) if scheme else url
+        """Raises ConfigError for a scheme that is not supported, and for a URL that holds more than a place."""
+        check_url(url)
+        path = local_path(url)
+        if path is not None:
             self._local: str | None = os.path.abspath(path)
             self._root = self._local
         else:
+            scheme = scheme_of(url)
             known = _SCHEME_ALIASES.get(scheme, scheme)
             if known not in _SCHEMES:
                 raise ConfigError(

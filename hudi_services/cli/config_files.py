@@ -8,10 +8,11 @@ No escapes and no continuation lines; the last value of a key stands. Source: DF
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..errors import ConfigError, NotFound, StorageError
 from ..storage import ObjectStorage
+from ..urls import check_url
 
 _DEFAULTS = "hudi-defaults.conf"
 _SYSTEM_FOLDER = "/etc/hudi/conf"
@@ -36,12 +37,18 @@ def read_properties(location: str) -> dict[str, str]:
     return values
 
 
-def parse_assignment(text: str, flag: str) -> tuple[str, str]:
-    """KEY=VALUE as given to `flag`."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise ConfigError(f"{flag} {text} is not of the form KEY=VALUE")
-    return key.strip(), value.strip()
+def parse_assignments(texts: Sequence[str], flag: str) -> dict[str, str]:
+    """Each KEY=VALUE as given to `flag`. Raises ConfigError, which does not show the text: it may hold a secret."""
+    values = {}
+    for number, text in enumerate(texts, 1):
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            which = f"the {flag} number {number}" if len(texts) > 1 else flag
+            raise ConfigError(
+                f"{which} is not of the form KEY=VALUE", hint="write it with an =, and without blanks before it"
+            )
+        values[key.strip()] = value.strip()
+    return values
 
 
 def _read_into(values: dict[str, str], location: str, outer: tuple[str, ...]) -> None:
@@ -78,6 +85,7 @@ def _text(location: str) -> str:
 
 
 def _bytes(location: str) -> bytes:
+    check_url(location, "the URL of a properties file")
     if "://" in location:
         folder, _, name = location.rpartition("/")
         return ObjectStorage(folder).read(name)

@@ -30,6 +30,8 @@ SIMPLE, DYNAMIC = "SIMPLE", "DYNAMIC_V0"
 
 _VERSION = -1
 _MURMUR = 1
+_MOST_BITS = (1 << 31) - 1
+"""An int32 in the header."""
 _HEADER = struct.Struct(">iibi")
 _ROWS = struct.Struct(">iii")
 _M = np.uint32(0x5BD1E995)
@@ -86,6 +88,12 @@ class BloomFilter:
         if num_entries <= 0 or not 0 < fpp < 1:
             raise ConfigError(f"a bloom filter of {num_entries} keys with false-positive rate {fpp} cannot be made")
         bits = math.ceil(num_entries * (-math.log(fpp) / (math.log(2) * math.log(2))))
+        if bits > _MOST_BITS:
+            raise ConfigError(
+                f"a bloom filter of {num_entries} keys with false-positive rate {fpp} takes {bits // 8:,} bytes, and "
+                f"{_MOST_BITS // 8:,} is the most that Hudi reads",
+                hint="set hoodie.index.bloom.num_entries to less, or hoodie.index.bloom.fpp to more",
+            )
         hashes = math.ceil(math.log(2) * bits / num_entries)
         dynamic = filter_type == DYNAMIC
         made = cls(bits, hashes, num_entries if dynamic else 0, max_entries if dynamic else 0)

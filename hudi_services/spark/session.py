@@ -15,9 +15,12 @@ from pyspark.sql import SparkSession
 
 from ..errors import ConfigError
 
+# Spark tells on stderr that it sets "the default log level", unless its gateway has a logger of its own.
 _LOG4J = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR

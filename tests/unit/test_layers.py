@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
 
 ROWS = [
     {"errors"},
+    {"urls"},
     {"model", "versions", "options", "packing", "clock", "plugins", "process"},
     {"storage"},
     {"codecs"},
