@@ -128,6 +128,9 @@ def is_stale_rollback(table: Table, rollback: Instant, settings: TransactionSett
 
 def age_millis(table: Table, instant: Instant) -> float:
     """Since the first file of the instant was written."""
+    if instant.action is Action.SAVEPOINT:
+        # It has the time of the commit that it holds, which is older.
+        return now_millis(table) - last_written_millis(table, instant)
     return now_millis(table) - table.timeline.begun[instant.ts]
 
 

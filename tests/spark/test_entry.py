@@ -24,6 +24,8 @@ def run(folder: Path, *line: str) -> dict[str, Any]:
     environment["PYSPARK_PYTHON"] = sys.executable
     done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
+    if line[0] == sys.executable:
+        assert "log level" not in done.stderr, "Spark tells nothing of its own"
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 
