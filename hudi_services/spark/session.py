@@ -71,7 +71,11 @@ def _stop(session: SparkSession) -> None:
 
 
 def _use_this_python(master: str | None) -> None:
-    """Spark would take `python3` from the PATH, which need not have our packages."""
+    """Spark would take `python3` from the PATH, which need not have our packages.
+
+    And its workers would take modules from the folder that we are in, which may be a table's (Python 3.11 can do without).
+    """
+    os.environ["PYTHONSAFEPATH"] = "1"
     for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         if master is None or master.startswith("local"):
             os.environ[variable] = sys.executable
