@@ -73,7 +73,8 @@ def _stop(session: SparkSession) -> None:
 def _use_this_python(master: str | None) -> None:
     """Spark would take `python3` from the PATH, which need not have our packages.
 
-    And its workers would take modules from the folder that we are in, which may be a table's (Python 3.11 can do without).
+    And its workers would take modules from the folder that we are in, which may be a table's (from Python 3.11 on they
+    need not).
     """
     os.environ["PYTHONSAFEPATH"] = "1"
     for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
