@@ -1,14 +1,31 @@
 """The command line: `hudi-services`, `python -m hudi_services` and `spark-submit hudi_services/__main__.py`."""
 
+import os
+import signal
 import sys
-from pathlib import Path
 
 if not __package__:
     # Started as a file: Python put this very folder first on the import path, where the package cannot be found and
     # our modules would hide others.
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
-from hudi_services.cli.app import main
+
+def main() -> None:
+    """Load the program and run it. Nothing has begun before, so that Ctrl-C may end the process on the spot."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+    from hudi_services.cli.app import main as program
+
+    signal.signal(signal.SIGINT, before)
+    program()
+
+
+def _leave(number: int, frame: object) -> None:
+    # Not as an exception: raised in the middle of an import it may be lost, or told as one of the import's.
+    os.write(2, b"error: interrupted\nhint: nothing was begun: start the command again\n")
+    os._exit(128 + number)
+
 
 if __name__ == "__main__":
     main()
