@@ -1,12 +1,12 @@
 """The program: its commands, and what the shell gets back."""
 
+import signal
 import sys
 from typing import Annotated
 
 import typer
 
 from .. import __version__
-from . import render
 from .clean import clean
 from .execute import execute
 from .index_bootstrap import index_bootstrap
@@ -14,11 +14,15 @@ from .index_lookup import index_lookup
 from .recover import recover
 from .rollback import rollback
 from .schedule import schedule
+from .terminal import drop_unwritten, fail, open_closed_streams
 from .undo import undo
 from .validate import validate
 
 PROGRAM = "hudi-services"
 _USAGE = 2
+_UNTOLD = 7
+_INTERRUPTED = 130
+_TERMINATED = 143
 
 app = typer.Typer(
     add_completion=False,
@@ -56,14 +60,45 @@ def run(arguments: list[str]) -> int:
     """Run one command line and give its exit code."""
     try:
         code = app(arguments, prog_name=PROGRAM, standalone_mode=False)
-        return code if isinstance(code, int) else 0
+    except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    except (SystemExit, OSError) as error:
+        # So Typer ends a help that nobody reads; services end with a report, whatever happens.
+        fail(f"stdout could not be written: {getattr(error, 'strerror', None) or 'its reader is gone'}", "")
+        return _UNTOLD
     except Exception as error:
         # Typer carries its own copy of click's usage errors: they are told by what they can do.
         if not hasattr(error, "format_message"):
             raise
-        render.fail(" ".join(error.format_message().split()), f"see {PROGRAM} --help")
+        fail(" ".join(error.format_message().split()), f"see {PROGRAM} --help")
         return _USAGE
+    if code == _INTERRUPTED:
+        # Which newer releases of Typer make of Ctrl-C by themselves.
+        fail("interrupted", "what was cut off is resumed or rolled back by the next run")
+    return code if isinstance(code, int) else 0
 
 
 def main() -> None:
-    sys.exit(run(sys.argv[1:]))
+    """Run the command line of this process, and end the process with its exit code."""
+    open_closed_streams()
+    terminated = _end_at_sigterm()
+    code = run(sys.argv[1:])
+    drop_unwritten()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # All is done and told: whoever cannot wait for the interpreter to end gets no traceback.
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    sys.exit(_TERMINATED if terminated and code == _INTERRUPTED else code)
+
+
+def _end_at_sigterm() -> list[int]:
+    """SIGTERM ends a run as Ctrl-C does, and leases and locks are given back. Returns the list that then gets it."""
+    received: list[int] = []
+
+    def interrupt(number: int, frame: object) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
+        signal.signal(signal.SIGTERM, interrupt)
+    return received

@@ -10,7 +10,7 @@ from ..jobs.request import no_progress
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     """Gives the function that jobs call with (phase, done, total)."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield no_progress
         return
     from rich.console import Console

@@ -1,15 +1,15 @@
-"""A report as JSON or as tables on stdout; warnings and errors as single lines on stderr."""
+"""A report as JSON, or as tables for people."""
 
-import json
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..jobs.report import InOut, Report, Row, State
 from ..options import DEFAULT_SOURCE
+from .terminal import harmless, harmless_json
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _MOST_ROWS = 40
@@ -27,35 +27,27 @@ _ENDINGS = {
 }
 
 
-def warn(message: str) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+def as_json(report: Report, *, ascii_only: bool = False) -> str:
+    return harmless_json(report.document(), ascii_only=ascii_only) + "\n"
 
 
-def fail(message: str, hint: str) -> None:
-    print(f"error: {message}", file=sys.stderr)
-    if hint:
-        print(f"hint: {hint}", file=sys.stderr)
-
-
-def as_json(report: Report) -> str:
-    return json.dumps(report.document(), indent=2, ensure_ascii=False) + "\n"
-
-
-def print_table(report: Report, all_options: bool) -> None:
-    """The form for people; defaults are left out of the options unless `all_options`."""
+def as_tables(report: Report, all_options: bool) -> str:
+    """The form for people, for stdout as it is; defaults are left out of the options unless `all_options`."""
     from rich.console import Console
 
     console = Console()
     ending = "a dry run" if report.dry_run else _ENDINGS[report.state]
     title = " ".join(dict.fromkeys((report.service, report.action)))
-    console.print(f"[bold]{title}[/bold]: {ending}", highlight=False)
-    if report.reason:
-        console.print(report.reason, markup=False, highlight=False)
-    console.print(_facts(report))
-    lists = [_list(name, rows, console.width) for name, rows in report.tables.items()]
-    for table in (_left_out(report), *lists, _checks(report), _options(report, all_options)):
-        if table.row_count:
-            console.print(table)
+    with console.capture() as text:
+        console.print(f"[bold]{title}[/bold]: {ending}", highlight=False)
+        if report.reason:
+            console.print(_text(report.reason))
+        console.print(_facts(report))
+        lists = [_list(name, rows, console.width) for name, rows in report.tables.items()]
+        for table in (_left_out(report), *lists, _checks(report), _options(report, all_options)):
+            if table.row_count:
+                console.print(table)
+    return text.get()
 
 
 def size_text(count: int | None) -> str:
@@ -70,7 +62,6 @@ def size_text(count: int | None) -> str:
 
 def _facts(report: Report) -> "Table":
     from rich.table import Table
-    from rich.text import Text
 
     grid = Table.grid(padding=(0, 2))
     facts = report.table
@@ -88,7 +79,7 @@ def _facts(report: Report) -> "Table":
     }
     for name, value in rows.items():
         if value:
-            grid.add_row(Text(name, style="dim"), Text(value))
+            grid.add_row(_text(name, "dim"), _text(value))
     return grid
 
 
@@ -109,8 +100,6 @@ def _list(name: str, rows: Sequence[Row], width: int) -> "Table":
 
     What does not fit side by side stands below each other: an instant that is broken over lines cannot be copied.
     """
-    from rich.text import Text
-
     cells = [{field: _cell(field, value) for field, value in row.items()} for row in rows[:_MOST_ROWS]]
     widths = {field: max(len(text) for text in (field, *(row[field] for row in cells))) for field in (rows or [{}])[0]}
     needed = sum((one if one <= _FOLDED else _NARROWEST) + 2 for one in widths.values())
@@ -119,7 +108,7 @@ def _list(name: str, rows: Sequence[Row], width: int) -> "Table":
         for row in cells:
             for field, text in row.items():
                 if text:
-                    table.add_row(Text(field.replace("_", " "), style="dim"), Text(text))
+                    table.add_row(_text(field.replace("_", " "), "dim"), _text(text))
             table.add_section()
     else:
         numeric = {field for field in widths if all(isinstance(row[field], int | float | None) for row in rows)}
@@ -127,7 +116,7 @@ def _list(name: str, rows: Sequence[Row], width: int) -> "Table":
         for column, one in zip(table.columns, widths.values(), strict=True):
             column.no_wrap = one <= _FOLDED
         for row in cells:
-            table.add_row(*map(Text, row.values()))
+            table.add_row(*map(_text, row.values()))
         table.title, table.title_justify = name.replace("_", " "), "left"
     if len(rows) > _MOST_ROWS:
         table.caption, table.caption_justify = f"and {len(rows) - _MOST_ROWS} more: see --format json", "left"
@@ -141,7 +130,7 @@ def _cell(field: str, value: str | int | float | bool | None) -> str:
         return "yes" if value else "no"
     if isinstance(value, int) and field.endswith("bytes"):
         return size_text(value)
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else harmless(str(value))
 
 
 def _checks(report: Report) -> "Table":
@@ -157,11 +146,17 @@ def _options(report: Report, every: bool) -> "Table":
 def _table(columns: dict[str, str], rows: Sequence[tuple[str, ...]]) -> "Table":
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, side in columns.items():
         table.add_column(name, justify="right" if side == "right" else "left", overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(_text, row))
     return table
+
+
+def _text(text: str, style: str = "") -> "Text":
+    """As it is: no markup is read from it, and it does nothing to the terminal."""
+    from rich.text import Text
+
+    return Text(harmless(text), style=style)

@@ -15,7 +15,7 @@ from ..jobs.report import Report, State, TableFacts, sentence
 from ..jobs.request import Request
 from ..options import Layer, Options, resolve
 from ..urls import check_url, without_secrets
-from . import render
+from . import render, terminal
 from .config_files import default_files, parse_assignments, read_properties
 from .flags import Format, ServiceFlags
 from .progress import progress_bar
@@ -24,7 +24,6 @@ R = TypeVar("R", bound=Request)
 
 _IDLE_EXIT_CODE = 3
 _PARTLY_DONE_EXIT_CODE = 7
-_INTERRUPTED_EXIT_CODE = 130
 
 
 def run_service(
@@ -42,15 +41,23 @@ def run_service(
     # Before anything imports Arrow: its own allocator asks for more memory than it uses, and gives it back too eagerly.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     _log_to_stderr(flags.verbose)
-    try:
-        report = _run(flags, service, read, retries)
-    except KeyboardInterrupt:
-        render.fail("interrupted", "what was cut off is resumed or rolled back by the next run")
-        return _INTERRUPTED_EXIT_CODE
+    report = _run(flags, service, read, retries)
+    if report.error and _was_interrupted(report.error):
+        raise KeyboardInterrupt from report.error
     report.seconds["total"] = time.perf_counter() - start
     if report.state is State.IDLE and flags.fail_if_idle:
         report.exit_code = _IDLE_EXIT_CODE
     return _publish(report, flags)
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Whether Ctrl-C is what became of it: Python wraps it in the middle of an import, libraries anywhere."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, HudiServicesError):
+        if isinstance(cause, KeyboardInterrupt):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def _run(
@@ -65,10 +72,10 @@ def _run(
             raise ConfigError("--base-path is empty")
         check_url(flags.base_path, "--base-path")
         request, job = read()
-    except HudiServicesError as error:
+    except Exception as error:
         return Report(*service, TableFacts(without_secrets(flags.base_path))).failed(error)
     for warning in request.options.warnings:
-        render.warn(warning)
+        terminal.warn(warning)
     with progress_bar() as progress:
         return run_with_retries(job, replace(request, progress=progress), retries, time.sleep)
 
@@ -93,7 +100,7 @@ def options(flags: ServiceFlags, *own: Layer) -> Options:
 def _log_to_stderr(verbose: bool) -> None:
     logger = logging.getLogger("hudi_services")
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s" if verbose else "%(message)s"))
+    handler.setFormatter(terminal.LineFormatter("%(asctime)s %(levelname)s %(message)s" if verbose else "%(message)s"))
     logger.handlers = [handler]
     logger.setLevel(logging.INFO if verbose else logging.WARNING)
     logger.propagate = False
@@ -103,31 +110,51 @@ def _check_report_file(path: str | None) -> None:
     """Before any work: a report that cannot be written is found out now."""
     if path is None:
         return
-    folder = os.path.dirname(os.path.abspath(path))
+    folder = os.path.dirname(path) or "."
     if os.path.isdir(path) or not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.W_OK)):
         raise ConfigError(f"--report {path} cannot be written", hint="give a file in a folder that exists")
 
 
 def _publish(report: Report, flags: ServiceFlags) -> int:
-    for warning in report.warnings:
-        render.warn(warning)
-    _tell(report, flags.verbose)
+    """Tell it to everybody who asked, the file first: whoever reads stdout may be gone.
+
+    What could not be told changes the exit code of a run that ended well, and nothing else.
+    """
+    if not _write_report(report, flags.report_file):
+        report.exit_code = report.exit_code or _PARTLY_DONE_EXIT_CODE
+    told = [terminal.warn(warning) for warning in report.warnings]
+    told.append(_tell(report, flags.verbose))
+    told.append(_print(report, flags))
+    return report.exit_code or (0 if all(told) else _PARTLY_DONE_EXIT_CODE)
+
+
+def _print(report: Report, flags: ServiceFlags) -> bool:
     if flags.output_format is Format.JSON:
-        sys.stdout.write(render.as_json(report))
+        text = render.as_json(report, ascii_only=not terminal.is_unicode(sys.stdout))
     elif report.state is not State.FAILED or isinstance(report.error, CheckFailed):
         # What a check found is what the operator asked for.
-        render.print_table(report, flags.verbose)
-    sys.stdout.flush()
-    return _write_report(report, flags.report_file)
+        text = render.as_tables(report, flags.verbose)
+    else:
+        return True
+    problem = terminal.put(sys.stdout, text)
+    if problem:
+        terminal.fail(
+            f"the run ended ({report.state.value}), but the report could not be written to stdout: {problem}",
+            "with --report FILE it is kept in a file, too",
+        )
+    return not problem
 
 
-def _tell(report: Report, verbose: bool) -> None:
+def _tell(report: Report, verbose: bool) -> bool:
     """The sentence about what went wrong, if anything did."""
     message = sentence(report.error) if report.error else report.reason
+    told = True
     if report.state in (State.FAILED, State.PARTLY_DONE) and message:
-        render.fail(message, _hint(report, verbose))
+        told = terminal.fail(message, _hint(report, verbose))
     if report.error and verbose:
-        traceback.print_exception(report.error, file=sys.stderr)
+        lines = "".join(traceback.format_exception(report.error))
+        terminal.put(sys.stderr, terminal.harmless_lines(lines))
+    return told
 
 
 def _hint(report: Report, verbose: bool) -> str:
@@ -135,16 +162,15 @@ def _hint(report: Report, verbose: bool) -> str:
     return "run it again with --verbose for the traceback" if foreign and not verbose else report.hint
 
 
-def _write_report(report: Report, path: str | None) -> int:
+def _write_report(report: Report, path: str | None) -> bool:
     if path is None:
-        return report.exit_code
+        return True
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(render.as_json(report))
     except OSError as error:
-        if report.state is State.FAILED:
-            # The operator has one error to read already, and it may be this one.
-            return report.exit_code
-        render.fail(f"the report could not be written to {path}: {error.strerror}", "")
-        return report.exit_code or _PARTLY_DONE_EXIT_CODE
-    return report.exit_code
+        # A failed run has one error to read already, and it may be this one.
+        if report.state is not State.FAILED:
+            terminal.fail(f"the report could not be written to {path}: {error.strerror}", "")
+        return False
+    return True

@@ -190,7 +190,16 @@ def test_tracebacks_only_with_verbose(jobs: Jobs, capsys: pytest.CaptureFixture[
 def test_interrupted(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     jobs.fail(KeyboardInterrupt())
     assert run(["execute", "-sp", "/t"]) == 130
-    assert capsys.readouterr().err.endswith("rolled back by the next run\n")
+    err = capsys.readouterr().err
+    assert err.startswith("error: interrupted\n") and err.endswith("rolled back by the next run\n")
+
+
+def test_interrupted_in_the_middle_of_an_import(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    error = RuntimeError("Error calling __set_name__ on 'Field' instance")  # as Python 3.11 tells it
+    error.__cause__ = KeyboardInterrupt()
+    jobs.fail(error)
+    assert run(["execute", "-sp", "/t"]) == 130
+    assert capsys.readouterr().err.startswith("error: interrupted\n")
 
 
 def test_retry(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
