@@ -28,7 +28,7 @@ def test_a_folder_that_cannot_be_looked_at_is_not_empty(tmp_path: Path, monkeypa
     def stale(path: str) -> os.stat_result:
         raise OSError(errno.ESTALE, "Stale file handle")
 
-    monkeypatch.setattr(os, "stat", stale)
+    monkeypatch.setattr(os, "lstat", stale)
     for ask in (storage.list_dir, storage.list_tree):
         with pytest.raises(StorageError, match="Stale file handle"):
             ask("p")
