@@ -65,30 +65,31 @@ class LocalFolder:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def list_dir(self, path: str) -> tuple[list[Found], list[str]]:
-        """Files and paths of folders directly below a folder, by name.
+    def list_dir(self, path: str) -> Iterator[tuple[str, os.stat_result | None]]:
+        """What lies directly below a folder, by name: files, and folders with None.
 
-        A link to a folder is among the folders, so that whoever goes there is refused; one to a file is among the
-        files, as large as that, so that nobody takes the file for lost.
+        A link to a folder is such a folder, so that whoever goes there is refused; one to a file is a file as large as
+        that, so that nobody takes it for lost.
         """
-        files: list[Found] = []
-        folders: list[str] = []
         for below, entry in self._entries(path):
-            if _is_folder(entry):
-                folders.append(below)
-            elif (found := _file(below, entry)) is not None:
-                files.append(found)
-        return files, folders
+            if not entry.is_file(follow_symlinks=False) and _is_folder(entry):
+                yield below, None
+            elif (found := _file(entry)) is not None:
+                yield below, found
 
     def list_tree(self, path: str) -> Iterator[Found]:
-        """All files below a folder; a link counts as a file, wherever it leads."""
+        """All files below a folder; a link counts as a file, wherever it leads, so that nothing is below one."""
+        if path:
+            self.check_way(path)
+            if os.path.islink(self.os_path(path)):
+                return
         waiting = [path]
         while waiting:
             for below, entry in self._entries(waiting.pop()):
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(below)
-                elif (found := _file(below, entry)) is not None:
-                    yield found
+                elif (found := _file(entry)) is not None:
+                    yield below, found
 
     def list_staged(self) -> Iterator[Found]:
         """What killed writers left, which the others do not list."""
@@ -216,7 +217,7 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
         return False
 
 
-def _file(path: str, entry: "os.DirEntry[str]") -> Found | None:
+def _file(entry: "os.DirEntry[str]") -> os.stat_result | None:
     """None for what listings pass over, and for what is gone by now."""
     if _ODD.search(entry.name) and (_STAGED.fullmatch(entry.name) or not is_addressable(entry.name)):
         return None
@@ -224,8 +225,7 @@ def _file(path: str, entry: "os.DirEntry[str]") -> Found | None:
         found = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return None
-    status = found if stat.S_ISREG(found.st_mode) else _status(entry.path, found)
-    return None if status is None else (path, status)
+    return found if stat.S_ISREG(found.st_mode) else _status(entry.path, found)
 
 
 def _status(path: str, found: os.stat_result) -> os.stat_result | None:

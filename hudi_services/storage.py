@@ -7,7 +7,7 @@ S3, GCS, Azure).
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -78,7 +78,7 @@ class Storage(Protocol):
         """
 
     def list_tree(self, path: str) -> list[FileInfo]:
-        """All files below `path`, recursively. A link counts as a file."""
+        """All files below `path`, recursively. A link counts as a file: nothing is below it."""
 
     def create(self, path: str, data: bytes) -> None:
         """Write a new file, whole or not at all; raises AlreadyExists and leaves the existing file alone."""
@@ -195,8 +195,7 @@ class ObjectStorage:
         self._check_folder(path)
         with self.errors(path):
             if self._folder is not None:
-                files, folders = self._folder.list_dir(path)
-                return [_local_info(*file) for file in files], folders
+                return _split(self._folder.list_dir(path))
             found = obstore.list_with_delimiter(self._backend, path or None)
         return [_info(m) for m in found["objects"]], list(found["common_prefixes"])
 
@@ -252,8 +251,13 @@ class ObjectStorage:
             for start in range(0, len(paths), _DELETE_BATCH):
                 batch = paths[start : start + _DELETE_BATCH]
                 if self._folder is not None or not self._delete_batch(batch):
-                    list(pool.map(self.delete, batch))
+                    shares = (batch[first::_DELETES_AT_ONCE] for first in range(_DELETES_AT_ONCE))
+                    list(pool.map(self._delete_each, shares))
                 done(len(batch))
+
+    def _delete_each(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.delete(path)
 
     def _delete_batch(self, batch: Sequence[str]) -> bool:
         """Whether all are gone: one that is missing ends it with others still there, and the error may be another's."""
@@ -313,18 +317,21 @@ class ObjectStorage:
     def _check_folder(self, path: str) -> None:
         """For listings: a folder may have control characters in its name, and somebody must say whose it is."""
         if path and not is_below(path):
-            raise CorruptFile(f"the path {path!r} leaves {self._root}", hint=_WHO_NAMED_IT)
+            raise self._outside(path)
 
     def _check_path(self, path: str) -> None:
         """The one door: every path of a file is looked at before anything is touched."""
         if not is_below(path):
-            raise CorruptFile(f"the path {path!r} leaves {self._root}", hint=_WHO_NAMED_IT)
+            raise self._outside(path)
         if not is_addressable(path):
             raise CorruptFile(
                 f"{self._root}: the path {path!r} has a control character, or is no Unicode text",
                 hint="stores take no such path; Apache Hudi writes such partition values as %XX with "
                 "hoodie.datasource.write.partitionpath.urlencode=true",
             )
+
+    def _outside(self, path: str) -> CorruptFile:
+        return CorruptFile(f"the path {path!r} leaves {self._root}", hint=_WHO_NAMED_IT)
 
     def _check_way(self, path: str) -> None:
         self._check_path(path)
@@ -385,6 +392,17 @@ def _local_store(root: str) -> LocalStore:
 
 def _info(meta: Any) -> FileInfo:
     return FileInfo(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000), meta.get("e_tag") or "")
+
+
+def _split(found: Iterable[tuple[str, os.stat_result | None]]) -> tuple[list[FileInfo], list[str]]:
+    files: list[FileInfo] = []
+    folders: list[str] = []
+    for path, status in found:
+        if status is None:
+            folders.append(path)
+        else:
+            files.append(_local_info(path, status))
+    return files, folders
 
 
 def _local_info(path: str, found: os.stat_result) -> FileInfo:

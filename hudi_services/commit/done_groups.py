@@ -91,7 +91,8 @@ def noted_files(storage: Storage, instant: str) -> frozenset[str]:
 
 
 def _noted_since(storage: Storage, instant: str, began_millis: int) -> list[DoneGroup]:
-    stored = storage.list_dir(notes_folder(instant))[0]
+    # As a tree: a link in its place has none.
+    stored = storage.list_tree(notes_folder(instant))
     notes = [_NOTE.fullmatch(file.name) for file in stored if file.mtime_millis >= began_millis]
 
     def read(digest: str) -> DoneGroup | None:
@@ -106,9 +107,7 @@ def _noted_since(storage: Storage, instant: str, began_millis: int) -> list[Done
 
 def forget_done(storage: Storage, instant: str) -> None:
     """Delete all notes of an instant."""
-    folder = notes_folder(instant)
-    storage.delete_all([file.path for file in storage.list_tree(folder)], lambda _: None)
-    storage.remove_empty_dirs(folder)
+    storage.delete_tree(notes_folder(instant))
 
 
 def _path(instant: str, digest: str) -> str:

@@ -13,10 +13,11 @@ there at any time.
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..errors import CorruptFile, NotFound
+from ..errors import CorruptFile, NotFound, SymbolicLink
 from ..files.names import OWN_FOLDER, parse_base_file
 from ..metadata.index_base import WrittenBase
 from ..metadata.index_keys import KeyRunRef
@@ -106,10 +107,13 @@ def log_work_path(bucket: int, version: int) -> str:
 
 
 def forget(storage: Storage) -> None:
-    """Delete all of it; the plan first, so that nobody goes on with the rest."""
-    storage.delete(_PLAN)
-    storage.delete_all([file.path for file in storage.list_tree(WORK_FOLDER)], lambda _: None)
-    storage.remove_empty_dirs(WORK_FOLDER)
+    """Delete all of it; the plan first, so that nobody goes on with the rest.
+
+    A link in the folder's place goes itself.
+    """
+    with suppress(SymbolicLink):
+        storage.delete(_PLAN)
+    storage.delete_tree(WORK_FOLDER)
 
 
 def _load_all(storage: Storage, prefix: str) -> Mapping[int, Any]:
