@@ -27,6 +27,7 @@ from ..storage import Storage
 WORK_FOLDER = f"{OWN_FOLDER}/index-bootstrap"
 _PLAN = f"{WORK_FOLDER}/plan.json"
 _VERSION = 1
+_ANEW = "run without --resume, which begins anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,7 @@ def load_plan(storage: Storage) -> BuildPlan | None:
     except NotFound:
         return None
     except (ValueError, KeyError, TypeError) as e:
-        raise CorruptFile(
-            f"{storage.full_path(_PLAN)} is no plan of a build: {e}", hint="run without --resume, which begins anew"
-        ) from e
+        raise CorruptFile(f"{storage.full_path(_PLAN)} is no plan of a build: {e}", hint=_ANEW) from e
 
 
 def save_runs(storage: Storage, task: int, runs: Sequence[KeyRunRef]) -> None:
@@ -91,7 +90,20 @@ def save_bucket(storage: Storage, written: WrittenBase) -> None:
 
 def load_buckets(storage: Storage) -> dict[int, WrittenBase]:
     """The base files that are done, by bucket. Raises CorruptFile."""
-    return {number: WrittenBase(**content) for number, content in _load_all(storage, "bucket-").items()}
+    return {number: _bucket(storage, number, content) for number, content in _load_all(storage, "bucket-").items()}
+
+
+def _bucket(storage: Storage, number: int, content: Any) -> WrittenBase:
+    try:
+        written = WrittenBase(**content)
+        # What it names is moved to the metadata table.
+        if (written.bucket, written.path) != (number, bucket_path(number)):
+            raise ValueError(f"it names {written.path} of bucket {written.bucket}")
+        return written
+    except (ValueError, TypeError) as e:
+        raise CorruptFile(
+            f"{storage.full_path(WORK_FOLDER)}/bucket-{number}.json is no note of a bucket: {e}", hint=_ANEW
+        ) from e
 
 
 def run_prefix(task: str) -> str:
@@ -124,9 +136,7 @@ def _load_all(storage: Storage, prefix: str) -> Mapping[int, Any]:
             try:
                 found[int(number)] = json.loads(storage.read(file.path))
             except ValueError as e:
-                raise CorruptFile(
-                    f"{storage.full_path(file.path)} is cut off: {e}", hint="run without --resume, which begins anew"
-                ) from e
+                raise CorruptFile(f"{storage.full_path(file.path)} is cut off: {e}", hint=_ANEW) from e
     return found
 
 
