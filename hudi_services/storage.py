@@ -63,6 +63,9 @@ class Storage(Protocol):
 
     def full_path(self, path: str) -> str: ...
 
+    def check_paths(self, paths: Iterable[str]) -> None:
+        """Raise what any of the methods below would say against one of these paths; asks no object store."""
+
     def read(self, path: str) -> bytes: ...
 
     def read_range(self, path: str, start: int, length: int) -> bytes: ...
@@ -167,6 +170,10 @@ class ObjectStorage:
         if self._local is None:
             return _store(self._url)
         return _local_store(self._local)
+
+    def check_paths(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self._check_way(path)
 
     def read(self, path: str) -> bytes:
         self._check_file(path)

@@ -38,6 +38,8 @@ def check_superseded(table: Table, files: Mapping[str, Collection[str]]) -> None
     `files` are bare names by partition; base files that are gone already do not matter, and what is no data file must
     not go. Otherwise as `check_newest`.
     """
+    # Before anything is published that could not be carried out.
+    table.storage.check_paths(path_in(partition, min(names)) for partition, names in files.items() if names)
     named: dict[FileGroupId, set[str]] = {}
     logs: dict[FileGroupId, set[str]] = {}
     for partition, names in files.items():
