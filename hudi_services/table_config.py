@@ -21,6 +21,7 @@ from datetime import datetime, timezone
 from .clock import Clock, SystemClock
 from .codecs.properties import format_properties, parse_properties
 from .errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, StorageError, TableNotFound, UnsupportedTable
+from .paths import is_below, is_name
 from .storage import Storage
 from .versions import TableVersion, table_version
 
@@ -33,6 +34,13 @@ _CHECKSUM = "hoodie.table.checksum"
 _NAME = "hoodie.table.name"
 _VERSION = "hoodie.table.version"
 _LAYOUT = "hoodie.timeline.layout.version"
+_PATHS = (
+    "hoodie.timeline.path",
+    "hoodie.timeline.history.path",
+    "hoodie.archivelog.folder",
+    "hoodie.table.index.defs.path",
+)
+_PARTITION_LISTS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 _INDEX_DEFINITIONS = ".index_defs/index.json"
 # A writer may replace the file between our look at it and our look at its backup.
 _ATTEMPTS = 3
@@ -72,7 +80,9 @@ class TableConfig:
                 clock.sleep(_RETRY_SECONDS)
         else:
             raise _unreadable(storage, folder, failure) from failure
-        return cls(raw, _version(raw, storage.full_path(f"{folder}/{_FILE}")), root)
+        source = storage.full_path(f"{folder}/{_FILE}")
+        _check_paths(raw, source)
+        return cls(raw, _version(raw, source), root)
 
     def update(
         self, storage: Storage, changes: Mapping[str, str | None], *, clock: Clock | None = None
@@ -212,7 +222,18 @@ class TableConfig:
 
 
 def _below(root: str, path: str) -> str:
-    return f"{root}/{path}" if root else path
+    return f"{root}/{path}" if root and path else root or path
+
+
+def _check_paths(raw: Mapping[str, str], source: str) -> None:
+    """Raise CorruptFile for a folder or file that does not lie below the folder that it is relative to."""
+    values = [(key, raw.get(key, "")) for key in _PATHS]
+    values += [(key, name.strip()) for key in _PARTITION_LISTS for name in raw.get(key, "").split(",")]
+    for key, path in values:
+        if path and not (is_below(path) and (key in _PATHS or is_name(path))):
+            raise CorruptFile(
+                f"{source} has {key}={path}, which leads out of the table", hint="put the right value in its place"
+            )
 
 
 def _read_either(storage: Storage, folder: str) -> dict[str, str]:

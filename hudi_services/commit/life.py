@@ -56,8 +56,15 @@ def signs_of_life(table: Table, instant: Instant, settings: TransactionSettings,
     if is_leased:
         lease = held.previous if held else read_lease(table.storage, lease_name(instant))
     silence = settings.patience_millis if is_short else settings.abandoned_millis
-    count = len(read_markers(table.storage, instant.ts)) if markers else 0
-    return _life(table, settings, last, heartbeat, lease, silence, count)
+    return _life(table, settings, last, heartbeat, lease, silence, _count(table, instant, markers))
+
+
+def _count(table: Table, instant: Instant, files: Collection[FileInfo]) -> int:
+    """How many markers the instant has; where they cannot be read, how many files of them."""
+    try:
+        return len(read_markers(table.storage, instant.ts)) if files else 0
+    except CorruptFile:
+        return len(files)
 
 
 def _life(

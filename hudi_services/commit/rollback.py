@@ -87,8 +87,9 @@ def roll_back(
 
 
 def plan_rollback(table: Table, target: Instant, *, using_markers: bool = True) -> RollbackPlan:
-    """What a rollback of `target` would take away."""
+    """What a rollback of `target` would take away. Raises SymbolicLink when that lies behind a link."""
     requests = rollback_requests(table, target, using_markers=using_markers)
+    table.storage.check_paths(path_in(request.partition, _name(path)) for request in requests for path in request.files)
     return RollbackPlan(target.ts, target.action.value, requests)
 
 

@@ -13,10 +13,11 @@ there at any time.
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..errors import CorruptFile, NotFound
+from ..errors import CorruptFile, NotFound, SymbolicLink
 from ..files.names import OWN_FOLDER, parse_base_file
 from ..metadata.index_base import WrittenBase
 from ..metadata.index_keys import KeyRunRef
@@ -26,6 +27,7 @@ from ..storage import Storage
 WORK_FOLDER = f"{OWN_FOLDER}/index-bootstrap"
 _PLAN = f"{WORK_FOLDER}/plan.json"
 _VERSION = 1
+_ANEW = "run without --resume, which begins anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,7 @@ def load_plan(storage: Storage) -> BuildPlan | None:
     except NotFound:
         return None
     except (ValueError, KeyError, TypeError) as e:
-        raise CorruptFile(
-            f"{storage.full_path(_PLAN)} is no plan of a build: {e}", hint="run without --resume, which begins anew"
-        ) from e
+        raise CorruptFile(f"{storage.full_path(_PLAN)} is no plan of a build: {e}", hint=_ANEW) from e
 
 
 def save_runs(storage: Storage, task: int, runs: Sequence[KeyRunRef]) -> None:
@@ -90,7 +90,20 @@ def save_bucket(storage: Storage, written: WrittenBase) -> None:
 
 def load_buckets(storage: Storage) -> dict[int, WrittenBase]:
     """The base files that are done, by bucket. Raises CorruptFile."""
-    return {number: WrittenBase(**content) for number, content in _load_all(storage, "bucket-").items()}
+    return {number: _bucket(storage, number, content) for number, content in _load_all(storage, "bucket-").items()}
+
+
+def _bucket(storage: Storage, number: int, content: Any) -> WrittenBase:
+    try:
+        written = WrittenBase(**content)
+        # What it names is moved to the metadata table.
+        if (written.bucket, written.path) != (number, bucket_path(number)):
+            raise ValueError(f"it names {written.path} of bucket {written.bucket}")
+        return written
+    except (ValueError, TypeError) as e:
+        raise CorruptFile(
+            f"{storage.full_path(WORK_FOLDER)}/bucket-{number}.json is no note of a bucket: {e}", hint=_ANEW
+        ) from e
 
 
 def run_prefix(task: str) -> str:
@@ -106,10 +119,13 @@ def log_work_path(bucket: int, version: int) -> str:
 
 
 def forget(storage: Storage) -> None:
-    """Delete all of it; the plan first, so that nobody goes on with the rest."""
-    storage.delete(_PLAN)
-    storage.delete_all([file.path for file in storage.list_tree(WORK_FOLDER)], lambda _: None)
-    storage.remove_empty_dirs(WORK_FOLDER)
+    """Delete all of it; the plan first, so that nobody goes on with the rest.
+
+    A link in the folder's place goes itself.
+    """
+    with suppress(SymbolicLink):
+        storage.delete(_PLAN)
+    storage.delete_tree(WORK_FOLDER)
 
 
 def _load_all(storage: Storage, prefix: str) -> Mapping[int, Any]:
@@ -120,9 +136,7 @@ def _load_all(storage: Storage, prefix: str) -> Mapping[int, Any]:
             try:
                 found[int(number)] = json.loads(storage.read(file.path))
             except ValueError as e:
-                raise CorruptFile(
-                    f"{storage.full_path(file.path)} is cut off: {e}", hint="run without --resume, which begins anew"
-                ) from e
+                raise CorruptFile(f"{storage.full_path(file.path)} is cut off: {e}", hint=_ANEW) from e
     return found
 
 

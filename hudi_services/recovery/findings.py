@@ -25,6 +25,7 @@ from ..commit.life import Life, age_millis, is_stale_rollback, now_millis, rollb
 from ..commit.markers import read_markers
 from ..commit.newest_files import check_superseded
 from ..commit.rollback import is_still_completed, pending_rollback
+from ..commit.rollback_requests import unfit_markers
 from ..commit.settings import TransactionSettings
 from ..errors import CheckFailed, CorruptFile, HudiServicesError
 from ..handle import Table
@@ -51,7 +52,7 @@ class Finding:
     heartbeat: str
     """none, alive or ended."""
     files: int | None
-    """Data files that its markers name and that are there; None for what writes none."""
+    """Data files that its markers name and that are there; None for what writes none, or has no fit markers."""
     decision: Decision
     why: str
     blocks: str
@@ -123,6 +124,8 @@ def judge(table: Table, instant: Instant, settings: TransactionSettings) -> Find
     life = look(table, instant, settings)
     case = _Case(table, instant, settings, life)
     decision, why, blocks = _judges(table, instant)(case)
+    if decision is Decision.ROLL_BACK and instant.action.writes_data:
+        decision, why = _without_markers(case, decision, why)
     if life.holder:
         decision, why = Decision.WAIT, f"{life.holder}: it holds the lease of it"
     now = now_millis(table)
@@ -139,14 +142,29 @@ def judge(table: Table, instant: Instant, settings: TransactionSettings) -> Find
     )
 
 
+def _without_markers(case: _Case, decision: Decision, why: str) -> tuple[Decision, str]:
+    """What becomes of a rollback that is to be planned when markers name files that are none of the instant's."""
+    if pending_rollback(case.table, case.instant.ts) is not None:
+        return decision, why
+    problem, may_be_listed = unfit_markers(case.table, case.instant)
+    if not problem:
+        return decision, why
+    if may_be_listed:
+        return decision, f"{why}; {problem}: its files are found by listing"
+    return Decision.WAIT, f"{why}, but {problem}, and nobody else knows what it appended to"
+
+
 def _heartbeat(life: Life, now: float, settings: TransactionSettings) -> str:
     if life.heartbeat_millis is None:
         return "none"
     return "alive" if now - life.heartbeat_millis < settings.heartbeat_expires_millis else "ended"
 
 
-def _files(table: Table, instant: Instant) -> int:
-    named = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, instant.ts)}
+def _files(table: Table, instant: Instant) -> int | None:
+    try:
+        named = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, instant.ts)}
+    except CorruptFile:
+        return None
     lister = StorageLister(table.storage)
     lister.load(sorted({partition for partition, _ in named}))
     return sum(name in lister.files(partition) for partition, name in named)

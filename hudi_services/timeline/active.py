@@ -15,6 +15,7 @@ from ..codecs.compaction_plan import CompactionPlan, decode_compaction_plan
 from ..codecs.rollback_plan import RollbackMetadata, RollbackPlan, decode_rollback_metadata, decode_rollback_plan
 from ..codecs.savepoint import decode_savepoint
 from ..errors import ConflictError, CorruptFile, NotFound, Outdated
+from ..files.names import instant_in
 from ..model import CommitMetadata
 from ..storage import Storage
 from ..table_config import TableConfig
@@ -23,6 +24,7 @@ from .layout import Layout, layout_for
 
 _WITHOUT_REQUESTED = frozenset({Action.SAVEPOINT})
 _CLUSTERING_LIKE = frozenset({Action.CLUSTERING, Action.REPLACE_COMMIT})
+_ACTION_NAMES = frozenset(action.value for action in Action)
 _ENDS_AS = {action.completed_as: action for action in Action if action is not action.completed_as}
 
 
@@ -161,8 +163,12 @@ class Timeline:
         return decode_compaction_plan(self.read_details(name), self._full(name))
 
     def read_rollback_plan(self, instant: Instant) -> RollbackPlan:
+        """CorruptFile also for a pending one that takes away what its target cannot have written."""
         name = self.requested_name(instant)
-        return decode_rollback_plan(self.read_details(name), self._full(name))
+        plan = decode_rollback_plan(self.read_details(name), self._full(name))
+        if not instant.is_completed:
+            _check_own_files(plan, self._full(name))
+        return plan
 
     def read_rollback(self, instant: Instant) -> RollbackMetadata:
         return decode_rollback_metadata(self.read_details(instant.file_name), self._full(instant.file_name))
@@ -252,6 +258,18 @@ def new_instant(timeline: Timeline, clock: Clock, *, after: str = "", skew_milli
     if skew_millis > 0:
         clock.sleep(skew_millis / 1000)
     return next_instant(moment, timeline.zone, max(timeline.latest_time(), after))
+
+
+def _check_own_files(plan: RollbackPlan, source: str) -> None:
+    if plan.action not in _ACTION_NAMES or not plan.ts.isdecimal():
+        raise CorruptFile(f"{source} rolls back {plan.action!r} {plan.ts!r}, which is no instant")
+    names = (path.rpartition("/")[2] for request in plan.requests for path in request.files)
+    foreign = next((name for name in names if instant_in(name) != plan.ts), None)
+    if foreign is not None:
+        raise CorruptFile(
+            f"{source} deletes {foreign}, which does not bear the time of {plan.ts}, the instant that it rolls back",
+            hint="it must not be carried out, by Apache Hudi neither: hudi-services recover drops it",
+        )
 
 
 def _rank(instant: Instant) -> tuple[State, str]:

@@ -15,6 +15,7 @@ from typing import Any
 from ..codecs.commit_metadata import decode_commit_avro
 from ..codecs.rollback_plan import decode_rollback_metadata
 from ..errors import CorruptFile, NotFound
+from ..paths import is_name
 from ..storage import Storage
 from ..table_config import TableConfig
 from .archived_instants import ArchivedAction, ArchivedInstants
@@ -76,7 +77,10 @@ def _manifest_files(storage: Storage, folder: str) -> tuple[str, ...]:
         return ()
     path = f"{folder}/manifest_{number}"
     try:
-        return tuple(entry["fileName"] for entry in json.loads(storage.read(path))["files"])
+        names = tuple(entry["fileName"] for entry in json.loads(storage.read(path))["files"])
+        if not all(map(is_name, names)):
+            raise ValueError("it names files elsewhere")
+        return names
     except (ValueError, KeyError, TypeError, RecursionError) as e:
         raise CorruptFile(f"{storage.full_path(path)} is no timeline manifest: {e}") from e
 

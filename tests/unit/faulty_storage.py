@@ -48,6 +48,11 @@ class FaultyStorage(ObjectStorage):
             self.delete(path)
             done(1)
 
+    def delete_tree(self, path: str) -> None:
+        for file in self.list_tree(path):
+            self.delete(file.path)
+        super().delete_tree(path)
+
     def open_output(self, path: str) -> IO[bytes]:
         self._write("write", path)
         return super().open_output(path)

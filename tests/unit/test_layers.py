@@ -12,7 +12,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
 ROWS = [
     {"errors"},
     {"urls"},
-    {"model", "versions", "options", "packing", "clock", "plugins", "process"},
+    {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths"},
+    {"local_folder"},
     {"storage"},
     {"codecs"},
     {"files", "table_config"},
