@@ -1,7 +1,9 @@
 """Reading base files row group by row group, in the raw form that is written back unchanged.
 
 pyarrow reads the pages, through a footer in the raw form (parquet_schema) and through ranges: one request brings the
-wanted columns of a row group, so memory holds one row group's bytes and its Arrow form, or a piece of that.
+wanted columns of a row group, so memory holds one row group's bytes and its Arrow form, or a piece of that. Every page
+that pyarrow gets is checked here (parquet_page_checks); pyarrow's own check would take five times as long for the
+checksum, leave out the headers, and not say which column it is.
 """
 
 import functools
@@ -18,6 +20,8 @@ from .column_stats import ColumnStats, column_stats
 from .column_type import Kind, parquet_type
 from .parquet_convert import convert_column
 from .parquet_footer import Footer, RowGroup, read_footer
+from .parquet_page_checks import ChunkWalk
+from .parquet_page_header import DAMAGED_HINT, ChunkPlace
 from .parquet_schema import FileSchema
 from .record_keys import BLOOM_FILTER
 
@@ -209,18 +213,23 @@ class BaseFileReader:
             self._source.holds = False
             self._source.forget()
 
+    def place(self, group: int, leaf: int) -> ChunkPlace:
+        """The chunk of a leaf in a row group, for messages."""
+        start = self.row_groups[group].columns[leaf].start
+        return ChunkPlace(self.full_path, self.schema.leaves[leaf].dotted, group, start)
+
     def read_bytes(self, start: int, length: int) -> bytes:
         """Bytes of the file as they are."""
         self._source.seek(start)
         return bytes(self._source.read(length))
 
     def _read(self, index: int, columns: Sequence[str], dictionary: frozenset[str]) -> pa.Table:
-        group = self.row_groups[index]
         if not columns:
             return pa.table({})
-        wanted = set(columns)
-        self._source.load(sorted((c.start, c.end) for c in group.columns if c.path[0] in wanted))
+        walks = self._walks(index, columns)
+        self._source.load(sorted((walk.position, walk.end) for walk in walks))
         try:
+            self._finish(walks)
             return self._open_as(dictionary).read_row_group(index, columns=list(columns), use_threads=False)
         finally:
             self._source.forget()
@@ -228,12 +237,13 @@ class BaseFileReader:
     def _read_pieces(
         self, index: int, columns: Sequence[str], dictionary: frozenset[str], at_once: int | None
     ) -> Iterator[pa.Table]:
-        wanted = set(columns)
+        wanted, walks = set(columns), self._walks(index, columns)
         chunks = [c for c in self.row_groups[index].columns if c.path[0] in wanted]
         stored = sum(c.end - c.start for c in chunks)
         encoded = max(1, sum(c.uncompressed_bytes for c in chunks) // max(1, self.row_groups[index].num_rows))
         rows = min(_MOST_BATCH_ROWS, max(_LEAST_BATCH_ROWS, _BATCH_BYTES // encoded))
-        if at_once is None or stored <= at_once or self._source.holds:
+        loaded = at_once is None or stored <= at_once or self._source.holds
+        if at_once is None or loaded:
             self._source.load(sorted((c.start, c.end) for c in chunks))
             file = self._open_as(dictionary)
         else:
@@ -243,7 +253,10 @@ class BaseFileReader:
                 dictionary,
                 buffer_size=min(_MOST_BUFFER, max(_LEAST_BUFFER, at_once // len(chunks))),
             )
+            self._source.walks = walks
         try:
+            if loaded:
+                self._finish(walks)
             batches: list[pa.RecordBatch] = []
             size = 0
             for batch in file.iter_batches(rows, row_groups=[index], columns=list(columns), use_threads=False):
@@ -252,10 +265,27 @@ class BaseFileReader:
                 if size >= _PIECE_BYTES:
                     yield pa.Table.from_batches(batches)
                     batches, size = [], 0
+            if not loaded:
+                self._finish(walks)
             if batches:
                 yield pa.Table.from_batches(batches)
         finally:
             self._source.forget()
+
+    def _walks(self, index: int, columns: Collection[str]) -> list[ChunkWalk]:
+        """What checks the chunks of these columns; without rows there is nothing that could be wrong."""
+        group, wanted = self.row_groups[index], set(columns)
+        if not group.num_rows:
+            return []
+        return [
+            ChunkWalk(self.place(index, i), leaf, chunk, group.num_rows)
+            for i, (leaf, chunk) in enumerate(zip(self.schema.leaves, group.columns, strict=True))
+            if chunk.path[0] in wanted
+        ]
+
+    def _finish(self, walks: Sequence[ChunkWalk]) -> None:
+        for walk in walks:
+            walk.finish(self._source.read_at)
 
     def _column(self, read: pa.Table, name: str, target: FileSchema, rows: int) -> pa.ChunkedArray:
         wanted, own = target.column(name), self.schema.column(name)
@@ -269,13 +299,15 @@ class BaseFileReader:
         try:
             yield
         except CorruptFile as e:
-            raise e if self.full_path in e.message else CorruptFile(f"{self.full_path}: {e.message}") from e
+            if self.full_path in e.message:
+                raise
+            raise CorruptFile(f"{self.full_path}: {e.message}", hint=e.hint) from e
         except HudiServicesError:
             raise
         except (pa.ArrowException, OSError, MemoryError, ValueError, OverflowError) as e:
             text = str(e)
             reason = text.splitlines()[0] if text else type(e).__name__
-            raise CorruptFile(f"{self.full_path} cannot be read: {reason}") from e
+            raise CorruptFile(f"{self.full_path} cannot be read: {reason}", hint=DAMAGED_HINT) from e
 
 
 def shared_dictionary_columns(readers: Sequence[BaseFileReader]) -> frozenset[str]:
@@ -312,6 +344,8 @@ class _RangeSource(io.RawIOBase):
         self._blocks: list[tuple[int, memoryview]] = []
         self.holds = False
         """While True, what is loaded stays and nothing else is."""
+        self.walks: Sequence[ChunkWalk] = ()
+        """What sees all bytes that `read` gives."""
 
     def load(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Fetch sorted (start, end) ranges, near ones together."""
@@ -327,6 +361,7 @@ class _RangeSource(io.RawIOBase):
         self._blocks = [(start, memoryview(read(self._path, start, end - start))) for start, end in merged]
 
     def forget(self) -> None:
+        self.walks = ()
         if not self.holds:
             self._blocks = []
 
@@ -349,6 +384,12 @@ class _RangeSource(io.RawIOBase):
         length = left if size is None or size < 0 else min(size, left)
         start = self._position
         self._position += length
+        data = self.read_at(start, length)
+        for walk in self.walks:
+            walk.feed(start, data)
+        return data
+
+    def read_at(self, start: int, length: int) -> bytes | memoryview:
         for block_start, block in self._blocks:
             if block_start <= start and start + length <= block_start + len(block):
                 return block[start - block_start : start - block_start + length]

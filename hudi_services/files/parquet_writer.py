@@ -267,6 +267,7 @@ def writer_options(target: FileSchema, path: str, codec: str, plain_leaves: Coll
         "use_dictionary": dictionary or False,
         "write_statistics": True,
         "write_page_index": True,
+        "write_page_checksum": True,
         **codec_called(codec).writer_options,
     }
 
