@@ -1,4 +1,4 @@
-"""The headers of pages. No checksum covers them, so each field is looked at, and only what is known is taken along.
+"""The headers of pages. No checksum covers them, so each field is looked at, and one that is not known is refused.
 
     chunk                 page*; page: PageHeader (Thrift compact) | body
     PageHeader            1 type, 2 uncompressed size, 3 compressed size, 4 crc, 5 DataPageHeader,
@@ -8,8 +8,8 @@
     DataPageHeaderV2      1 num_values, 2 num_nulls, 3 num_rows, 4 encoding, 5 bytes of definition levels,
                           6 of repetition levels (both never compressed), 7 is_compressed, 8 statistics
 
-`crc` is the CRC-32 of gzip over the body as it is stored. Statistics are passed over: they could be wrong without a
-sign, page indexes tell the same, and no reader of Hudi tables asks for them.
+`crc` is the CRC-32 of gzip over the body as it is stored. Statistics are left out: they could be wrong without a sign,
+page indexes tell the same, and no reader of Hudi tables asks for them.
 
 Source: apache/parquet-format, src/main/thrift/parquet.thrift.
 """
@@ -56,6 +56,7 @@ _DETAILS: Mapping[PageKind, Mapping[int, int]] = {
     PageKind.DATA_V2: dict.fromkeys((1, 2, 3, 4, 5, 6), I32),
 }
 _FLAG = {PageKind.DICTIONARY: 3, PageKind.DATA_V2: IS_COMPRESSED}
+_STATISTICS = {PageKind.DATA: 5, PageKind.DATA_V2: 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class PageHeader:
     kind: PageKind
     length: int
     fields: Struct
-    """Without what is not known."""
+    """Without statistics."""
     num_values: int
     encoding: int
 
@@ -135,7 +136,7 @@ def read_header(data: bytes | memoryview, position: int, place: ChunkPlace, at: 
             tree, length = thrift.decode_struct(bytes(part), place.path)
         except CorruptFile as e:
             raise place.damaged(at, "has no header that can be read") from e
-    fields = _known(tree, _SIZES, place, at)
+    fields = _sizes(tree, _SIZES, place, at)
     if CRC in tree.fields:
         wire_type, crc = tree.fields[CRC]
         if wire_type != I32 or not -(1 << 31) <= crc < 1 << 31:
@@ -145,13 +146,15 @@ def read_header(data: bytes | memoryview, position: int, place: ChunkPlace, at: 
     found = tree.fields.get(HEADERS[kind])
     if found is None or found[0] != STRUCT:
         raise place.damaged(at, "has no header for its values")
-    details = _known(found[1], _DETAILS[kind], place, at)
+    details = _sizes(found[1], _DETAILS[kind], place, at)
     flag = _FLAG.get(kind)
     if flag is not None and flag in found[1].fields:
         if found[1].fields[flag][0] != thrift.TRUE:
             raise place.damaged(at, f"has no flag in field {flag} of its header")
         details[flag] = found[1].fields[flag]
     fields[HEADERS[kind]] = (STRUCT, Struct(details))
+    if fields.keys() != tree.fields.keys() or found[1].fields.keys() - {_STATISTICS.get(kind)} != details.keys():
+        raise place.damaged(at, "has something in its header that is not known")
     header = PageHeader(kind, length, Struct(fields), details[1][1], details[_ENCODING[kind]][1])
     if kind is PageKind.DATA and not header.level_encodings <= {RLE, _BIT_PACKED}:
         raise place.damaged(at, "has levels in an encoding that levels cannot have")
@@ -167,7 +170,7 @@ def _kind(tree: Struct, place: ChunkPlace, at: int) -> PageKind:
     return PageKind(kind)
 
 
-def _known(struct: Struct, types: Mapping[int, int], place: ChunkPlace, at: int) -> dict[int, tuple[int, Any]]:
+def _sizes(struct: Struct, types: Mapping[int, int], place: ChunkPlace, at: int) -> dict[int, tuple[int, Any]]:
     """The fields of `types`, all of which there must be."""
     fields = {}
     for field_id, wire_type in types.items():

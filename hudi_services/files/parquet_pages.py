@@ -70,7 +70,7 @@ class Page:
 def read_pages(chunk: bytes, place: ChunkPlace, check: ChunkCheck | None = None) -> Iterator[Page]:
     """Every page of `chunk`, which lies at `place`; `check` gets to see them all. Raises CorruptFile.
 
-    Headers are given without what is not known.
+    Headers are given without statistics.
     """
     position = 0
     while position < len(chunk):
