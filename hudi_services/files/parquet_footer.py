@@ -14,7 +14,9 @@
 Source: apache/parquet-format, src/main/thrift/parquet.thrift.
 """
 
+import functools
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -40,6 +42,10 @@ _LARGEST_INDEX = 16 << 20
 _PLAIN_DICTIONARY, _RLE_DICTIONARY = 2, 8
 _PLAIN = 0
 _DATA_PAGES = (0, 3)
+_DICTIONARY_PAGE = 2
+
+PageCounts = tuple[tuple[bool, int, int], ...]
+"""How many pages there are: whether they are dictionaries, their encoding, their number; sorted."""
 
 
 class Physical(IntEnum):
@@ -76,6 +82,10 @@ class ColumnChunk:
     """Offset and length of the bounds of every page, in bytes; None when there are none."""
     offset_index: tuple[int, int] | None
     """Offset and length of the places of every page, in bytes; None when there are none."""
+    encodings: tuple[int, ...]
+    """Of its pages and of their levels."""
+    page_counts: PageCounts | None
+    """None when the footer does not tell them."""
 
     @property
     def end(self) -> int:
@@ -286,7 +296,26 @@ def _column_chunk(chunk: Struct, path: str) -> ColumnChunk:
         null_count=nulls,
         column_index=_place(chunk, 6, 7),
         offset_index=_place(chunk, 4, 5),
+        encodings=_shared(tuple(_list(meta, 2, path))),
+        page_counts=_shared(_page_counts(meta, path)),
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def _shared(value: T) -> T:
+    """The one of equal values that all chunks have: there are many chunks, and few different values."""
+    return value
+
+
+def _page_counts(meta: Struct, path: str) -> PageCounts | None:
+    if 13 not in meta.fields:
+        return None
+    counts: Counter[tuple[bool, int]] = Counter()
+    for stats in _structs(meta, 13, path):
+        kind, encoding, count = (_integer(stats, field_id, path) for field_id in (1, 2, 3))
+        # pyarrow counts data pages of both versions as those of the first.
+        counts[kind == _DICTIONARY_PAGE, encoding] += count
+    return tuple(sorted((*which, count) for which, count in counts.items() if count))
 
 
 def _place(chunk: Struct, offset_id: int, length_id: int) -> tuple[int, int] | None:

@@ -38,7 +38,7 @@ DOORS = {
     "rich": ("cli/",),
     "obstore": ("storage.py",),
     "fastavro": ("codecs/avro.py",),
-    "isal": ("files/hfile_gzip.py",),
+    "isal": ("files/hfile_gzip.py", "files/parquet_page_checks.py"),
 }
 VERSION_TEST = re.compile(r"version(\.number)?\s*(==|!=|<=?|>=?|in)\s*[\d({]")
 
