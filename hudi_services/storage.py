@@ -21,7 +21,8 @@ import obstore
 from obstore import exceptions as obx
 from obstore.store import LocalStore, from_url
 
-from .errors import AlreadyExists, ConfigError, NotFound, PermissionDenied, StorageError
+from .errors import AlreadyExists, ConfigError, CorruptFile, NotFound, PermissionDenied, StorageError
+from .limits import LARGEST_FILE
 
 _CHUNK = 8 * 1024 * 1024
 _CHUNKS_AT_ONCE = 4
@@ -60,7 +61,8 @@ class Storage(Protocol):
 
     def full_path(self, path: str) -> str: ...
 
-    def read(self, path: str) -> bytes: ...
+    def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
+        """The whole file; raises CorruptFile, before reading it, when it has more than `limit` bytes (see `limits`)."""
 
     def read_range(self, path: str, start: int, length: int) -> bytes: ...
 
@@ -157,9 +159,15 @@ class ObjectStorage:
             return _store(self._url)
         return _local_store(self._local)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
         with self.errors(path):
-            return bytes(obstore.get(self._backend, path).bytes())
+            found = obstore.get(self._backend, path)
+            size = found.meta["size"]
+            if size > limit:
+                raise CorruptFile(
+                    f"{self.full_path(path)} has {size} bytes, and no honest file of its kind has more than {limit}"
+                )
+            return bytes(found.bytes())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         if length == 0:

@@ -19,6 +19,7 @@ from ..errors import CorruptFile, NotFound
 from ..files.avro_type import avro_columns
 from ..files.column_stats import ColumnStats
 from ..files.column_type import ColumnType
+from ..limits import SMALL_FILE
 from .keys import COLUMN_STATS, PARTITION_STATS
 from .stats import is_covered
 from .table import MetadataTable
@@ -101,7 +102,7 @@ def read_definitions(metadata: MetadataTable) -> Mapping[str, Mapping[str, Any]]
     """The index definitions by name; {} when there are none. Raises CorruptFile."""
     path = metadata.table_config.index_defs_path
     try:
-        tree = json.loads(metadata.storage.read(path))
+        tree = json.loads(metadata.storage.read(path, SMALL_FILE))
         return {str(name): dict(one) for name, one in (tree.get("indexDefinitions") or {}).items()}
     except NotFound:
         return {}

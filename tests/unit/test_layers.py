@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
 
 ROWS = [
     {"errors"},
-    {"model", "versions", "options", "packing", "clock", "plugins", "process"},
+    {"model", "versions", "options", "packing", "clock", "plugins", "process", "limits"},
     {"storage"},
     {"codecs"},
     {"files", "table_config"},
