@@ -7,14 +7,15 @@ Source: LSMTimeline, ArchivedTimelineLoaderV2 of Apache Hudi.
 """
 
 import io
-import json
 import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
 from ..codecs.commit_metadata import decode_commit_avro
+from ..codecs.json_text import parse_json
 from ..codecs.rollback_plan import decode_rollback_metadata
 from ..errors import CorruptFile, NotFound
+from ..limits import SMALL_FILE
 from ..storage import Storage
 from ..table_config import TableConfig
 from .archived_instants import ArchivedAction, ArchivedInstants
@@ -76,15 +77,15 @@ def _manifest_files(storage: Storage, folder: str) -> tuple[str, ...]:
         return ()
     path = f"{folder}/manifest_{number}"
     try:
-        return tuple(entry["fileName"] for entry in json.loads(storage.read(path))["files"])
-    except (ValueError, KeyError, TypeError, RecursionError) as e:
+        return tuple(entry["fileName"] for entry in parse_json(storage.read(path, SMALL_FILE))["files"])
+    except (ValueError, KeyError, TypeError) as e:
         raise CorruptFile(f"{storage.full_path(path)} is no timeline manifest: {e}") from e
 
 
 def _manifest_number(storage: Storage, folder: str) -> int | None:
     path = f"{folder}/{_VERSION_FILE}"
     try:
-        return int(storage.read(path))
+        return int(storage.read(path, SMALL_FILE))
     except NotFound:
         # Between the deletion and the re-creation of the version file.
         matches = (_MANIFEST.fullmatch(info.name) for info in storage.list_dir(folder)[0])
