@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from ..errors import CorruptFile
+from .avro_schema_check import check_json_depth
 from .json_text import parse_json
 
 META_COLUMNS = (
@@ -21,6 +22,7 @@ def parse_table_schema(text: str, source: str) -> dict[str, Any]:
     """The record that `text` (Avro JSON) describes; raises CorruptFile, naming `source`, when it is none."""
     try:
         schema = parse_json(text)
+        check_json_depth(schema)
     except ValueError as e:
         raise CorruptFile(f"{source}: the table schema is no JSON: {e}") from e
     if not isinstance(schema, dict) or schema.get("type") != "record" or not isinstance(schema.get("fields"), list):
