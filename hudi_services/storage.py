@@ -18,6 +18,7 @@ from obstore import exceptions as obx
 from obstore.store import LocalStore, from_url
 
 from .errors import AlreadyExists, ConfigError, CorruptFile, NotFound, PermissionDenied, StorageError
+from .limits import LARGEST_FILE
 from .local_folder import LocalFolder
 from .paths import is_addressable, is_below
 from .urls import check_url, local_path, scheme_of
@@ -66,7 +67,8 @@ class Storage(Protocol):
     def check_paths(self, paths: Iterable[str]) -> None:
         """Raise what any of the methods below would say against one of these paths; asks no object store."""
 
-    def read(self, path: str) -> bytes: ...
+    def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
+        """The whole file; raises CorruptFile, before reading it, when it has more than `limit` bytes (see `limits`)."""
 
     def read_range(self, path: str, start: int, length: int) -> bytes: ...
 
@@ -177,10 +179,16 @@ class ObjectStorage:
         for path in paths:
             self._check_way(path)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
         self._check_file(path)
         with self.errors(path):
-            return bytes(obstore.get(self._backend, path).bytes())
+            found = obstore.get(self._backend, path)
+            size = found.meta["size"]
+            if size > limit:
+                raise CorruptFile(
+                    f"{self.full_path(path)} has {size} bytes, and no honest file of its kind has more than {limit}"
+                )
+            return bytes(found.bytes())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         self._check_file(path)

@@ -21,6 +21,7 @@ from datetime import datetime, timezone
 from .clock import Clock, SystemClock
 from .codecs.properties import format_properties, parse_properties
 from .errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, StorageError, TableNotFound, UnsupportedTable
+from .limits import SMALL_FILE
 from .paths import is_below, is_name
 from .storage import Storage
 from .versions import TableVersion, table_version
@@ -111,7 +112,7 @@ class TableConfig:
     def file_digest(self, storage: Storage) -> str:
         """A digest of the file as it lies: another one when a table was made anew in this place, for it has a date."""
         path = f"{_below(self.root, META_FOLDER)}/{_FILE}"
-        return hashlib.sha256(storage.read(path)).hexdigest()
+        return hashlib.sha256(storage.read(path, SMALL_FILE)).hexdigest()
 
     @property
     def name(self) -> str:
@@ -249,7 +250,7 @@ def _read_either(storage: Storage, folder: str) -> dict[str, str]:
 
 def _read(storage: Storage, path: str) -> dict[str, str]:
     full = storage.full_path(path)
-    data = storage.read(path)
+    data = storage.read(path, SMALL_FILE)
     raw = parse_properties(data, full)
     if not data.endswith((b"\n", b"\r")):
         raise CorruptFile(f"{full} is cut off at byte {len(data)}", hint="end the file with a newline if it is whole")
@@ -267,7 +268,7 @@ def _recover(storage: Storage, folder: str) -> dict[str, str]:
     try:
         current = _read(storage, f"{folder}/{_FILE}")
     except (NotFound, CorruptFile):
-        storage.put(f"{folder}/{_FILE}", storage.read(f"{folder}/{_BACKUP}"))
+        storage.put(f"{folder}/{_FILE}", storage.read(f"{folder}/{_BACKUP}", SMALL_FILE))
         current = raw
     storage.delete(f"{folder}/{_BACKUP}")
     return current

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..codecs.json_text import parse_json
 from ..errors import CorruptFile, NotFound
 from ..files.names import OWN_FOLDER, instant_in
 from ..handle import Table
@@ -69,7 +70,7 @@ def read_done(storage: Storage, instant: str, digest: str) -> DoneGroup:
     """The group that was noted under `digest`. Raises NotFound when there is none, and CorruptFile."""
     path = _path(instant, digest)
     try:
-        content = json.loads(storage.read(path))
+        content = parse_json(storage.read(path))
         if content.pop("sum") != _sum(content) or content.pop("version") != _VERSION or content["digest"] != digest:
             raise ValueError("it is not as it was written")
         files = tuple(DoneFile(**file) for file in content.pop("files"))
@@ -77,7 +78,7 @@ def read_done(storage: Storage, instant: str, digest: str) -> DoneGroup:
             raise ValueError("it names files of others")
         before, after = _pair(content.pop("before")), _pair(content.pop("after"))
         return DoneGroup(files=files, before=before, after=after, **content)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise CorruptFile(f"{storage.full_path(path)} is no note of a finished group: {e}") from e
 
 

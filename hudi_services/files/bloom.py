@@ -32,6 +32,8 @@ _VERSION = -1
 _MURMUR = 1
 _MOST_BITS = (1 << 31) - 1
 """An int32 in the header."""
+# 1,000 is what a rate of false positives of 1e-300 takes; a filter says "maybe" after so many rounds for each key.
+_MOST_HASHES = 2000
 _HEADER = struct.Struct(">iibi")
 _ROWS = struct.Struct(">iii")
 _M = np.uint32(0x5BD1E995)
@@ -212,6 +214,8 @@ def parse(text: str, source: str) -> BloomFilter:
         version, hashes, hash_type, bits = _HEADER.unpack_from(data)
         if version != _VERSION or hash_type != _MURMUR or hashes <= 0 or bits <= 0:
             raise CorruptFile(f"{source}: the bloom filter has an unknown form (version {version}, hash {hash_type})")
+        if hashes > _MOST_HASHES:
+            raise CorruptFile(f"{source}: the bloom filter takes {hashes} hashes of each key")
         row_size = _HEADER.size + (bits + 7) // 8
         if len(data) == row_size:
             found, rows, at = BloomFilter(bits, hashes), 1, 0

@@ -19,14 +19,16 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 from ..codecs import thrift
 from ..codecs.thrift import ListValue, Struct
-from ..errors import CorruptFile
+from ..errors import CorruptFile, NotFound
 from ..storage import Storage
 
 MAGIC = b"PAR1"
@@ -35,6 +37,12 @@ _TAIL = 8
 _FIRST_READ = 640 * 1024
 
 _FOOTERS_AT_ONCE = 16
+
+# Bloom filters are the largest part of any footer, and one of ten million keys takes 72 MB.
+_LARGEST_FOOTER = 128 << 20
+# Footers that are larger than this are decoded one at a time: each may take a hundred times its bytes.
+_LARGE_FOOTER = 4 << 20
+_one_large = Lock()
 
 # A page index that is longer is damaged, or not worth its memory.
 _LARGEST_INDEX = 16 << 20
@@ -201,13 +209,17 @@ def read_footer(storage: Storage, path: str, size: int | None = None) -> tuple[F
     """The footer of the file at `path`, and the file's size in bytes. Raises CorruptFile, NotFound."""
     if size is None:
         info = storage.head(path)
-        size = info.size if info is not None else len(storage.read(path))
-    name = storage.full_path(path)
+        if info is None:
+            raise NotFound(f"{storage.full_path(path)} does not exist")
+        size = info.size
+    return parse_footer(_read_tail(storage, path, size), storage.full_path(path)), size
+
+
+def _read_tail(storage: Storage, path: str, size: int) -> bytes:
+    """The last bytes of the file, in which its whole footer is."""
     tail = storage.read_range(path, max(0, size - _FIRST_READ), min(size, _FIRST_READ))
-    needed = footer_length(tail, size, name) + _TAIL
-    if needed > len(tail):
-        tail = storage.read_range(path, size - needed, needed)
-    return parse_footer(tail, name), size
+    needed = footer_length(tail, size, storage.full_path(path)) + _TAIL
+    return tail if needed <= len(tail) else storage.read_range(path, size - needed, needed)
 
 
 class _Stored(Protocol):
@@ -232,8 +244,9 @@ def read_footers(storage: Storage, files: Iterable[F], take: Callable[[F, Footer
     """
 
     def read(file: F) -> T:
-        footer, _ = read_footer(storage, file.path, file.size)
-        return take(file, footer)
+        tail, name = _read_tail(storage, file.path, file.size), storage.full_path(file.path)
+        with _one_large if len(tail) > _LARGE_FOOTER else nullcontext():
+            return take(file, parse_footer(tail, name))
 
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         return list(pool.map(read, files))
@@ -248,6 +261,8 @@ def footer_length(tail: bytes, size: int, path: str) -> int:
     if tail[-4:] != MAGIC:
         raise CorruptFile(f"{path} does not end like a parquet file at byte {size - 4}")
     length: int = struct.unpack("<I", tail[-8:-4])[0]
+    if length > _LARGEST_FOOTER:
+        raise CorruptFile(f"{path} says its footer has {length} bytes at byte {size - _TAIL}, more than any honest one")
     if length > size - len(MAGIC) - _TAIL:
         raise CorruptFile(f"{path} says its footer has {length} bytes at byte {size - _TAIL}, more than the file")
     return length

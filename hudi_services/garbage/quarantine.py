@@ -21,6 +21,7 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 
 from .. import __version__
+from ..codecs.json_text import parse_json
 from ..commit.done_groups import notes_folder
 from ..commit.markers import marker_folder
 from ..errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, NotFound, StorageError
@@ -198,7 +199,7 @@ def _is_seen(table: Table, path: str) -> bool:
 def _seen_then(storage: Storage, quarantine: str) -> frozenset[str]:
     path = f"{_folder(quarantine)}/{_MANIFEST}"
     try:
-        files = json.loads(storage.read(path))["files"]
+        files = parse_json(storage.read(path))["files"]
         return frozenset(file["path"] for file in files if file.get("seen"))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise CorruptFile(f"{storage.full_path(path)} is no manifest of a quarantine: {error}") from error

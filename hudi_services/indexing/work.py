@@ -12,11 +12,12 @@ there at any time.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from ..codecs.json_text import parse_json
 from ..errors import CorruptFile, NotFound, SymbolicLink
 from ..files.names import OWN_FOLDER, parse_base_file
 from ..metadata.index_base import WrittenBase
@@ -28,6 +29,8 @@ WORK_FOLDER = f"{OWN_FOLDER}/index-bootstrap"
 _PLAN = f"{WORK_FOLDER}/plan.json"
 _VERSION = 1
 _ANEW = "run without --resume, which begins anew"
+_MOST_BUCKETS = 100_000
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +61,15 @@ def save_plan(storage: Storage, plan: BuildPlan) -> None:
 def load_plan(storage: Storage) -> BuildPlan | None:
     """The plan of a build that was not finished, None when there is none. Raises CorruptFile."""
     try:
-        content = json.loads(storage.read(_PLAN))
+        content = parse_json(storage.read(_PLAN))
         if content["version"] != _VERSION:
             raise ValueError(f"version {content['version']}")
         tasks = tuple(tuple(_file(*entry) for entry in task) for task in content["tasks"])
         # A plan of an earlier version does not say which metadata table it is for.
-        return BuildPlan(str(content["instant"]), int(content["buckets"]), tasks, str(content.get("metadata", "")))
+        return BuildPlan(str(content["instant"]), _buckets(content), tasks, str(content.get("metadata", "")))
     except NotFound:
         return None
-    except (ValueError, KeyError, TypeError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise CorruptFile(f"{storage.full_path(_PLAN)} is no plan of a build: {e}", hint=_ANEW) from e
 
 
@@ -78,10 +81,10 @@ def save_runs(storage: Storage, task: int, runs: Sequence[KeyRunRef]) -> None:
 def load_runs(storage: Storage) -> dict[int, list[KeyRunRef]]:
     """The runs of the tasks that are done, by task. Raises CorruptFile."""
 
-    def runs(content: Any) -> list[KeyRunRef]:
-        return [KeyRunRef(run["path"], {int(b): int(rows) for b, rows in run["rows"].items()}) for run in content]
+    def runs(_: int, content: Any) -> list[KeyRunRef]:
+        return [KeyRunRef(_run(one["path"]), {int(b): _count(n) for b, n in one["rows"].items()}) for one in content]
 
-    return {number: runs(content) for number, content in _load_all(storage, "keys-").items()}
+    return _load_all(storage, "keys-", runs)
 
 
 def save_bucket(storage: Storage, written: WrittenBase) -> None:
@@ -90,20 +93,7 @@ def save_bucket(storage: Storage, written: WrittenBase) -> None:
 
 def load_buckets(storage: Storage) -> dict[int, WrittenBase]:
     """The base files that are done, by bucket. Raises CorruptFile."""
-    return {number: _bucket(storage, number, content) for number, content in _load_all(storage, "bucket-").items()}
-
-
-def _bucket(storage: Storage, number: int, content: Any) -> WrittenBase:
-    try:
-        written = WrittenBase(**content)
-        # What it names is moved to the metadata table.
-        if (written.bucket, written.path) != (number, bucket_path(number)):
-            raise ValueError(f"it names {written.path} of bucket {written.bucket}")
-        return written
-    except (ValueError, TypeError) as e:
-        raise CorruptFile(
-            f"{storage.full_path(WORK_FOLDER)}/bucket-{number}.json is no note of a bucket: {e}", hint=_ANEW
-        ) from e
+    return _load_all(storage, "bucket-", _written)
 
 
 def run_prefix(task: str) -> str:
@@ -128,20 +118,53 @@ def forget(storage: Storage) -> None:
     storage.delete_tree(WORK_FOLDER)
 
 
-def _load_all(storage: Storage, prefix: str) -> Mapping[int, Any]:
+def _load_all(storage: Storage, prefix: str, read: Callable[[int, Any], _T]) -> dict[int, _T]:
+    """What `read` makes of each note of this kind, by its number."""
     found = {}
     for file in storage.list_dir(WORK_FOLDER)[0]:
         number = file.name.removeprefix(prefix).removesuffix(".json")
         if file.name.startswith(prefix) and number.isdecimal():
             try:
-                found[int(number)] = json.loads(storage.read(file.path))
-            except ValueError as e:
-                raise CorruptFile(f"{storage.full_path(file.path)} is cut off: {e}", hint=_ANEW) from e
+                found[int(number)] = read(int(number), parse_json(storage.read(file.path)))
+            except (ValueError, KeyError, TypeError, AttributeError) as e:
+                raise CorruptFile(
+                    f"{storage.full_path(file.path)} is cut off or no note of a build: {e}", hint=_ANEW
+                ) from e
     return found
 
 
-def _file(partition: str, name: str, size: int) -> BaseFile:
-    file = parse_base_file(partition, name, size)
+def _written(bucket: int, content: Any) -> WrittenBase:
+    base = WrittenBase(**content)
+    if (base.bucket, base.path) != (bucket, bucket_path(bucket)):
+        raise ValueError(f"it is of another bucket than {bucket}")
+    for number in (base.size, base.entries, base.repeated):
+        _count(number)
+    return base
+
+
+def _run(path: Any) -> str:
+    if not isinstance(path, str) or not path.startswith(f"{WORK_FOLDER}/run-") or "/" in path[len(WORK_FOLDER) + 1 :]:
+        raise ValueError(f"{path!r:.200} is no run of keys")
+    return path
+
+
+def _buckets(content: Mapping[str, Any]) -> int:
+    buckets = _count(content["buckets"])
+    if not 0 < buckets <= _MOST_BUCKETS:
+        raise ValueError(f"{buckets} buckets")
+    return buckets
+
+
+def _count(number: Any) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise TypeError(f"{number!r:.40} is no count")
+    return number
+
+
+def _file(partition: Any, name: Any, size: Any) -> BaseFile:
+    if not isinstance(partition, str):
+        raise TypeError(f"{partition!r:.40} is no partition")
+    file = parse_base_file(partition, name, _count(size))
     if file is None:
         raise ValueError(f"{name} is no base file")
     return file

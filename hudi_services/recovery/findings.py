@@ -95,7 +95,8 @@ def find(table: Table, settings: TransactionSettings) -> list[Finding]:
     Rollbacks come first, because what they undo is then gone; then writes, newest first, as Hudi rolls them back.
     """
     instants = {*table.timeline.pending(), *pending_cleans(table)}
-    found = [judge(table, instant, settings) for instant in instants]
+    lister = StorageLister(table.storage)
+    found = [judge(table, instant, settings, lister) for instant in instants]
     return sorted(found, key=lambda one: (_RANK.get(one.instant.action, len(_RANK)), _newest_first(one.instant.ts)))
 
 
@@ -118,8 +119,10 @@ def _newest_first(ts: str) -> int:
     return -int(ts)
 
 
-def judge(table: Table, instant: Instant, settings: TransactionSettings) -> Finding:
-    """The finding of one instant, as the table is now."""
+def judge(
+    table: Table, instant: Instant, settings: TransactionSettings, lister: StorageLister | None = None
+) -> Finding:
+    """The finding of one instant, as the table is now; `lister` lists partitions once for several instants."""
     look = rollback_life if instant.action is Action.ROLLBACK else signs_of_life
     life = look(table, instant, settings)
     case = _Case(table, instant, settings, life)
@@ -135,7 +138,7 @@ def judge(table: Table, instant: Instant, settings: TransactionSettings) -> Find
         age_millis(table, instant),
         now - life.last_sign_millis,
         _heartbeat(life, now, settings),
-        _files(table, instant) if instant.action.writes_data else None,
+        _files(table, instant, lister or StorageLister(table.storage)) if instant.action.writes_data else None,
         decision,
         why,
         blocks,
@@ -160,12 +163,11 @@ def _heartbeat(life: Life, now: float, settings: TransactionSettings) -> str:
     return "alive" if now - life.heartbeat_millis < settings.heartbeat_expires_millis else "ended"
 
 
-def _files(table: Table, instant: Instant) -> int | None:
+def _files(table: Table, instant: Instant, lister: StorageLister) -> int | None:
     try:
         named = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, instant.ts)}
     except CorruptFile:
         return None
-    lister = StorageLister(table.storage)
     lister.load(sorted({partition for partition, _ in named}))
     return sum(name in lister.files(partition) for partition, name in named)
 

@@ -4,7 +4,9 @@ All files of one instant lie side by side; the highest state counts. Files are c
 changed, so a look stays true for what it saw. Sources: ActiveTimelineV1, ActiveTimelineV2, ClusteringUtils of Hudi.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -79,19 +81,19 @@ class Timeline:
 
     def pending(self, actions: Collection[Action] | None = None) -> tuple[Instant, ...]:
         """Requested and inflight instants, oldest first."""
-        return tuple(i for i in self.instants if not i.is_completed and (actions is None or i.action in actions))
+        return tuple(i for i in self._pending if actions is None or i.action in actions)
 
     def find(self, ts: str, action: Action | None = None) -> Instant | None:
         """The instant requested at `ts`; `action` may be its pending or its completed one. Savepoints come last."""
         found = [
-            i for i in self.instants if i.ts == ts and (action is None or i.action.completed_as is action.completed_as)
+            i for i in self._instants_at.get(ts, ()) if action is None or i.action.completed_as is action.completed_as
         ]
         return min(found, key=lambda i: i.action is Action.SAVEPOINT, default=None)
 
     def files_of(self, ts: str, action: Action) -> tuple[Instant, ...]:
         """Every file of the instant of `ts`, lowest state first; `action` may be its pending or its completed one."""
-        parsed = (self.layout.parse(name, 0, self.zone) for name in self.sizes if name.startswith(ts))
-        found = [i for i in parsed if i and i.ts == ts and i.action.completed_as is action.completed_as]
+        parsed = (self.layout.parse(name, 0, self.zone) for name in self._names_at.get(ts, ()))
+        found = [i for i in parsed if i and i.action.completed_as is action.completed_as]
         return tuple(sorted(found, key=_rank))
 
     def emptied_cleans(self) -> tuple[Instant, ...]:
@@ -170,6 +172,16 @@ class Timeline:
             _check_own_files(plan, self._full(name))
         return plan
 
+    @cached_property
+    def pending_rollbacks(self) -> Mapping[str, Instant]:
+        """The pending rollbacks by the time of what they undo; the first one of each, and none that cannot be read."""
+        found: dict[str, Instant] = {}
+        for instant in self.pending({Action.ROLLBACK}):
+            # For `recover` to drop.
+            with suppress(CorruptFile):
+                found.setdefault(self.read_rollback_plan(instant).ts, instant)
+        return found
+
     def read_rollback(self, instant: Instant) -> RollbackMetadata:
         return decode_rollback_metadata(self.read_details(instant.file_name), self._full(instant.file_name))
 
@@ -239,6 +251,27 @@ class Timeline:
         self.storage.create(self.path(name), data)
         done = state is State.COMPLETED
         return Instant(ts, action.completed_as if done else action, state, completion_time if done else None, name)
+
+    @cached_property
+    def _pending(self) -> tuple[Instant, ...]:
+        return tuple(i for i in self.instants if not i.is_completed)
+
+    @cached_property
+    def _instants_at(self) -> Mapping[str, list[Instant]]:
+        found = defaultdict(list)
+        for instant in self.instants:
+            found[instant.ts].append(instant)
+        return found
+
+    @cached_property
+    def _names_at(self) -> Mapping[str, list[str]]:
+        """The files of each time."""
+        found = defaultdict(list)
+        for name in self.sizes:
+            instant = self.layout.parse(name, 0, self.zone)
+            if instant is not None:
+                found[instant.ts].append(name)
+        return found
 
     @cached_property
     def _write_completions(self) -> dict[str, str]:

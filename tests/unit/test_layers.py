@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
 ROWS = [
     {"errors"},
     {"urls"},
-    {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths"},
+    {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths", "limits"},
     {"local_folder"},
     {"storage"},
     {"codecs"},
