@@ -10,7 +10,7 @@ No escapes and no continuation lines; the last value of a key stands. Source: DF
 import os
 from collections.abc import Mapping
 
-from ..errors import ConfigError, NotFound, StorageError
+from ..errors import ConfigError, CorruptFile, NotFound, StorageError
 from ..storage import ObjectStorage
 
 _DEFAULTS = "hudi-defaults.conf"
@@ -71,13 +71,16 @@ def _text(location: str) -> str:
         raise ConfigError(f"the properties file {location} does not exist") from None
     except IsADirectoryError:
         raise ConfigError(f"the properties file {location} is a folder") from None
-    except (StorageError, OSError) as error:
+    except (StorageError, CorruptFile, OSError) as error:
         raise ConfigError(f"the properties file {location} cannot be read: {error}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"the properties file {location} is no UTF-8 text at byte {error.start}") from None
 
 
 def _bytes(location: str) -> bytes:
+    if location.startswith("file://"):
+        # Unlike what is a table's, it may be reached by links: mounted configuration is.
+        location = ObjectStorage(location).root
     if "://" in location:
         folder, _, name = location.rpartition("/")
         return ObjectStorage(folder).read(name)

@@ -144,10 +144,8 @@ def judge(table: Table, instant: Instant, settings: TransactionSettings) -> Find
 
 def _without_markers(case: _Case, decision: Decision, why: str) -> tuple[Decision, str]:
     """What becomes of a rollback that is to be planned when markers name files that are none of the instant's."""
-    if pending_rollback(case.table, case.instant.ts) is not None:
-        return decision, why
     problem, may_be_listed = unfit_markers(case.table, case.instant)
-    if not problem:
+    if not problem or pending_rollback(case.table, case.instant.ts) is not None:
         return decision, why
     if may_be_listed:
         return decision, f"{why}; {problem}: its files are found by listing"
