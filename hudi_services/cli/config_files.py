@@ -11,7 +11,7 @@ stop at includes that would take for ever: two in each of 25 files make 33 milli
 import os
 from collections.abc import Mapping, Sequence
 
-from ..errors import ConfigError, NotFound, StorageError
+from ..errors import ConfigError, CorruptFile, NotFound, StorageError
 from ..storage import ObjectStorage
 from ..urls import check_url
 
@@ -100,7 +100,7 @@ def _text(location: str) -> str:
         raise ConfigError(f"the properties file {location} does not exist") from None
     except IsADirectoryError:
         raise ConfigError(f"the properties file {location} is a folder") from None
-    except (StorageError, OSError) as error:
+    except (StorageError, CorruptFile, OSError) as error:
         raise ConfigError(f"the properties file {location} cannot be read: {error}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"the properties file {location} is no UTF-8 text at byte {error.start}") from None
@@ -108,6 +108,9 @@ def _text(location: str) -> str:
 
 def _bytes(location: str) -> bytes:
     check_url(location, "the URL of a properties file")
+    if location.startswith("file://"):
+        # Unlike what is a table's, it may be reached by links: mounted configuration is.
+        location = ObjectStorage(location).root
     if "://" in location:
         folder, _, name = location.rpartition("/")
         return ObjectStorage(folder).read(name)

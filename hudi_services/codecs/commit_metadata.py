@@ -15,7 +15,6 @@ from ..errors import CorruptFile
 from ..model import CommitMetadata, WriteStat
 from . import avro
 from .json_text import parse_json
-from .named_paths import check_partitions
 
 UNKNOWN_OPERATION = "UNKNOWN"
 
@@ -132,7 +131,7 @@ def _counted(stat: WriteStat) -> dict[str, Any]:
 def _commit(tree: Any, path: str) -> CommitMetadata:
     try:
         replaced = tree.get("partitionToReplaceFileIds")
-        commit = CommitMetadata(
+        return CommitMetadata(
             operation=str(tree.get("operationType") or UNKNOWN_OPERATION),
             stats={
                 str(partition): tuple(_stat(str(partition), stat) for stat in stats)
@@ -144,8 +143,6 @@ def _commit(tree: Any, path: str) -> CommitMetadata:
         )
     except (AttributeError, TypeError, ValueError) as e:
         raise CorruptFile(f"{path} is no commit metadata: {e}") from e
-    check_partitions(path, (*commit.stats, *(commit.replaced or ())))
-    return commit
 
 
 def _stat(partition: str, tree: Mapping[str, Any]) -> WriteStat:

@@ -1,4 +1,4 @@
-"""What plans and commits may name: partitions of the table, and files by bare name or by a path that ends with it.
+"""What plans may name: partitions of the table, and files by bare name or by a path that ends with it.
 
 Only partition and name count, as the table may be known by another path than that of the plan (a link, s3 for s3a).
 """

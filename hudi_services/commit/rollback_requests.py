@@ -12,7 +12,6 @@ version 6), the request names the log file, for a command block to cancel: then 
 Sources: MarkerBasedRollbackStrategy, ListingBasedRollbackStrategy, RollbackUtils of Apache Hudi.
 """
 
-import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -25,8 +24,6 @@ from ..model import CommitMetadata, LogFile, WriteStat, path_in
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 from .markers import Marker, marker_folder, read_markers
-
-_log = logging.getLogger(__name__)
 
 
 def rollback_requests(table: Table, target: Instant, *, using_markers: bool = True) -> tuple[RollbackRequest, ...]:
@@ -44,15 +41,16 @@ def rollback_requests(table: Table, target: Instant, *, using_markers: bool = Tr
     if using_markers and table.storage.list_tree(marker_folder(target.ts)):
         try:
             return _grouped(_by_markers(table, target))
-        except CorruptFile as error:
+        except CorruptFile:
             if not _listing_finds_all(table, target):
                 raise
-            _log.warning("%s; the files of %s are found by listing", error.message, target.ts)
     return _grouped([*_by_listing(table, target), *_forecast_appends(table, target)])
 
 
 def unfit_markers(table: Table, target: Instant) -> tuple[str, bool]:
-    """What is wrong with the markers of a pending instant, "" when nothing is, and whether it can go without them."""
+    """What is wrong with the markers of an instant, "" when nothing is, and whether it can go without them."""
+    if target.is_completed:
+        return "", True
     try:
         list(_by_markers(table, target))
         return "", True

@@ -27,7 +27,7 @@ from ..commit.newest_files import check_superseded
 from ..commit.rollback import is_still_completed, pending_rollback
 from ..commit.rollback_requests import unfit_markers
 from ..commit.settings import TransactionSettings
-from ..errors import CheckFailed, CorruptFile, HudiServicesError
+from ..errors import CheckFailed, CorruptFile, HudiServicesError, SymbolicLink
 from ..handle import Table
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
@@ -52,7 +52,7 @@ class Finding:
     heartbeat: str
     """none, alive or ended."""
     files: int | None
-    """Data files that its markers name and that are there; None for what writes none, or has no fit markers."""
+    """Data files that its markers name and that are there; None for what writes none, and where that cannot be told."""
     decision: Decision
     why: str
     blocks: str
@@ -147,10 +147,8 @@ def judge(
 
 def _without_markers(case: _Case, decision: Decision, why: str) -> tuple[Decision, str]:
     """What becomes of a rollback that is to be planned when markers name files that are none of the instant's."""
-    if pending_rollback(case.table, case.instant.ts) is not None:
-        return decision, why
     problem, may_be_listed = unfit_markers(case.table, case.instant)
-    if not problem:
+    if not problem or pending_rollback(case.table, case.instant.ts) is not None:
         return decision, why
     if may_be_listed:
         return decision, f"{why}; {problem}: its files are found by listing"
@@ -166,9 +164,9 @@ def _heartbeat(life: Life, now: float, settings: TransactionSettings) -> str:
 def _files(table: Table, instant: Instant, lister: StorageLister) -> int | None:
     try:
         named = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, instant.ts)}
-    except CorruptFile:
+        lister.load(sorted({partition for partition, _ in named}))
+    except (CorruptFile, SymbolicLink):
         return None
-    lister.load(sorted({partition for partition, _ in named}))
     return sum(name in lister.files(partition) for partition, name in named)
 
 
@@ -266,6 +264,8 @@ def _clean(case: _Case) -> _Judgement:
         check_superseded(case.table, plan.names)
     except CheckFailed as error:
         return Decision.DROP, f"it must not be finished: {error.message}", blocks
+    except (CorruptFile, SymbolicLink) as error:
+        return Decision.WAIT, f"it cannot be finished: {error.message}; {error.hint}", blocks
     files = sum(map(len, plan.files.values()))
     return Decision.RESUME, f"its plan names {files} files, and may be finished at any time", blocks
 

@@ -294,6 +294,11 @@ def new_instant(timeline: Timeline, clock: Clock, *, after: str = "", skew_milli
 
 
 def _check_own_files(plan: RollbackPlan, source: str) -> None:
+    """What an instant wrote bears its time, or is a block in a log file that does not.
+
+    Hudi names later files, too, only to restore a merge-on-read table of versions 8 and 9 to before a compaction, which
+    is Hudi's to finish (ListingBasedRollbackStrategy, listAllFilesSinceCommit).
+    """
     if plan.action not in _ACTION_NAMES or not plan.ts.isdecimal():
         raise CorruptFile(f"{source} rolls back {plan.action!r} {plan.ts!r}, which is no instant")
     names = (path.rpartition("/")[2] for request in plan.requests for path in request.files)

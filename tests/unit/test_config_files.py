@@ -29,6 +29,9 @@ def test_includes_stand_in_their_place(tmp_path: Path, monkeypatch: pytest.Monke
     expected = {"a": "base", "b": "top"}
     assert read_properties(str(tmp_path / "top.properties")) == expected
     assert read_properties(f"file://{tmp_path}/top.properties") == expected
+    (tmp_path / "mounted.properties").symlink_to("top.properties")
+    for location in (f"{tmp_path}/mounted.properties", f"file://{tmp_path}/mounted.properties"):
+        assert read_properties(location) == expected
     monkeypatch.chdir(tmp_path)
     assert read_properties("top.properties") == expected
 

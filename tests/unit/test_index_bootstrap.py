@@ -1,5 +1,6 @@
 """Building the record index: right, in one step, resumed after a kill, and followed while the table is written to."""
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -11,8 +12,8 @@ import pytest
 from hudi_services.cli.app import run
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConflictError, Idle, NeedsRecovery, UnsupportedTable
-from hudi_services.indexing.work import WORK_FOLDER
+from hudi_services.errors import ConflictError, CorruptFile, Idle, NeedsRecovery, UnsupportedTable
+from hudi_services.indexing.work import WORK_FOLDER, bucket_path, load_buckets
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import State
@@ -384,3 +385,18 @@ def replace_group(path: Path, file_id: str) -> None:
             sync_commit(open_metadata(path), Change(ts, (), {}), times.next)
         completed = state is TimelineState.COMPLETED
         table.timeline.publish(ts, Action.REPLACE_COMMIT, state, data if completed else b"", times.next())
+
+
+NOTED = {"bucket": 0, "path": bucket_path(0), "size": 9, "entries": 1, "repeated": 0}
+
+
+@pytest.mark.parametrize("wrong", [{"path": ".hoodie/hoodie.properties"}, {"bucket": 1}, {"other": 1}])
+def test_a_note_of_a_bucket_names_its_own_file(wrong: dict[str, object], tmp_path: Path) -> None:
+    """What it names is moved into the metadata table."""
+    storage = ObjectStorage(str(tmp_path))
+    note = f"{WORK_FOLDER}/bucket-0.json"
+    storage.put(note, json.dumps(NOTED).encode())
+    assert load_buckets(storage)[0].path == bucket_path(0)
+    storage.put(note, json.dumps({**NOTED, **wrong}).encode())
+    with pytest.raises(CorruptFile, match="is no note of a bucket"):
+        load_buckets(storage)

@@ -14,12 +14,14 @@ from hudi_services.codecs.clustering_plan import ClusteringGroup, ClusteringPlan
 from hudi_services.codecs.rollback_plan import RollbackPlan, RollbackRequest, encode_rollback_plan
 from hudi_services.commit.done_groups import notes_folder
 from hudi_services.commit.markers import marker_folder
+from hudi_services.commit.rollback import plan_rollback
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import (
     CheckFailed,
     CorruptFile,
     Idle,
     NeedsRecovery,
+    PartlyDone,
     SymbolicLink,
     UnsupportedTable,
 )
@@ -37,6 +39,7 @@ from hudi_services.jobs.request import (
     RecoverRequest,
     ValidateRequest,
 )
+from hudi_services.model import CommitMetadata, FileSlice, WriteStat
 from hudi_services.options import resolve
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as InstantState
@@ -46,6 +49,7 @@ from .tables import RELEASES, digest, listed_view, open_local, request, rows, un
 
 T = "20261121100000000"
 LATER = "20261121110000000"
+BAD = "20261121120000000"
 """After all that the tables have."""
 POLICY = "KEEP_LATEST_COMMITS"
 OPTIONS = resolve([("test", {"hoodie.time.generator.max_expected_clock_skew_ms": "0", **DEAD_AT_ONCE})])
@@ -386,6 +390,37 @@ def test_a_partition_that_is_a_link_is_refused(command: Callable[[Path], Report]
     assert without_leases(place.table) == before and digest(elsewhere) == rows_before
 
 
+def test_recover_gets_to_the_others_when_a_partition_is_a_link(place: Place) -> None:
+    """What lies behind it stays as it is, with its sentence, until the link is gone."""
+    cluster(place.table)
+    old = [one.base_file.name for one in replaced_slices(place.table) if one.base_file]
+    place.clean_plan(P, *old)
+    place.begin_write()
+    place.publish(BAD, Action.ROLLBACK, InstantState.REQUESTED, b"Obj")
+    place.age()
+    elsewhere = place.victim.parent / "disk2"
+    shutil.move(place.table / P, elsewhere)
+    (place.table / P).symlink_to(elsewhere)
+    found = {str(row["instant"]): row for row in recovered(place.table, apply=False).tables["instants"]}
+    assert [found[ts]["decision"] for ts in (T, LATER, BAD)] == ["roll back", "wait", "drop the plan"]
+    assert "is a symbolic link" in str(found[LATER]["why"])
+    before = digest(elsewhere)
+    with pytest.raises(PartlyDone, match=f"1 of 3 could not be done.*{P} is a symbolic link"):
+        recovered(place.table)
+    assert digest(elsewhere) == before and {i.ts for i in open_local(place.table).timeline.pending()} == {T, LATER}
+    (place.table / P).unlink()
+    shutil.move(elsewhere, place.table / P)
+    assert recovered(place.table).state is State.COMPLETED
+    assert not any((place.table / P / name).exists() for name in old)
+    place.is_whole()
+
+
+def replaced_slices(path: Path) -> list[FileSlice]:
+    view = open_local(path).view
+    slices = [one for group in view.all_slices(P).values() for one in group]
+    return [one for one in slices if view.replaced_at(P, one.file_id) is not None]
+
+
 def test_garbage_behind_a_link_is_nobodys(place: Place) -> None:
     (place.table / "day=2026-01-09").symlink_to(place.victim)
     with pytest.raises(SymbolicLink, match="day=2026-01-09"):
@@ -439,22 +474,29 @@ def test_a_manifest_that_leads_elsewhere(tmp_path: Path) -> None:
 # Odd names
 
 
-@pytest.mark.parametrize("name", [b"a\nb.parquet", b"\xff\xfe.parquet", b"a\x01b", b"\x1b[31m", b"\x7f"])
+def put(folder: bytes, name: bytes) -> None:
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(b"x")
+
+
+ODD = (b"a\nb.parquet", b"\xff\xfe.parquet", b"a\x01b", b"\x1b[31m", b"\x7f")
+
+
 @pytest.mark.parametrize("folder", ["", P, "timeline", ".hoodie/.temp"])
-def test_odd_names_belong_to_nobody(name: bytes, folder: str, place: Place) -> None:
+def test_odd_names_belong_to_nobody(folder: str, place: Place) -> None:
     timeline = open_local(place.table).timeline.folder
     parent = os.fsencode(place.table / (timeline if folder == "timeline" else folder))
     os.makedirs(parent, exist_ok=True)
-    Path(os.fsdecode(os.path.join(parent, name))).write_bytes(b"x")
-    inner = os.path.join(parent, b"f" + name)
-    os.mkdir(inner)
-    Path(os.fsdecode(os.path.join(inner, name))).write_bytes(b"x")
+    for name in ODD:
+        put(parent, name)
+        put(os.path.join(parent, b"f" + name), name)
     ts = fail_newest(place.table)
     before = place.read()
-    markers = os.path.join(os.fsencode(place.table / marker_folder(ts)), name)
-    Path(os.fsdecode(markers)).write_bytes(b"x")
+    for name in ODD:
+        put(os.fsencode(place.table / marker_folder(ts)), name)
     assert recovered(place.table).state is State.COMPLETED
-    assert not os.path.lexists(markers)
+    assert not (place.table / marker_folder(ts)).exists()
     scheduled(place.table)
     clustering.execute(request(place.table, Mode.EXECUTE), engine=LocalEngine())
     for run in (cleaned, lambda path: collected(path, GarbageMode.FIND)):
@@ -476,3 +518,17 @@ def test_a_partition_with_a_control_character_is_refused(odd: str, place: Place)
         scheduled(place.table)
     assert repr(odd) in told.value.message
     assert digest(place.table) == before
+
+
+def test_a_commit_that_tells_of_files_elsewhere(place: Place) -> None:
+    """A rollback by what it tells cannot even be planned."""
+    stat = WriteStat("../victim", STRANGER.split("_")[0], f"../victim/{STRANGER}", num_writes=1, num_inserts=1)
+    table = open_local(place.table)
+    data = table.timeline.layout.encode_commit(CommitMetadata("INSERT", {"../victim": (stat,)}), place.release)
+    place.begin_write()
+    table.timeline.publish(T, Action.COMMIT, InstantState.COMPLETED, data, LATER)
+    table = open_local(place.table)
+    target = table.timeline.find(T)
+    assert target
+    with pytest.raises(CorruptFile, match="victim"):
+        plan_rollback(table, target)

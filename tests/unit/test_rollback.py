@@ -263,7 +263,8 @@ def test_a_marker_of_something_else(path: Path) -> None:
     ts, before = fail_newest(path), both(path)
     live = next(one.base_file.path for one in open_local(path).view.latest_slices(P) if one.base_file)
     (path / marker_folder(ts) / f"{live}.marker.CREATE").touch()
-    roll_back(path, ts)
+    report = roll_back(path, ts)
+    assert any("does not name a file of" in text and "by listing" in text for text in report.warnings)
     is_gone(path, ts)
     assert (path / live).exists() and both(path)[0].equals(before[0])
 
