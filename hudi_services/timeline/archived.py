@@ -128,7 +128,7 @@ def _columns(data: bytes, path: str, *names: str) -> list[list[Any]]:
     import pyarrow.parquet
 
     try:
-        table = pyarrow.parquet.read_table(io.BytesIO(data), columns=list(names))
+        table = pyarrow.parquet.read_table(io.BytesIO(data), columns=list(names), page_checksum_verification=True)
         return [table.column(name).to_pylist() for name in names]
     except (pyarrow.ArrowException, OSError, KeyError, UnicodeDecodeError) as e:
         raise CorruptFile(f"{path} is no archived timeline: {e}") from e
