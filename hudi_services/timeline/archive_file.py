@@ -83,7 +83,12 @@ class ArchiveFile:
         """The columns `names`, so many rows of them at a time."""
         self._check_pages(names)
         with self._pyarrow_errors():
-            file = pq.ParquetFile(io.BytesIO(self._data), read_dictionary=list(names), pre_buffer=False)
+            file = pq.ParquetFile(
+                io.BytesIO(self._data),
+                read_dictionary=list(names),
+                pre_buffer=False,
+                page_checksum_verification=True,
+            )
             for batch in file.iter_batches(rows, columns=list(names), use_threads=False):
                 columns = [batch.column(name) for name in names]
                 if not all(pa.types.is_dictionary(column.type) for column in columns):
