@@ -12,9 +12,10 @@ there at any time.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import CorruptFile, NotFound
 from ..files.names import OWN_FOLDER, parse_base_file
@@ -26,6 +27,14 @@ from ..storage import Storage
 WORK_FOLDER = f"{OWN_FOLDER}/index-bootstrap"
 _PLAN = f"{WORK_FOLDER}/plan.json"
 _VERSION = 1
+_MOST_BUCKETS = 100_000
+"""Hudi's own limit is a tenth of it."""
+_INSTANT = re.compile("[0-9]{17,32}")
+_BEGIN_ANEW = "run without --resume, which begins anew"
+# What json and the checks of its values raise.
+_INVALID = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+
+_Note = TypeVar("_Note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +69,15 @@ def load_plan(storage: Storage) -> BuildPlan | None:
         if content["version"] != _VERSION:
             raise ValueError(f"version {content['version']}")
         tasks = tuple(tuple(_file(*entry) for entry in task) for task in content["tasks"])
+        instant, buckets = content["instant"], _number(content["buckets"])
+        if not _INSTANT.fullmatch(instant) or not 0 < buckets <= _MOST_BUCKETS:
+            raise ValueError(f"{buckets} buckets at {instant}")
         # A plan of an earlier version does not say which metadata table it is for.
-        return BuildPlan(str(content["instant"]), int(content["buckets"]), tasks, str(content.get("metadata", "")))
+        return BuildPlan(instant, buckets, tasks, str(content.get("metadata", "")))
     except NotFound:
         return None
-    except (ValueError, KeyError, TypeError) as e:
-        raise CorruptFile(
-            f"{storage.full_path(_PLAN)} is no plan of a build: {e}", hint="run without --resume, which begins anew"
-        ) from e
+    except _INVALID as e:
+        raise CorruptFile(f"{storage.full_path(_PLAN)} is no plan of a build: {e}", hint=_BEGIN_ANEW) from e
 
 
 def save_runs(storage: Storage, task: int, runs: Sequence[KeyRunRef]) -> None:
@@ -75,22 +85,39 @@ def save_runs(storage: Storage, task: int, runs: Sequence[KeyRunRef]) -> None:
     storage.put(f"{WORK_FOLDER}/keys-{task}.json", json.dumps(content).encode())
 
 
-def load_runs(storage: Storage) -> dict[int, list[KeyRunRef]]:
+def load_runs(storage: Storage) -> Mapping[int, list[KeyRunRef]]:
     """The runs of the tasks that are done, by task. Raises CorruptFile."""
 
-    def runs(content: Any) -> list[KeyRunRef]:
-        return [KeyRunRef(run["path"], {int(b): int(rows) for b, rows in run["rows"].items()}) for run in content]
+    def run_of(entry: Any) -> KeyRunRef:
+        path, rows = entry["path"], {int(bucket): _number(rows) for bucket, rows in entry["rows"].items()}
+        if not path.startswith(run_prefix("")) or "/" in path.removeprefix(run_prefix("")):
+            raise ValueError(f"{path} is no run of keys")
+        return KeyRunRef(path, rows)
 
-    return {number: runs(content) for number, content in _load_all(storage, "keys-").items()}
+    def runs_of(_: int, content: Any) -> list[KeyRunRef]:
+        if not isinstance(content, list):
+            raise ValueError("it is no list of runs")
+        return [run_of(entry) for entry in content]
+
+    return _load_all(storage, "keys-", runs_of)
 
 
 def save_bucket(storage: Storage, written: WrittenBase) -> None:
     storage.put(f"{WORK_FOLDER}/bucket-{written.bucket}.json", json.dumps(asdict(written)).encode())
 
 
-def load_buckets(storage: Storage) -> dict[int, WrittenBase]:
+def load_buckets(storage: Storage) -> Mapping[int, WrittenBase]:
     """The base files that are done, by bucket. Raises CorruptFile."""
-    return {number: WrittenBase(**content) for number, content in _load_all(storage, "bucket-").items()}
+
+    def base_of(bucket: int, content: Any) -> WrittenBase:
+        size, entries, repeated = (_number(content[name]) for name in ("size", "entries", "repeated"))
+        written = WrittenBase(bucket, bucket_path(bucket), size, entries, repeated)
+        # The file will be moved to the metadata table: a note may name no other.
+        if asdict(written) != content:
+            raise ValueError(f"it names the bucket {content['bucket']} and the file {content['path']}")
+        return written
+
+    return _load_all(storage, "bucket-", base_of)
 
 
 def run_prefix(task: str) -> str:
@@ -112,22 +139,29 @@ def forget(storage: Storage) -> None:
     storage.remove_empty_dirs(WORK_FOLDER)
 
 
-def _load_all(storage: Storage, prefix: str) -> Mapping[int, Any]:
+def _load_all(storage: Storage, prefix: str, decode: Callable[[int, Any], _Note]) -> Mapping[int, _Note]:
+    """The notes by their number. Raises CorruptFile."""
     found = {}
     for file in storage.list_dir(WORK_FOLDER)[0]:
         number = file.name.removeprefix(prefix).removesuffix(".json")
         if file.name.startswith(prefix) and number.isdecimal():
             try:
-                found[int(number)] = json.loads(storage.read(file.path))
-            except ValueError as e:
-                raise CorruptFile(
-                    f"{storage.full_path(file.path)} is cut off: {e}", hint="run without --resume, which begins anew"
-                ) from e
+                found[int(number)] = decode(int(number), json.loads(storage.read(file.path)))
+            except _INVALID as e:
+                problem = f"{storage.full_path(file.path)} is cut off, or was changed: {e}"
+                raise CorruptFile(problem, hint=_BEGIN_ANEW) from e
     return found
 
 
+def _number(value: Any) -> int:
+    """A count or a size."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
 def _file(partition: str, name: str, size: int) -> BaseFile:
-    file = parse_base_file(partition, name, size)
+    file = parse_base_file(partition, name, _number(size))
     if file is None:
         raise ValueError(f"{name} is no base file")
     return file

@@ -1,9 +1,11 @@
 """Building the record index: right, in one step, resumed after a kill, and followed while the table is written to."""
 
+import json
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from hudi_services.cli.app import run
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConflictError, Idle, NeedsRecovery, UnsupportedTable
+from hudi_services.errors import ConflictError, CorruptFile, Idle, NeedsRecovery, UnsupportedTable
 from hudi_services.indexing.work import WORK_FOLDER
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
@@ -316,6 +318,41 @@ def test_work_that_is_lost_while_the_index_is_built(release: str, tmp_path: Path
 
     report = index_bootstrap(wanted(path), Loses(str(path)), LocalEngine())
     assert lost and lost[0] in report.warnings[0]
+    assert indexed_locations(path) == real_locations(path)
+
+
+_NOTES: list[tuple[str, Callable[[Any], Any]]] = [
+    ("bucket-0.json", lambda note: {"buckets": 1}),
+    ("bucket-0.json", lambda note: {**note, "more": 1}),
+    ("bucket-0.json", lambda note: {**note, "size": -1}),
+    ("bucket-0.json", lambda note: {**note, "bucket": 1}),
+    ("bucket-0.json", lambda note: None),
+    ("keys-0.json", lambda note: {}),
+    ("keys-0.json", lambda note: [{"rows": {"0": 1}}]),
+    ("keys-0.json", lambda note: [{**note[0], "path": "../outside"}]),
+    ("keys-0.json", lambda note: [{**note[0], "rows": {"0": None}}]),
+    ("plan.json", lambda note: []),
+    ("plan.json", lambda note: {**note, "buckets": 10**15}),
+    ("plan.json", lambda note: {**note, "instant": "../../../outside"}),
+    ("plan.json", lambda note: {**note, "tasks": [[None]]}),
+]
+
+
+def test_notes_that_somebody_changed(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    live = next(iter(path.glob("day=*/*.parquet")))
+    live_path = {"path": str(live.relative_to(path)), "size": live.stat().st_size}
+    moved_and_killed(path)
+    folder = path / WORK_FOLDER
+    cases = [*_NOTES, ("bucket-0.json", lambda note: {**note, **live_path})]
+    for name, change in cases:
+        whole = (folder / name).read_text()
+        (folder / name).write_text(json.dumps(change(json.loads(whole))))
+        with pytest.raises(CorruptFile, match=f"{name}.*is (cut off, or was changed|no plan of a build)"):
+            index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
+        (folder / name).write_text(whole)
+    assert live.exists() and not is_listed(path)
+    index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
     assert indexed_locations(path) == real_locations(path)
 
 
