@@ -58,7 +58,8 @@ test-spark: install-dev ## Tests with Spark, without Apache Hudi
 test-interop: install-dev ## Tests with real Apache Hudi 0.15.0, 1.0.2 and 1.2.0
 	@$(INTEROP)
 
-test-deep: install-dev ## Crashes and long lives with real Apache Hudi, not part of `make test`
+test-deep: install-dev ## Thousands of damaged files, crashes and long lives with real Apache Hudi, not part of `make test`
+	HUDI_DEEP=1 $(RUN) -m pytest -n 2 tests/unit
 	@HUDI_DEEP=1; export HUDI_DEEP; $(INTEROP)
 
 bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minutes

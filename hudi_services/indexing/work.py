@@ -12,6 +12,7 @@ there at any time.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -30,6 +31,8 @@ _PLAN = f"{WORK_FOLDER}/plan.json"
 _VERSION = 1
 _ANEW = "run without --resume, which begins anew"
 _MOST_BUCKETS = 100_000
+"""Hudi's own limit is a tenth of it."""
+_INSTANT = re.compile("[0-9]{17,32}")
 _T = TypeVar("_T")
 
 
@@ -66,7 +69,10 @@ def load_plan(storage: Storage) -> BuildPlan | None:
             raise ValueError(f"version {content['version']}")
         tasks = tuple(tuple(_file(*entry) for entry in task) for task in content["tasks"])
         # A plan of an earlier version does not say which metadata table it is for.
-        return BuildPlan(str(content["instant"]), _buckets(content), tasks, str(content.get("metadata", "")))
+        instant = content["instant"]
+        if not _INSTANT.fullmatch(instant):
+            raise ValueError(f"{instant:.40} is no instant")
+        return BuildPlan(instant, _buckets(content), tasks, str(content.get("metadata", "")))
     except NotFound:
         return None
     except (ValueError, KeyError, TypeError, AttributeError) as e:
@@ -82,6 +88,8 @@ def load_runs(storage: Storage) -> dict[int, list[KeyRunRef]]:
     """The runs of the tasks that are done, by task. Raises CorruptFile."""
 
     def runs(_: int, content: Any) -> list[KeyRunRef]:
+        if not isinstance(content, list):
+            raise ValueError("it is no list of runs")
         return [KeyRunRef(_run(one["path"]), {int(b): _count(n) for b, n in one["rows"].items()}) for one in content]
 
     return _load_all(storage, "keys-", runs)
@@ -128,7 +136,7 @@ def _load_all(storage: Storage, prefix: str, read: Callable[[int, Any], _T]) -> 
                 found[int(number)] = read(int(number), parse_json(storage.read(file.path)))
             except (ValueError, KeyError, TypeError, AttributeError) as e:
                 raise CorruptFile(
-                    f"{storage.full_path(file.path)} is cut off or no note of a build: {e}", hint=_ANEW
+                    f"{storage.full_path(file.path)} is cut off, or was changed: {e}", hint=_ANEW
                 ) from e
     return found
 

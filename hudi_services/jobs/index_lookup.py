@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from ..clock import instant_of_millis
-from ..errors import ConfigError
+from ..errors import ConfigError, CorruptFile
 from ..metadata.keys import RECORD_INDEX
 from ..metadata.lookup import Access, AccessRule, Locations, look_up
 from ..metadata.record_index import HUDI_ZONE
@@ -22,7 +22,13 @@ def index_lookup(wanted: LookupRequest, storage: Storage | None = None) -> Repor
         raise ConfigError(f"{table.storage.root} has no record index", hint="build it: hudi-services index-bootstrap")
     with report.phase("look up"):
         found = look_up(table.metadata, wanted.keys, access_rule(wanted.options), wanted.partition)
-    places = locations_table(wanted.keys, found)
+    try:
+        places = locations_table(wanted.keys, found)
+    except (ValueError, OverflowError, OSError) as error:
+        raise CorruptFile(
+            f"the record index of {table.storage.root} notes an instant that is no time: {error}",
+            hint=f"run: hudi-services validate --base-path {table.storage.root} --repair",
+        ) from error
     report.tables["locations"] = places.to_pylist()
     report.rows = InOut(len(wanted.keys), places.num_rows)
     report.files = InOut(found.seeks + found.scans, None)
@@ -34,7 +40,10 @@ def access_rule(options: Options) -> AccessRule:
 
 
 def locations_table(wanted: pa.Array, found: Locations) -> pa.Table:
-    """The keys that were found, in their order: key, partition, file_id and instant, all text."""
+    """The keys that were found, in their order: key, partition, file_id and instant, all text.
+
+    Raises ValueError, OverflowError or OSError for an instant that is no time.
+    """
     there = pa.array(found.positions >= 0)
     places = pa.array(found.positions).filter(there)
     columns = {

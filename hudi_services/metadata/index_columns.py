@@ -103,11 +103,22 @@ def read_definitions(metadata: MetadataTable) -> Mapping[str, Mapping[str, Any]]
     path = metadata.table_config.index_defs_path
     try:
         tree = parse_json(metadata.storage.read(path, SMALL_FILE))
-        return {str(name): dict(one) for name, one in (tree.get("indexDefinitions") or {}).items()}
+        return {str(name): _definition(one) for name, one in (tree.get("indexDefinitions") or {}).items()}
     except NotFound:
         return {}
     except (ValueError, TypeError, AttributeError) as e:
         raise CorruptFile(f"{metadata.storage.full_path(path)} holds no index definitions: {e}") from e
+
+
+def _definition(tree: Any) -> dict[str, Any]:
+    """Raises TypeError and ValueError when a field that we read is of another kind than Hudi's."""
+    one = dict(tree)
+    fields, options = one.get("sourceFields") or [], one.get("indexOptions") or {}
+    if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
+        raise ValueError(f"sourceFields is {fields!r:.100}")
+    if not isinstance(options, dict):
+        raise ValueError(f"indexOptions is {options!r:.100}")
+    return one
 
 
 def _recorded(metadata: MetadataTable, columns: Iterable[str]) -> frozenset[str]:

@@ -1,5 +1,21 @@
+import os
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 # The machine is shared and noisy: a slow example is no failure.
 settings.register_profile("shared machine", deadline=None)
 settings.load_profile("shared machine")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "deep: only with HUDI_DEEP=1 (make test-deep)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With HUDI_DEEP=1 the deep tests, without it all others."""
+    here, deep = Path(__file__).parent, bool(os.environ.get("HUDI_DEEP"))
+    dropped = [item for item in items if here in item.path.parents and deep != bool(item.get_closest_marker("deep"))]
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = [item for item in items if item not in dropped]

@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -320,6 +321,41 @@ def test_work_that_is_lost_while_the_index_is_built(release: str, tmp_path: Path
     assert indexed_locations(path) == real_locations(path)
 
 
+_NOTES: list[tuple[str, Callable[[Any], Any]]] = [
+    ("bucket-0.json", lambda note: {"buckets": 1}),
+    ("bucket-0.json", lambda note: {**note, "more": 1}),
+    ("bucket-0.json", lambda note: {**note, "size": -1}),
+    ("bucket-0.json", lambda note: {**note, "bucket": 1}),
+    ("bucket-0.json", lambda note: None),
+    ("keys-0.json", lambda note: {}),
+    ("keys-0.json", lambda note: [{"rows": {"0": 1}}]),
+    ("keys-0.json", lambda note: [{**note[0], "path": "../outside"}]),
+    ("keys-0.json", lambda note: [{**note[0], "rows": {"0": None}}]),
+    ("plan.json", lambda note: []),
+    ("plan.json", lambda note: {**note, "buckets": 10**15}),
+    ("plan.json", lambda note: {**note, "instant": "../../../outside"}),
+    ("plan.json", lambda note: {**note, "tasks": [[None]]}),
+]
+
+
+def test_notes_that_somebody_changed(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    live = next(iter(path.glob("day=*/*.parquet")))
+    live_path = {"path": str(live.relative_to(path)), "size": live.stat().st_size}
+    moved_and_killed(path)
+    folder = path / WORK_FOLDER
+    cases = [*_NOTES, ("bucket-0.json", lambda note: {**note, **live_path})]
+    for name, change in cases:
+        whole = (folder / name).read_text()
+        (folder / name).write_text(json.dumps(change(json.loads(whole))))
+        with pytest.raises(CorruptFile, match=f"{name}.*is (cut off, or was changed|no plan of a build)"):
+            index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
+        (folder / name).write_text(whole)
+    assert live.exists() and not is_listed(path)
+    index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
+    assert indexed_locations(path) == real_locations(path)
+
+
 @pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
 def test_the_timeline_of_the_metadata_table_does_not_begin_earlier_than_before(release: str, tmp_path: Path) -> None:
     """Where its first instants are archived, an index at 000... would hide the base files of archived compactions."""
@@ -398,5 +434,5 @@ def test_a_note_of_a_bucket_names_its_own_file(wrong: dict[str, object], tmp_pat
     storage.put(note, json.dumps(NOTED).encode())
     assert load_buckets(storage)[0].path == bucket_path(0)
     storage.put(note, json.dumps({**NOTED, **wrong}).encode())
-    with pytest.raises(CorruptFile, match="is no note of a bucket"):
+    with pytest.raises(CorruptFile, match="cut off, or was changed"):
         load_buckets(storage)

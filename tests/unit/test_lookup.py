@@ -14,6 +14,8 @@ from hudi_services.jobs.request import Mode
 from hudi_services.metadata.delta_commit import write_delta_commit
 from hudi_services.metadata.keys import RECORD_INDEX
 from hudi_services.metadata.lookup import Access, AccessRule, Locations, look_up
+from hudi_services.metadata.record_index import Location
+from hudi_services.metadata.records import LocationRecord
 from hudi_services.metadata.table import MetadataTable
 
 from .metadata_tables import far_future
@@ -91,3 +93,15 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert {row["instant"] for row in report["tables"]["locations"]} == instants
     assert run([*flags[:4], str(tmp_path / "missing")]) == 2
     assert "--keys-file" in capfd.readouterr().err
+
+
+def test_an_instant_that_is_no_time(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = unpack("1.2.0", tmp_path)
+    index_bootstrap(wanted(path), engine=LocalEngine())
+    key, (partition, file_id) = sorted(real_locations(path).items())[0]
+    times, keys = far_future(), tmp_path / "keys"
+    record = LocationRecord(key, Location(partition, file_id, -(2**63)))
+    write_delta_commit(metadata_of(path), times(), {RECORD_INDEX: [record]}, times)
+    keys.write_text(key)
+    assert run(["index-lookup", "--base-path", str(path), "--keys-file", str(keys)]) == 1
+    assert "notes an instant that is no time" in capfd.readouterr().err

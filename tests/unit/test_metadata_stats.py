@@ -193,8 +193,24 @@ def test_in_an_empty_index_the_defaults_apply(tmp_path: Path) -> None:
     assert index_columns(metadata, many).columns == {f"unheard_{i}" for i in range(32)}
 
 
-def test_broken_index_definitions_are_corrupt(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "{",
+        *(
+            f'{{"indexDefinitions": {{"column_stats": {one}}}}}'
+            for one in (
+                "1",
+                '{"sourceFields": 1}',
+                '{"sourceFields": "id"}',
+                '{"sourceFields": [1]}',
+                '{"indexOptions": "x"}',
+            )
+        ),
+    ],
+)
+def test_broken_index_definitions_are_corrupt(broken: str, tmp_path: Path) -> None:
     metadata = open_metadata(unpack("1.2.0", tmp_path))
-    metadata.storage.put(metadata.table_config.index_defs_path, b"{")
+    metadata.storage.put(metadata.table_config.index_defs_path, broken.encode())
     with pytest.raises(CorruptFile, match=r"index\.json"):
         index_columns(metadata, CANDIDATES)

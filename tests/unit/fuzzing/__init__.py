@@ -1,0 +1,1 @@
+"""A seeded fuzz: one file of a table is damaged, one command runs over it, and what must never happen did not."""

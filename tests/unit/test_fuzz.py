@@ -1,0 +1,46 @@
+"""Whatever a file of a table contains: errors of the family, no hang, no loss, and a 0 only with the right result.
+
+A failure says how to try its case alone. HUDI_FUZZ="SEED CASES" draws others: so many, of each table.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from .fuzzing.runner import Runner
+from .fuzzing.tables import NAMES
+
+_SEED, _CASES = 0, 28
+"""504 in all."""
+_DEEP_SEED, _DEEP_CASES = map(int, os.environ.get("HUDI_FUZZ", "1000 300").split())
+# Known, and mended elsewhere.
+_UNTIL_MERGED = [
+    r"over \.hoodie/\.locks/hudi_services/\S+ .*an error outside the family",  # until leases are checked
+    r"hoodie\.timeline\.path = .*an error outside the family",  # until paths of properties are checked
+]
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    started = Runner(tmp_path_factory.mktemp("fuzz"))
+    yield started
+    started.close()
+
+
+def try_cases(runner: Runner, name: str, seed: int, cases: int) -> None:
+    found = [one for number in range(cases) for one in runner.run(name, seed, number)]
+    new = [one for one in found if not any(re.search(known, one) for known in _UNTIL_MERGED)]
+    assert not new, "\n".join(new)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_damaged_files(name: str, runner: Runner) -> None:
+    try_cases(runner, name, _SEED, _CASES)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", NAMES)
+def test_many_damaged_files(name: str, runner: Runner) -> None:
+    try_cases(runner, name, _DEEP_SEED, _DEEP_CASES)
