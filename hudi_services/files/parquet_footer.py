@@ -49,6 +49,8 @@ _LARGEST_INDEX = 16 << 20
 
 _PLAIN_DICTIONARY, _RLE_DICTIONARY = 2, 8
 _PLAIN = 0
+_ENCODINGS = 64
+"""There are ten, from 0 on."""
 _DATA_PAGES = (0, 3)
 _DICTIONARY_PAGE = 2
 
@@ -311,7 +313,7 @@ def _column_chunk(chunk: Struct, path: str) -> ColumnChunk:
         null_count=nulls,
         column_index=_place(chunk, 6, 7),
         offset_index=_place(chunk, 4, 5),
-        encodings=_shared(tuple(_list(meta, 2, path))),
+        encodings=_shared(tuple(sorted({_encoding(number, path) for number in _list(meta, 2, path)}))),
         page_counts=_shared(_page_counts(meta, path)),
     )
 
@@ -322,6 +324,12 @@ def _shared(value: T) -> T:
     return value
 
 
+def _encoding(number: Any, path: str) -> int:
+    if isinstance(number, int) and 0 <= number < _ENCODINGS:
+        return number
+    raise CorruptFile(f"{path}: unknown encoding {number!r:.40} in its footer")
+
+
 def _page_counts(meta: Struct, path: str) -> PageCounts | None:
     if 13 not in meta.fields:
         return None
@@ -329,7 +337,7 @@ def _page_counts(meta: Struct, path: str) -> PageCounts | None:
     for stats in _structs(meta, 13, path):
         kind, encoding, count = (_integer(stats, field_id, path) for field_id in (1, 2, 3))
         # pyarrow counts data pages of both versions as those of the first.
-        counts[kind == _DICTIONARY_PAGE, encoding] += count
+        counts[kind == _DICTIONARY_PAGE, _encoding(encoding, path)] += count
     return tuple(sorted((*which, count) for which, count in counts.items() if count))
 
 

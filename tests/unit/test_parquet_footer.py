@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_services.codecs import thrift
+from hudi_services.codecs.thrift import ListValue, Struct
 from hudi_services.errors import CorruptFile, NotFound
 from hudi_services.files.parquet_footer import Physical, parse_footer, read_footer, read_footers
 from hudi_services.model import BaseFile
@@ -147,3 +149,13 @@ def test_damaged_footers_parse_or_are_corrupt(data):
         assert isinstance(parsed.created_by, str)
     except CorruptFile as e:
         assert "d/f.parquet" in e.message
+
+
+@pytest.mark.parametrize(
+    "encodings", [ListValue(thrift.I32, [64]), ListValue(thrift.I32, [-1]), ListValue(thrift.STRUCT, [Struct()])]
+)
+def test_encodings_that_nobody_knows_are_refused(encodings):
+    footer = parse_footer(real_bytes(REAL_FILES[0]), "f")
+    footer.tree.get(4).items[0].get(1).items[0].get(3).set(2, thrift.LIST, encodings)
+    with pytest.raises(CorruptFile, match="f: unknown encoding"):
+        parse_footer(footer.as_file(), "f")
