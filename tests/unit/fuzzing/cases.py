@@ -11,6 +11,8 @@ from .mutations import damage
 from .tables import kind_of, make_table
 from .values import Source, change
 
+_LISTING = ".hoodie/metadata/files/"
+_NEWEST = 0.4
 _DELETED = 0.05
 _BY_VALUE = 0.5
 
@@ -43,12 +45,16 @@ class Bench:
         self._kinds: dict[str, list[str]] = {}
         for file in sorted(self.truth.tree):
             self._kinds.setdefault(kind_of(file), []).append(file)
+        # The listing of the metadata table is what all plans rest on, and commands that write may do harm.
+        self._kinds_drawn = [kind for kind in self._kinds for _ in range(3 if kind.startswith(_LISTING) else 1)]
+        self._draws = [one for one in self.commands.values() for _ in range(1 if one.is_dry else 2)]
 
     def draw(self, seed: int, number: int) -> Draw:
         chance = Source(f"{self.name} {seed} {number}", self._names)
-        kind = chance.choice(list(self._kinds))
-        file = chance.choice(self._kinds[kind])
-        command = self.commands[chance.choice(list(self.commands))]
+        files = self._kinds[chance.choice(self._kinds_drawn)]
+        # What is newest is what commands rest on.
+        file = files[-1] if chance.random() < _NEWEST else chance.choice(files)
+        command = chance.choice(self._draws)
         way = chance.random()
         if way < _DELETED:
             return Draw(file, "deleted", None, command)

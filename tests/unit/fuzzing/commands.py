@@ -36,6 +36,11 @@ class Command:
     changes_view: bool = False
     """Whether readers see other files after it than before, by its very purpose."""
 
+    @property
+    def takes_back(self) -> str:
+        """The completed instant that it is to take back, "" for none."""
+        return self.words[self.words.index("--instant") + 1] if self.changes_view and "--instant" in self.words else ""
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -50,6 +50,11 @@ class DiesBeforeMetadata(FaultyStorage):
         super()._write(what, path)
 
 
+def _fresh(release: str, folder: Path) -> Path:
+    """As Hudi left it, right after an update."""
+    return unpack(release, folder)
+
+
 def _grown(release: str, folder: Path) -> Path:
     """Indexed, clustered, with a quarantine."""
     path = unpack(release, folder)
@@ -104,6 +109,7 @@ def _listed(release: str, folder: Path) -> Path:
 
 
 _STATES: dict[str, Callable[[str, Path], Path]] = {
+    "fresh": _fresh,
     "grown": _grown,
     "planned": _planned,
     "stuck": _stuck,
