@@ -1,5 +1,6 @@
 """What is small and stands for much is refused, by name and before the work; what is honest and large is not."""
 
+import base64
 import io
 import itertools
 import json
@@ -58,7 +59,7 @@ def test_avro(data: bytes, sentence: str) -> None:
 
 
 def test_honest_avro_is_within_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if it were large. The records with the most dictionaries for their bytes: cleans of small partitions, commits that are begun."""
+    """As if it were large: cleans of small partitions and begun commits have the most dictionaries for their bytes."""
     monkeypatch.setattr(avro, "_UNCOUNTED", 0)
     monkeypatch.setattr(avro, "_LEAST_BUDGET", 0)
     clean = avro.load_schema("HoodieCleanMetadata", "1.2.0")
@@ -105,7 +106,7 @@ def test_every_schema_of_hudi_is_within_the_limits() -> None:
     ids=["deep", "brackets", "infinite", "nan", "half a pair", "digits", "half a pair as bytes"],
 )
 def test_json(text: str | bytes) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011  # each has words of its own
+    with pytest.raises(ValueError):  # each has words of its own
         parse_json(text)
     with pytest.raises(CorruptFile, match="c is no commit metadata"):
         decode_commit_json(text.encode() if isinstance(text, str) else text, "c")
@@ -174,7 +175,6 @@ def count_values(value: object) -> int:
 
 
 def test_a_bloom_filter_of_many_hashes() -> None:
-    import base64
 
     text = base64.b64encode(struct.pack(">iibi", -1, 2**31 - 1, 1, 8) + b"\xff").decode()
     with pytest.raises(CorruptFile, match="2147483647 hashes"):
