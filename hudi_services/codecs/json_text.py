@@ -25,7 +25,7 @@ def parse_json(data: bytes | str) -> Any:
         raise ValueError(f"{len(text)} characters that are mostly brackets")
     try:
         value = _DECODER.decode(text)
-        if _HALF_A_PAIR.search(text):
+        if "\\u" in text and _HALF_A_PAIR.search(text):
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError as e:
         raise ValueError("it is nested too deeply") from e

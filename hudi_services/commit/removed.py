@@ -6,7 +6,7 @@ They show what an instant was before it was rolled back: to people, and to a rol
 from collections.abc import Iterable
 from contextlib import suppress
 
-from ..errors import AlreadyExists, NotFound
+from ..errors import AlreadyExists, CorruptFile, NotFound
 from ..files.names import OWN_FOLDER
 from ..handle import Table
 from ..model import CommitMetadata
@@ -16,9 +16,12 @@ _FOLDER = f"{OWN_FOLDER}/removed"
 
 
 def keep_copies(table: Table, repair: str, file_names: Iterable[str]) -> None:
-    """Copy files of the timeline, before the repair at `repair` deletes them; what is gone already is passed over."""
+    """Copy files of the timeline, before the repair at `repair` deletes them.
+
+    Passed over is what is gone already, and what is too large to be read: no instant's file, but in the way of all.
+    """
     for name in file_names:
-        with suppress(NotFound, AlreadyExists):
+        with suppress(NotFound, AlreadyExists, CorruptFile):
             table.storage.create(f"{_FOLDER}/{repair}/{name}", table.timeline.read_details(name))
 
 
