@@ -16,5 +16,6 @@ Avro (1.1 kB of JSON) for each file that it names, and Java cannot make one of 2
 million as Avro."""
 
 LARGEST_LOG = 4096 * MIB
-"""A log file of the metadata table: Hudi begins another one at 2 GiB (hoodie.metadata.max.logfile.size), after the
-block that makes it so large."""
+"""A log file of the metadata table, or a file of the archive. Hudi begins another one at 2 GiB
+(hoodie.metadata.max.logfile.size), or at 1 GB (hoodie.timeline.compaction.target.file.max.bytes), after what makes it
+so large."""

@@ -22,8 +22,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from ..errors import AlreadyExists, ConflictError, LockBusy, NotFound, StorageError
+from ..codecs.json_text import parse_json
+from ..errors import AlreadyExists, ConflictError, CorruptFile, LockBusy, NotFound, StorageError
 from ..files.names import TABLE_FOLDER
+from ..limits import SMALL_FILE
 from ..storage import FileInfo, Storage
 
 LEASE_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"
@@ -214,9 +216,8 @@ def _is_same(now: FileInfo | None, then: FileInfo) -> bool:
 def _holder(storage: Storage, file: FileInfo) -> dict[str, Any] | None:
     """Who holds the lease in this file; None when nobody does any more."""
     try:
-        holder = json.loads(storage.read(file.path))
-    # RecursionError: nested without end.
-    except (NotFound, ValueError, RecursionError):
+        holder = parse_json(storage.read(file.path, SMALL_FILE))
+    except (NotFound, ValueError, CorruptFile):
         return None
     if not isinstance(holder, dict) or not isinstance(holder.get("validUntil"), int):
         return None

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
-from ..errors import AlreadyExists, ConflictError, LockBusy, NotFound
+from ..errors import AlreadyExists, ConflictError, CorruptFile, LockBusy, NotFound
 from ..files.names import TABLE_FOLDER
+from ..limits import SMALL_FILE
 from ..storage import Storage
 
 
@@ -127,8 +128,8 @@ class FileSystemLock:
 
     def _is_ours(self) -> bool:
         try:
-            return self._storage.read(self._path) == self._content
-        except NotFound:
+            return self._storage.read(self._path, SMALL_FILE) == self._content
+        except (NotFound, CorruptFile):
             return False
 
 

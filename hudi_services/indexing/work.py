@@ -135,9 +135,7 @@ def _load_all(storage: Storage, prefix: str, read: Callable[[int, Any], _T]) -> 
             try:
                 found[int(number)] = read(int(number), parse_json(storage.read(file.path)))
             except (ValueError, KeyError, TypeError, AttributeError) as e:
-                raise CorruptFile(
-                    f"{storage.full_path(file.path)} is cut off, or was changed: {e}", hint=_ANEW
-                ) from e
+                raise CorruptFile(f"{storage.full_path(file.path)} is cut off, or was changed: {e}", hint=_ANEW) from e
     return found
 
 

@@ -16,7 +16,7 @@ from ..codecs.commit_metadata import decode_commit_avro
 from ..codecs.json_text import parse_json
 from ..codecs.rollback_plan import RollbackMetadata, decode_rollback_metadata
 from ..errors import CorruptFile, NotFound
-from ..limits import SMALL_FILE
+from ..limits import LARGEST_LOG, SMALL_FILE
 from ..paths import is_name
 from ..storage import Storage
 from ..table_config import TableConfig
@@ -155,4 +155,4 @@ def _open(storage: Storage, path: str) -> "ArchiveFile":
     # pyarrow is slow to load, and most commands look at no archive.
     from .archive_file import ArchiveFile
 
-    return ArchiveFile(storage.read(path), storage.full_path(path))
+    return ArchiveFile(storage.read(path, LARGEST_LOG), storage.full_path(path))

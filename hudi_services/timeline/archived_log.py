@@ -20,6 +20,7 @@ from ..errors import CorruptFile
 from ..files.cursor import Cursor
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
 from ..files.log_reader import read_log_blocks
+from ..limits import LARGEST_LOG
 from ..storage import Storage
 from .archived_instants import ArchivedAction, ArchivedInstants
 
@@ -40,7 +41,7 @@ def read_archive(storage: Storage, folder: str, file_ids: Collection[str] = ()) 
         entry
         for name in names
         for entry in archived_actions(
-            storage.read(f"{folder}/{name}"), storage.full_path(f"{folder}/{name}"), frozenset(file_ids)
+            storage.read(f"{folder}/{name}", LARGEST_LOG), storage.full_path(f"{folder}/{name}"), frozenset(file_ids)
         )
     )
 
