@@ -4,20 +4,26 @@ import os
 import signal
 import sys
 
+_HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+
 if not __package__:
     # Started as a file: Python put this very folder first on the import path, where the package cannot be found and
     # our modules would hide others.
-    sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    sys.path[0] = _HOME
+elif sys.path[:1] == [os.getcwd()] != [_HOME]:
+    # Started with -m: modules would come from the folder that we are in, which may be a table's.
+    del sys.path[0]
 
 
 def main() -> None:
     """Load the program and run it. Nothing has begun before, so that Ctrl-C may end the process on the spot."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_default:
         signal.signal(signal.SIGINT, _leave)
     from hudi_services.cli.app import main as program
 
-    signal.signal(signal.SIGINT, before)
+    if is_default:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     program()
 
 

@@ -9,6 +9,7 @@ HudiServicesError              1  failed
 │   ├── NotFound               1
 │   │   └── Outdated           1  another look at the table may find what this one misses
 │   ├── AlreadyExists          1  create-if-absent lost the race
+│   ├── SymbolicLink           1  a link below a local table's folder, which is not followed
 │   └── PermissionDenied       1
 ├── JobLost                    1  Spark failed, not what it ran: what its tasks had finished may be kept
 ├── Idle                       0  nothing to do (3 with --fail-if-idle)
@@ -76,6 +77,10 @@ class Outdated(NotFound):
 
 
 class AlreadyExists(StorageError):
+    pass
+
+
+class SymbolicLink(StorageError):
     pass
 
 

@@ -6,22 +6,22 @@ S3, GCS, Azure).
 """
 
 import functools
-import itertools
 import os
-import re
-import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, Protocol, cast
-from urllib.parse import unquote, urlsplit
 
 import obstore
 from obstore import exceptions as obx
 from obstore.store import LocalStore, from_url
 
-from .errors import AlreadyExists, ConfigError, NotFound, PermissionDenied, StorageError
+from .errors import AlreadyExists, ConfigError, CorruptFile, NotFound, PermissionDenied, StorageError
+from .limits import LARGEST_FILE
+from .local_folder import LocalFolder
+from .paths import is_addressable, is_below
+from .urls import check_url, local_path, scheme_of
 
 _CHUNK = 8 * 1024 * 1024
 _CHUNKS_AT_ONCE = 4
@@ -29,8 +29,7 @@ _CHUNKS_AT_ONCE = 4
 _DELETE_BATCH = 1000
 """What S3 takes in one request."""
 _DELETES_AT_ONCE = 16
-_STAGED = re.compile(r".+#[0-9]+")
-"""How obstore calls a local file until it is whole; it hides such names from its listings."""
+_WHO_NAMED_IT = "a file of the table names it: hudi-services recover tells of plans and markers that do, and drops them"
 # Hadoop's names for the same stores.
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "azure", "wasbs": "azure", "abfss": "abfs"}
 _SCHEMES = {"s3", "gs", "az", "azure", "abfs", "adl"}
@@ -52,7 +51,12 @@ class FileInfo:
 
 
 class Storage(Protocol):
-    """Files below one root URL. Every method raises the StorageError family, naming the full path."""
+    """Files below one root URL. Every method raises the StorageError family, naming the full path.
+
+    A path that does not stay below the root, or that stores do not take (control characters), is CorruptFile, before
+    anything is touched: a file of the table named it. On local storage no link below the root is followed: whatever
+    would go through one raises SymbolicLink (see `local_folder`).
+    """
 
     @property
     def root(self) -> str:
@@ -60,7 +64,11 @@ class Storage(Protocol):
 
     def full_path(self, path: str) -> str: ...
 
-    def read(self, path: str) -> bytes: ...
+    def check_paths(self, paths: Iterable[str]) -> None:
+        """Raise what any of the methods below would say against one of these paths; asks no object store."""
+
+    def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
+        """The whole file; raises CorruptFile, before reading it, when it has more than `limit` bytes (see `limits`)."""
 
     def read_range(self, path: str, start: int, length: int) -> bytes: ...
 
@@ -68,10 +76,14 @@ class Storage(Protocol):
         """None when the file does not exist."""
 
     def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
-        """Files and sub-folder paths directly below `path`; both empty when it does not exist."""
+        """Files and sub-folder paths directly below `path`; both empty when it does not exist.
+
+        A link is listed as what it leads to. Local files with names that no path can have are left out; a folder with
+        control characters in its name is listed, and can be.
+        """
 
     def list_tree(self, path: str) -> list[FileInfo]:
-        """All files below `path`, recursively."""
+        """All files below `path`, recursively. A link counts as a file: nothing is below it."""
 
     def create(self, path: str, data: bytes) -> None:
         """Write a new file, whole or not at all; raises AlreadyExists and leaves the existing file alone."""
@@ -86,7 +98,7 @@ class Storage(Protocol):
         """
 
     def delete(self, path: str) -> None:
-        """Delete; a missing file is success."""
+        """Delete; a missing file is success. A link goes itself."""
 
     def delete_all(self, paths: Sequence[str], done: Callable[[int], None]) -> None:
         """As `delete` for each, many at once; `done` is told how many more are gone."""
@@ -96,6 +108,9 @@ class Storage(Protocol):
 
     def delete_output(self, path: str) -> None:
         """As `delete`, and also drop what a killed writer of `open_output` left of the file."""
+
+    def delete_tree(self, path: str) -> None:
+        """Delete a folder with all that is in it; a missing one is success. Links go themselves, as `path` may be."""
 
     def remove_empty_dirs(self, path: str) -> None:
         """Drop the folder that held deleted files, where the store has folders at all."""
@@ -125,19 +140,22 @@ class ObjectStorage:
     """
 
     def __init__(self, url: str) -> None:
-        scheme = urlsplit(url).scheme if "://" in url or url.startswith("file:") else ""
-        if scheme in ("", "file"):
-            path = unquote(urlsplit(url).path) if scheme else url
+        """Raises ConfigError for a scheme that is not supported, and for a URL that holds more than a place."""
+        check_url(url)
+        path = local_path(url)
+        if path is not None:
             self._local: str | None = os.path.abspath(path)
             self._root = self._local
+            self._folder: LocalFolder | None = LocalFolder(self._local)
         else:
+            scheme = scheme_of(url)
             known = _SCHEME_ALIASES.get(scheme, scheme)
             if known not in _SCHEMES:
                 raise ConfigError(
                     f"the scheme of {url} is not supported: a store with atomic create-if-absent is needed",
                     hint="use a local path, s3://, gs:// or an Azure URL",
                 )
-            self._local = None
+            self._local, self._folder = None, None
             self._root = url.rstrip("/")
             self._url = known + self._root[len(scheme) :]
 
@@ -157,53 +175,74 @@ class ObjectStorage:
             return _store(self._url)
         return _local_store(self._local)
 
-    def read(self, path: str) -> bytes:
+    def check_paths(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self._check_way(path)
+
+    def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
+        self._check_file(path)
         with self.errors(path):
-            return bytes(obstore.get(self._backend, path).bytes())
+            found = obstore.get(self._backend, path)
+            size = found.meta["size"]
+            if size > limit:
+                raise CorruptFile(
+                    f"{self.full_path(path)} has {size} bytes, and no honest file of its kind has more than {limit}"
+                )
+            return bytes(found.bytes())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
+        self._check_file(path)
         if length == 0:
             return b""
         with self.errors(path):
             return bytes(obstore.get_range(self._backend, path, start=start, length=length))
 
     def head(self, path: str) -> FileInfo | None:
+        self._check_path(path)
         try:
             with self.errors(path):
-                return _info(obstore.head(self._backend, path))
+                if self._folder is None:
+                    return _info(obstore.head(self._backend, path))
+                found = self._folder.status(path)
+                return None if found is None else _local_info(path, found)
         except NotFound:
             return None
 
     def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
-        if self._is_missing(path):
-            return [], []
+        self._check_folder(path)
         with self.errors(path):
+            if self._folder is not None:
+                return _split(self._folder.list_dir(path))
             found = obstore.list_with_delimiter(self._backend, path or None)
         return [_info(m) for m in found["objects"]], list(found["common_prefixes"])
 
     def list_tree(self, path: str) -> list[FileInfo]:
-        if self._is_missing(path):
-            return []
+        self._check_folder(path)
         with self.errors(path):
+            if self._folder is not None:
+                return [_local_info(*file) for file in self._folder.list_tree(path)]
             return [_info(m) for page in obstore.list(self._backend, path or None) for m in page]
 
     def create(self, path: str, data: bytes) -> None:
+        self._check_way(path)
         with self.errors(path):
             obstore.put(self._backend, path, data, mode="create", use_multipart=False)
 
     def put(self, path: str, data: bytes) -> None:
-        # The twin goes first: Hadoop refuses a file that does not match it, and accepts one without.
-        self._drop_checksum_twin(path)
+        self._check_path(path)
         with self.errors(path):
+            if self._folder is not None:
+                self._folder.prepare_put(path)
             obstore.put(self._backend, path, data)
 
     def replace(self, path: str, data: bytes, seen: FileInfo) -> bool:
-        if self._local is not None:
+        if self._folder is not None:
             found = self.head(path)
             if found is None or (found, found.tag) != (seen, seen.tag):
                 return False
             self.put(path, data)
             return True
+        self._check_path(path)
         try:
             with self.errors(path):
                 obstore.put(self._backend, path, data, mode={"e_tag": seen.tag}, use_multipart=False)
@@ -212,119 +251,116 @@ class ObjectStorage:
         return True
 
     def delete(self, path: str) -> None:
-        self._drop_checksum_twin(path)
+        self._check_path(path)
         try:
             with self.errors(path):
-                obstore.delete(self._backend, path)
+                if self._folder is not None:
+                    self._folder.unlink(path)
+                else:
+                    obstore.delete(self._backend, path)
         except NotFound:
             pass
 
     def delete_all(self, paths: Sequence[str], done: Callable[[int], None]) -> None:
+        for path in paths:
+            self._check_path(path)
         with ThreadPoolExecutor(_DELETES_AT_ONCE) as pool:
             for start in range(0, len(paths), _DELETE_BATCH):
                 batch = paths[start : start + _DELETE_BATCH]
-                for path in batch:
-                    self._drop_checksum_twin(path)
-                try:
-                    with self.errors(batch[0]):
-                        obstore.delete(self._backend, list(batch))
-                except StorageError:
-                    # One that is missing ends the batch with others still there, and the error may be another file's.
-                    list(pool.map(self.delete, batch))
+                if self._folder is not None or not self._delete_batch(batch):
+                    shares = (batch[first::_DELETES_AT_ONCE] for first in range(_DELETES_AT_ONCE))
+                    list(pool.map(self._delete_each, shares))
                 done(len(batch))
 
+    def _delete_each(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.delete(path)
+
+    def _delete_batch(self, batch: Sequence[str]) -> bool:
+        """Whether all are gone: one that is missing ends it with others still there, and the error may be another's."""
+        try:
+            with self.errors(batch[0]):
+                obstore.delete(self._backend, list(batch))
+        except StorageError:
+            return False
+        return True
+
     def open_output(self, path: str) -> IO[bytes]:
+        self._check_way(path)
         with self.errors(path):
             raw = obstore.open_writer(self._backend, path, buffer_size=_CHUNK, max_concurrency=_CHUNKS_AT_ONCE)
         return cast(IO[bytes], _Writer(self, path, raw))
 
     def delete_output(self, path: str) -> None:
         self.delete(path)
-        if self._local is None:
-            return
-        # Staged under `<name>#<n>`, n from 1.
-        for number in itertools.count(1):
+        if self._folder is not None:
             with self.errors(path):
-                try:
-                    os.unlink(f"{self._os_path(path)}#{number}")
-                except (FileNotFoundError, NotADirectoryError):
-                    return
+                self._folder.unlink_staged(path)
+
+    def delete_tree(self, path: str) -> None:
+        self._check_path(path)
+        if self._folder is None:
+            self.delete_all([file.path for file in self.list_tree(path)], lambda _: None)
+            return
+        with self.errors(path):
+            self._folder.remove_tree(path)
 
     def remove_empty_dirs(self, path: str) -> None:
-        if self._local is None:
-            return
-        for folder, _, _ in os.walk(self._os_path(path), topdown=False):
-            try:
-                os.rmdir(folder)
-            except OSError:
-                return
+        self._check_path(path)
+        if self._folder is not None:
+            with self.errors(path):
+                self._folder.remove_empty_dirs(path)
 
     def move(self, source: str, target: str) -> None:
-        if self._local is not None:
-            self._move_link(source, target)
-        elif self.head(target) is not None:
-            raise AlreadyExists(f"{self.full_path(target)} exists already")
-        else:
-            # Not every store copies only if absent.
-            with self.errors(source):
+        self._check_path(source)
+        self._check_path(target)
+        with self.errors(source):
+            if self._folder is not None:
+                self._folder.move(source, target)
+            elif self.head(target) is not None:
+                raise AlreadyExists(f"{self.full_path(target)} exists already")
+            else:
+                # Not every store copies only if absent.
                 obstore.copy(self._backend, source, target)
-            self.delete(source)
+                self.delete(source)
 
     def list_staged(self) -> list[FileInfo]:
-        if self._local is None:
+        if self._folder is None:
             # An upload that was not finished is no object.
             return []
-        found: list[FileInfo] = []
         with self.errors(""):
-            for folder, _, names in os.walk(self._local, onerror=_raise_unless_gone):
-                for name in filter(_STAGED.fullmatch, names):
-                    path = os.path.join(folder, name)
-                    try:
-                        status = os.stat(path)
-                    except FileNotFoundError:
-                        continue
-                    relative = os.path.relpath(path, self._local).replace(os.sep, "/")
-                    found.append(FileInfo(relative, status.st_size, status.st_mtime_ns // 1_000_000))
-        return found
+            return [_local_info(*file) for file in self._folder.list_staged()]
 
-    def _move_link(self, source: str, target: str) -> None:
-        """A rename would overwrite; obstore's creation of files, too, rests on links."""
-        with self.errors(source):
-            os.makedirs(os.path.dirname(self._os_path(target)), exist_ok=True)
-            try:
-                os.link(self._os_path(source), self._os_path(target))
-            except FileExistsError as e:
-                # Two links to one file: a move was cut off here.
-                if not os.path.samefile(self._os_path(source), self._os_path(target)):
-                    raise AlreadyExists(f"{self.full_path(target)} exists already") from e
-            self._drop_checksum_twin(target)
-            self._drop_checksum_twin(source)
-            os.unlink(self._os_path(source))
+    def _check_folder(self, path: str) -> None:
+        """For listings: a folder may have control characters in its name, and somebody must say whose it is."""
+        if path and not is_below(path):
+            raise self._outside(path)
 
-    def _is_missing(self, path: str) -> bool:
-        """Whether there is no such local folder; a folder that cannot be looked at is an error, not an empty one."""
-        if self._local is None:
-            return False
-        with self.errors(path):
-            try:
-                return not stat.S_ISDIR(os.stat(self._os_path(path)).st_mode)
-            except (FileNotFoundError, NotADirectoryError):
-                return True
+    def _check_path(self, path: str) -> None:
+        """The one door: every path of a file is looked at before anything is touched."""
+        if not is_below(path):
+            raise self._outside(path)
+        if not is_addressable(path):
+            raise CorruptFile(
+                f"{self._root}: the path {path!r} has a control character, or is no Unicode text",
+                hint="stores take no such path; Apache Hudi writes such partition values as %XX with "
+                "hoodie.datasource.write.partitionpath.urlencode=true",
+            )
 
-    def _os_path(self, path: str) -> str:
-        return os.path.join(cast(str, self._local), *path.split("/")) if path else cast(str, self._local)
+    def _outside(self, path: str) -> CorruptFile:
+        return CorruptFile(f"the path {path!r} leaves {self._root}", hint=_WHO_NAMED_IT)
 
-    def _drop_checksum_twin(self, path: str) -> None:
-        """Hadoop's local file system keeps `.<name>.crc` beside a file and fails reads that do not match it."""
-        if self._local is None:
-            return
-        folder, _, name = self._os_path(path).rpartition("/")
-        try:
-            os.unlink(f"{folder}/.{name}.crc")
-        except FileNotFoundError:
-            pass
-        except PermissionError as e:
-            raise PermissionDenied(f"no permission to change {self.full_path(path)}") from e
+    def _check_way(self, path: str) -> None:
+        self._check_path(path)
+        if self._folder is not None:
+            with self.errors(path):
+                self._folder.check_way(path)
+
+    def _check_file(self, path: str) -> None:
+        self._check_path(path)
+        if self._folder is not None:
+            with self.errors(path):
+                self._folder.check_file(path)
 
     @contextmanager
     def errors(self, path: str) -> Iterator[None]:
@@ -339,7 +375,7 @@ class ObjectStorage:
             raise PermissionDenied(
                 f"no permission for {self.full_path(path)}", hint="check the rights of this user on the table's folder"
             ) from e
-        except (OSError, obx.BaseError) as e:
+        except (OSError, ValueError, obx.BaseError) as e:
             text = str(e)
             if "Permission denied" in text or "PermissionDenied" in text:
                 raise PermissionDenied(
@@ -366,11 +402,6 @@ class _Writer:
             self._raw.close()
 
 
-def _raise_unless_gone(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
-        raise error
-
-
 @functools.lru_cache(maxsize=64)
 def _local_store(root: str) -> LocalStore:
     return LocalStore(root)
@@ -378,3 +409,19 @@ def _local_store(root: str) -> LocalStore:
 
 def _info(meta: Any) -> FileInfo:
     return FileInfo(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000), meta.get("e_tag") or "")
+
+
+def _split(found: Iterable[tuple[str, os.stat_result | None]]) -> tuple[list[FileInfo], list[str]]:
+    files: list[FileInfo] = []
+    folders: list[str] = []
+    for path, status in found:
+        if status is None:
+            folders.append(path)
+        else:
+            files.append(_local_info(path, status))
+    return files, folders
+
+
+def _local_info(path: str, found: os.stat_result) -> FileInfo:
+    tag = f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"
+    return FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000, tag)

@@ -21,6 +21,8 @@ from datetime import datetime, timezone
 from .clock import Clock, SystemClock
 from .codecs.properties import format_properties, parse_properties
 from .errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, StorageError, TableNotFound, UnsupportedTable
+from .limits import SMALL_FILE
+from .paths import is_below, is_name
 from .storage import Storage
 from .versions import TableVersion, table_version
 
@@ -33,6 +35,13 @@ _CHECKSUM = "hoodie.table.checksum"
 _NAME = "hoodie.table.name"
 _VERSION = "hoodie.table.version"
 _LAYOUT = "hoodie.timeline.layout.version"
+_PATHS = (
+    "hoodie.timeline.path",
+    "hoodie.timeline.history.path",
+    "hoodie.archivelog.folder",
+    "hoodie.table.index.defs.path",
+)
+_PARTITION_LISTS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 _INDEX_DEFINITIONS = ".index_defs/index.json"
 # A writer may replace the file between our look at it and our look at its backup.
 _ATTEMPTS = 3
@@ -72,7 +81,9 @@ class TableConfig:
                 clock.sleep(_RETRY_SECONDS)
         else:
             raise _unreadable(storage, folder, failure) from failure
-        return cls(raw, _version(raw, storage.full_path(f"{folder}/{_FILE}")), root)
+        source = storage.full_path(f"{folder}/{_FILE}")
+        _check_paths(raw, source)
+        return cls(raw, _version(raw, source), root)
 
     def update(
         self, storage: Storage, changes: Mapping[str, str | None], *, clock: Clock | None = None
@@ -101,7 +112,7 @@ class TableConfig:
     def file_digest(self, storage: Storage) -> str:
         """A digest of the file as it lies: another one when a table was made anew in this place, for it has a date."""
         path = f"{_below(self.root, META_FOLDER)}/{_FILE}"
-        return hashlib.sha256(storage.read(path)).hexdigest()
+        return hashlib.sha256(storage.read(path, SMALL_FILE)).hexdigest()
 
     @property
     def name(self) -> str:
@@ -212,7 +223,18 @@ class TableConfig:
 
 
 def _below(root: str, path: str) -> str:
-    return f"{root}/{path}" if root else path
+    return f"{root}/{path}" if root and path else root or path
+
+
+def _check_paths(raw: Mapping[str, str], source: str) -> None:
+    """Raise CorruptFile for a folder or file that does not lie below the folder that it is relative to."""
+    values = [(key, raw.get(key, "")) for key in _PATHS]
+    values += [(key, name.strip()) for key in _PARTITION_LISTS for name in raw.get(key, "").split(",")]
+    for key, path in values:
+        if path and not (is_below(path) and (key in _PATHS or is_name(path))):
+            raise CorruptFile(
+                f"{source} has {key}={path}, which leads out of the table", hint="put the right value in its place"
+            )
 
 
 def _read_either(storage: Storage, folder: str) -> dict[str, str]:
@@ -228,7 +250,7 @@ def _read_either(storage: Storage, folder: str) -> dict[str, str]:
 
 def _read(storage: Storage, path: str) -> dict[str, str]:
     full = storage.full_path(path)
-    data = storage.read(path)
+    data = storage.read(path, SMALL_FILE)
     raw = parse_properties(data, full)
     if not data.endswith((b"\n", b"\r")):
         raise CorruptFile(f"{full} is cut off at byte {len(data)}", hint="end the file with a newline if it is whole")
@@ -246,7 +268,7 @@ def _recover(storage: Storage, folder: str) -> dict[str, str]:
     try:
         current = _read(storage, f"{folder}/{_FILE}")
     except (NotFound, CorruptFile):
-        storage.put(f"{folder}/{_FILE}", storage.read(f"{folder}/{_BACKUP}"))
+        storage.put(f"{folder}/{_FILE}", storage.read(f"{folder}/{_BACKUP}", SMALL_FILE))
         current = raw
     storage.delete(f"{folder}/{_BACKUP}")
     return current

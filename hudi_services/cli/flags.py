@@ -35,6 +35,7 @@ Parallelism: TypeAlias = Annotated[
         "--parallelism",
         "-pl",
         min=1,
+        max=1_000_000,
         metavar="N",
         help="Groups rewritten at once (hoodie.clustering.max.parallelism); all of them when not given.",
     ),
@@ -146,6 +147,7 @@ AbandonedAfter: TypeAlias = Annotated[
     typer.Option(
         "--abandoned-after",
         min=0,
+        max=52_560_000,
         metavar="MINUTES",
         help="Without a heartbeat, an instant counts as abandoned after so long without a sign of life "
         "(hudi.services.abandoned.after.minutes).",

@@ -12,6 +12,8 @@ from ..jobs.request import GarbageMode, GarbageRequest
 from .flags import DryRun, ServiceFlags
 from .service import options, run_service
 
+_DEFAULT_MIN_AGE = 60
+
 GarbageFlag: TypeAlias = Annotated[
     bool,
     typer.Option(
@@ -31,13 +33,20 @@ DeleteOlderThan: TypeAlias = Annotated[
     typer.Option(
         "--delete-older-than",
         min=0,
+        max=36_500,
         metavar="DAYS",
         help="With --garbage: delete quarantines of this age, for good.",
     ),
 ]
 MinAge: TypeAlias = Annotated[
-    int,
-    typer.Option("--min-age", min=0, metavar="MINUTES", help="With --garbage: younger files are never garbage."),
+    int | None,
+    typer.Option(
+        "--min-age",
+        min=0,
+        max=52_560_000,
+        metavar="MINUTES",
+        help="With --garbage: younger files are never garbage; 60 when not given.",
+    ),
 ]
 
 
@@ -50,11 +59,12 @@ class GarbageFlags(ServiceFlags):
     apply: Apply = False
     restore: Restore = None
     delete_older_than: DeleteOlderThan = None
-    min_age: MinAge = 60
+    min_age: MinAge = None
 
     @property
     def is_about_garbage(self) -> bool:
-        return self.garbage or self.apply or self.restore is not None or self.delete_older_than is not None
+        others = (self.restore, self.delete_older_than, self.min_age)
+        return self.garbage or self.apply or any(one is not None for one in others)
 
 
 def run_garbage(flags: GarbageFlags, retries: int = 0) -> int:
@@ -90,7 +100,7 @@ def garbage_request(flags: GarbageFlags) -> GarbageRequest:
         mode=_mode(flags),
         quarantine=flags.restore,
         delete_older_than_days=flags.delete_older_than or 0,
-        min_age_minutes=flags.min_age,
+        min_age_minutes=_DEFAULT_MIN_AGE if flags.min_age is None else flags.min_age,
     )
 
 

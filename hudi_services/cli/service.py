@@ -14,8 +14,9 @@ from ..jobs.attempts import run_with_retries
 from ..jobs.report import Report, State, TableFacts, sentence
 from ..jobs.request import Request
 from ..options import Layer, Options, resolve
+from ..urls import check_url, without_secrets
 from . import render, terminal
-from .config_files import default_files, parse_assignment, read_properties
+from .config_files import default_files, parse_assignments, read_properties
 from .flags import Format, ServiceFlags
 from .progress import progress_bar
 
@@ -69,9 +70,10 @@ def _run(
         _check_report_file(flags.report_file)
         if not flags.base_path.strip():
             raise ConfigError("--base-path is empty")
+        check_url(flags.base_path, "--base-path")
         request, job = read()
     except Exception as error:
-        return Report(*service, TableFacts(flags.base_path)).failed(error)
+        return Report(*service, TableFacts(without_secrets(flags.base_path))).failed(error)
     for warning in request.options.warnings:
         terminal.warn(warning)
     with progress_bar() as progress:
@@ -84,9 +86,12 @@ def options(flags: ServiceFlags, *own: Layer) -> Options:
     Raises ConfigError for a value, a file or a key=value that is wrong.
     """
     layers = [*own]
-    layers.append(("--hoodie-conf", dict(parse_assignment(text, "--hoodie-conf") for text in flags.hoodie_conf or ())))
+    layers.append(("--hoodie-conf", parse_assignments(flags.hoodie_conf or (), "--hoodie-conf")))
     if flags.props is not None:
+        check_url(flags.props, "--props")
         layers.append((f"--props {flags.props}", read_properties(flags.props)))
+    if flags.conf_file is not None:
+        check_url(flags.conf_file, "--conf-file")
     for file in [flags.conf_file] if flags.conf_file is not None else default_files(os.environ):
         layers.append((f"conf file {file}", read_properties(file)))
     return resolve(layers)

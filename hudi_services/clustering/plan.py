@@ -18,7 +18,7 @@ from ..table_config import TableConfig
 from .eligibility import Eligibility, Reason
 from .partitions import PartitionRules, select_partitions
 from .row_order import row_order
-from .selection import PlannedGroup, Selection, SizeRules, select
+from .selection import MOST_OUTPUTS, PlannedGroup, Selection, SizeRules, select
 from .sort_order import LINEAR, SortColumn, to_strategy_params
 from .strategies import PlanContext, PlanStrategy, plan_strategy
 from .value_ranges import ValueRanges
@@ -153,6 +153,9 @@ def input_files(plan: ClusteringPlan, source: str) -> list[tuple[BaseFile, ...]]
     names the plan).
     """
     groups = [tuple(_input(one, source) for one in group.slices) for group in plan.groups]
+    outputs = max((group.output_groups for group in plan.groups), default=0)
+    if outputs > MOST_OUTPUTS:
+        raise CorruptFile(f"{source} asks for {outputs:,} new files of one group, and {MOST_OUTPUTS:,} is the most")
     ids = Counter((file.partition, file.file_id) for files in groups for file in files)
     if not ids:
         raise CorruptFile(f"{source} names no file slice")

@@ -62,6 +62,10 @@ class Verdict:
     group: int | None = None
 
 
+MOST_OUTPUTS = 100_000
+"""New files of one group."""
+
+
 @dataclass(slots=True)
 class Selection:
     """What goes into a plan, and of everything else why not.
@@ -139,7 +143,13 @@ def _of_partition(
         groups = [tuple(members) for members in strategy.groups(eligible)]
     for members in groups:
         _check(members, left, strategy, rules)
-        group = PlannedGroup(members, max(1, -(-sum(map(base_size, members)) // rules.target_file)))
+        size = sum(map(base_size, members))
+        group = PlannedGroup(members, max(1, -(-size // rules.target_file)))
+        if group.outputs > MOST_OUTPUTS:
+            raise ConfigError(
+                f"a group of {size:,} bytes would become {group.outputs:,} files, and {MOST_OUTPUTS:,} is the most",
+                hint="set hoodie.clustering.plan.strategy.target.file.max.bytes to more",
+            )
         if len(members) == 1 and group.outputs == 1 and not rules.single_group:
             into.judge(members, Reason.SINGLE_FILE.value)
         elif members:

@@ -20,6 +20,7 @@ import functools
 import hashlib
 import io
 import json
+import threading
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,10 +30,25 @@ from typing import Any
 import fastavro
 
 from ..errors import CorruptFile
+from ..limits import LARGEST_FILE
+from .avro_schema_check import LONGEST_SCHEMA, check_json_depth, check_types
 
 MAGIC = b"Obj\x01"
 _SYNC_LENGTH = 16
 _MAX_VARINT_BYTES = 10
+# What Hudi writes is not compressed at all, and its plans and commits shrink to a fifth.
+_INFLATES_TO = 20
+_MAY_INFLATE_TO = 1 << 20
+# A record of one byte takes 200 bytes of memory. What Hudi writes takes up to 36 times its bytes for records, lists and
+# dictionaries (cleans of many small partitions; commits 7 to 13): these are counted while a large record is read.
+_CONTAINERS = ("record", "array", "map")
+_COUNTED = "hudi-services-counted"
+_UNCOUNTED = 256 << 10
+_LEAST_BUDGET = 64 << 20
+_BYTES_PER_BYTE = 64
+_PER_CONTAINER, _PER_ITEM = 80, 40
+# Of a header; Hudi's has two entries.
+_MOST_HEADER_ENTRIES = 1000
 # Schemas are stored under the first release that has them in this form.
 _SINCE = ("1.1", "1.0", "0.15")
 
@@ -43,6 +59,8 @@ class AvroSchema:
 
     text: str
     parsed: Any = field(repr=False, compare=False)
+    counted: Any = field(repr=False, compare=False)
+    """The same; what is read by it counts (`avro_budget`)."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -58,13 +76,18 @@ def load_schema(record: str, release: str) -> AvroSchema:
     raise LookupError(f"no schema of {record} for Hudi {release}")
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def parse_schema(text: str, path: str) -> AvroSchema:
     """The schema of a JSON text that was found in `path`; raises CorruptFile when it is none that Hudi could write."""
     try:
+        if len(text) > LONGEST_SCHEMA:
+            raise ValueError(f"{len(text)} characters")
         tree = json.loads(text)
-        _check(tree, frozenset())
-        return AvroSchema(text, fastavro.parse_schema(_without_logical_types(tree), _write_hint=False))
+        check_json_depth(tree)
+        parsed = fastavro.parse_schema(_with_logical_types(tree, None), _write_hint=False)
+        check_types(parsed)
+        counted = fastavro.parse_schema(_with_logical_types(tree, _COUNTED), _write_hint=False)
+        return AvroSchema(text, parsed, counted)
     except Exception as e:
         raise CorruptFile(f"{path} has no valid Avro schema: {_first_line(e)}") from e
 
@@ -114,10 +137,12 @@ def read_datum(
     """
     source = io.BytesIO(data)
     reader_schema = None if wanted is None else wanted.parsed
+    is_large = len(data) > _UNCOUNTED
+    _budget.left = max(_LEAST_BUDGET, _BYTES_PER_BYTE * len(data))
     try:
         record = fastavro.schemaless_reader(
             source,
-            schema.parsed,
+            schema.counted if is_large else schema.parsed,
             reader_schema,
             return_record_name=True,
             return_record_name_override=True,
@@ -155,10 +180,12 @@ class _Cursor:
 
 
 def _read_header_map(cursor: _Cursor) -> dict[bytes, bytes]:
-    meta = {}
+    meta: dict[bytes, bytes] = {}
     while (count := cursor.long()) != 0:
         if count < 0:
             cursor.long()
+        if len(meta) + abs(count) > _MOST_HEADER_ENTRIES:
+            raise CorruptFile(f"{cursor.path} has a header of more than {_MOST_HEADER_ENTRIES} entries")
         for _ in range(abs(count)):
             key = cursor.take(cursor.long())
             meta[key] = cursor.take(cursor.long())
@@ -178,52 +205,48 @@ def _decompressed(block: bytes, meta: Mapping[bytes, bytes], path: str, offset: 
         return block
     if codec != b"deflate":
         raise CorruptFile(f"{path} is compressed with {codec[:20]!r}, which Hudi does not write there")
+    limit = min(LARGEST_FILE, max(_MAY_INFLATE_TO, _INFLATES_TO * len(block)))
+    stream = zlib.decompressobj(-15)
     try:
-        return zlib.decompress(block, wbits=-15)
+        data = stream.decompress(block, limit + 1)
     except zlib.error as e:
         raise CorruptFile(f"{path} has a broken deflate block at {offset}") from e
+    if len(data) > limit:
+        raise CorruptFile(f"{path} has {len(block)} bytes at {offset} that inflate to more than {limit}")
+    if not stream.eof:
+        raise CorruptFile(f"{path} has a deflate block at {offset} that does not end")
+    return data
 
 
-def _check(tree: Any, inside: frozenset[str]) -> None:
-    """Refuse schemas that make a reader loop or recurse without using up bytes; Hudi has none such."""
-    if isinstance(tree, str):
-        if _simple_name(tree) in inside:
-            raise ValueError(f"{tree} contains itself")
-    elif isinstance(tree, list):
-        for branch in tree:
-            _check(branch, inside)
-    elif tree["type"] in ("record", "error"):
-        if all(_has_no_bytes(member["type"]) for member in tree["fields"]):
-            raise ValueError("a record without bytes")
-        for member in tree["fields"]:
-            _check(member["type"], inside | {_simple_name(tree["name"])})
-    elif tree["type"] == "array":
-        if _has_no_bytes(tree["items"]):
-            raise ValueError("an array of values without bytes")
-        _check(tree["items"], inside)
-    elif tree["type"] == "map":
-        _check(tree["values"], inside)
-    elif not isinstance(tree["type"], str):
-        _check(tree["type"], inside)
-
-
-def _has_no_bytes(tree: Any) -> bool:
-    if isinstance(tree, dict):
-        return tree["type"] == "null" or (tree["type"] == "fixed" and int(tree["size"]) <= 0)
-    return bool(tree == "null")
-
-
-def _simple_name(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
-def _without_logical_types(tree: Any) -> Any:
+def _with_logical_types(tree: Any, logical: str | None) -> Any:
+    """`tree` with the logical type `logical` for records, arrays and maps, and no other one."""
     if isinstance(tree, list):
-        return [_without_logical_types(branch) for branch in tree]
+        return [_with_logical_types(branch, logical) for branch in tree]
     if isinstance(tree, dict):
         # A field's default may be any JSON, and none of Hudi's holds this key.
-        return {key: _without_logical_types(value) for key, value in tree.items() if key != "logicalType"}
+        found = {key: _with_logical_types(value, logical) for key, value in tree.items() if key != "logicalType"}
+        return {**found, "logicalType": logical} if logical and found.get("type") in _CONTAINERS else found
     return tree
+
+
+class _Budget(threading.local):
+    """The memory that the record which this thread reads may take for its records, arrays and maps."""
+
+    left = 0
+
+
+_budget = _Budget()
+
+
+def _count(value: Any, writer_schema: Any, reader_schema: Any) -> Any:
+    _budget.left -= _PER_CONTAINER + _PER_ITEM * len(value)
+    if _budget.left < 0:
+        raise ValueError("it holds many more values than its bytes would make one think")
+    return value
+
+
+for _kind in _CONTAINERS:
+    fastavro.read.LOGICAL_READERS[f"{_kind}-{_COUNTED}"] = _count
 
 
 def _long(value: int) -> bytes:

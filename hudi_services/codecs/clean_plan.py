@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import CorruptFile
 from . import avro
+from .named_paths import check_files, check_partitions
 
 _VERSION = 2
 
@@ -108,10 +109,10 @@ def encode_clean_metadata(metadata: CleanMetadata, release: str) -> bytes:
 
 
 def decode_cleaner_plan(data: bytes, path: str) -> CleanerPlan:
-    """Raises CorruptFile, also for an empty file."""
+    """Raises CorruptFile, also for an empty file, and for a plan that names files elsewhere."""
     tree = avro.read_container(data, path)
     try:
-        return CleanerPlan(
+        plan = CleanerPlan(
             policy=tree["policy"],
             earliest_to_retain=(tree.get("earliestInstantToRetain") or {}).get("timestamp") or "",
             last_completed=tree.get("lastCompletedCommitTimestamp") or "",
@@ -122,6 +123,9 @@ def decode_cleaner_plan(data: bytes, path: str) -> CleanerPlan:
         )
     except (AttributeError, KeyError, TypeError) as e:
         raise CorruptFile(f"{path} holds no cleaner plan: {e}") from e
+    check_partitions(path, (*plan.files, *plan.partitions_to_delete))
+    check_files(path, (name for names in plan.files.values() for name in names))
+    return plan
 
 
 def decode_clean_metadata(data: bytes, path: str) -> CleanMetadata:
@@ -147,6 +151,4 @@ def _files(tree: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     if (tree.get("version") or 1) < 2:
         return {name: tuple(files) for name, files in (tree.get("filesToBeDeletedPerPartition") or {}).items()}
     found = tree.get("filePathsToBeDeletedPerPartition") or {}
-    if any(part in ("", ".", "..") for name in found if name for part in name.split("/")):
-        raise TypeError("a partition that lies elsewhere")
     return {name: tuple(info["filePath"] or "" for info in files) for name, files in found.items()}

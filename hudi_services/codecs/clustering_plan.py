@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import CorruptFile
 from . import avro
+from .named_paths import check_files, check_partitions
 
 CLUSTER = "CLUSTER"
 _RECORD = "HoodieRequestedReplaceMetadata"
@@ -81,14 +82,14 @@ def decode_requested_replace(data: bytes, path: str) -> RequestedReplace:
         return RequestedReplace(operation=None, plan=None)
     tree = avro.read_container(data, path)
     try:
-        plan = tree.get("clusteringPlan")
-        return RequestedReplace(
-            operation=tree.get("operationType"),
-            plan=None if plan is None else _plan(plan),
-            extra=tree.get("extraMetadata"),
-        )
+        plan = None if tree.get("clusteringPlan") is None else _plan(tree["clusteringPlan"])
+        requested = RequestedReplace(tree.get("operationType"), plan, tree.get("extraMetadata"))
     except (AttributeError, KeyError, TypeError) as e:
         raise CorruptFile(f"{path} holds no clustering plan: {e}") from e
+    for one in (one for group in (plan.groups if plan else ()) for one in group.slices):
+        check_partitions(path, (one.partition,))
+        check_files(path, filter(None, (one.data_file, *one.log_files, one.file_id)))
+    return requested
 
 
 def _plan_tree(plan: ClusteringPlan) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import CorruptFile
 from ..model import CommitMetadata, WriteStat
 from . import avro
+from .json_text import parse_json
 
 UNKNOWN_OPERATION = "UNKNOWN"
 
@@ -50,8 +51,8 @@ def decode_commit_json(data: bytes, path: str) -> CommitMetadata:
     if not data:
         return _unknown()
     try:
-        tree = json.loads(data)
-    except (ValueError, RecursionError) as e:
+        tree = parse_json(data)
+    except ValueError as e:
         raise CorruptFile(f"{path} is no commit metadata: {e}") from e
     return _commit(tree, path)
 

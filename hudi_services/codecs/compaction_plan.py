@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import CorruptFile
 from . import avro
+from .named_paths import check_files, check_partitions
 
 _RECORD = "HoodieCompactionPlan"
 _VERSION = 2
@@ -64,9 +65,12 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
     tree = avro.read_container(data, path)
     try:
         operations = tuple(_operation(one) for one in tree.get("operations") or ())
-        return CompactionPlan(operations, dict(tree.get("extraMetadata") or {}))
+        plan = CompactionPlan(operations, dict(tree.get("extraMetadata") or {}))
     except (AttributeError, KeyError, TypeError, ValueError) as e:
         raise CorruptFile(f"{path} holds no compaction plan: {e}") from e
+    check_partitions(path, (one.partition for one in operations))
+    check_files(path, (name for one in operations for name in (one.base_file, *one.log_files) if name))
+    return plan
 
 
 def _operation(tree: Mapping[str, Any]) -> CompactionOperation:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import CorruptFile
 from . import avro
+from .named_paths import check_files, check_partitions, outside
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,22 @@ def encode_rollback_plan(plan: RollbackPlan, release: str) -> bytes:
 
 
 def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
-    """Raises CorruptFile, also for an empty file and for a plan that names no instant."""
+    """Raises CorruptFile, also for an empty file and for a plan that names no instant, or files elsewhere."""
     tree = avro.read_container(data, path)
     try:
         target = tree["instantToRollback"]
         requests = tuple(_request(request) for request in tree.get("RollbackRequests") or ())
-        return RollbackPlan(ts=target["commitTime"], action=target["action"], requests=requests)
+        plan = RollbackPlan(ts=target["commitTime"], action=target["action"], requests=requests)
     except (AttributeError, KeyError, TypeError) as e:
         raise CorruptFile(f"{path} holds no rollback plan: {e}") from e
+    check_partitions(path, (request.partition for request in requests))
+    for request in requests:
+        # A command block goes into a new file that is named after file group and slice.
+        parts = (name for name in (request.file_id, request.base_instant) if name)
+        check_files(path, (*request.files, *request.log_blocks, *parts))
+        if "/" in request.file_id + request.base_instant:
+            raise outside(path, request.file_id)
+    return plan
 
 
 def encode_rollback_metadata(metadata: RollbackMetadata, release: str) -> bytes:

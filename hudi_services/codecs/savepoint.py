@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from ..errors import CorruptFile
 from . import avro
+from .named_paths import check_partitions
 
 
 def decode_savepoint(data: bytes, path: str) -> Mapping[str, tuple[str, ...]]:
@@ -15,6 +16,8 @@ def decode_savepoint(data: bytes, path: str) -> Mapping[str, tuple[str, ...]]:
     tree = avro.read_container(data, path)
     try:
         partitions = tree["partitionMetadata"].items()
-        return {partition: tuple(map(str, held["savepointDataFile"])) for partition, held in partitions}
+        files = {partition: tuple(map(str, held["savepointDataFile"])) for partition, held in partitions}
     except (AttributeError, KeyError, TypeError) as e:
         raise CorruptFile(f"{path} holds no savepoint: {e}") from e
+    check_partitions(path, files)
+    return files

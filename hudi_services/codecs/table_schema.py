@@ -1,10 +1,11 @@
 """The table's Avro schema: with and without Hudi's meta columns."""
 
-import json
 from collections.abc import Collection
 from typing import Any
 
 from ..errors import CorruptFile
+from .avro_schema_check import check_json_depth
+from .json_text import parse_json
 
 META_COLUMNS = (
     "_hoodie_commit_time",
@@ -20,8 +21,9 @@ META_COLUMNS = (
 def parse_table_schema(text: str, source: str) -> dict[str, Any]:
     """The record that `text` (Avro JSON) describes; raises CorruptFile, naming `source`, when it is none."""
     try:
-        schema = json.loads(text)
-    except (ValueError, RecursionError) as e:
+        schema = parse_json(text)
+        check_json_depth(schema)
+    except ValueError as e:
         raise CorruptFile(f"{source}: the table schema is no JSON: {e}") from e
     if not isinstance(schema, dict) or schema.get("type") != "record" or not isinstance(schema.get("fields"), list):
         raise CorruptFile(f"{source}: the table schema is no Avro record")

@@ -24,6 +24,10 @@ TRUE, FALSE, I8, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1
 _BOOLS = (TRUE, FALSE)
 _INTEGERS = (I16, I32, I64)
 _MAX_DEPTH = 64
+MOST_VALUES = 3_000_000
+"""Structs, their fields, items of lists and entries of maps in one tree. Each takes about 110 bytes of memory, where it
+may have one byte in the file: these take 330 MB. A column chunk has 45 values, so that a footer may have 66,000 chunks:
+a thousand columns in each of 66 row groups."""
 _MASK64 = (1 << 64) - 1
 
 
@@ -85,6 +89,12 @@ class _Decoder:
         self.data = data
         self.position = position
         self.source = source
+        self.left = MOST_VALUES
+
+    def count(self, values: int) -> None:
+        self.left -= values
+        if self.left < 0:
+            raise self.fail(f"more than {MOST_VALUES} values")
 
     def fail(self, what: str) -> CorruptFile:
         return CorruptFile(f"{self.source}: {what} at byte {self.position} of its Thrift metadata")
@@ -137,6 +147,7 @@ class _Decoder:
                 fields[last] = (TRUE, wire_type == TRUE)
             else:
                 fields[last] = (wire_type, self.value(wire_type, depth))
+        self.count(1 + len(fields))
         return Struct(fields)
 
     def value(self, wire_type: int, depth: int) -> Any:
@@ -168,6 +179,7 @@ class _Decoder:
         # Every element takes at least one byte, so a count beyond the rest is a lie: refuse before allocating.
         if count > len(self.data) - self.position:
             raise self.fail(f"a list of {count} elements does not fit")
+        self.count(count)
         return ListValue(element_type, [self.value(element_type, depth) for _ in range(count)])
 
     def map(self, depth: int) -> MapValue:
@@ -178,6 +190,7 @@ class _Decoder:
             return MapValue(0, 0)
         if count > len(self.data) - self.position:
             raise self.fail(f"a map of {count} entries does not fit")
+        self.count(2 * count)
         types = self.byte()
         key_type, value_type = types >> 4, types & 0x0F
         pairs = [(self.value(key_type, depth), self.value(value_type, depth)) for _ in range(count)]

@@ -12,6 +12,7 @@ from ..files.log_reader import read_log_blocks
 from ..files.log_writer import encode_rollback_command
 from ..files.names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
 from ..handle import Table
+from ..limits import LARGEST_LOG
 from ..model import LogFile, path_in
 
 
@@ -44,5 +45,5 @@ def _logs_of_slice(table: Table, request: RollbackRequest) -> list[LogFile]:
 
 
 def _is_ours(table: Table, log: LogFile, rollback: str, target: str) -> bool:
-    blocks = read_log_blocks(table.storage.read(log.path), table.storage.full_path(log.path))
+    blocks = read_log_blocks(table.storage.read(log.path, LARGEST_LOG), table.storage.full_path(log.path))
     return any((block.instant, block.rolled_back_instant) == (rollback, target) for block in blocks)

@@ -14,9 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..codecs.json_text import parse_json
 from ..errors import CorruptFile, NotFound
-from ..files.names import OWN_FOLDER
+from ..files.names import OWN_FOLDER, instant_in
 from ..handle import Table
+from ..paths import is_below
 from ..storage import Storage
 from ..timeline.instant import Instant, State
 from .life import last_written_millis
@@ -68,13 +70,15 @@ def read_done(storage: Storage, instant: str, digest: str) -> DoneGroup:
     """The group that was noted under `digest`. Raises NotFound when there is none, and CorruptFile."""
     path = _path(instant, digest)
     try:
-        content = json.loads(storage.read(path))
+        content = parse_json(storage.read(path))
         if content.pop("sum") != _sum(content) or content.pop("version") != _VERSION or content["digest"] != digest:
             raise ValueError("it is not as it was written")
         files = tuple(DoneFile(**file) for file in content.pop("files"))
+        if not all(is_below(file.path) and instant_in(file.path.rpartition("/")[2]) == instant for file in files):
+            raise ValueError("it names files of others")
         before, after = _pair(content.pop("before")), _pair(content.pop("after"))
         return DoneGroup(files=files, before=before, after=after, **content)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise CorruptFile(f"{storage.full_path(path)} is no note of a finished group: {e}") from e
 
 
@@ -91,7 +95,8 @@ def noted_files(storage: Storage, instant: str) -> frozenset[str]:
 
 
 def _noted_since(storage: Storage, instant: str, began_millis: int) -> list[DoneGroup]:
-    stored = storage.list_dir(notes_folder(instant))[0]
+    # As a tree: a link in its place has none.
+    stored = storage.list_tree(notes_folder(instant))
     notes = [_NOTE.fullmatch(file.name) for file in stored if file.mtime_millis >= began_millis]
 
     def read(digest: str) -> DoneGroup | None:
@@ -106,9 +111,7 @@ def _noted_since(storage: Storage, instant: str, began_millis: int) -> list[Done
 
 def forget_done(storage: Storage, instant: str) -> None:
     """Delete all notes of an instant."""
-    folder = notes_folder(instant)
-    storage.delete_all([file.path for file in storage.list_tree(folder)], lambda _: None)
-    storage.remove_empty_dirs(folder)
+    storage.delete_tree(notes_folder(instant))
 
 
 def _path(instant: str, digest: str) -> str:

@@ -6,6 +6,9 @@ The file with the largest n tells who holds `name`: nobody when `validUntil` has
 (same machine, same process namespace). Taking the lease is creating n + 1, which the store lets one process do. The
 owner alone rewrites its own file: to renew it every few seconds, and to give the lease back (validUntil 0). The newest
 file stays, so that numbers never start again while somebody still looks at an old list.
+
+No owner asks for more than a minute: a `validUntil` further away than clocks may differ was written by nobody of us,
+and then the age of the file tells. A file that is no such object holds nothing.
 """
 
 import json
@@ -25,6 +28,9 @@ from ..storage import FileInfo, Storage
 
 LEASE_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"
 LEASE_MILLIS = 60_000
+_CLOCKS_DIFFER_MILLIS = 600_000
+_SHOWN = 80
+"""Characters of each thing that a lease tells."""
 _RENEW_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 
@@ -54,7 +60,7 @@ def read_lease(storage: Storage, name: str) -> Lease | None:
     if not files:
         return None
     newest = files[max(files)]
-    holder = _holder(storage, newest.path)
+    holder = _holder(storage, newest)
     return _lease(newest, _described(holder) if holder is not None else "")
 
 
@@ -64,10 +70,8 @@ def _lease(file: FileInfo, holder: str = "") -> Lease:
 
 def _described(holder: dict[str, Any]) -> str:
     """Who that is, for people."""
-    return (
-        f"{holder.get('action')} is at work since {holder.get('since')} "
-        f"(process {holder.get('pid')} on {str(holder.get('host')).split('/')[0]})"
-    )
+    action, since, pid, host = (str(holder.get(name))[:_SHOWN] for name in ("action", "since", "pid", "host"))
+    return f"{action} is at work since {since} (process {pid} on {host.split('/')[0]})"
 
 
 class Guard:
@@ -141,7 +145,7 @@ class Guard:
     def _try(self) -> bool:
         files = dict(_stored(self._storage, self._name))
         latest = max(files, default=0)
-        if latest and _holder(self._storage, files[latest].path):
+        if latest and _holder(self._storage, files[latest]):
             return False
         self._previous = _lease(files[latest]) if latest else None
         self._number, self._since = latest + 1, _now()
@@ -161,8 +165,8 @@ class Guard:
         return False
 
     def _holder(self) -> dict[str, Any] | None:
-        latest = self._latest()
-        return _holder(self._storage, self._path(latest)) if latest else None
+        files = dict(_stored(self._storage, self._name))
+        return _holder(self._storage, files[max(files)]) if files else None
 
     def _numbers(self) -> list[int]:
         return sorted(number for number, _ in _stored(self._storage, self._name))
@@ -207,14 +211,19 @@ def _is_same(now: FileInfo | None, then: FileInfo) -> bool:
     return now is not None and (now, now.tag) == (then, then.tag)
 
 
-def _holder(storage: Storage, path: str) -> dict[str, Any] | None:
+def _holder(storage: Storage, file: FileInfo) -> dict[str, Any] | None:
     """Who holds the lease in this file; None when nobody does any more."""
     try:
-        holder = json.loads(storage.read(path))
-    except (NotFound, ValueError):
+        holder = json.loads(storage.read(file.path))
+    # RecursionError: nested without end.
+    except (NotFound, ValueError, RecursionError):
         return None
-    alive = holder.get("validUntil", 0) > _now() and not _is_dead(holder)
-    return holder if alive else None
+    if not isinstance(holder, dict) or not isinstance(holder.get("validUntil"), int):
+        return None
+    until, latest = holder["validUntil"], _now() + LEASE_MILLIS + _CLOCKS_DIFFER_MILLIS
+    if until > latest:
+        until = file.mtime_millis + LEASE_MILLIS
+    return holder if _now() < until <= latest and not _is_dead(holder) else None
 
 
 def _now() -> int:
@@ -235,12 +244,16 @@ def _is_dead(holder: dict[str, Any]) -> bool:
     machine = _machine()
     if machine.endswith("?") or holder.get("host") != machine:
         return False
-    if holder.get("pid") == os.getpid():
+    pid = holder.get("pid")
+    if pid == os.getpid():
         return holder.get("owner") not in _live
+    # 0 and below are whole groups of processes.
+    if not isinstance(pid, int) or pid <= 0:
+        return False
     try:
-        os.kill(int(holder["pid"]), 0)
-    except ProcessLookupError:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
         return True
-    except (OSError, KeyError, ValueError):
+    except OSError:
         return False
     return False

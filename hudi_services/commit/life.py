@@ -56,8 +56,15 @@ def signs_of_life(table: Table, instant: Instant, settings: TransactionSettings,
     if is_leased:
         lease = held.previous if held else read_lease(table.storage, lease_name(instant))
     silence = settings.patience_millis if is_short else settings.abandoned_millis
-    count = len(read_markers(table.storage, instant.ts)) if markers else 0
-    return _life(table, settings, last, heartbeat, lease, silence, count)
+    return _life(table, settings, last, heartbeat, lease, silence, _count(table, instant, markers))
+
+
+def _count(table: Table, instant: Instant, files: Collection[FileInfo]) -> int:
+    """How many markers the instant has; where they cannot be read, how many files of them."""
+    try:
+        return len(read_markers(table.storage, instant.ts)) if files else 0
+    except CorruptFile:
+        return len(files)
 
 
 def _life(
@@ -128,6 +135,9 @@ def is_stale_rollback(table: Table, rollback: Instant, settings: TransactionSett
 
 def age_millis(table: Table, instant: Instant) -> float:
     """Since the first file of the instant was written."""
+    if instant.action is Action.SAVEPOINT:
+        # It has the time of the commit that it holds, which is older.
+        return now_millis(table) - last_written_millis(table, instant)
     return now_millis(table) - table.timeline.begun[instant.ts]
 
 

@@ -7,15 +7,19 @@
 We write direct markers and read both kinds. Sources: DirectWriteMarkers, TimelineServerBasedWriteMarkers, MarkerUtils.
 """
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 
+from ..codecs.named_paths import outside
 from ..errors import AlreadyExists, CorruptFile
 from ..files.names import TABLE_FOLDER
+from ..paths import is_addressable, is_name, is_partition
 from ..storage import Storage
 
 _TYPE_FILE = "MARKERS.type"
 _SEPARATOR = ".marker."
+_END_OF_LINE = re.compile(r"\r\n|\r|\n")
 _CHECKSUM_TWIN = ".crc"
 
 
@@ -46,7 +50,10 @@ def create_marker(storage: Storage, instant: str, data_path: str) -> None:
 
 
 def read_markers(storage: Storage, instant: str) -> list[Marker]:
-    """All markers of a write, sorted by path; [] when there is no marker folder."""
+    """All markers of a write, sorted by path; [] when there is no marker folder, or a link in its place.
+
+    Raises CorruptFile, naming the file, for one that names no data file of the table.
+    """
     folder = marker_folder(instant)
     stored = [file.path[len(folder) + 1 :] for file in storage.list_tree(folder)]
     # Hadoop's local file system has a twin for each marker, too: .<data file>.marker.CREATE.crc
@@ -55,18 +62,20 @@ def read_markers(storage: Storage, instant: str) -> list[Marker]:
         files = [name for name in names if name.startswith("MARKERS") and name != _TYPE_FILE]
         names = [line for name in files for line in _lines(storage, f"{folder}/{name}")]
     found = (name.rpartition(_SEPARATOR) for name in names)
-    return sorted((Marker(path, kind) for path, separator, kind in found if separator), key=lambda m: m.path)
+    markers = sorted((Marker(path, kind) for path, separator, kind in found if separator), key=lambda m: m.path)
+    for marker in markers:
+        if not (is_name(marker.file_name) and is_partition(marker.partition) and is_addressable(marker.path)):
+            raise outside(f"a marker in {storage.full_path(folder)}", marker.path)
+    return markers
 
 
 def _lines(storage: Storage, path: str) -> list[str]:
     try:
-        return storage.read(path).decode().splitlines()
+        # No other end of a line counts for Java: what str.splitlines takes for one may be in the name of a partition.
+        return _END_OF_LINE.split(storage.read(path).decode())
     except UnicodeDecodeError as e:
         raise CorruptFile(f"{storage.full_path(path)} holds no markers: {e}") from e
 
 
 def delete_markers(storage: Storage, instant: str) -> None:
-    folder = marker_folder(instant)
-    for file in storage.list_tree(folder):
-        storage.delete(file.path)
-    storage.remove_empty_dirs(folder)
+    storage.delete_tree(marker_folder(instant))

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..errors import CheckFailed
-from ..files.names import parse_base_file
+from ..files.names import parse_base_file, parse_log_file
 from ..handle import Table
-from ..model import BaseFile, CommitMetadata, FileSlice
+from ..model import BaseFile, CommitMetadata, FileSlice, path_in
 from ..table.facts import TimelineFacts, written_names
 from ..table.partitions import Files, StorageLister
 from ..table.view import FileGroupId, SlicingRules, slices_of
@@ -33,18 +33,29 @@ def check_newest(table: Table, groups: Collection[FileGroupId]) -> None:
 
 
 def check_superseded(table: Table, files: Mapping[str, Collection[str]]) -> None:
-    """Raise CheckFailed unless a newer base file, or a replacecommit, takes the place of each base file to be deleted.
+    """Raise CheckFailed unless a newer base file, or a replacecommit, takes the place of each file to be deleted.
 
-    `files` are bare names by partition; those that are gone already do not matter. Otherwise as `check_newest`.
+    `files` are bare names by partition; base files that are gone already do not matter, and what is no data file must
+    not go. Otherwise as `check_newest`.
     """
+    # Before anything is published that could not be carried out.
+    table.storage.check_paths(path_in(partition, min(names)) for partition, names in files.items() if names)
     named: dict[FileGroupId, set[str]] = {}
+    logs: dict[FileGroupId, set[str]] = {}
     for partition, names in files.items():
-        for file in filter(None, (parse_base_file(partition, name, 0) for name in names)):
-            if table.view.replaced_at(partition, file.file_id) is None:
-                named.setdefault((partition, file.file_id), set()).add(file.name)
-    sources = _Sources(table, named)
+        for name in names:
+            base, log = parse_base_file(partition, name, 0), parse_log_file(partition, name, 0)
+            file = base or log
+            if file is None:
+                _refuse(table, f"{path_in(partition, name)} is to be deleted, and is no data file")
+            elif table.view.replaced_at(partition, file.file_id) is None:
+                (named if base else logs).setdefault((partition, file.file_id), set()).add(name)
+    sources = _Sources(table, named.keys() | logs.keys())
     problems = (sources.problem(group) or sources.still_needed(group, named[group]) for group in sorted(named))
     _refuse(table, next((problem for problem in problems if problem), ""))
+    _refuse(
+        table, next((problem for group in sorted(logs) if (problem := sources.logs_needed(group, logs[group]))), "")
+    )
 
 
 def _refuse(table: Table, problem: str) -> None:
@@ -97,9 +108,21 @@ class _Sources:
             return ""
         newest = self._seen(group)
         if newest is not None and newest.name not in going:
-            return ""
+            return self._too_new(newest, going)
         name = newest.path if newest else min(going)
         return f"{name} is to be deleted, and no newer file or replacecommit takes its place"
+
+    def _too_new(self, newest: BaseFile, going: Collection[str]) -> str:
+        """Why base files must not go that somebody may be about to commit, "" when there is none."""
+        bases = (parse_base_file(newest.partition, name, 0) for name in sorted(going))
+        name = next((base.path for base in bases if base and base.instant > newest.instant), "")
+        return f"{name} is to be deleted, and {newest.name}, which readers see, is older" if name else ""
+
+    def logs_needed(self, group: FileGroupId, going: Collection[str]) -> str:
+        """Why the log files `going` of a file group must not go, "" when they may."""
+        newest = self._slices_seen(group[0]).get(group[1])
+        needed = sorted(log.path for log in (newest.log_files if newest else ()) if log.name in going)
+        return f"{needed[0]} is to be deleted, and readers need it" if needed else ""
 
     def _seen(self, group: FileGroupId) -> BaseFile | None:
         """The newest base file by the view; None for a file group that readers do not see."""

@@ -19,6 +19,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..codecs.json_text import parse_json
 from ..errors import CorruptFile, NotFound
 from ..handle import Table
 from ..metadata.buckets import Buckets
@@ -128,7 +129,7 @@ def _save(table: Table, folder: str, runs: _Runs) -> None:
 def _load(table: Table, folder: str) -> _Runs | None:
     path = f"{folder}/noted.json"
     try:
-        content = json.loads(table.storage.read(path))
+        content = parse_json(table.storage.read(path))
         return _Runs(
             *(tuple(KeyRunRef(run, dict(map(tuple, rows))) for run, rows in content[n]) for n in ("new", "old"))
         )

@@ -27,7 +27,7 @@ from ..codecs.rollback_plan import (
     encode_rollback_metadata,
     encode_rollback_plan,
 )
-from ..errors import AlreadyExists, ConflictError, CorruptFile
+from ..errors import AlreadyExists, ConflictError
 from ..files.names import parse_log_file
 from ..handle import Table, reopen
 from ..metadata.keys import RECORD_INDEX
@@ -87,8 +87,9 @@ def roll_back(
 
 
 def plan_rollback(table: Table, target: Instant, *, using_markers: bool = True) -> RollbackPlan:
-    """What a rollback of `target` would take away."""
+    """What a rollback of `target` would take away. Raises SymbolicLink when that lies behind a link."""
     requests = rollback_requests(table, target, using_markers=using_markers)
+    table.storage.check_paths(path_in(request.partition, _name(path)) for request in requests for path in request.files)
     return RollbackPlan(target.ts, target.action.value, requests)
 
 
@@ -107,12 +108,7 @@ def is_still_completed(table: Table, plan: RollbackPlan) -> bool:
 
 def pending_rollback(table: Table, ts: str) -> Instant | None:
     """The rollback of the instant `ts` that its process did not finish, if there is one."""
-    for instant in table.timeline.pending({Action.ROLLBACK}):
-        # One that cannot be read is for `recover` to drop.
-        with suppress(CorruptFile):
-            if table.timeline.read_rollback_plan(instant).ts == ts:
-                return instant
-    return None
+    return table.timeline.pending_rollbacks.get(ts)
 
 
 def drop_requested(table: Table, target: Instant) -> None:

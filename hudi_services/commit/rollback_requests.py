@@ -5,6 +5,7 @@
     completed, file empty       every file in any partition that bears its time
     pending, with markers       one request a marker, with fileId and base instant
     pending, without            every file in any partition that bears its time (Hudi leaves those behind)
+    pending, with unfit ones    as without, when nothing was appended: a marker names what is no file of the instant
 
 Only files that bear the instant's time are ever deleted. Where it appended to a log file of an older slice (table
 version 6), the request names the log file, for a command block to cancel: then one request a file group.
@@ -26,7 +27,9 @@ from .markers import Marker, marker_folder, read_markers
 
 
 def rollback_requests(table: Table, target: Instant, *, using_markers: bool = True) -> tuple[RollbackRequest, ...]:
-    """The requests of a plan to roll `target` back. Raises CorruptFile for markers and stats that are none of its own.
+    """The requests of a plan to roll `target` back.
+
+    Raises CorruptFile for stats that are none of its own, and for such markers where only they tell of appends.
 
     Without `using_markers` a pending instant goes by listing, too.
     """
@@ -36,8 +39,33 @@ def rollback_requests(table: Table, target: Instant, *, using_markers: bool = Tr
         commit = table.timeline.read_commit(target)
         return _grouped(_by_listing(table, target) if says_nothing(commit) else _by_commit(table, target, commit))
     if using_markers and table.storage.list_tree(marker_folder(target.ts)):
-        return _grouped(_by_markers(table, target))
+        try:
+            return _grouped(_by_markers(table, target))
+        except CorruptFile:
+            if not _listing_finds_all(table, target):
+                raise
     return _grouped([*_by_listing(table, target), *_forecast_appends(table, target)])
+
+
+def unfit_markers(table: Table, target: Instant) -> tuple[str, bool]:
+    """What is wrong with the markers of an instant, "" when nothing is, and whether it can go without them."""
+    if target.is_completed:
+        return "", True
+    try:
+        list(_by_markers(table, target))
+        return "", True
+    except CorruptFile as error:
+        return error.message, _listing_finds_all(table, target)
+
+
+def _listing_finds_all(table: Table, target: Instant) -> bool:
+    """Whether all that the instant wrote bears its time: not what it appended to log files of older slices."""
+    if not table.config.version.log_files_carry_delta_instant and target.action is Action.DELTA_COMMIT:
+        return False
+    try:
+        return all(marker.kind != "APPEND" for marker in read_markers(table.storage, target.ts))
+    except CorruptFile:
+        return True
 
 
 def says_nothing(commit: CommitMetadata) -> bool:

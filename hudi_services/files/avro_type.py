@@ -11,6 +11,8 @@ from ..errors import UnsupportedTable
 from .column_type import ColumnType, Kind
 
 _MAX_DEPTH = 64
+_MOST_TYPES = 100_000
+"""With those behind names: forty records that each have the one before twice are a billion."""
 
 
 def avro_columns(schema: Mapping[str, Any]) -> tuple[tuple[str, ColumnType], ...]:
@@ -30,18 +32,20 @@ _PRIMITIVE = {
 
 
 class _AvroReader:
-    """Reads one schema; named types stand in `names`, under their full name."""
+    """Reads one schema; named types stand in `names`, under their full name, with how many types they consist of."""
 
     def __init__(self) -> None:
-        self.names: dict[str, ColumnType] = {}
+        self.names: dict[str, tuple[ColumnType, int]] = {}
+        self.types = 0
 
     def type(self, schema: Any, namespace: str, depth: int) -> ColumnType:
         if depth > _MAX_DEPTH:
             raise UnsupportedTable("the table's Avro schema is nested too deeply")
+        self.count(1)
         if isinstance(schema, list):
             return self.union(schema, namespace, depth)
         if isinstance(schema, str):
-            return self.named(schema, namespace)
+            return self.named(schema, namespace, depth)
         if not isinstance(schema, Mapping):
             raise UnsupportedTable(f"the table's Avro schema holds {schema!r}, which is no type")
         kind = schema.get("type")
@@ -54,7 +58,7 @@ class _AvroReader:
             return self.definition(schema, namespace, depth)
         if isinstance(kind, (list, Mapping)):
             return self.type(kind, namespace, depth + 1)
-        return _logical(schema, self.named(str(kind), namespace))
+        return _logical(schema, self.named(str(kind), namespace, depth))
 
     def union(self, branches: list[Any], namespace: str, depth: int) -> ColumnType:
         others = [b for b in branches if b != "null"]
@@ -65,17 +69,27 @@ class _AvroReader:
         found = self.type(others[0], namespace, depth + 1)
         return replace(found, nullable=len(others) < len(branches))
 
-    def named(self, name: str, namespace: str) -> ColumnType:
+    def count(self, types: int) -> None:
+        self.types += types
+        if self.types > _MOST_TYPES:
+            raise UnsupportedTable(f"the table's Avro schema has more than {_MOST_TYPES} types")
+
+    def named(self, name: str, namespace: str, depth: int) -> ColumnType:
         if name in _PRIMITIVE:
             return ColumnType(_PRIMITIVE[name])
         found = self.names.get(name) or self.names.get(f"{namespace}.{name}")
         if found is None:
             raise UnsupportedTable(f"the table's Avro schema uses {name}, which is unknown or contains itself")
-        return found
+        named, types = found
+        self.count(types)
+        if depth + _depth(named) > _MAX_DEPTH:
+            raise UnsupportedTable("the table's Avro schema is nested too deeply")
+        return named
 
     def definition(self, schema: Mapping[str, Any], namespace: str, depth: int) -> ColumnType:
         name = str(schema.get("name", ""))
         namespace = name.rpartition(".")[0] or str(schema.get("namespace", namespace))
+        before = self.types
         if schema["type"] == "enum":
             found = ColumnType(Kind.ENUM)
         elif schema["type"] == "fixed":
@@ -83,8 +97,14 @@ class _AvroReader:
         else:
             fields = tuple((str(f["name"]), self.type(f["type"], namespace, depth + 1)) for f in schema["fields"])
             found = ColumnType(Kind.STRUCT, fields=fields)
-        self.names[name if "." in name or not namespace else f"{namespace}.{name}"] = found
+        full_name = name if "." in name or not namespace else f"{namespace}.{name}"
+        self.names[full_name] = found, self.types - before
         return found
+
+
+def _depth(found: ColumnType) -> int:
+    below = [part for part in (found.element, found.value, *(part for _, part in found.fields)) if part is not None]
+    return 1 + max(map(_depth, below), default=0)
 
 
 def _logical(schema: Mapping[str, Any], bare: ColumnType) -> ColumnType:

@@ -30,6 +30,10 @@ SIMPLE, DYNAMIC = "SIMPLE", "DYNAMIC_V0"
 
 _VERSION = -1
 _MURMUR = 1
+_MOST_BITS = (1 << 31) - 1
+"""An int32 in the header."""
+# 1,000 is what a rate of false positives of 1e-300 takes; a filter says "maybe" after so many rounds for each key.
+_MOST_HASHES = 2000
 _HEADER = struct.Struct(">iibi")
 _ROWS = struct.Struct(">iii")
 _M = np.uint32(0x5BD1E995)
@@ -86,6 +90,12 @@ class BloomFilter:
         if num_entries <= 0 or not 0 < fpp < 1:
             raise ConfigError(f"a bloom filter of {num_entries} keys with false-positive rate {fpp} cannot be made")
         bits = math.ceil(num_entries * (-math.log(fpp) / (math.log(2) * math.log(2))))
+        if bits > _MOST_BITS:
+            raise ConfigError(
+                f"a bloom filter of {num_entries} keys with false-positive rate {fpp} takes {bits // 8:,} bytes, and "
+                f"{_MOST_BITS // 8:,} is the most that Hudi reads",
+                hint="set hoodie.index.bloom.num_entries to less, or hoodie.index.bloom.fpp to more",
+            )
         hashes = math.ceil(math.log(2) * bits / num_entries)
         dynamic = filter_type == DYNAMIC
         made = cls(bits, hashes, num_entries if dynamic else 0, max_entries if dynamic else 0)
@@ -204,6 +214,8 @@ def parse(text: str, source: str) -> BloomFilter:
         version, hashes, hash_type, bits = _HEADER.unpack_from(data)
         if version != _VERSION or hash_type != _MURMUR or hashes <= 0 or bits <= 0:
             raise CorruptFile(f"{source}: the bloom filter has an unknown form (version {version}, hash {hash_type})")
+        if hashes > _MOST_HASHES:
+            raise CorruptFile(f"{source}: the bloom filter takes {hashes} hashes of each key")
         row_size = _HEADER.size + (bits + 7) // 8
         if len(data) == row_size:
             found, rows, at = BloomFilter(bits, hashes), 1, 0

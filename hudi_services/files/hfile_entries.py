@@ -79,6 +79,22 @@ def decode_entries(blocks: Sequence[Cursor]) -> tuple[pa.Array, pa.Array]:
     return cells.take(pa.array(np.arange(0, len(cells), 4))), cells.take(pa.array(np.arange(2, len(cells), 4)))
 
 
+def check_large_block(block: Cursor, last_starts: int) -> None:
+    """Raises CorruptFile when entries of a data block begin after its first `last_starts` bytes, one of them excepted.
+
+    No writer fills a block that far: its arrays would take much more memory than its bytes.
+    """
+    data, pos = block.data, 0
+    while pos <= last_starts:
+        if pos + _KEY_AND_VALUE.size > len(data):
+            return
+        key_length, value_length = _KEY_AND_VALUE.unpack_from(data, pos)
+        pos += 9 + key_length + value_length
+    if pos < len(data):
+        block.pos = pos
+        block.fail(f"an entry begins after {pos} bytes of its block")
+
+
 def _usual_bounds(data: bytes) -> Offsets | None:
     """Where entries begin, and the end of the last; None when that cannot be told without going from one to the next.
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..errors import CorruptFile, NotFound, Outdated
 from ..storage import Storage
 from .cursor import Cursor
-from .hfile_entries import decode_entries
+from .hfile_entries import check_large_block, decode_entries
 from .hfile_format import (
     BLOCK_HEADER_SIZE,
     CODEC_GZ,
@@ -39,6 +39,15 @@ _GAP, _RANGE = 64 << 10, 8 << 20
 # What is decoded at once: several blocks, so that each call of numpy and Arrow has something to do.
 _DECODED = 2 << 20
 _Entries = dict[bytes, bytes]
+
+# Gzip makes a thousandth of zeros, so that what blocks say they hold is bounded. A writer ends a block of 1 MB (its
+# default) after the entry that makes it so large: the list of the files of a partition with 1.6 million of them.
+_LARGEST_BLOCK = 128 << 20
+_LAST_ENTRY_STARTS = 32 << 20
+# A million blocks.
+_LARGEST_INDEX = 128 << 20
+# Schema and last key, 20 kB.
+_LARGEST_INFO = 1 << 20
 
 
 class RangeReader(Protocol):
@@ -94,6 +103,8 @@ class HFileReader:
         self._tail_start = self._trailer.load_on_open_offset
         if not 0 <= self._tail_start <= self._data_end:
             self._cursor(self._data_end, 0).fail(f"load-on-open offset {self._tail_start} is outside the file")
+        if self._data_end - self._tail_start > _LARGEST_INDEX + _LARGEST_BLOCK:
+            self._cursor(self._data_end, 0).fail(f"load-on-open offset {self._tail_start} is too far from its end")
         self._tail = self._file.read(self._tail_start, self._data_end - self._tail_start)
         self._last_block: tuple[int, _Entries] = (-1, {})
 
@@ -112,7 +123,9 @@ class HFileReader:
         at = self._trailer.file_info_offset - self._tail_start
         if at < 0:
             self._cursor(self._data_end, 0).fail("the file info stands before the load-on-open part")
-        cursor = self._payload(Cursor(self._tail, self._path, base=self._tail_start, pos=at), FILE_INFO_MAGIC)
+        cursor = self._payload(
+            Cursor(self._tail, self._path, base=self._tail_start, pos=at), FILE_INFO_MAGIC, most=_LARGEST_INFO
+        )
         if cursor.take(len(INFO_MAGIC), "file info magic") != INFO_MAGIC:
             cursor.fail("the file info is not a protobuf message")
         message = cursor.nested(cursor.varint("file info length"), "file info")
@@ -158,12 +171,14 @@ class HFileReader:
             start = run[0].offset
             data = self._file.read(start, run[-1].offset + run[-1].size - start)
             payloads: list[Cursor] = []
+            gathered = 0
             for block in run:
                 stored = data[block.offset - start : block.offset - start + block.size]
-                payloads.append(self._payload(Cursor(stored, self._path, base=block.offset), DATA_MAGIC))
-                if sum(len(payload.data) for payload in payloads) >= _DECODED:
+                payloads.append(self._data_payload(Cursor(stored, self._path, base=block.offset)))
+                gathered += len(payloads[-1].data)
+                if gathered >= _DECODED:
                     yield decode_entries(payloads)
-                    payloads = []
+                    payloads, gathered = [], 0
             if payloads:
                 yield decode_entries(payloads)
 
@@ -194,35 +209,35 @@ class HFileReader:
     def _index(self) -> list[IndexEntry]:
         """The data blocks, in order."""
         count, levels = self._trailer.data_index_count, self._trailer.index_levels
-        root = self._payload(Cursor(self._tail, self._path, base=self._tail_start), ROOT_INDEX_MAGIC)
+        root_block = Cursor(self._tail, self._path, base=self._tail_start)
+        root = self._payload(root_block, ROOT_INDEX_MAGIC, most=_LARGEST_INDEX)
         if levels > _MAX_INDEX_LEVELS:
             root.fail(f"{levels} index levels")
+        if count * BLOCK_HEADER_SIZE > self._data_end:
+            root.fail(f"{count} blocks in {self._data_end} bytes")
         entries = self._checked(_root_entries(root, count), root)
         for _ in range(levels - 1):
-            entries = self._checked([e for block in entries for e in self._leaf_entries(block)], root)
+            entries = self._checked(self._next_level(entries), root)
+        return entries
+
+    def _next_level(self, blocks: Sequence[IndexEntry]) -> list[IndexEntry]:
+        entries: list[IndexEntry] = []
+        left = _LARGEST_INDEX
+        for block in blocks:
+            cursor = self._payload(self._block_cursor(block), LEAF_INDEX_MAGIC, INTERMEDIATE_INDEX_MAGIC, most=left)
+            left -= len(cursor.data)
+            entries += _leaf_entries(cursor)
         return entries
 
     def _checked(self, entries: list[IndexEntry], cursor: Cursor) -> list[IndexEntry]:
         """Blocks of a level must follow one another: also what bounds the work on a damaged file."""
         end = 0
         for entry in entries:
-            if entry.offset < end or entry.size < BLOCK_HEADER_SIZE:
+            if entry.offset < end or not BLOCK_HEADER_SIZE <= entry.size <= 2 * _LARGEST_BLOCK:
                 cursor.fail(f"the index points to {entry.size} bytes at offset {entry.offset}, before offset {end}")
             end = entry.offset + entry.size
         if end > self._data_end:
             cursor.fail(f"the index points to a block that ends at {end}, and data ends at {self._data_end}")
-        return entries
-
-    def _leaf_entries(self, block: IndexEntry) -> list[IndexEntry]:
-        cursor = self._payload(self._block_cursor(block), LEAF_INDEX_MAGIC, INTERMEDIATE_INDEX_MAGIC)
-        count = cursor.int32("index entry count")
-        if not 0 <= count <= cursor.remaining // 4:
-            cursor.fail(f"{count} index entries")
-        offsets = [cursor.int32("index entry offset") for _ in range(count + 1)]
-        entries = []
-        for start, end in pairwise(offsets):
-            offset, size = cursor.int64("block offset"), cursor.int32("block size")
-            entries.append(IndexEntry(_row(cursor, end - start - 12), offset, size))
         return entries
 
     def _read_entries(self, block: IndexEntry) -> _Entries:
@@ -232,7 +247,7 @@ class HFileReader:
         return self._last_block[1]
 
     def _read_columns(self, block: IndexEntry) -> tuple[pa.Array, pa.Array]:
-        return decode_entries([self._payload(self._block_cursor(block), DATA_MAGIC)])
+        return decode_entries([self._data_payload(self._block_cursor(block))])
 
     def _block_cursor(self, block: IndexEntry) -> Cursor:
         return self._cursor(block.offset, block.size)
@@ -240,14 +255,22 @@ class HFileReader:
     def _cursor(self, start: int, length: int) -> Cursor:
         return Cursor(self._file.read(start, length), self._path, base=start)
 
-    def _payload(self, cursor: Cursor, *magics: bytes) -> Cursor:
-        """The uncompressed payload of the block at the cursor."""
+    def _data_payload(self, cursor: Cursor) -> Cursor:
+        payload = self._payload(cursor, DATA_MAGIC)
+        if len(payload.data) > _LAST_ENTRY_STARTS:
+            check_large_block(payload, _LAST_ENTRY_STARTS)
+        return payload
+
+    def _payload(self, cursor: Cursor, *magics: bytes, most: int = _LARGEST_BLOCK) -> Cursor:
+        """The uncompressed payload of the block at the cursor, of at most so many bytes."""
         where = f"the block at offset {cursor.base + cursor.pos} of {self._path}"
         magic = cursor.take(8, "block magic")
         if magic not in magics:
             cursor.fail(f"block magic {magic!r}, expected {magics[0]!r}")
         cursor.int32("on-disk size")
         uncompressed = cursor.int32("uncompressed size")
+        if uncompressed > most:
+            cursor.fail(f"the block says it has {uncompressed} bytes, more than any")
         cursor.take(13, "block header")
         payload = cursor.take(cursor.int32("data size") - BLOCK_HEADER_SIZE, "block payload")
         if self._trailer.codec == CODEC_GZ:
@@ -286,6 +309,19 @@ def _root_entries(cursor: Cursor, count: int) -> list[IndexEntry]:
         # Hudi 1.1 wrote the lengths of long keys as protobuf varints; read as VInts they contradict the row lengths.
         cursor.pos = start
     return [_root_entry(cursor, cursor.varint) for _ in range(count)]
+
+
+def _leaf_entries(cursor: Cursor) -> list[IndexEntry]:
+    count = cursor.int32("index entry count")
+    # An offset, a place and a length for each.
+    if not 0 <= count <= cursor.remaining // 18:
+        cursor.fail(f"{count} index entries")
+    offsets = [cursor.int32("index entry offset") for _ in range(count + 1)]
+    entries = []
+    for start, end in pairwise(offsets):
+        offset, size = cursor.int64("block offset"), cursor.int32("block size")
+        entries.append(IndexEntry(_row(cursor, end - start - 12), offset, size))
+    return entries
 
 
 def _root_entry(cursor: Cursor, read_length: Callable[[str], int]) -> IndexEntry:

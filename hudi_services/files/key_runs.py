@@ -14,11 +14,13 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..codecs.json_text import parse_json
 from ..errors import CheckFailed, CorruptFile, NotFound
 from ..storage import Storage
 
@@ -70,9 +72,9 @@ class KeyRun:
     """One run, of which only the index is in memory."""
 
     notes: Mapping[str, str]
+    _segments: Mapping[int, _Segment]
     _storage: Storage
     _path: str
-    _segments: Mapping[int, _Segment]
 
     @classmethod
     def open(cls, storage: Storage, path: str) -> "KeyRun":
@@ -92,11 +94,10 @@ class KeyRun:
         text = tail[-_TAIL.size - length : -_TAIL.size]
         if zlib.crc32(text) != checksum:
             raise CorruptFile(f"{name} has a damaged index at byte {end - length}")
-        index, segments, start = json.loads(text), {}, 0
-        for bucket, rows, size, segment_checksum in index["buckets"]:
-            segments[bucket] = _Segment(rows, start, size, segment_checksum)
-            start += size
-        return cls(index["notes"], storage, path, segments)
+        try:
+            return cls(*_index(parse_json(text)), storage, path)
+        except (ValueError, KeyError, TypeError) as e:
+            raise CorruptFile(f"{name} has no index at byte {end - length}: {e}") from e
 
     def rows(self, bucket: int) -> int:
         """How many rows the run has for a bucket."""
@@ -112,6 +113,19 @@ class KeyRun:
             name = self._storage.full_path(self._path)
             raise CorruptFile(f"{name} is damaged in the {segment.length} bytes from byte {segment.start} on")
         yield from pa.ipc.open_stream(data)
+
+
+def _index(tree: Any) -> tuple[Mapping[str, str], Mapping[int, _Segment]]:
+    segments, start = {}, 0
+    for bucket, rows, size, checksum in tree["buckets"]:
+        if not all(isinstance(number, int) and number >= 0 for number in (bucket, rows, size, checksum)):
+            raise ValueError("a segment is not told by numbers")
+        segments[bucket] = _Segment(rows, start, size, checksum)
+        start += size
+    notes = tree["notes"]
+    if not isinstance(notes, dict) or not all(isinstance(text, str) for text in notes.values()):
+        raise TypeError("its notes are no texts")
+    return notes, segments
 
 
 def _segment(rows: npt.NDArray[np.int64], keys: pa.Array, locations: _Ints) -> bytes:

@@ -7,6 +7,8 @@ from .cursor import Cursor
 from .log_blocks import DELETE_CONTENT_VERSION, FORMAT_VERSION, MAGIC, BlockType, HeaderKey, LogBlock
 
 _REVERSE_POINTER = 8
+_MOST_BLOCKS = 200_000
+"""In one file: a write appends one or two, and each takes more memory than the six bytes of a torn one."""
 # Wrappers in the union of HoodieDeleteRecord.orderingVal, by branch: 0 is null, and the items of an array are the same
 # but for branch 12, which is a date there.
 _VARINT_BRANCHES = {2, 3, 8, 10, 11}
@@ -22,9 +24,11 @@ def read_log_blocks(data: bytes, path: str) -> list[LogBlock]:
     without header and content. Raises CorruptFile when the file does not begin with a block, or when a block that
     is whole does not follow the format.
     """
-    blocks = []
+    blocks: list[LogBlock] = []
     cursor = Cursor(data, path)
     while cursor.remaining >= len(MAGIC):
+        if len(blocks) == _MOST_BLOCKS:
+            cursor.fail(f"more than {_MOST_BLOCKS} blocks")
         if cursor.take(len(MAGIC), "magic") != MAGIC:
             cursor.fail("no log block begins here")
         end = _block_end(cursor)

@@ -52,6 +52,15 @@ def parse_log_file(partition: str, name: str, size: int) -> LogFile | None:
     return LogFile(partition, name, file_id, instant, int(version), token or "", suffix or "", size)
 
 
+def instant_in(name: str) -> str:
+    """The time in the name of a base or log file, whatever follows its extension (FSUtils.getCommitTime); else ""."""
+    log = parse_log_file("", name, 0)
+    if log is not None:
+        return log.instant
+    match = _BASE_FILE.match(name) or _HFILE.match(name)
+    return match[3] if match is not None else ""
+
+
 def new_file_id(random: uuid.UUID | None = None) -> str:
     return f"{random or uuid.uuid4()}-0"
 

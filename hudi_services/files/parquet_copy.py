@@ -14,14 +14,25 @@ from typing import IO, Any
 
 from ..codecs import thrift
 from ..codecs.thrift import ListValue, Struct
-from ..errors import CheckFailed, CorruptFile
+from ..errors import CheckFailed
 from ..storage import Storage
 from .chunk_bounds import chunk_bounds
 from .column_stats import column_stats, untold_leaves
 from .parquet_codec import ParquetCodec, codec_called, codec_numbered
 from .parquet_footer import MAGIC, ColumnChunk, Footer, RowGroup
+from .parquet_page_checks import ChunkCheck
+from .parquet_page_header import PageKind
 from .parquet_page_index import PageIndexes, constant_column_index, old_indexes
-from .parquet_pages import Page, PageKind, compressed, constant_pages, plain, read_pages
+from .parquet_pages import (
+    Page,
+    check_dictionary,
+    check_without_values,
+    compressed,
+    constant_pages,
+    plain,
+    read_pages,
+    with_crc,
+)
 from .parquet_reader import BaseFileReader
 from .parquet_schema import FileSchema, Leaf
 from .parquet_writer import FILE_NAME_COLUMN, WrittenFile
@@ -86,7 +97,7 @@ def row_group_fingerprint(reader: BaseFileReader, index: int, *, file_name: str 
     group = reader.row_groups[index]
     with reader.held(index):
         for i, (leaf, chunk) in enumerate(zip(reader.schema.leaves, group.columns, strict=True)):
-            codec, pages = _codec(chunk), _checked_pages(reader, leaf, chunk, group.num_rows)
+            codec, pages = _codec(chunk), _checked_pages(reader, index, i)
             facts = Facts.of(chunk, ordered=i in reader.ordered_leaves)
             if file_name is not None and leaf.path == (FILE_NAME_COLUMN,):
                 wanted = constant_pages(file_name.encode(), group.num_rows, nullable=leaf.max_def > 0)
@@ -166,7 +177,7 @@ class RowGroupCopier:
                     group.chunks.append(self._constant(leaf, self._file_name, old.num_rows, chunk))
                 else:
                     facts = Facts.of(chunk, ordered=i in reader.ordered_leaves)
-                    group.chunks.append(self._copied(reader, leaf, chunk, facts, old.num_rows, fingerprint))
+                    group.chunks.append(self._copied(reader, (index, i), facts, fingerprint))
             for place, bounds in chunk_bounds(reader, index, self._untold_leaves(reader, old)).items():
                 self._known[len(self._groups), place] = bounds
         self._groups.append(group)
@@ -179,26 +190,26 @@ class RowGroupCopier:
         return (indexed - reader.ordered_leaves).union(untold_leaves(self._target, row_group, self._ranged - made))
 
     def _copied(
-        self,
-        reader: BaseFileReader,
-        leaf: Leaf,
-        chunk: ColumnChunk,
-        facts: Facts,
-        rows: int,
-        fingerprint: Fingerprint,
+        self, reader: BaseFileReader, place: tuple[int, int], facts: Facts, fingerprint: Fingerprint
     ) -> "_NewChunk":
+        """Of the row group and the leaf of these numbers."""
+        group, leaf = reader.row_groups[place[0]], reader.schema.leaves[place[1]]
+        chunk = group.columns[place[1]]
         old = _codec(chunk)
         new = _NewChunk(leaf, self._codec or old, facts)
-        for page in _checked_pages(reader, leaf, chunk, rows):
+        for page in _checked_pages(reader, *place):
             if self._codec is None:
+                check_without_values(page, leaf, old, reader.full_path)
                 fingerprint.add(leaf, page)
-                new.write(page, self._out)
+                new.write(with_crc(page), self._out)
             else:
                 bare = plain(page, old, reader.full_path)
+                if page.kind is PageKind.DICTIONARY:
+                    check_dictionary(bare, leaf, reader.full_path)
                 fingerprint.add(leaf, bare)
-                new.write(page if old == self._codec else compressed(bare, self._codec), self._out)
+                new.write(with_crc(page) if old == self._codec else compressed(bare, self._codec), self._out)
         fingerprint.add_facts(facts, old if self._codec is None else None)
-        new.indexes = old_indexes(reader, chunk, len(new.places), rows, bounds=facts.are_known)
+        new.indexes = old_indexes(reader, chunk, len(new.places), group.num_rows, bounds=facts.are_known)
         return new
 
     def _constant(self, leaf: Leaf, value: str, rows: int, chunk: ColumnChunk) -> "_NewChunk":
@@ -371,14 +382,9 @@ def _codec(chunk: ColumnChunk) -> ParquetCodec:
     return codec
 
 
-def _checked_pages(reader: BaseFileReader, leaf: Leaf, chunk: ColumnChunk, rows: int) -> Iterator[Page]:
-    """The pages of a chunk; raises CorruptFile after the last when they do not hold what the footer says."""
-    values = 0
-    for page in read_pages(reader.read_bytes(chunk.start, chunk.compressed_bytes), reader.full_path, chunk.start):
-        values += page.num_values if page.kind is not PageKind.DICTIONARY else 0
-        yield page
-    if values != chunk.num_values or (leaf.max_rep == 0 and values != rows):
-        raise CorruptFile(
-            f"{reader.full_path}: the pages of column {leaf.dotted} hold {values} values; "
-            f"its footer says {chunk.num_values} in {rows} rows"
-        )
+def _checked_pages(reader: BaseFileReader, group: int, leaf: int) -> Iterator[Page]:
+    """The pages of a chunk; raises CorruptFile for a damaged one, or after the last when the footer says otherwise."""
+    chunk, place = reader.row_groups[group].columns[leaf], reader.place(group, leaf)
+    check = ChunkCheck(place, reader.schema.leaves[leaf], chunk, reader.row_groups[group].num_rows)
+    yield from read_pages(reader.read_bytes(chunk.start, chunk.compressed_bytes), place, check)
+    check.finish()

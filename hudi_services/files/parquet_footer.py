@@ -14,17 +14,21 @@
 Source: apache/parquet-format, src/main/thrift/parquet.thrift.
 """
 
+import functools
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 from ..codecs import thrift
 from ..codecs.thrift import ListValue, Struct
-from ..errors import CorruptFile
+from ..errors import CorruptFile, NotFound
 from ..storage import Storage
 
 MAGIC = b"PAR1"
@@ -34,12 +38,22 @@ _FIRST_READ = 640 * 1024
 
 _FOOTERS_AT_ONCE = 16
 
+# Bloom filters are the largest part of any footer, and one of ten million keys takes 72 MB.
+_LARGEST_FOOTER = 128 << 20
+# Footers that are larger than this are decoded one at a time: each may take a hundred times its bytes.
+_LARGE_FOOTER = 4 << 20
+_one_large = Lock()
+
 # A page index that is longer is damaged, or not worth its memory.
 _LARGEST_INDEX = 16 << 20
 
 _PLAIN_DICTIONARY, _RLE_DICTIONARY = 2, 8
 _PLAIN = 0
 _DATA_PAGES = (0, 3)
+_DICTIONARY_PAGE = 2
+
+PageCounts = tuple[tuple[bool, int, int], ...]
+"""How many pages there are: whether they are dictionaries, their encoding, their number; sorted."""
 
 
 class Physical(IntEnum):
@@ -76,6 +90,10 @@ class ColumnChunk:
     """Offset and length of the bounds of every page, in bytes; None when there are none."""
     offset_index: tuple[int, int] | None
     """Offset and length of the places of every page, in bytes; None when there are none."""
+    encodings: tuple[int, ...]
+    """Of its pages and of their levels."""
+    page_counts: PageCounts | None
+    """None when the footer does not tell them."""
 
     @property
     def end(self) -> int:
@@ -191,13 +209,17 @@ def read_footer(storage: Storage, path: str, size: int | None = None) -> tuple[F
     """The footer of the file at `path`, and the file's size in bytes. Raises CorruptFile, NotFound."""
     if size is None:
         info = storage.head(path)
-        size = info.size if info is not None else len(storage.read(path))
-    name = storage.full_path(path)
+        if info is None:
+            raise NotFound(f"{storage.full_path(path)} does not exist")
+        size = info.size
+    return parse_footer(_read_tail(storage, path, size), storage.full_path(path)), size
+
+
+def _read_tail(storage: Storage, path: str, size: int) -> bytes:
+    """The last bytes of the file, in which its whole footer is."""
     tail = storage.read_range(path, max(0, size - _FIRST_READ), min(size, _FIRST_READ))
-    needed = footer_length(tail, size, name) + _TAIL
-    if needed > len(tail):
-        tail = storage.read_range(path, size - needed, needed)
-    return parse_footer(tail, name), size
+    needed = footer_length(tail, size, storage.full_path(path)) + _TAIL
+    return tail if needed <= len(tail) else storage.read_range(path, size - needed, needed)
 
 
 class _Stored(Protocol):
@@ -222,8 +244,9 @@ def read_footers(storage: Storage, files: Iterable[F], take: Callable[[F, Footer
     """
 
     def read(file: F) -> T:
-        footer, _ = read_footer(storage, file.path, file.size)
-        return take(file, footer)
+        tail, name = _read_tail(storage, file.path, file.size), storage.full_path(file.path)
+        with _one_large if len(tail) > _LARGE_FOOTER else nullcontext():
+            return take(file, parse_footer(tail, name))
 
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
         return list(pool.map(read, files))
@@ -238,6 +261,8 @@ def footer_length(tail: bytes, size: int, path: str) -> int:
     if tail[-4:] != MAGIC:
         raise CorruptFile(f"{path} does not end like a parquet file at byte {size - 4}")
     length: int = struct.unpack("<I", tail[-8:-4])[0]
+    if length > _LARGEST_FOOTER:
+        raise CorruptFile(f"{path} says its footer has {length} bytes at byte {size - _TAIL}, more than any honest one")
     if length > size - len(MAGIC) - _TAIL:
         raise CorruptFile(f"{path} says its footer has {length} bytes at byte {size - _TAIL}, more than the file")
     return length
@@ -286,7 +311,26 @@ def _column_chunk(chunk: Struct, path: str) -> ColumnChunk:
         null_count=nulls,
         column_index=_place(chunk, 6, 7),
         offset_index=_place(chunk, 4, 5),
+        encodings=_shared(tuple(_list(meta, 2, path))),
+        page_counts=_shared(_page_counts(meta, path)),
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def _shared(value: T) -> T:
+    """The one of equal values that all chunks have: there are many chunks, and few different values."""
+    return value
+
+
+def _page_counts(meta: Struct, path: str) -> PageCounts | None:
+    if 13 not in meta.fields:
+        return None
+    counts: Counter[tuple[bool, int]] = Counter()
+    for stats in _structs(meta, 13, path):
+        kind, encoding, count = (_integer(stats, field_id, path) for field_id in (1, 2, 3))
+        # pyarrow counts data pages of both versions as those of the first.
+        counts[kind == _DICTIONARY_PAGE, encoding] += count
+    return tuple(sorted((*which, count) for which, count in counts.items() if count))
 
 
 def _place(chunk: Struct, offset_id: int, length_id: int) -> tuple[int, int] | None:

@@ -1,21 +1,9 @@
-"""The pages of a column chunk, put into another codec without decoding a value.
-
-    chunk                 page*; page: PageHeader (Thrift compact) | body
-    PageHeader            1 type, 2 uncompressed size, 3 compressed size, 4 crc, 5 DataPageHeader,
-                          7 DictionaryPageHeader, 8 DataPageHeaderV2
-    DataPageHeader        1 num_values, 2 encoding, 3 and 4 encodings of levels, 5 statistics
-    DictionaryPageHeader  1 num_values, 2 encoding
-    DataPageHeaderV2      1 num_values, 2 num_nulls, 3 num_rows, 4 encoding, 5 bytes of definition levels,
-                          6 of repetition levels (both never compressed), 7 is_compressed
-
-Source: apache/parquet-format, src/main/thrift/parquet.thrift.
-"""
+"""The pages of a column chunk, put into another codec without decoding a value."""
 
 import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import IntEnum
 
 import pyarrow as pa
 
@@ -24,25 +12,28 @@ from ..codecs.thrift import Struct
 from ..codecs.varint import encode_varint
 from ..errors import CorruptFile
 from .parquet_codec import ParquetCodec
+from .parquet_footer import Physical
+from .parquet_page_checks import ChunkCheck, check_crc, page_crc, signed
+from .parquet_page_header import (
+    COMPRESSED_SIZE,
+    CRC,
+    DAMAGED_HINT,
+    HEADERS,
+    IS_COMPRESSED,
+    PLAIN,
+    RLE,
+    RLE_DICTIONARY,
+    UNCOMPRESSED_SIZE,
+    ChunkPlace,
+    PageKind,
+    read_header,
+)
+from .parquet_schema import Leaf
 
-_UNCOMPRESSED_SIZE, _COMPRESSED_SIZE, _CRC = 2, 3, 4
-_IS_COMPRESSED = 7
-# No page of Hudi's writers is near this: a larger size is a damaged header, not a reason to ask for memory.
-_LARGEST_PAGE = 1 << 30
-
-
-class PageKind(IntEnum):
-    DATA = 0
-    INDEX = 1
-    DICTIONARY = 2
-    DATA_V2 = 3
-
-
-_HEADERS = {PageKind.DATA: 5, PageKind.DICTIONARY: 7, PageKind.DATA_V2: 8}
-_ENCODING = {PageKind.DATA: 2, PageKind.DICTIONARY: 2, PageKind.DATA_V2: 4}
 # Window bits that make zlib read the gzip format.
 _GZIP = 31
-_PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
+_LENGTH = struct.Struct("<I")
+_WIDTHS = {Physical.INT32: 4, Physical.INT64: 8, Physical.INT96: 12, Physical.FLOAT: 4, Physical.DOUBLE: 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +49,7 @@ class Page:
 
     @property
     def uncompressed_bytes(self) -> int:
-        size: int = self.header.get(_UNCOMPRESSED_SIZE)
+        size: int = self.header.get(UNCOMPRESSED_SIZE)
         return size
 
     def encoded_header(self) -> bytes:
@@ -68,59 +59,36 @@ class Page:
     def content(self) -> tuple[bytes, bytes]:
         """What the page says whatever its codec: header and, once it is `plain`, its body."""
         bare = self.header.copy()
-        bare.drop(_COMPRESSED_SIZE, _CRC)
+        bare.drop(COMPRESSED_SIZE, CRC)
         if self.kind is PageKind.DATA_V2:
             details = self.header.get(8).copy()
-            details.drop(_IS_COMPRESSED)
+            details.drop(IS_COMPRESSED)
             bare.set(8, thrift.STRUCT, details)
         return thrift.encode_struct(bare), self.body
 
 
-def read_pages(chunk: bytes, source: str, start: int) -> Iterator[Page]:
-    """Every page of `chunk`, which lies at byte `start` of the file `source`. Raises CorruptFile."""
+def read_pages(chunk: bytes, place: ChunkPlace, check: ChunkCheck | None = None) -> Iterator[Page]:
+    """Every page of `chunk`, which lies at `place`; `check` gets to see them all. Raises CorruptFile.
+
+    Headers are given without statistics.
+    """
     position = 0
     while position < len(chunk):
-        header, after = thrift.decode_struct(chunk, f"{source} (column chunk at byte {start})", position)
-        end = after + _size(header, _COMPRESSED_SIZE, source, start + position)
-        if end > len(chunk):
-            raise CorruptFile(f"{source}: the page at byte {start + position} is longer than its column chunk")
-        body = chunk[after:end]
-        crc = header.get(_CRC)
-        if crc is not None and crc != _crc(body):
-            raise CorruptFile(f"{source}: the page at byte {start + position} does not have the checksum of its header")
-        yield _page(header, body, source, start + position)
-        position = end
-
-
-def _page(header: Struct, body: bytes, source: str, at: int) -> Page:
-    _size(header, _UNCOMPRESSED_SIZE, source, at)
-    try:
-        kind = PageKind(header.get(1))
-        details = header.get(_HEADERS[kind])
-    except (ValueError, KeyError):
-        raise CorruptFile(f"{source}: the page at byte {at} is of an unknown kind {header.get(1)}") from None
-    if not isinstance(details, Struct):
-        raise CorruptFile(f"{source}: the page at byte {at} has no header for its values")
-    levels: frozenset[int] = frozenset()
-    if kind is PageKind.DATA:
-        levels = frozenset(_size(details, field, source, at) for field in (3, 4))
-    elif kind is PageKind.DATA_V2:
-        levels = frozenset({_RLE})
-        levels_size = _size(details, 5, source, at) + _size(details, 6, source, at)
-        if levels_size > min(len(body), header.get(_UNCOMPRESSED_SIZE)):
-            raise CorruptFile(f"{source}: the levels of the page at byte {at} are longer than the page")
-    return Page(kind, header, body, _size(details, 1, source, at), _size(details, _ENCODING[kind], source, at), levels)
-
-
-def _size(parent: Struct, field_id: int, source: str, at: int) -> int:
-    value = parent.get(field_id)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST_PAGE:
-        raise CorruptFile(f"{source}: field {field_id} in the header of the page at byte {at} is not a size")
-    return value
+        at = place.start + position
+        header = read_header(chunk, position, place, at)
+        after = position + header.length
+        position = after + header.compressed_bytes
+        if position > len(chunk):
+            raise place.damaged(at, "is longer than its column chunk")
+        body = chunk[after:position]
+        check_crc(header, page_crc(body), place, at)
+        if check is not None:
+            check.add(header, at, body[: sum(header.level_bytes)])
+        yield Page(header.kind, header.fields, body, header.num_values, header.encoding, header.level_encodings)
 
 
 def plain(page: Page, codec: ParquetCodec, source: str) -> Page:
-    """`page` of a chunk in `codec` without compression, its old checksum left in the header.
+    """`page` of a chunk in `codec` without compression and without a checksum.
 
     Raises CorruptFile when its body is not as announced.
     """
@@ -128,7 +96,7 @@ def plain(page: Page, codec: ParquetCodec, source: str) -> Page:
     size = page.uncompressed_bytes - len(levels)
     body = _decompress(packed, size, codec, source) if _is_compressed(page) else packed
     if len(body) != size:
-        raise CorruptFile(f"{source}: a page has {len(body)} bytes and not the {size} of its header")
+        raise CorruptFile(f"{source}: a page has {len(body)} bytes and not the {size} of its header", hint=DAMAGED_HINT)
     return _with_body(page, levels + body)
 
 
@@ -141,12 +109,13 @@ def _decompress(packed: bytes, size: int, codec: ParquetCodec, source: str) -> b
         if codec.name == "gzip":
             return _gunzip(packed, size + 1)
         if codec.name == "snappy" and _preamble(packed) != size:
-            raise CorruptFile(f"{source}: a page does not have the {size} bytes of its header")
+            raise CorruptFile(f"{source}: a page does not have the {size} bytes of its header", hint=DAMAGED_HINT)
         decompressor = codec.compressor()
         return packed if decompressor is None else decompressor.decompress(packed, size, asbytes=True)
     except (pa.ArrowException, OSError, ValueError, MemoryError, zlib.error) as e:
         raise CorruptFile(
-            f"{source}: a page cannot be decompressed: {(str(e) or type(e).__name__).splitlines()[0]}"
+            f"{source}: a page cannot be decompressed: {(str(e) or type(e).__name__).splitlines()[0]}",
+            hint=DAMAGED_HINT,
         ) from e
 
 
@@ -174,21 +143,60 @@ def _preamble(packed: bytes) -> int:
 
 
 def compressed(page: Page, codec: ParquetCodec) -> Page:
-    """A `plain` page in `codec`, with a checksum when it had one."""
+    """A `plain` page in `codec`, with its checksum."""
     compressor = codec.compressor()
     levels, body = _split(page)
-    packed = _with_body(page, levels + compressor.compress(body, asbytes=True) if compressor else page.body)
-    if _CRC in packed.header.fields:
-        packed.header.set(_CRC, thrift.I32, _crc(packed.body))
+    packed = with_crc(_with_body(page, levels + compressor.compress(body, asbytes=True) if compressor else page.body))
     if compressor and page.kind is PageKind.DATA_V2:
         details = page.header.get(8).copy()
-        details.set(_IS_COMPRESSED, thrift.TRUE, True)
+        details.set(IS_COMPRESSED, thrift.TRUE, True)
         packed.header.set(8, thrift.STRUCT, details)
     return packed
 
 
+def with_crc(page: Page) -> Page:
+    """`page` with the checksum of its body; one that it has was looked at when it was read."""
+    if CRC in page.header.fields:
+        return page
+    header = page.header.copy()
+    header.set(CRC, thrift.I32, signed(page_crc(page.body)))
+    return replace(page, header=header)
+
+
+def check_without_values(page: Page, leaf: Leaf, codec: ParquetCodec, source: str) -> None:
+    """What can be told of a page that stays as it is, and that its checksum and the footer do not tell.
+
+    Raises CorruptFile when a page without a checksum cannot be decompressed, or a dictionary has other entries than its
+    header says.
+    """
+    if page.kind is PageKind.DICTIONARY:
+        check_dictionary(plain(page, codec, source), leaf, source)
+    elif CRC not in page.header.fields:
+        plain(page, codec, source)
+
+
+def check_dictionary(page: Page, leaf: Leaf, source: str) -> None:
+    """Raises CorruptFile when a `plain` dictionary page does not have as many entries as its header says."""
+    width = leaf.type_length if leaf.physical is Physical.FIXED_LEN_BYTE_ARRAY else _WIDTHS.get(leaf.physical)
+    same = len(page.body) == page.num_values * width if width is not None else _texts(page.body) == page.num_values
+    if not same:
+        raise CorruptFile(
+            f"{source}: a dictionary of column {leaf.dotted} does not have the {page.num_values} entries of its header",
+            hint=DAMAGED_HINT,
+        )
+
+
+def _texts(body: bytes) -> int:
+    """How many byte arrays there are: each its length in 4 bytes, then its bytes; -1 when the last one is cut off."""
+    position = count = 0
+    while position + 4 <= len(body):
+        position += 4 + _LENGTH.unpack_from(body, position)[0]
+        count += 1
+    return count if position == len(body) else -1
+
+
 def _is_compressed(page: Page) -> bool:
-    return page.kind is not PageKind.DATA_V2 or page.header.get(8).get(_IS_COMPRESSED, True) is True
+    return page.kind is not PageKind.DATA_V2 or page.header.get(8).get(IS_COMPRESSED, True) is True
 
 
 def _split(page: Page) -> tuple[bytes, bytes]:
@@ -202,7 +210,8 @@ def _split(page: Page) -> tuple[bytes, bytes]:
 
 def _with_body(page: Page, body: bytes) -> Page:
     header = page.header.copy()
-    header.set(_COMPRESSED_SIZE, thrift.I32, len(body))
+    header.set(COMPRESSED_SIZE, thrift.I32, len(body))
+    header.drop(CRC)
     return replace(page, header=header, body=body)
 
 
@@ -213,28 +222,22 @@ def constant_pages(value: bytes, rows: int, *, nullable: bool) -> tuple[Page, Pa
     levels = struct.pack("<I", len(run) + 1) + run + b"\x01" if nullable else b""
     width_and_indices = b"\x01" + run + b"\x00"
     return (
-        _new_page(PageKind.DICTIONARY, struct.pack("<I", len(value)) + value, 1, _PLAIN, frozenset()),
-        _new_page(PageKind.DATA, levels + width_and_indices, rows, _RLE_DICTIONARY, frozenset({_RLE})),
+        _new_page(PageKind.DICTIONARY, struct.pack("<I", len(value)) + value, 1, PLAIN, frozenset()),
+        _new_page(PageKind.DATA, levels + width_and_indices, rows, RLE_DICTIONARY, frozenset({RLE})),
     )
 
 
 def _new_page(kind: PageKind, body: bytes, values: int, encoding: int, levels: frozenset[int]) -> Page:
     details = Struct({1: (thrift.I32, values), 2: (thrift.I32, encoding)})
     if kind is PageKind.DATA:
-        details.set(3, thrift.I32, _RLE)
-        details.set(4, thrift.I32, _RLE)
+        details.set(3, thrift.I32, RLE)
+        details.set(4, thrift.I32, RLE)
     header = Struct(
         {
             1: (thrift.I32, int(kind)),
-            _UNCOMPRESSED_SIZE: (thrift.I32, len(body)),
-            _COMPRESSED_SIZE: (thrift.I32, len(body)),
-            _HEADERS[kind]: (thrift.STRUCT, details),
+            UNCOMPRESSED_SIZE: (thrift.I32, len(body)),
+            COMPRESSED_SIZE: (thrift.I32, len(body)),
+            HEADERS[kind]: (thrift.STRUCT, details),
         }
     )
     return Page(kind, header, body, values, encoding, levels)
-
-
-def _crc(body: bytes) -> int:
-    """As the header has it: a signed number of 32 bits."""
-    crc = zlib.crc32(body)
-    return crc - (1 << 32) if crc >= 1 << 31 else crc

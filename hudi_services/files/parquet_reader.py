@@ -1,7 +1,9 @@
 """Reading base files row group by row group, in the raw form that is written back unchanged.
 
 pyarrow reads the pages, through a footer in the raw form (parquet_schema) and through ranges: one request brings the
-wanted columns of a row group, so memory holds one row group's bytes and its Arrow form, or a piece of that.
+wanted columns of a row group, so memory holds one row group's bytes and its Arrow form, or a piece of that. Every page
+that pyarrow gets is checked here (parquet_page_checks); pyarrow's own check would take five times as long for the
+checksum, leave out the headers, and not say which column it is.
 """
 
 import functools
@@ -18,11 +20,12 @@ from .column_stats import ColumnStats, column_stats
 from .column_type import Kind, parquet_type
 from .parquet_convert import convert_column
 from .parquet_footer import Footer, RowGroup, read_footer
+from .parquet_page_checks import ChunkWalk
+from .parquet_page_header import DAMAGED_HINT, ChunkPlace
 from .parquet_schema import FileSchema
+from .range_source import RangeSource
 from .record_keys import BLOOM_FILTER
 
-# Below this gap one request for two ranges costs less than two requests.
-_GAP = 1 << 20
 # A dictionary that is most of its column does not pay when it is merged with those of other files.
 _SMALL_DICTIONARY = 64 << 10
 # A piece of a row group in Arrow form, and what pyarrow decodes of it at once.
@@ -65,7 +68,7 @@ class BaseFileReader:
         self.full_path = footer.path
         self._check()
         self._footer = self._raw_footer(footer)
-        self._source = _RangeSource(storage, path, size)
+        self._source = RangeSource(storage, path, size)
         # Not of this object: in a cycle it and its footer would stay until the garbage collector comes by.
         self._open_as = functools.lru_cache(maxsize=2)(functools.partial(_open, self._source, self._footer))
 
@@ -209,31 +212,39 @@ class BaseFileReader:
             self._source.holds = False
             self._source.forget()
 
+    def place(self, group: int, leaf: int) -> ChunkPlace:
+        """The chunk of a leaf in a row group, for messages."""
+        start = self.row_groups[group].columns[leaf].start
+        return ChunkPlace(self.full_path, self.schema.leaves[leaf].dotted, group, start)
+
     def read_bytes(self, start: int, length: int) -> bytes:
         """Bytes of the file as they are."""
         self._source.seek(start)
         return bytes(self._source.read(length))
 
     def _read(self, index: int, columns: Sequence[str], dictionary: frozenset[str]) -> pa.Table:
-        group = self.row_groups[index]
         if not columns:
             return pa.table({})
-        wanted = set(columns)
-        self._source.load(sorted((c.start, c.end) for c in group.columns if c.path[0] in wanted))
+        walks = self._walks(index, columns)
+        self._source.load(sorted((walk.position, walk.end) for walk in walks))
         try:
-            return self._open_as(dictionary).read_row_group(index, columns=list(columns), use_threads=False)
+            self._finish(walks)
+            read = self._open_as(dictionary).read_row_group(index, columns=list(columns), use_threads=False)
+            self._check_rows(index, read.num_rows)
+            return read
         finally:
             self._source.forget()
 
     def _read_pieces(
         self, index: int, columns: Sequence[str], dictionary: frozenset[str], at_once: int | None
     ) -> Iterator[pa.Table]:
-        wanted = set(columns)
+        wanted, walks = set(columns), self._walks(index, columns)
         chunks = [c for c in self.row_groups[index].columns if c.path[0] in wanted]
         stored = sum(c.end - c.start for c in chunks)
         encoded = max(1, sum(c.uncompressed_bytes for c in chunks) // max(1, self.row_groups[index].num_rows))
-        rows = min(_MOST_BATCH_ROWS, max(_LEAST_BATCH_ROWS, _BATCH_BYTES // encoded))
-        if at_once is None or stored <= at_once or self._source.holds:
+        batch_rows = min(_MOST_BATCH_ROWS, max(_LEAST_BATCH_ROWS, _BATCH_BYTES // encoded))
+        loaded = at_once is None or stored <= at_once or self._source.holds
+        if at_once is None or loaded:
             self._source.load(sorted((c.start, c.end) for c in chunks))
             file = self._open_as(dictionary)
         else:
@@ -243,19 +254,47 @@ class BaseFileReader:
                 dictionary,
                 buffer_size=min(_MOST_BUFFER, max(_LEAST_BUFFER, at_once // len(chunks))),
             )
+            self._source.walks = walks
         try:
+            if loaded:
+                self._finish(walks)
             batches: list[pa.RecordBatch] = []
-            size = 0
-            for batch in file.iter_batches(rows, row_groups=[index], columns=list(columns), use_threads=False):
+            size = rows = 0
+            for batch in file.iter_batches(batch_rows, row_groups=[index], columns=list(columns), use_threads=False):
                 batches.append(batch)
                 size += batch.nbytes
+                rows += batch.num_rows
                 if size >= _PIECE_BYTES:
                     yield pa.Table.from_batches(batches)
                     batches, size = [], 0
+            if not loaded:
+                self._finish(walks)
+            self._check_rows(index, rows)
             if batches:
                 yield pa.Table.from_batches(batches)
         finally:
             self._source.forget()
+
+    def _walks(self, index: int, columns: Collection[str]) -> list[ChunkWalk]:
+        """What checks the chunks of these columns; without rows there is nothing that could be wrong."""
+        group, wanted = self.row_groups[index], set(columns)
+        if not group.num_rows:
+            return []
+        return [
+            ChunkWalk(self.place(index, i), leaf, chunk, group.num_rows)
+            for i, (leaf, chunk) in enumerate(zip(self.schema.leaves, group.columns, strict=True))
+            if chunk.path[0] in wanted
+        ]
+
+    def _finish(self, walks: Sequence[ChunkWalk]) -> None:
+        for walk in walks:
+            walk.finish(self._source.read_at)
+
+    def _check_rows(self, index: int, rows: int) -> None:
+        """pyarrow takes a page without values for the end."""
+        lacking = self.row_groups[index].num_rows - rows
+        if lacking:
+            raise CorruptFile(f"row group {index} lacks {lacking} of the rows of its footer", hint=DAMAGED_HINT)
 
     def _column(self, read: pa.Table, name: str, target: FileSchema, rows: int) -> pa.ChunkedArray:
         wanted, own = target.column(name), self.schema.column(name)
@@ -269,13 +308,15 @@ class BaseFileReader:
         try:
             yield
         except CorruptFile as e:
-            raise e if self.full_path in e.message else CorruptFile(f"{self.full_path}: {e.message}") from e
+            if self.full_path in e.message:
+                raise
+            raise CorruptFile(f"{self.full_path}: {e.message}", hint=e.hint) from e
         except HudiServicesError:
             raise
         except (pa.ArrowException, OSError, MemoryError, ValueError, OverflowError) as e:
             text = str(e)
             reason = text.splitlines()[0] if text else type(e).__name__
-            raise CorruptFile(f"{self.full_path} cannot be read: {reason}") from e
+            raise CorruptFile(f"{self.full_path} cannot be read: {reason}", hint=DAMAGED_HINT) from e
 
 
 def shared_dictionary_columns(readers: Sequence[BaseFileReader]) -> frozenset[str]:
@@ -293,63 +334,8 @@ def _repeats(group: RowGroup, index: int) -> bool:
     return chunk.only_dictionary and chunk.dictionary_bytes <= max(_SMALL_DICTIONARY, chunk.compressed_bytes // 2)
 
 
-def _open(source: "_RangeSource", footer: bytes, dictionary: frozenset[str], buffer_size: int = 0) -> pq.ParquetFile:
+def _open(source: "RangeSource", footer: bytes, dictionary: frozenset[str], buffer_size: int = 0) -> pq.ParquetFile:
     metadata = pq.read_metadata(io.BytesIO(footer))
     return pq.ParquetFile(
         source, metadata=metadata, read_dictionary=sorted(dictionary) or None, buffer_size=buffer_size, pre_buffer=False
     )
-
-
-class _RangeSource(io.RawIOBase):
-    """A file for pyarrow that serves loaded ranges from memory and any other byte by a request of its own."""
-
-    def __init__(self, storage: Storage, path: str, size: int) -> None:
-        super().__init__()
-        self._storage = storage
-        self._path = path
-        self._size = size
-        self._position = 0
-        self._blocks: list[tuple[int, memoryview]] = []
-        self.holds = False
-        """While True, what is loaded stays and nothing else is."""
-
-    def load(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Fetch sorted (start, end) ranges, near ones together."""
-        if self.holds:
-            return
-        merged: list[list[int]] = []
-        for start, end in ranges:
-            if merged and start - merged[-1][1] <= _GAP:
-                merged[-1][1] = max(end, merged[-1][1])
-            else:
-                merged.append([start, end])
-        read = self._storage.read_range
-        self._blocks = [(start, memoryview(read(self._path, start, end - start))) for start, end in merged]
-
-    def forget(self) -> None:
-        if not self.holds:
-            self._blocks = []
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = max(0, base + offset)
-        return self._position
-
-    def read(self, size: int = -1) -> bytes | memoryview:
-        left = max(0, self._size - self._position)
-        length = left if size is None or size < 0 else min(size, left)
-        start = self._position
-        self._position += length
-        for block_start, block in self._blocks:
-            if block_start <= start and start + length <= block_start + len(block):
-                return block[start - block_start : start - block_start + length]
-        return self._storage.read_range(self._path, start, length)

@@ -239,7 +239,12 @@ class FileSchema:
         return arrow_schema(self.raw)
 
     def column(self, name: str) -> Node | None:
-        return next((child for child in self.root.children if child.name == name), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Node]:
+        # Of two columns of one name the first counts.
+        return {child.name: child for child in reversed(self.root.children)}
 
     def select(self, names: Sequence[str]) -> "FileSchema":
         """The same schema with only the columns `names`, in that order."""

@@ -29,6 +29,8 @@ from .written_bounds import WrittenBounds
 FILE_NAME_COLUMN = "_hoodie_file_name"
 
 _MIB = 1 << 20
+# Below 8 bytes pyarrow writes an empty page before a list, where its reader stops.
+_LEAST_PAGE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class BaseFileWriter:
         self._target = target
         self._file_name = file_name if target.column(FILE_NAME_COLUMN) is not None else None
         self._options = writer_options(target, storage.full_path(path), codec, plain_leaves)
-        self._options |= {"data_page_size": page_bytes}
+        self._options |= {"data_page_size": max(page_bytes, _LEAST_PAGE)}
         self._row_group_bytes = row_group_bytes
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
@@ -267,6 +269,7 @@ def writer_options(target: FileSchema, path: str, codec: str, plain_leaves: Coll
         "use_dictionary": dictionary or False,
         "write_statistics": True,
         "write_page_index": True,
+        "write_page_checksum": True,
         **codec_called(codec).writer_options,
     }
 

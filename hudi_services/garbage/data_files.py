@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ..clock import parse_instant
 from ..files.names import TABLE_FOLDER, parse_base_file, parse_log_file
+from ..paths import is_addressable
 from ..storage import FileInfo, Storage
 from .model import DataFile
 
@@ -39,7 +40,8 @@ class DataFolders:
                     if folder and f"{folder}/{TABLE_FOLDER}" in below:
                         self.nested.add(folder)
                         continue
-                    waiting += [one for one in below if one != TABLE_FOLDER]
+                    # No file can be named in a folder with control characters in its name.
+                    waiting += [one for one in below if one != TABLE_FOLDER and is_addressable(one)]
                     parsed = ((file, parse_data_file(folder, file)) for file in files)
                     yield folder, [(file, data) for file, data in parsed if data is not None]
                 progress(done, done + len(waiting))

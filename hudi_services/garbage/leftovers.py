@@ -118,6 +118,6 @@ def _notes(storage: Storage) -> Iterator[Leftover]:
     for folder in storage.list_dir(OWN_FOLDER)[1]:
         attempt = folder.removeprefix(prefix)
         if folder.startswith(prefix) and _INSTANT.fullmatch(attempt):
-            files = tuple(storage.list_dir(folder)[0])
+            files = tuple(storage.list_tree(folder))
             if files:
                 yield Leftover(attempt, Garbage.NOTES, files)

@@ -21,6 +21,7 @@ from datetime import datetime, timedelta, timezone
 from enum import Enum
 
 from .. import __version__
+from ..codecs.json_text import parse_json
 from ..commit.done_groups import notes_folder
 from ..commit.markers import marker_folder
 from ..errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, NotFound, StorageError
@@ -105,29 +106,25 @@ def restore(table: Table, quarantine: str, progress: Progress) -> Moved:
     _refuse_new_rows(table, quarantine, targets.values())
     moved = _move_all(targets, sizes, lambda source, target: _bring_back(storage, source, target), progress)
     if not moved.problems:
-        _remove(storage, quarantine)
+        _remove_empty(storage, quarantine)
     return moved
 
 
 def delete(storage: Storage, quarantine: str, progress: Progress) -> Total:
     """Delete a quarantine with its files, the manifest last, so that one that was cut off can be deleted again."""
-    stored = _stored(storage, quarantine)
+    stored = _held(storage, quarantine)
     with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
         for done, _ in enumerate(pool.map(lambda file: storage.delete(file.path), stored), 1):
             progress(done, len(stored))
-    _remove(storage, quarantine)
+    storage.delete_tree(_folder(quarantine))
     return _total(stored)
 
 
 def list_quarantines(storage: Storage) -> list[Quarantine]:
-    """Oldest first."""
+    """Oldest first; a link in the place of one holds nothing."""
     _, folders = storage.list_dir(QUARANTINE_FOLDER)
     names = sorted(folder.rpartition("/")[2] for folder in folders)
-    return [
-        Quarantine(name, _total(storage.list_tree(f"{_folder(name)}/files")))
-        for name in names
-        if _ID.fullmatch(name) and _is_time(name)
-    ]
+    return [Quarantine(name, _total(_held(storage, name))) for name in names if _ID.fullmatch(name) and _is_time(name)]
 
 
 def _move_all(
@@ -202,7 +199,7 @@ def _is_seen(table: Table, path: str) -> bool:
 def _seen_then(storage: Storage, quarantine: str) -> frozenset[str]:
     path = f"{_folder(quarantine)}/{_MANIFEST}"
     try:
-        files = json.loads(storage.read(path))["files"]
+        files = parse_json(storage.read(path))["files"]
         return frozenset(file["path"] for file in files if file.get("seen"))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptFile(f"{storage.full_path(path)} is no manifest of a quarantine: {error}") from error
@@ -215,10 +212,15 @@ def _stored(storage: Storage, quarantine: str) -> list[FileInfo]:
         raise ConfigError(
             f"there is no quarantine {quarantine} in {storage.full_path(QUARANTINE_FOLDER)}", hint=f"there are: {known}"
         )
-    return storage.list_tree(f"{folder}/files")
+    return _held(storage, quarantine)
 
 
-def _remove(storage: Storage, quarantine: str) -> None:
+def _held(storage: Storage, quarantine: str) -> list[FileInfo]:
+    below = f"{_folder(quarantine)}/files/"
+    return [file for file in storage.list_tree(_folder(quarantine)) if file.path.startswith(below)]
+
+
+def _remove_empty(storage: Storage, quarantine: str) -> None:
     storage.delete(f"{_folder(quarantine)}/{_MANIFEST}")
     storage.remove_empty_dirs(_folder(quarantine))
 

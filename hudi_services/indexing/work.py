@@ -14,10 +14,12 @@ there at any time.
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from ..errors import CorruptFile, NotFound
+from ..codecs.json_text import parse_json
+from ..errors import CorruptFile, NotFound, SymbolicLink
 from ..files.names import OWN_FOLDER, parse_base_file
 from ..metadata.index_base import WrittenBase
 from ..metadata.index_keys import KeyRunRef
@@ -27,14 +29,10 @@ from ..storage import Storage
 WORK_FOLDER = f"{OWN_FOLDER}/index-bootstrap"
 _PLAN = f"{WORK_FOLDER}/plan.json"
 _VERSION = 1
+_ANEW = "run without --resume, which begins anew"
 _MOST_BUCKETS = 100_000
-"""Hudi's own limit is a tenth of it."""
 _INSTANT = re.compile("[0-9]{17,32}")
-_BEGIN_ANEW = "run without --resume, which begins anew"
-# What json and the checks of its values raise.
-_INVALID = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
-
-_Note = TypeVar("_Note")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +63,19 @@ def save_plan(storage: Storage, plan: BuildPlan) -> None:
 def load_plan(storage: Storage) -> BuildPlan | None:
     """The plan of a build that was not finished, None when there is none. Raises CorruptFile."""
     try:
-        content = json.loads(storage.read(_PLAN))
+        content = parse_json(storage.read(_PLAN))
         if content["version"] != _VERSION:
             raise ValueError(f"version {content['version']}")
         tasks = tuple(tuple(_file(*entry) for entry in task) for task in content["tasks"])
-        instant, buckets = content["instant"], _number(content["buckets"])
-        if not _INSTANT.fullmatch(instant) or not 0 < buckets <= _MOST_BUCKETS:
-            raise ValueError(f"{buckets} buckets at {instant}")
         # A plan of an earlier version does not say which metadata table it is for.
-        return BuildPlan(instant, buckets, tasks, str(content.get("metadata", "")))
+        instant = content["instant"]
+        if not _INSTANT.fullmatch(instant):
+            raise ValueError(f"{instant!r:.40} is no instant")
+        return BuildPlan(instant, _buckets(content), tasks, str(content.get("metadata", "")))
     except NotFound:
         return None
-    except _INVALID as e:
-        raise CorruptFile(f"{storage.full_path(_PLAN)} is no plan of a build: {e}", hint=_BEGIN_ANEW) from e
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise CorruptFile(f"{storage.full_path(_PLAN)} is no plan of a build: {e}", hint=_ANEW) from e
 
 
 def save_runs(storage: Storage, task: int, runs: Sequence[KeyRunRef]) -> None:
@@ -85,39 +83,24 @@ def save_runs(storage: Storage, task: int, runs: Sequence[KeyRunRef]) -> None:
     storage.put(f"{WORK_FOLDER}/keys-{task}.json", json.dumps(content).encode())
 
 
-def load_runs(storage: Storage) -> Mapping[int, list[KeyRunRef]]:
+def load_runs(storage: Storage) -> dict[int, list[KeyRunRef]]:
     """The runs of the tasks that are done, by task. Raises CorruptFile."""
 
-    def run_of(entry: Any) -> KeyRunRef:
-        path, rows = entry["path"], {int(bucket): _number(rows) for bucket, rows in entry["rows"].items()}
-        if not path.startswith(run_prefix("")) or "/" in path.removeprefix(run_prefix("")):
-            raise ValueError(f"{path} is no run of keys")
-        return KeyRunRef(path, rows)
-
-    def runs_of(_: int, content: Any) -> list[KeyRunRef]:
+    def runs(_: int, content: Any) -> list[KeyRunRef]:
         if not isinstance(content, list):
-            raise ValueError("it is no list of runs")
-        return [run_of(entry) for entry in content]
+            raise TypeError("it is no list of runs")
+        return [KeyRunRef(_run(one["path"]), {int(b): _count(n) for b, n in one["rows"].items()}) for one in content]
 
-    return _load_all(storage, "keys-", runs_of)
+    return _load_all(storage, "keys-", runs)
 
 
 def save_bucket(storage: Storage, written: WrittenBase) -> None:
     storage.put(f"{WORK_FOLDER}/bucket-{written.bucket}.json", json.dumps(asdict(written)).encode())
 
 
-def load_buckets(storage: Storage) -> Mapping[int, WrittenBase]:
+def load_buckets(storage: Storage) -> dict[int, WrittenBase]:
     """The base files that are done, by bucket. Raises CorruptFile."""
-
-    def base_of(bucket: int, content: Any) -> WrittenBase:
-        size, entries, repeated = (_number(content[name]) for name in ("size", "entries", "repeated"))
-        written = WrittenBase(bucket, bucket_path(bucket), size, entries, repeated)
-        # The file will be moved to the metadata table: a note may name no other.
-        if asdict(written) != content:
-            raise ValueError(f"it names the bucket {content['bucket']} and the file {content['path']}")
-        return written
-
-    return _load_all(storage, "bucket-", base_of)
+    return _load_all(storage, "bucket-", _written)
 
 
 def run_prefix(task: str) -> str:
@@ -133,35 +116,62 @@ def log_work_path(bucket: int, version: int) -> str:
 
 
 def forget(storage: Storage) -> None:
-    """Delete all of it; the plan first, so that nobody goes on with the rest."""
-    storage.delete(_PLAN)
-    storage.delete_all([file.path for file in storage.list_tree(WORK_FOLDER)], lambda _: None)
-    storage.remove_empty_dirs(WORK_FOLDER)
+    """Delete all of it; the plan first, so that nobody goes on with the rest.
+
+    A link in the folder's place goes itself.
+    """
+    with suppress(SymbolicLink):
+        storage.delete(_PLAN)
+    storage.delete_tree(WORK_FOLDER)
 
 
-def _load_all(storage: Storage, prefix: str, decode: Callable[[int, Any], _Note]) -> Mapping[int, _Note]:
-    """The notes by their number. Raises CorruptFile."""
+def _load_all(storage: Storage, prefix: str, read: Callable[[int, Any], _T]) -> dict[int, _T]:
+    """What `read` makes of each note of this kind, by its number."""
     found = {}
     for file in storage.list_dir(WORK_FOLDER)[0]:
         number = file.name.removeprefix(prefix).removesuffix(".json")
         if file.name.startswith(prefix) and number.isdecimal():
             try:
-                found[int(number)] = decode(int(number), json.loads(storage.read(file.path)))
-            except _INVALID as e:
-                problem = f"{storage.full_path(file.path)} is cut off, or was changed: {e}"
-                raise CorruptFile(problem, hint=_BEGIN_ANEW) from e
+                found[int(number)] = read(int(number), parse_json(storage.read(file.path)))
+            except (ValueError, KeyError, TypeError, AttributeError) as e:
+                raise CorruptFile(
+                    f"{storage.full_path(file.path)} is cut off or no note of a build: {e}", hint=_ANEW
+                ) from e
     return found
 
 
-def _number(value: Any) -> int:
-    """A count or a size."""
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is no count")
-    return value
+def _written(bucket: int, content: Any) -> WrittenBase:
+    base = WrittenBase(**content)
+    if (base.bucket, base.path) != (bucket, bucket_path(bucket)):
+        raise ValueError(f"it is of another bucket than {bucket}")
+    for number in (base.size, base.entries, base.repeated):
+        _count(number)
+    return base
 
 
-def _file(partition: str, name: str, size: int) -> BaseFile:
-    file = parse_base_file(partition, name, _number(size))
+def _run(path: Any) -> str:
+    if not isinstance(path, str) or not path.startswith(f"{WORK_FOLDER}/run-") or "/" in path[len(WORK_FOLDER) + 1 :]:
+        raise ValueError(f"{path!r:.200} is no run of keys")
+    return path
+
+
+def _buckets(content: Mapping[str, Any]) -> int:
+    buckets = _count(content["buckets"])
+    if not 0 < buckets <= _MOST_BUCKETS:
+        raise ValueError(f"{buckets} buckets")
+    return buckets
+
+
+def _count(number: Any) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise TypeError(f"{number!r:.40} is no count")
+    return number
+
+
+def _file(partition: Any, name: Any, size: Any) -> BaseFile:
+    if not isinstance(partition, str):
+        raise TypeError(f"{partition!r:.40} is no partition")
+    file = parse_base_file(partition, name, _count(size))
     if file is None:
         raise ValueError(f"{name} is no base file")
     return file

@@ -9,12 +9,14 @@ from ..clustering.output import RewriteTask
 from ..clustering.plan import check_order, dropped_columns
 from ..clustering.sort_order import SortColumn, from_strategy_params, layout_of
 from ..codecs.clustering_plan import ClusteringPlan
+from ..errors import ConfigError
 from ..files.names import new_file_id
 from ..handle import Table, current_schema
 from ..metadata.index_columns import may_be_indexed
 from ..metadata.keys import COLUMN_STATS
 from ..model import BaseFile
 from ..options import keys
+from ..options.option import is_code
 from .report import Row
 from .request import ClusteringRequest
 from .settings import file_settings
@@ -29,9 +31,7 @@ def rewrite_tasks(
 ) -> list[RewriteTask]:
     """A task for each of the `groups` of the plan. Raises ConfigError for sort columns that cannot be sorted by."""
     schema = current_schema(table)
-    layout = layout_of(plan.strategy_params)
-    if wanted.options.is_set(keys.LAYOUT_STRATEGY):
-        layout = wanted.options[keys.LAYOUT_STRATEGY]
+    layout = _layout(wanted, instant, plan)
     sort = () if layout == keys.NO_LAYOUT else from_strategy_params(plan.strategy_params)
     check_order(sort, layout, table)
     files = file_settings(wanted.options, table.config)
@@ -55,6 +55,21 @@ def rewrite_tasks(
         for planned, group in zip(plan.groups, groups, strict=True)
         if group
     ]
+
+
+def _layout(wanted: ClusteringRequest, instant: str, plan: ClusteringPlan) -> str:
+    """As set, else the plan's. Raises ConfigError when only the plan names code: anybody may have written that."""
+    option = keys.LAYOUT_STRATEGY
+    if wanted.options.is_set(option):
+        return wanted.options[option]
+    layout = layout_of(plan.strategy_params)
+    if is_code(layout):
+        raise ConfigError(
+            f"the plan of {instant} names the layout {layout}, which is code, and code is loaded only when a flag, "
+            "--hoodie-conf, --props or a conf file names it",
+            hint=f"give --hoodie-conf {option.key}={layout}; if not: hudi-services rollback --instant {instant}",
+        )
+    return layout
 
 
 def _indexed_columns(table: Table) -> frozenset[str]:

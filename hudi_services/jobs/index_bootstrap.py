@@ -13,6 +13,7 @@ from ..engine import Engine
 from ..errors import ConflictError, Idle, NeedsRecovery, UnsupportedTable
 from ..handle import Table, reopen
 from ..indexing.build import Build
+from ..indexing.sizing import GroupSizing
 from ..indexing.work import forget
 from ..metadata.index_base import WrittenBase
 from ..metadata.key_hash import load_key_hash
@@ -40,6 +41,8 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
     metadata = _check(table)
     refuse_beside_index_builds(table)
     settings = transaction_settings(wanted.options)
+    # Before Spark is started: wrong bounds are told at once.
+    sizing = group_sizing(wanted.options)
     hash_name = wanted.options[keys.INDEX_HASH]
     load_key_hash(hash_name)
     with (
@@ -50,13 +53,13 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
         with report.phase("plan"):
             why_anew = build.resume() if wanted.resume else ""
             if why_anew or not wanted.resume:
-                _begin(build, wanted, table, settings)
+                _begin(build, sizing, table, settings)
         try:
             bases = _carry_out(build, table, settings, report)
         except LostWork as lost:
             why_anew = lost.message
             with report.phase("plan"):
-                _begin(build, wanted, reopen(table), settings)
+                _begin(build, sizing, reopen(table), settings)
             bases = _carry_out(build, table, settings, report)
         if why_anew:
             report.warnings.append(f"{why_anew}: the build begins anew")
@@ -83,8 +86,8 @@ def _check(table: Table) -> MetadataTable:
     return table.metadata
 
 
-def _begin(build: Build, wanted: IndexRequest, table: Table, settings: TransactionSettings) -> None:
-    build.begin(table, _check(table), group_sizing(wanted.options), Times(table, settings.skew_millis).next)
+def _begin(build: Build, sizing: GroupSizing, table: Table, settings: TransactionSettings) -> None:
+    build.begin(table, _check(table), sizing, Times(table, settings.skew_millis).next)
 
 
 def _carry_out(build: Build, table: Table, settings: TransactionSettings, report: Report) -> list[WrittenBase]:

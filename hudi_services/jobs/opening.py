@@ -8,6 +8,7 @@ from ..commit.conflicts import check_plans
 from ..errors import ConfigError
 from ..handle import Table, open_table
 from ..metadata.expression_index import expression_indexes
+from ..options.option import Phase
 from ..storage import ObjectStorage, Storage
 from ..table.support import check_config, check_timeline
 from ..table.time_zone import check_zone
@@ -27,8 +28,12 @@ def open_supported(wanted: R, storage: Storage | None, report: Report, *, repair
     with report.phase("open"):
         table = open_table(storage or ObjectStorage(wanted.base_path), SystemClock())
         report.table = TableFacts(table.storage.root, table.config.name, table.config.type, table.config.version.number)
-        wanted = replace(wanted, options=wanted.options.over_table(table.config.raw))
-        report.options = wanted.options
+        # What mends a table must not be kept from it by the table.
+        options = wanted.options.over_table(table.config.raw, lenient=wanted.phase is Phase.REPAIR)
+        report.options = options
+        report.warnings += options.ignored
+        options.check(wanted.phase)
+        wanted = replace(wanted, options=options)
         if wanted.table_name and wanted.table_name != table.config.name:
             raise ConfigError(
                 f"--table-name {wanted.table_name} is not the name of the table at {table.storage.root}, "

@@ -69,7 +69,6 @@ def _repair(
         except HudiServicesError as error:
             outcomes.append((finding, f"failed: {sentence(error)}", error))
         wanted.progress("repair", number, len(findings))
-        table = reopen(table)
     return outcomes
 
 
@@ -77,7 +76,7 @@ def _act(table: Table, finding: Finding, settings: TransactionSettings, using_ma
     if finding.decision is Decision.WAIT:
         return "left alone"
     if finding.instant.action is Action.CLEAN and finding.decision is Decision.RESUME:
-        run_clean(table, finding.instant, settings, lambda done, total: None)
+        run_clean(reopen(table), finding.instant, settings, lambda done, total: None)
         return "finished"
     own, done = finding.instant.ts, f"the recovery of {finding.instant.ts}"
     target = _repaired(table, finding)

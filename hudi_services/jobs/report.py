@@ -14,6 +14,7 @@ from ..clock import counted
 from ..errors import HudiServicesError, Idle, PartlyDone
 from ..options import Options, Setting
 from ..options.option import Phase
+from ..urls import without_secrets
 from .request import Request
 
 DOCUMENT_VERSION = 1
@@ -103,7 +104,7 @@ class Report:
         report = cls(
             request.service,
             request.action,
-            TableFacts(request.base_path),
+            TableFacts(without_secrets(request.base_path)),
             instant=request.instant,
             options=request.options,
             phase_of_options=request.phase,

@@ -17,6 +17,7 @@ from ..commit.rollback import (
     resume_rollback,
     roll_back,
 )
+from ..commit.rollback_requests import unfit_markers
 from ..commit.settings import TransactionSettings
 from ..commit.take_back import refuse_other_writers
 from ..commit.times import Times
@@ -87,7 +88,9 @@ def _decide(
     ts = wanted.instant or ""
     begun = pending_rollback(table, ts) or _rollback_named(table, ts)
     if begun is None:
-        return _judge(wanted, table, settings, choose)
+        decided = _judge(wanted, table, settings, choose)
+        _warn_of_markers(wanted, decided, report)
+        return decided
     _refuse_live(table, begun, settings)
     plan = table.timeline.read_rollback_plan(begun)
     if not is_still_completed(table, plan):
@@ -112,6 +115,12 @@ def _judge(wanted: RepairRequest, table: Table, settings: TransactionSettings, c
         refuse_beside_index_builds(table)
     plan = plan_rollback(table, target, using_markers=wanted.options[keys.ROLLBACK_USING_MARKERS])
     return _Decided(table, plan, None, target, tuple(restored))
+
+
+def _warn_of_markers(wanted: RepairRequest, decided: _Decided, report: Report) -> None:
+    if decided.target is not None and wanted.options[keys.ROLLBACK_USING_MARKERS]:
+        problem, _ = unfit_markers(decided.table, decided.target)
+        report.warnings += [f"{problem}: the files were found by listing"] if problem else []
 
 
 def _refuse_live(table: Table, begun: Instant, settings: TransactionSettings) -> None:

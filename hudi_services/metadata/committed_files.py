@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ..errors import CorruptFile, NotFound, Outdated
 from ..files.log_blocks import LogBlock
 from ..files.names import PARTITION_METAFILE, parse_base_file, parse_log_file
+from ..limits import SMALL_FILE
 from ..model import BaseFile, FileSlice, LogFile, WriteStat
 from ..table_config import METADATA_TABLE_FOLDER
 from ..timeline.active import Timeline
@@ -166,7 +167,7 @@ class CommittedFiles:
         """The write that built the partition as it is now: what wrote to another one of its name is of no account."""
         path = f"{METADATA_TABLE_FOLDER}/{partition}/{PARTITION_METAFILE}"
         try:
-            lines = self._timeline.storage.read(path).decode(errors="replace").splitlines()
+            lines = self._timeline.storage.read(path, SMALL_FILE).decode(errors="replace").splitlines()
         except NotFound:
             return None
         times = (line.partition("=")[2].strip() for line in lines if line.startswith("commitTime="))

@@ -17,6 +17,7 @@ from ..errors import CorruptFile
 from ..files.hfile_reader import HFileReader, StoredRanges
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
 from ..files.log_reader import delete_block_keys, read_log_blocks
+from ..limits import LARGEST_LOG
 from ..model import FileSlice, LogFile
 from ..storage import Storage
 from .blocks import BlockFilter
@@ -74,7 +75,7 @@ class FileGroupReader:
         found: dict[LogFile, list[LogBlock]] = {}
         for log in file_slice.log_files:
             path = f"{folder}/{log.path}"
-            found[log] = read_log_blocks(storage.read(path), storage.full_path(path))
+            found[log] = read_log_blocks(storage.read(path, LARGEST_LOG), storage.full_path(path))
         counted = blocks.surviving(chain.from_iterable(found.values()))
         committed.check_blocks(found, counted)
         self._layers += [_block_layer(block) for block in counted]

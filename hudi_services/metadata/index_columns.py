@@ -8,17 +8,18 @@ Without it the existing records tell; in an empty index Hudi's default applies. 
 HoodieIndexVersion, HoodieTableMetadataUtil.getColumnsToIndex of Apache Hudi.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..codecs.hashing import xxh64_key
+from ..codecs.json_text import parse_json
 from ..codecs.table_schema import META_COLUMNS, parse_table_schema
 from ..errors import CorruptFile, NotFound
 from ..files.avro_type import avro_columns
 from ..files.column_stats import ColumnStats
 from ..files.column_type import ColumnType
+from ..limits import SMALL_FILE
 from .keys import COLUMN_STATS, PARTITION_STATS
 from .stats import is_covered
 from .table import MetadataTable
@@ -101,11 +102,11 @@ def read_definitions(metadata: MetadataTable) -> Mapping[str, Mapping[str, Any]]
     """The index definitions by name; {} when there are none. Raises CorruptFile."""
     path = metadata.table_config.index_defs_path
     try:
-        tree = json.loads(metadata.storage.read(path))
+        tree = parse_json(metadata.storage.read(path, SMALL_FILE))
         return {str(name): _definition(one) for name, one in (tree.get("indexDefinitions") or {}).items()}
     except NotFound:
         return {}
-    except (ValueError, TypeError, AttributeError, RecursionError) as e:
+    except (ValueError, TypeError, AttributeError) as e:
         raise CorruptFile(f"{metadata.storage.full_path(path)} holds no index definitions: {e}") from e
 
 

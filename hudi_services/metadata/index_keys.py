@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..codecs.json_text import parse_json
 from ..errors import CorruptFile
 from ..files.key_runs import KeyRun, write_key_run
 from ..files.parquet_reader import open_base_file
@@ -92,7 +93,7 @@ def write_located(storage: Storage, path: str, keys: Sequence[tuple[int, str, Lo
 def run_locations(run: KeyRun) -> list[Location]:
     """What the location numbers of a run mean. Raises CorruptFile."""
     try:
-        return [Location(*entry) for entry in json.loads(run.notes[_LOCATIONS])]
+        return [Location(*entry) for entry in parse_json(run.notes[_LOCATIONS])]
     except (KeyError, ValueError, TypeError) as e:
         raise CorruptFile(f"a run of keys does not say what its locations are: {e}") from e
 

@@ -14,7 +14,7 @@ from ..errors import ConflictError, NeedsRecovery, NotFound, Outdated, TableNotF
 from ..model import FileSlice
 from ..storage import Storage
 from ..table.facts import TimelineFacts
-from ..table.partitions import Files
+from ..table.partitions import Files, check_addressable
 from ..table.view import SlicingRules, slices_of
 from ..table_config import METADATA_TABLE_FOLDER, TableConfig
 from ..timeline.active import Timeline
@@ -186,6 +186,7 @@ class MetadataLister:
 
     def partitions(self) -> list[str]:
         self._known = self._metadata.files_partition()
+        check_addressable(self._metadata.storage.root, self._known)
         return sorted(self._known)
 
     def files(self, partition: str) -> Files:

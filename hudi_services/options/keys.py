@@ -7,8 +7,11 @@ HoodieWriteConfig, HoodieTimeGeneratorConfig and HoodieMetadataConfig of Apache 
 from typing import Any
 
 from .option import (
+    ANY_VALUE,
+    BUT_CODE,
     Option,
     Phase,
+    between,
     boolean,
     choice,
     factor,
@@ -24,6 +27,7 @@ from .option import (
     size,
     some_of,
     text,
+    url,
 )
 
 _PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy"
@@ -62,6 +66,11 @@ DEPRECATED_PLAN_FILTERS = {
 """Old plan strategies that are the size-based one with this partition filter mode, whatever mode is set
 (ClusteringPlanStrategy.checkAndGetClusteringPlanStrategy)."""
 
+_HOURS = 876_000
+_MINUTES = 60 * _HOURS
+"""A century: what is more is a mistake, and beyond what times can tell."""
+_DAY_MILLIS = 86_400_000
+
 _PARQUET_CODECS = {
     "": "none",
     "uncompressed": "none",
@@ -97,6 +106,7 @@ PLAN_STRATEGY_CLASS = Option(
     Phase.PLAN,
     "Who puts file slices into groups: size, commit_time, key_range, overlap, random, single_file, Hudi's class of one "
     "of these, or package.module:Class.",
+    in_table=BUT_CODE,
 )
 PLAN_COLUMNS: Option[tuple[str, ...]] = Option(
     "hudi.services.clustering.plan.columns",
@@ -104,6 +114,7 @@ PLAN_COLUMNS: Option[tuple[str, ...]] = Option(
     (),
     Phase.PLAN,
     "overlap: the columns whose values must overlap (comma list); the sort columns when not set.",
+    in_table=ANY_VALUE,
 )
 EARLIEST_COMMIT = Option(
     "hoodie.clustering.plan.strategy.earliest.commit.to.cluster",
@@ -111,6 +122,7 @@ EARLIEST_COMMIT = Option(
     "",
     Phase.PLAN,
     "commit_time: commits up to and with this instant are passed over.",
+    in_table=ANY_VALUE,
 )
 PLAN_SEED = Option(
     "hudi.services.clustering.plan.seed",
@@ -118,6 +130,7 @@ PLAN_SEED = Option(
     0,
     Phase.PLAN,
     "random: another number, another order.",
+    in_table=ANY_VALUE,
 )
 PLAN_ORDER = Option(
     "hudi.services.clustering.plan.order",
@@ -125,6 +138,7 @@ PLAN_ORDER = Option(
     "PARTITION",
     Phase.PLAN,
     "Which groups come first: by partition, or those that save most files for a byte.",
+    in_table=ANY_VALUE,
 )
 PLAN_BUDGET: Option[int | None] = Option(
     "hudi.services.clustering.plan.max.bytes",
@@ -132,6 +146,7 @@ PLAN_BUDGET: Option[int | None] = Option(
     None,
     Phase.PLAN,
     "Bytes of input for a whole plan: groups that do not fit are left for the next one.",
+    in_table=ANY_VALUE,
 )
 INLINE_MAX_COMMITS: Option[int | None] = Option(
     "hoodie.clustering.inline.max.commits",
@@ -139,6 +154,7 @@ INLINE_MAX_COMMITS: Option[int | None] = Option(
     None,
     Phase.PLAN,
     "Plan only after so many commits since the last clustering; at once when not set.",
+    in_table=ANY_VALUE,
 )
 ASYNC_MAX_COMMITS: Option[int | None] = Option(
     "hoodie.clustering.async.max.commits",
@@ -146,6 +162,7 @@ ASYNC_MAX_COMMITS: Option[int | None] = Option(
     None,
     Phase.PLAN,
     "As hoodie.clustering.inline.max.commits; the larger one counts.",
+    in_table=ANY_VALUE,
 )
 EXECUTION_STRATEGY_CLASS = Option(
     "hoodie.clustering.execution.strategy.class",
@@ -153,6 +170,7 @@ EXECUTION_STRATEGY_CLASS = Option(
     SORT_AND_SIZE_EXECUTION,
     Phase.PLAN,
     "Who rewrites: Hudi's class for sorting and sizing, for single files, or for copying.",
+    in_table=ANY_VALUE,
 )
 PARTITION_FILTER_MODE = Option(
     "hoodie.clustering.plan.partition.filter.mode",
@@ -160,6 +178,7 @@ PARTITION_FILTER_MODE = Option(
     "NONE",
     Phase.PLAN,
     "Which partitions: all, the newest ones, a range, or one in 24 by the hour of the day.",
+    in_table=ANY_VALUE,
 )
 PARTITIONS_SELECTED: Option[tuple[str, ...]] = Option(
     "hoodie.clustering.plan.strategy.partition.selected",
@@ -167,6 +186,7 @@ PARTITIONS_SELECTED: Option[tuple[str, ...]] = Option(
     (),
     Phase.PLAN,
     "These partitions (comma list) instead of all; the filter mode still applies.",
+    in_table=ANY_VALUE,
 )
 PARTITION_REGEX = Option(
     "hoodie.clustering.plan.strategy.partition.regex.pattern",
@@ -181,6 +201,7 @@ BEGIN_PARTITION = Option(
     "",
     Phase.PLAN,
     "SELECTED_PARTITIONS: the first partition, by string order.",
+    in_table=ANY_VALUE,
 )
 END_PARTITION = Option(
     "hoodie.clustering.plan.strategy.cluster.end.partition",
@@ -188,6 +209,7 @@ END_PARTITION = Option(
     "",
     Phase.PLAN,
     "SELECTED_PARTITIONS: the last partition, by string order.",
+    in_table=ANY_VALUE,
 )
 LOOKBACK_PARTITIONS = Option(
     "hoodie.clustering.plan.strategy.daybased.lookback.partitions",
@@ -195,6 +217,7 @@ LOOKBACK_PARTITIONS = Option(
     2,
     Phase.PLAN,
     "RECENT_DAYS: how many partitions.",
+    in_table=ANY_VALUE,
 )
 SKIP_FROM_LATEST = Option(
     "hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions",
@@ -202,6 +225,7 @@ SKIP_FROM_LATEST = Option(
     0,
     Phase.PLAN,
     "RECENT_DAYS: how many of the newest partitions to pass over first.",
+    in_table=ANY_VALUE,
 )
 SMALL_FILE_LIMIT = Option(
     "hoodie.clustering.plan.strategy.small.file.limit",
@@ -209,6 +233,7 @@ SMALL_FILE_LIMIT = Option(
     300 << 20,
     Phase.PLAN,
     "Files below this many bytes are eligible.",
+    in_table=ANY_VALUE,
 )
 TARGET_FILE_BYTES = Option(
     "hoodie.clustering.plan.strategy.target.file.max.bytes",
@@ -216,6 +241,7 @@ TARGET_FILE_BYTES = Option(
     1 << 30,
     Phase.PLAN,
     "Bytes of input for each new file.",
+    in_table=between(1 << 20, 1 << 40),
 )
 MAX_BYTES_PER_GROUP = Option(
     "hoodie.clustering.plan.strategy.max.bytes.per.group",
@@ -223,6 +249,7 @@ MAX_BYTES_PER_GROUP = Option(
     2 << 30,
     Phase.PLAN,
     "Bytes of input for each clustering group; a group takes at least one file.",
+    in_table=ANY_VALUE,
 )
 MAX_NUM_GROUPS = Option(
     "hoodie.clustering.plan.strategy.max.num.groups",
@@ -230,6 +257,7 @@ MAX_NUM_GROUPS = Option(
     30,
     Phase.PLAN,
     "Groups in one plan.",
+    in_table=ANY_VALUE,
 )
 SINGLE_GROUP = Option(
     "hoodie.clustering.plan.strategy.single.group.clustering.enabled",
@@ -237,6 +265,7 @@ SINGLE_GROUP = Option(
     True,
     Phase.PLAN,
     "Whether a group of one file with one output is worth rewriting.",
+    in_table=ANY_VALUE,
 )
 FILE_SLICES_SORT_BY: Option[tuple[str, ...]] = Option(
     "hoodie.clustering.plan.strategy.file.slices.sort.by",
@@ -244,6 +273,7 @@ FILE_SLICES_SORT_BY: Option[tuple[str, ...]] = Option(
     ("SIZE",),
     Phase.PLAN,
     "size: the order of packing, largest first or oldest first, or one after the other.",
+    in_table=ANY_VALUE,
 )
 
 # The order of rows.
@@ -254,6 +284,7 @@ SORT_COLUMNS = Option(
     "",
     Phase.PLAN,
     "Comma list of columns, each with an optional asc or desc and nulls first or nulls last.",
+    in_table=ANY_VALUE,
 )
 NO_LAYOUT = "NONE"
 LAYOUT_STRATEGY = Option(
@@ -263,13 +294,14 @@ LAYOUT_STRATEGY = Option(
     Phase.CLUSTERING,
     "How sort columns order rows: LINEAR, ZORDER, HILBERT, NONE (not at all), or package.module:Class. `execute` goes "
     "by the plan where it is not set.",
+    in_table=BUT_CODE,
 )
 
 # New base files.
 
 MAX_PARALLELISM: Option[int | None] = Option(
     "hoodie.clustering.max.parallelism",
-    integer(1),
+    integer(1, 1_000_000),
     None,
     Phase.WRITE,
     "Groups rewritten at once; all of them when not set.",
@@ -287,6 +319,7 @@ PARQUET_CODEC = Option(
     "zstd",
     Phase.WRITE,
     "Codec of new files: uncompressed, snappy, gzip or zstd.",
+    in_table=ANY_VALUE,
 )
 PARQUET_BLOCK_BYTES = Option(
     "hoodie.parquet.block.size",
@@ -294,6 +327,7 @@ PARQUET_BLOCK_BYTES = Option(
     120 << 20,
     Phase.WRITE,
     "Bytes of a row group; in unsorted groups, those from a sixteenth to twice as large are copied as they are.",
+    in_table=between(1 << 20, 1 << 30),
 )
 PARQUET_PAGE_BYTES = Option(
     "hoodie.parquet.page.size",
@@ -301,6 +335,7 @@ PARQUET_PAGE_BYTES = Option(
     1 << 20,
     Phase.WRITE,
     "Bytes of a page; copied ones stay as they are.",
+    in_table=between(1 << 10, 64 << 20),
 )
 PARQUET_BLOOM_ENABLED = Option(
     "hoodie.parquet.bloom.filter.enabled",
@@ -308,6 +343,7 @@ PARQUET_BLOOM_ENABLED = Option(
     True,
     Phase.WRITE,
     "Whether footers carry Hudi's bloom filter.",
+    in_table=ANY_VALUE,
 )
 BLOOM_ENTRIES = Option(
     "hoodie.index.bloom.num_entries",
@@ -315,6 +351,7 @@ BLOOM_ENTRIES = Option(
     60_000,
     Phase.WRITE,
     "Keys that the bloom filter is made for.",
+    in_table=between(1_000, 10_000_000),
 )
 BLOOM_FPP = Option(
     "hoodie.index.bloom.fpp",
@@ -322,6 +359,7 @@ BLOOM_FPP = Option(
     1e-9,
     Phase.WRITE,
     "False-positive rate of the bloom filter.",
+    in_table=between(1e-12, 1),
 )
 BLOOM_MAX_ENTRIES = Option(
     "hoodie.bloom.index.filter.dynamic.max.entries",
@@ -329,6 +367,7 @@ BLOOM_MAX_ENTRIES = Option(
     100_000,
     Phase.WRITE,
     "Keys up to which a dynamic bloom filter grows.",
+    in_table=between(1_000, 10_000_000),
 )
 BLOOM_TYPE = Option(
     "hoodie.bloom.index.filter.type",
@@ -336,6 +375,7 @@ BLOOM_TYPE = Option(
     "DYNAMIC_V0",
     Phase.WRITE,
     "Kind of bloom filter.",
+    in_table=ANY_VALUE,
 )
 
 SESSION_TIME_ZONE = Option(
@@ -354,6 +394,7 @@ METADATA_COMPACT_COMMITS = Option(
     10,
     Phase.WRITE,
     "Delta commits of the metadata table since its last compaction from which on `execute` compacts it.",
+    in_table=ANY_VALUE,
 )
 
 # Cleaning.
@@ -365,6 +406,7 @@ CLEAN_POLICY = Option(
     Phase.CLEAN,
     "What is kept; when only one of the three numbers below is set, the policy that it belongs to.",
     ("hoodie.cleaner.policy",),
+    in_table=ANY_VALUE,
 )
 CLEAN_COMMITS_RETAINED = Option(
     "hoodie.clean.commits.retained",
@@ -373,14 +415,16 @@ CLEAN_COMMITS_RETAINED = Option(
     Phase.CLEAN,
     "KEEP_LATEST_COMMITS: so many of the latest commits keep all their files.",
     ("hoodie.cleaner.commits.retained",),
+    in_table=ANY_VALUE,
 )
 CLEAN_HOURS_RETAINED = Option(
     "hoodie.clean.hours.retained",
-    integer(1),
+    integer(1, _HOURS),
     24,
     Phase.CLEAN,
     "KEEP_LATEST_BY_HOURS: commits of the last hours keep all their files.",
     ("hoodie.cleaner.hours.retained",),
+    in_table=ANY_VALUE,
 )
 CLEAN_FILE_VERSIONS_RETAINED = Option(
     "hoodie.clean.fileversions.retained",
@@ -389,6 +433,7 @@ CLEAN_FILE_VERSIONS_RETAINED = Option(
     Phase.CLEAN,
     "KEEP_LATEST_FILE_VERSIONS: file slices kept in each file group.",
     ("hoodie.cleaner.fileversions.retained",),
+    in_table=ANY_VALUE,
 )
 CLEAN_INCREMENTAL = Option(
     "hoodie.clean.incremental.enabled",
@@ -397,6 +442,7 @@ CLEAN_INCREMENTAL = Option(
     Phase.CLEAN,
     "Look only at partitions that changed since the last clean.",
     ("hoodie.cleaner.incremental.mode",),
+    in_table=ANY_VALUE,
 )
 CLEAN_TRIGGER_STRATEGY = Option(
     "hoodie.clean.trigger.strategy",
@@ -404,6 +450,7 @@ CLEAN_TRIGGER_STRATEGY = Option(
     "NUM_COMMITS",
     Phase.CLEAN,
     "What a new plan waits for: a number of commits is the one that there is.",
+    in_table=ANY_VALUE,
 )
 CLEAN_TRIGGER_COMMITS = Option(
     "hoodie.clean.trigger.max.commits",
@@ -412,6 +459,7 @@ CLEAN_TRIGGER_COMMITS = Option(
     Phase.CLEAN,
     "Completed commits since the last clean before a new one is planned.",
     ("hoodie.clean.max.commits",),
+    in_table=ANY_VALUE,
 )
 CLEAN_MULTIPLE = Option(
     "hoodie.clean.multiple.enabled",
@@ -420,6 +468,7 @@ CLEAN_MULTIPLE = Option(
     Phase.CLEAN,
     "Plan anew although a clean is pending; otherwise that one is finished and no more.",
     ("hoodie.clean.allow.multiple",),
+    in_table=ANY_VALUE,
 )
 CLEAN_FAILED_WRITES = Option(
     "hoodie.clean.failed.writes.policy",
@@ -428,6 +477,7 @@ CLEAN_FAILED_WRITES = Option(
     Phase.CLEAN,
     "LAZY: a clean first rolls back writes whose heartbeat ended; with several writers that is always so.",
     ("hoodie.cleaner.policy.failed.writes",),
+    in_table=ANY_VALUE,
 )
 CLEAN_MAX_COMMITS: Option[int | None] = Option(
     "hoodie.clean.max.commits.to.clean",
@@ -435,6 +485,7 @@ CLEAN_MAX_COMMITS: Option[int | None] = Option(
     None,
     Phase.CLEAN,
     "How many commits the earliest one to retain may move on in one clean; any number when not set.",
+    in_table=ANY_VALUE,
 )
 CLEAN_PARTITION_REGEX = Option(
     "hoodie.clean.partition.filter.regex",
@@ -451,13 +502,15 @@ CLEAN_PARTITIONS_SELECTED: Option[tuple[str, ...]] = Option(
     Phase.CLEAN,
     "With incremental cleaning off: these partitions alone (comma list); wins over the regex.",
     ("hoodie.cleaner.partition.filter.selected",),
+    in_table=ANY_VALUE,
 )
 EMPTY_CLEAN_HOURS = Option(
     "hoodie.write.empty.clean.interval.hours",
-    integer(-1),
+    integer(-1, _HOURS),
     -1,
     Phase.CLEAN,
     "Above 0: after so many hours without a clean, one without files is written, so that the next one need not list.",
+    in_table=ANY_VALUE,
 )
 
 # Living with other writers.
@@ -468,6 +521,7 @@ CONCURRENCY_MODE = Option(
     "SINGLE_WRITER",
     Phase.ANY,
     "Whether other writers may be at work on the table.",
+    in_table=ANY_VALUE,
 )
 LOCK_PROVIDER = Option(
     "hoodie.write.lock.provider",
@@ -478,63 +532,71 @@ LOCK_PROVIDER = Option(
     "",
     Phase.ANY,
     "The table's lock; none when empty.",
+    in_table=ANY_VALUE,
 )
 LOCK_FOLDER = Option(
     "hoodie.write.lock.filesystem.path",
-    text,
+    url,
     "",
     Phase.ANY,
     "Folder of the lock file; .hoodie of the table when empty.",
 )
 LOCK_EXPIRE_MINUTES = Option(
     "hoodie.write.lock.filesystem.expire",
-    integer(0),
+    integer(0, _MINUTES),
     0,
     Phase.ANY,
     "Minutes after which a lock file may be taken over; 0 is never.",
+    in_table=between(0, 10_080),
 )
 LOCK_WAIT_MILLIS = Option(
     "hoodie.write.lock.wait_time_ms",
-    integer(0),
+    integer(0, 7 * _DAY_MILLIS),
     60_000,
     Phase.ANY,
     "How long to wait for the lock.",
+    in_table=between(0, 600_000),
 )
 LOCK_RETRY_WAIT_MILLIS = Option(
     "hoodie.write.lock.wait_time_ms_between_retry",
-    integer(1),
+    integer(1, _DAY_MILLIS),
     1_000,
     Phase.ANY,
     "Pause between two tries to take the lock.",
+    in_table=between(1, 60_000),
 )
 HEARTBEAT_INTERVAL_MILLIS = Option(
     "hoodie.client.heartbeat.interval_in_ms",
-    integer(1),
+    integer(1, _DAY_MILLIS),
     60_000,
     Phase.ANY,
     "How often other writers refresh their heartbeat.",
+    in_table=between(1_000, 3_600_000),
 )
 HEARTBEAT_TOLERABLE_MISSES = Option(
     "hoodie.client.heartbeat.tolerable.misses",
-    integer(0),
+    integer(0, 100_000),
     2,
     Phase.ANY,
     "Heartbeats a writer may miss before it counts as dead.",
+    in_table=between(0, 100),
 )
 CLOCK_SKEW_MILLIS = Option(
     "hoodie.time.generator.max_expected_clock_skew_ms",
-    integer(0),
+    integer(0, 3_600_000),
     200,
     Phase.ANY,
     "How far the clocks of two writers may lie apart.",
+    in_table=between(0, 10_000),
 )
 
 ABANDONED_AFTER_MINUTES = Option(
     "hudi.services.abandoned.after.minutes",
-    integer(0),
+    integer(0, _MINUTES),
     60,
     Phase.ANY,
     "Minutes without a sign of life after which a write that gives no heartbeat counts as abandoned.",
+    in_table=between(0, 10_080),
 )
 
 # Repairs.
@@ -545,6 +607,7 @@ ROLLBACK_USING_MARKERS = Option(
     True,
     Phase.REPAIR,
     "Whether a rollback of a failed write goes by its markers, or by a listing of every partition.",
+    in_table=ANY_VALUE,
 )
 
 # The record index.
@@ -556,6 +619,7 @@ RECORD_INDEX_MIN_GROUPS = Option(
     Phase.INDEX,
     "File groups that a new record index has at least.",
     ("hoodie.metadata.record.index.min.filegroup.count",),
+    in_table=ANY_VALUE,
 )
 RECORD_INDEX_MAX_GROUPS = Option(
     "hoodie.metadata.global.record.level.index.max.filegroup.count",
@@ -564,6 +628,7 @@ RECORD_INDEX_MAX_GROUPS = Option(
     Phase.INDEX,
     "File groups that a new record index has at most.",
     ("hoodie.metadata.record.index.max.filegroup.count",),
+    in_table=ANY_VALUE,
 )
 RECORD_INDEX_GROWTH = Option(
     "hoodie.metadata.record.index.growth.factor",
@@ -571,6 +636,7 @@ RECORD_INDEX_GROWTH = Option(
     2.0,
     Phase.INDEX,
     "How many times as many keys a new record index has room for.",
+    in_table=between(1, 100),
 )
 RECORD_INDEX_GROUP_BYTES = Option(
     "hoodie.metadata.record.index.max.filegroup.size",
@@ -578,6 +644,7 @@ RECORD_INDEX_GROUP_BYTES = Option(
     1 << 30,
     Phase.INDEX,
     "Bytes that a file group of the record index should not exceed, 48 for a key.",
+    in_table=between(1 << 20, 1 << 40),
 )
 INDEX_HASH = Option(
     "hudi.services.index.hash",
@@ -601,5 +668,8 @@ LOOKUP_SCAN_SHARE = Option(
     Phase.LOOKUP,
     "With auto: the share of an HFile's keys from which on it is scanned.",
 )
+
+LOCKING: tuple[Option[Any], ...] = (CONCURRENCY_MODE, LOCK_PROVIDER, LOCK_FOLDER)
+"""They say how the table is locked: who takes a wrong one for none works beside those who hold the lock."""
 
 ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

@@ -8,7 +8,10 @@ import enum
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from ..errors import ConfigError
+from ..urls import check_url
 
 T = TypeVar("T")
 
@@ -41,6 +44,29 @@ class Phase(enum.Flag):
 
 
 @dataclass(frozen=True, slots=True)
+class InTable:
+    """Which values of an option a table may set for itself, in `hoodie.properties`.
+
+    The table's files may be another's than the operator's, who has rights to more than the table: a table names no
+    code, no place outside itself, nothing that takes memory or time without end, and nothing of the operator's machine.
+    """
+
+    allows: Callable[[Any], bool]
+    text: str
+    """For people: yes, no, or which."""
+
+
+NEVER = InTable(lambda value: False, "no")
+ANY_VALUE = InTable(lambda value: True, "yes")
+BUT_CODE = InTable(lambda value: not is_code(value), "yes, but no code")
+
+
+def between(low: float, high: float) -> InTable:
+    """Numbers, both ends included."""
+    return InTable(lambda value: low <= value <= high, f"{low:g} to {high:g}" if low else f"up to {high:g}")
+
+
+@dataclass(frozen=True, slots=True)
 class Option(Generic[T]):
     """A key that this tool honours. `parse` raises ValueError; `default` holds when no layer has the key."""
 
@@ -51,6 +77,7 @@ class Option(Generic[T]):
     description: str
     aliases: tuple[str, ...] = ()
     """Older names of the key; within one layer the current name wins."""
+    in_table: InTable = NEVER
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -139,13 +166,13 @@ def fraction(value: str) -> float:
 
 
 def factor(value: str) -> float:
-    """A number of at least 1."""
+    """A number from 1 to a million."""
     try:
         number = float(value)
     except ValueError:
         number = 0.0
-    if not 1 <= number < float("inf"):
-        raise ValueError("is no number from 1 on")
+    if not 1 <= number <= 1e6:
+        raise ValueError("is no number from 1 to a million")
     return number
 
 
@@ -178,6 +205,20 @@ def pattern(value: str) -> str:
     except re.error as error:
         raise ValueError(f"is no regular expression: {error}") from None
     return value
+
+
+def url(value: str) -> str:
+    """A path, or a URL that holds nothing but a place."""
+    try:
+        check_url(value, "it")
+    except ConfigError as error:
+        raise ValueError(f"cannot be taken: {error.message}") from None
+    return value
+
+
+def is_code(value: str) -> bool:
+    """Whether it names Python code, as `named` takes it."""
+    return _IN_PYTHON.fullmatch(value) is not None
 
 
 def function_name(*known: str) -> Callable[[str], str]:

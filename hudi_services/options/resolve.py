@@ -2,12 +2,13 @@
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
 from ..errors import ConfigError
+from ..urls import without_secrets
 from . import keys
-from .option import Option, Phase
+from .option import NEVER, Option, Phase
 
 T = TypeVar("T")
 Layer: TypeAlias = tuple[str, Mapping[str, str]]
@@ -27,23 +28,60 @@ class Setting:
     value: str
     source: str
 
+    @property
+    def is_tables(self) -> bool:
+        """Whether the table set it itself."""
+        return self.source.split(",")[0] == TABLE_SOURCE
+
 
 class Options:
-    """The honoured options over some layers, highest first. Immutable; `options[keys.X]` has the type of X."""
+    """The honoured options over some layers, highest first. Immutable; `options[keys.X]` has the type of X.
 
-    def __init__(self, layers: Sequence[Layer]) -> None:
+    A value of the table's layer that is wrong, or that a table may not set, is an error for who reads that option, and
+    for nobody else; with `lenient` it is a warning, and the default stands, unless the option says how the table is
+    locked: nobody may take a table for one without a lock.
+    """
+
+    def __init__(self, layers: Sequence[Layer], *, lenient: bool = False) -> None:
         """Raises ConfigError, naming key and layer, for a value that is not of its option's type, and for a mode
         of several writers without a lock.
         """
         self._layers = tuple((source, dict(values)) for source, values in layers)
         self._settings = {option.key: _find(option, self._layers) for option in keys.ALL}
         self._imply_filter_mode()
-        self._values = {option.key: _value(option, self._settings[option.key]) for option in keys.ALL}
+        self._errors: dict[str, ConfigError] = {}
+        self._values: dict[str, Any] = {}
+        self.ignored = tuple(found for option in keys.ALL if (found := self._read(option, lenient)))
+        """Sentences about values of the table's layer that were passed over."""
         self._require_lock()
         self.warnings = (*_unknown_keys(self._layers), *self._doubts())
 
+    def _read(self, option: Option[Any], lenient: bool) -> str:
+        """Gives a warning when the table's value is passed over, else ""."""
+        setting = self._settings[option.key]
+        try:
+            self._values[option.key] = _value(option, setting)
+        except ConfigError as error:
+            if setting is None or not setting.is_tables:
+                raise
+            if not lenient or option in keys.LOCKING:
+                self._errors[option.key] = error
+                return ""
+            self._settings[option.key], self._values[option.key] = None, option.default
+            return f"{error.message}: the default is used"
+        return ""
+
     def __getitem__(self, option: Option[T]) -> T:
+        """Raises ConfigError for what the table may not set so."""
+        if option.key in self._errors:
+            raise self._errors[option.key]
         return cast(T, self._values[option.key])
+
+    def check(self, phase: Phase) -> None:
+        """Raise ConfigError for the first option of `phase` that the table may not set so."""
+        for option in keys.ALL:
+            if option.phase & phase:
+                self[option]
 
     def is_set(self, option: Option[Any]) -> bool:
         """Whether some layer has it, so that it is not the default."""
@@ -57,18 +95,24 @@ class Options:
         """Every key that some layer has, known or not, with the text of the highest one."""
         return {key: text for _, values in reversed(self._layers) for key, text in values.items()}
 
-    def over_table(self, properties: Mapping[str, str]) -> "Options":
+    def over_table(self, properties: Mapping[str, str], *, lenient: bool = False) -> "Options":
         """The same with the properties of the table (`hoodie.properties`) below every other layer."""
-        return Options([*self._layers, (TABLE_SOURCE, properties)])
+        return Options([*self._layers, (TABLE_SOURCE, properties)], lenient=lenient)
+
+    def is_operators(self, option: Option[Any]) -> bool:
+        """Whether a layer above the table's set it."""
+        setting = self._settings[option.key]
+        return setting is not None and not setting.is_tables
 
     def in_force(self, phase: Phase = Phase.ANY) -> list[Setting]:
-        """Every option of `phase` with its value, defaults too, by key."""
+        """Every option of `phase` with its value as it may be shown, defaults too, by key."""
         found = (
             self._settings[option.key] or Setting(option.key, as_text(option.default), DEFAULT_SOURCE)
             for option in keys.ALL
             if option.phase & phase
         )
-        return sorted(found, key=lambda setting: setting.key)
+        shown = (replace(one, value=without_secrets(one.value)) for one in found)
+        return sorted(shown, key=lambda setting: setting.key)
 
     def _imply_filter_mode(self) -> None:
         strategy = self._settings[keys.PLAN_STRATEGY_CLASS.key]
@@ -79,6 +123,8 @@ class Options:
 
     def _require_lock(self) -> None:
         mode, lock = keys.CONCURRENCY_MODE, keys.LOCK_PROVIDER
+        if not self._errors.keys().isdisjoint((mode.key, lock.key)):
+            return
         if self[mode] != mode.default and not self[lock]:
             raise ConfigError(
                 f"{mode.key}={self[mode]} (from {self.source(mode)}) needs a lock: {lock.key} is not set",
@@ -87,6 +133,8 @@ class Options:
 
     def _doubts(self) -> Iterable[str]:
         small, target = keys.SMALL_FILE_LIMIT, keys.TARGET_FILE_BYTES
+        if not self._errors.keys().isdisjoint((small.key, target.key)):
+            return
         if self[small] >= self[target]:
             yield (
                 f"{small.key}={self[small]} is not below {target.key}={self[target]}: "
@@ -119,12 +167,23 @@ def _find(option: Option[Any], layers: Iterable[Layer]) -> Setting | None:
 def _value(option: Option[Any], setting: Setting | None) -> Any:
     if setting is None:
         return option.default
+    shown = f"{option.key}={without_secrets(setting.value)} (from {setting.source})"
     try:
-        return option.parse(setting.value)
+        value = option.parse(setting.value)
     except ValueError as error:
+        raise ConfigError(f"{shown} {error}", hint=f"{option.key}: {option.description}{_override(setting)}") from None
+    if setting.is_tables and value != option.default and not option.in_table.allows(value):
+        which = "" if option.in_table is NEVER else f" so ({option.in_table.text})"
         raise ConfigError(
-            f"{option.key}={setting.value} (from {setting.source}) {error}", hint=f"{option.key}: {option.description}"
-        ) from None
+            f"{shown} cannot be set by a table{which}: only flags, --hoodie-conf, --props and conf files may do that",
+            hint=f"if it is right, give it with --hoodie-conf{_override(setting)}",
+        )
+    return value
+
+
+def _override(setting: Setting) -> str:
+    """How to get by what the table sets."""
+    return f"; --hoodie-conf {setting.key}=… counts more than the table's value" if setting.is_tables else ""
 
 
 def _unknown_keys(layers: Iterable[Layer]) -> list[str]:

@@ -25,8 +25,9 @@ from ..commit.life import Life, age_millis, is_stale_rollback, now_millis, rollb
 from ..commit.markers import read_markers
 from ..commit.newest_files import check_superseded
 from ..commit.rollback import is_still_completed, pending_rollback
+from ..commit.rollback_requests import unfit_markers
 from ..commit.settings import TransactionSettings
-from ..errors import CheckFailed, CorruptFile, HudiServicesError
+from ..errors import CheckFailed, CorruptFile, HudiServicesError, SymbolicLink
 from ..handle import Table
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
@@ -51,7 +52,7 @@ class Finding:
     heartbeat: str
     """none, alive or ended."""
     files: int | None
-    """Data files that its markers name and that are there; None for what writes none."""
+    """Data files that its markers name and that are there; None for what writes none, and where that cannot be told."""
     decision: Decision
     why: str
     blocks: str
@@ -94,7 +95,8 @@ def find(table: Table, settings: TransactionSettings) -> list[Finding]:
     Rollbacks come first, because what they undo is then gone; then writes, newest first, as Hudi rolls them back.
     """
     instants = {*table.timeline.pending(), *pending_cleans(table)}
-    found = [judge(table, instant, settings) for instant in instants]
+    lister = StorageLister(table.storage)
+    found = [judge(table, instant, settings, lister) for instant in instants]
     return sorted(found, key=lambda one: (_RANK.get(one.instant.action, len(_RANK)), _newest_first(one.instant.ts)))
 
 
@@ -117,12 +119,16 @@ def _newest_first(ts: str) -> int:
     return -int(ts)
 
 
-def judge(table: Table, instant: Instant, settings: TransactionSettings) -> Finding:
-    """The finding of one instant, as the table is now."""
+def judge(
+    table: Table, instant: Instant, settings: TransactionSettings, lister: StorageLister | None = None
+) -> Finding:
+    """The finding of one instant, as the table is now; `lister` lists partitions once for several instants."""
     look = rollback_life if instant.action is Action.ROLLBACK else signs_of_life
     life = look(table, instant, settings)
     case = _Case(table, instant, settings, life)
     decision, why, blocks = _judges(table, instant)(case)
+    if decision is Decision.ROLL_BACK and instant.action.writes_data:
+        decision, why = _without_markers(case, decision, why)
     if life.holder:
         decision, why = Decision.WAIT, f"{life.holder}: it holds the lease of it"
     now = now_millis(table)
@@ -132,11 +138,21 @@ def judge(table: Table, instant: Instant, settings: TransactionSettings) -> Find
         age_millis(table, instant),
         now - life.last_sign_millis,
         _heartbeat(life, now, settings),
-        _files(table, instant) if instant.action.writes_data else None,
+        _files(table, instant, lister or StorageLister(table.storage)) if instant.action.writes_data else None,
         decision,
         why,
         blocks,
     )
+
+
+def _without_markers(case: _Case, decision: Decision, why: str) -> tuple[Decision, str]:
+    """What becomes of a rollback that is to be planned when markers name files that are none of the instant's."""
+    problem, may_be_listed = unfit_markers(case.table, case.instant)
+    if not problem or pending_rollback(case.table, case.instant.ts) is not None:
+        return decision, why
+    if may_be_listed:
+        return decision, f"{why}; {problem}: its files are found by listing"
+    return Decision.WAIT, f"{why}, but {problem}, and nobody else knows what it appended to"
 
 
 def _heartbeat(life: Life, now: float, settings: TransactionSettings) -> str:
@@ -145,10 +161,12 @@ def _heartbeat(life: Life, now: float, settings: TransactionSettings) -> str:
     return "alive" if now - life.heartbeat_millis < settings.heartbeat_expires_millis else "ended"
 
 
-def _files(table: Table, instant: Instant) -> int:
-    named = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, instant.ts)}
-    lister = StorageLister(table.storage)
-    lister.load(sorted({partition for partition, _ in named}))
+def _files(table: Table, instant: Instant, lister: StorageLister) -> int | None:
+    try:
+        named = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, instant.ts)}
+        lister.load(sorted({partition for partition, _ in named}))
+    except (CorruptFile, SymbolicLink):
+        return None
     return sum(name in lister.files(partition) for partition, name in named)
 
 
@@ -246,6 +264,8 @@ def _clean(case: _Case) -> _Judgement:
         check_superseded(case.table, plan.names)
     except CheckFailed as error:
         return Decision.DROP, f"it must not be finished: {error.message}", blocks
+    except (CorruptFile, SymbolicLink) as error:
+        return Decision.WAIT, f"it cannot be finished: {error.message}; {error.hint}", blocks
     files = sum(map(len, plan.files.values()))
     return Decision.RESUME, f"its plan names {files} files, and may be finished at any time", blocks
 

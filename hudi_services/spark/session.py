@@ -15,9 +15,12 @@ from pyspark.sql import SparkSession
 
 from ..errors import ConfigError
 
+# Spark tells on stderr that it sets "the default log level", unless its gateway has a logger of its own.
 _LOG4J = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR
@@ -68,7 +71,12 @@ def _stop(session: SparkSession) -> None:
 
 
 def _use_this_python(master: str | None) -> None:
-    """Spark would take `python3` from the PATH, which need not have our packages."""
+    """Spark would take `python3` from the PATH, which need not have our packages.
+
+    And its workers would take modules from the folder that we are in, which may be a table's (from Python 3.11 on they
+    need not).
+    """
+    os.environ["PYTHONSAFEPATH"] = "1"
     for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         if master is None or master.startswith("local"):
             os.environ[variable] = sys.executable

@@ -4,11 +4,13 @@ A folder is a partition when it holds `.hoodie_partition_metadata`; one marked f
 tables that changed their partitioning, and both count (HoodieTableMetadata listing, FSUtils).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from ..errors import UnsupportedTable
 from ..files.names import TABLE_FOLDER, is_partition_metafile
+from ..paths import is_addressable
 from ..storage import Storage
 
 _REQUESTS_AT_ONCE = 32
@@ -29,6 +31,17 @@ class Lister(Protocol):
         """Get ready to be asked for the files of these partitions: many at once cost less than one by one."""
 
 
+def check_addressable(root: str, partitions: Iterable[str]) -> None:
+    """Raise UnsupportedTable for a partition whose files no store would give."""
+    odd = next((partition for partition in partitions if not is_addressable(partition)), None)
+    if odd is not None:
+        raise UnsupportedTable(
+            f"{root} has the partition {odd!r}, and control characters in paths are not supported",
+            hint="rewrite its rows with hoodie.datasource.write.partitionpath.urlencode=true (%XX in the path), or "
+            "delete the folder if it is not the table's",
+        )
+
+
 class StorageLister:
     """Lists folders when asked, one request per folder; what `partitions` and `load` saw is not asked for again."""
 
@@ -47,6 +60,7 @@ class StorageLister:
                         self._seen[folder] = {file.name: file.size for file in files}
                     below += [f for f in folders if f != TABLE_FOLDER]
                 level = below
+        check_addressable(self._storage.root, self._seen)
         return sorted(self._seen)
 
     def files(self, partition: str) -> Files:

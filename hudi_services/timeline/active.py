@@ -4,7 +4,9 @@ All files of one instant lie side by side; the highest state counts. Files are c
 changed, so a look stays true for what it saw. Sources: ActiveTimelineV1, ActiveTimelineV2, ClusteringUtils of Hudi.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +17,7 @@ from ..codecs.compaction_plan import CompactionPlan, decode_compaction_plan
 from ..codecs.rollback_plan import RollbackMetadata, RollbackPlan, decode_rollback_metadata, decode_rollback_plan
 from ..codecs.savepoint import decode_savepoint
 from ..errors import ConflictError, CorruptFile, NotFound, Outdated
+from ..files.names import instant_in
 from ..model import CommitMetadata
 from ..storage import Storage
 from ..table_config import TableConfig
@@ -23,6 +26,7 @@ from .layout import Layout, layout_for
 
 _WITHOUT_REQUESTED = frozenset({Action.SAVEPOINT})
 _CLUSTERING_LIKE = frozenset({Action.CLUSTERING, Action.REPLACE_COMMIT})
+_ACTION_NAMES = frozenset(action.value for action in Action)
 _ENDS_AS = {action.completed_as: action for action in Action if action is not action.completed_as}
 
 
@@ -77,19 +81,19 @@ class Timeline:
 
     def pending(self, actions: Collection[Action] | None = None) -> tuple[Instant, ...]:
         """Requested and inflight instants, oldest first."""
-        return tuple(i for i in self.instants if not i.is_completed and (actions is None or i.action in actions))
+        return tuple(i for i in self._pending if actions is None or i.action in actions)
 
     def find(self, ts: str, action: Action | None = None) -> Instant | None:
         """The instant requested at `ts`; `action` may be its pending or its completed one. Savepoints come last."""
         found = [
-            i for i in self.instants if i.ts == ts and (action is None or i.action.completed_as is action.completed_as)
+            i for i in self._instants_at.get(ts, ()) if action is None or i.action.completed_as is action.completed_as
         ]
         return min(found, key=lambda i: i.action is Action.SAVEPOINT, default=None)
 
     def files_of(self, ts: str, action: Action) -> tuple[Instant, ...]:
         """Every file of the instant of `ts`, lowest state first; `action` may be its pending or its completed one."""
-        parsed = (self.layout.parse(name, 0, self.zone) for name in self.sizes if name.startswith(ts))
-        found = [i for i in parsed if i and i.ts == ts and i.action.completed_as is action.completed_as]
+        parsed = (self.layout.parse(name, 0, self.zone) for name in self._names_at.get(ts, ()))
+        found = [i for i in parsed if i and i.action.completed_as is action.completed_as]
         return tuple(sorted(found, key=_rank))
 
     def emptied_cleans(self) -> tuple[Instant, ...]:
@@ -161,8 +165,22 @@ class Timeline:
         return decode_compaction_plan(self.read_details(name), self._full(name))
 
     def read_rollback_plan(self, instant: Instant) -> RollbackPlan:
+        """CorruptFile also for a pending one that takes away what its target cannot have written."""
         name = self.requested_name(instant)
-        return decode_rollback_plan(self.read_details(name), self._full(name))
+        plan = decode_rollback_plan(self.read_details(name), self._full(name))
+        if not instant.is_completed:
+            _check_own_files(plan, self._full(name))
+        return plan
+
+    @cached_property
+    def pending_rollbacks(self) -> Mapping[str, Instant]:
+        """The pending rollbacks by the time of what they undo; the first one of each, and none that cannot be read."""
+        found: dict[str, Instant] = {}
+        for instant in self.pending({Action.ROLLBACK}):
+            # For `recover` to drop.
+            with suppress(CorruptFile):
+                found.setdefault(self.read_rollback_plan(instant).ts, instant)
+        return found
 
     def read_rollback(self, instant: Instant) -> RollbackMetadata:
         return decode_rollback_metadata(self.read_details(instant.file_name), self._full(instant.file_name))
@@ -235,6 +253,27 @@ class Timeline:
         return Instant(ts, action.completed_as if done else action, state, completion_time if done else None, name)
 
     @cached_property
+    def _pending(self) -> tuple[Instant, ...]:
+        return tuple(i for i in self.instants if not i.is_completed)
+
+    @cached_property
+    def _instants_at(self) -> Mapping[str, list[Instant]]:
+        found = defaultdict(list)
+        for instant in self.instants:
+            found[instant.ts].append(instant)
+        return found
+
+    @cached_property
+    def _names_at(self) -> Mapping[str, list[str]]:
+        """The files of each time."""
+        found = defaultdict(list)
+        for name in self.sizes:
+            instant = self.layout.parse(name, 0, self.zone)
+            if instant is not None:
+                found[instant.ts].append(name)
+        return found
+
+    @cached_property
     def _write_completions(self) -> dict[str, str]:
         return {i.ts: i.completion_time or "" for i in self.completed_writes()}
 
@@ -252,6 +291,23 @@ def new_instant(timeline: Timeline, clock: Clock, *, after: str = "", skew_milli
     if skew_millis > 0:
         clock.sleep(skew_millis / 1000)
     return next_instant(moment, timeline.zone, max(timeline.latest_time(), after))
+
+
+def _check_own_files(plan: RollbackPlan, source: str) -> None:
+    """What an instant wrote bears its time, or is a block in a log file that does not.
+
+    Hudi names later files, too, only to restore a merge-on-read table of versions 8 and 9 to before a compaction, which
+    is Hudi's to finish (ListingBasedRollbackStrategy, listAllFilesSinceCommit).
+    """
+    if plan.action not in _ACTION_NAMES or not plan.ts.isdecimal():
+        raise CorruptFile(f"{source} rolls back {plan.action!r} {plan.ts!r}, which is no instant")
+    names = (path.rpartition("/")[2] for request in plan.requests for path in request.files)
+    foreign = next((name for name in names if instant_in(name) != plan.ts), None)
+    if foreign is not None:
+        raise CorruptFile(
+            f"{source} deletes {foreign}, which does not bear the time of {plan.ts}, the instant that it rolls back",
+            hint="it must not be carried out, by Apache Hudi neither: hudi-services recover drops it",
+        )
 
 
 def _rank(instant: Instant) -> tuple[State, str]:

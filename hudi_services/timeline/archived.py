@@ -6,19 +6,25 @@ files in the manifest count. `_version_` is N in ASCII; without it the largest m
 Source: LSMTimeline, ArchivedTimelineLoaderV2 of Apache Hudi.
 """
 
-import io
-import json
 import re
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from itertools import repeat
+from typing import TYPE_CHECKING
 
 from ..codecs.commit_metadata import decode_commit_avro
-from ..codecs.rollback_plan import decode_rollback_metadata
+from ..codecs.json_text import parse_json
+from ..codecs.rollback_plan import RollbackMetadata, decode_rollback_metadata
 from ..errors import CorruptFile, NotFound
+from ..limits import SMALL_FILE
+from ..paths import is_name
 from ..storage import Storage
 from ..table_config import TableConfig
 from .archived_instants import ArchivedAction, ArchivedInstants
 from .instant import Action
+
+if TYPE_CHECKING:
+    from .archive_file import ArchiveFile
 
 _DATA_FILE = re.compile(r"([0-9]+)_([0-9]+)_[0-9]\.parquet")
 _MANIFEST = re.compile(r"manifest_([0-9]+)")
@@ -76,15 +82,19 @@ def _manifest_files(storage: Storage, folder: str) -> tuple[str, ...]:
         return ()
     path = f"{folder}/manifest_{number}"
     try:
-        return tuple(entry["fileName"] for entry in json.loads(storage.read(path))["files"])
-    except (ValueError, KeyError, TypeError, RecursionError) as e:
+        files = parse_json(storage.read(path, SMALL_FILE))["files"]
+        names = tuple(dict.fromkeys(entry["fileName"] for entry in files))
+        if not all(map(is_name, names)):
+            raise ValueError("it names files elsewhere")
+        return names
+    except (ValueError, KeyError, TypeError) as e:
         raise CorruptFile(f"{storage.full_path(path)} is no timeline manifest: {e}") from e
 
 
 def _manifest_number(storage: Storage, folder: str) -> int | None:
     path = f"{folder}/{_VERSION_FILE}"
     try:
-        return int(storage.read(path))
+        return int(storage.read(path, SMALL_FILE))
     except NotFound:
         # Between the deletion and the re-creation of the version file.
         matches = (_MANIFEST.fullmatch(info.name) for info in storage.list_dir(folder)[0])
@@ -94,22 +104,40 @@ def _manifest_number(storage: Storage, folder: str) -> int | None:
 
 
 def _read_actions(storage: Storage, path: str, file_ids: frozenset[str]) -> Iterator[ArchivedAction]:
-    data, full = storage.read(path), storage.full_path(path)
-    times, actions = _columns(data, full, "instantTime", "action")
-    results: list[Any] = [None] * len(times)
-    if file_ids or Action.ROLLBACK.value in actions:
-        # It holds the whole commits: large, and mostly of no use here.
-        (results,) = _columns(data, full, "metadata")
-    for ts, action, result in zip(times, actions, results, strict=True):
-        if not isinstance(ts, str) or not isinstance(action, str):
-            raise CorruptFile(f"{full} has a row without instantTime or action")
-        entry = ArchivedAction(ts, action)
-        if action == Action.ROLLBACK.value and result is not None:
-            yield ArchivedAction(ts, action, rolled_back=decode_rollback_metadata(result, full))
-        elif entry.is_completed_write and file_ids and result is not None:
-            yield ArchivedAction(ts, action, file_ids=file_ids & _file_ids(result, full))
+    file = _open(storage, path)
+    entries: list[ArchivedAction] = []
+    for ts, action in file.texts("instantTime", "action"):
+        if ts is None or action is None:
+            raise CorruptFile(f"{file.path} has a row without instantTime or action")
+        entries.append(ArchivedAction(ts, action))
+    decoders = list(map(_decoders(file_ids, file.path), entries))
+    # The results hold whole commits: large, and mostly of no use here.
+    results = file.results("metadata", decoders) if any(decoders) else repeat(None, len(entries))
+    for entry, result in zip(entries, results, strict=True):
+        if isinstance(result, RollbackMetadata):
+            yield replace(entry, rolled_back=result)
         else:
-            yield entry
+            yield entry if result is None else replace(entry, file_ids=result)
+
+
+_Decoder = Callable[[bytes], RollbackMetadata | frozenset[str]]
+
+
+def _decoders(file_ids: frozenset[str], path: str) -> Callable[[ArchivedAction], _Decoder | None]:
+    """How the results of entries are read: those of rollbacks, and of writes for what they tell of `file_ids`."""
+
+    def of_rollback(result: bytes) -> RollbackMetadata:
+        return decode_rollback_metadata(result, path)
+
+    def of_write(result: bytes) -> frozenset[str]:
+        return file_ids & _file_ids(result, path)
+
+    def of_entry(entry: ArchivedAction) -> _Decoder | None:
+        if entry.action == Action.ROLLBACK.value:
+            return of_rollback
+        return of_write if file_ids and entry.is_completed_write else None
+
+    return of_entry
 
 
 def _file_ids(data: bytes, path: str) -> set[str]:
@@ -119,16 +147,12 @@ def _file_ids(data: bytes, path: str) -> set[str]:
 
 
 def _read_times(storage: Storage, path: str) -> dict[str, str]:
-    starts, ends = _columns(storage.read(path), storage.full_path(path), "instantTime", "completionTime")
-    return {start: end for start, end in zip(starts, ends, strict=True) if start is not None and end is not None}
+    times = _open(storage, path).texts("instantTime", "completionTime")
+    return {start: end for start, end in times if start is not None and end is not None}
 
 
-def _columns(data: bytes, path: str, *names: str) -> list[list[Any]]:
-    import pyarrow
-    import pyarrow.parquet
+def _open(storage: Storage, path: str) -> "ArchiveFile":
+    # pyarrow is slow to load, and most commands look at no archive.
+    from .archive_file import ArchiveFile
 
-    try:
-        table = pyarrow.parquet.read_table(io.BytesIO(data), columns=list(names))
-        return [table.column(name).to_pylist() for name in names]
-    except (pyarrow.ArrowException, OSError, KeyError, UnicodeDecodeError) as e:
-        raise CorruptFile(f"{path} is no archived timeline: {e}") from e
+    return ArchiveFile(storage.read(path), storage.full_path(path))

@@ -50,6 +50,8 @@ def session(version: str, *, cores: int = 2, memory: str = "2g", java_options: s
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Every page that is read, of Hudi's files and of ours.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
         "spark.sql.warehouse.dir": tempfile.gettempdir() + "/spark-warehouse",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

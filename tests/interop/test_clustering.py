@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
-from .peer import Peer
+from .peer import Peer, PeerError
 from .readers import daft_rows, same_rows, same_values
 from .reading import METADATA_OFF, METADATA_ON, Reading, newer
 from .recipes import RECIPES
@@ -152,9 +153,22 @@ def test_keys_that_java_orders_otherwise_are_found_again(sort: tuple[str, ...], 
     ours.schedule(path, sort=sort, options=options)
     report = ours.execute(path, options=options).report
     assert (report["rows"], report["decoded"]) == ({"in": 3, "out": 3}, {"sorted": 1} if sort else {})
+    _hudi_finds_a_flipped_bit(peer, path, "part=late")
     peer.upsert(path, newer(some))
     found = peer.rows(path, METADATA_ON, where="part = 'late'")
     assert sorted(found["id"].to_pylist()) == sorted(keys)
+
+
+def _hudi_finds_a_flipped_bit(peer: Peer, path: Path, partition: str) -> None:
+    """Our pages have checksums that real readers look at: this one stands for all, which they read without a word."""
+    (file,) = layout.live_files(peer, path)[partition]
+    sound, chunk = file.read_bytes(), pq.read_metadata(file).row_group(0).column(2)
+    damaged = bytearray(sound)
+    damaged[chunk.data_page_offset + 40] ^= 1
+    file.write_bytes(damaged)
+    with pytest.raises(PeerError, match="CRC checksum verification failed"):
+        peer.rows(path, METADATA_ON)
+    file.write_bytes(sound)
 
 
 @pytest.mark.deep("1.0.2")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import IO, Any
 
+from hudi_services.limits import LARGEST_FILE
 from hudi_services.storage import ObjectStorage
 
 
@@ -48,13 +49,18 @@ class FaultyStorage(ObjectStorage):
             self.delete(path)
             done(1)
 
+    def delete_tree(self, path: str) -> None:
+        for file in self.list_tree(path):
+            self.delete(file.path)
+        super().delete_tree(path)
+
     def open_output(self, path: str) -> IO[bytes]:
         self._write("write", path)
         return super().open_output(path)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
         self._alive()
-        return super().read(path)
+        return super().read(path, limit)
 
     def list_dir(self, path: str) -> Any:
         self._alive()

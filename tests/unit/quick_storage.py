@@ -3,6 +3,7 @@
 import os
 import re
 
+from hudi_services.limits import LARGEST_FILE
 from hudi_services.storage import FileInfo
 
 from .faulty_storage import FaultyStorage
@@ -13,7 +14,7 @@ _STAGED = re.compile(r".+#[0-9]+")
 class QuickStorage(FaultyStorage):
     """As FaultyStorage, but it reads and lists with plain calls. Writes are the store's own."""
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
         self._alive()
         with self.errors(path), open(f"{self.root}/{path}", "rb") as file:
             return file.read()

@@ -1,9 +1,11 @@
 """What the archive knows: archives that real Hudi wrote, in both layouts, whole and broken."""
 
 import contextlib
+import shutil
 import struct
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -194,3 +196,24 @@ def test_only_files_of_the_manifest_count(tables: Path, tmp_path: Path, release:
     assert archive_of(path).completed.keys() < both.keys()
     (history / "_version_").unlink()
     assert archive_of(path).completed == both
+
+
+@LSM
+def test_a_flipped_bit_in_an_archived_page_is_told(tables: Path, release: str, tmp_path: Path) -> None:
+    """Uncompressed: the codec of Hudi's default has a checksum of its own."""
+    path = tmp_path / "table"
+    shutil.copytree(tables / release / "plain", path)
+    (file, *_) = sorted(path.rglob(".hoodie/timeline/history/*.parquet"))
+    form = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    pq.write_table(pq.read_table(file), file, write_page_checksum=True, **form)
+    archive_of(path)
+    data = bytearray(file.read_bytes())
+    data[data.index(archived_times(file)[0].encode()) + 16] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(CorruptFile, match=file.name):
+        archive_of(path)
+
+
+def archived_times(file: Path) -> list[str]:
+    found: list[str] = pq.read_table(file)["instantTime"].to_pylist()
+    return found

@@ -22,6 +22,7 @@ from hudi_services.jobs.request import (
     Request,
     ValidateRequest,
 )
+from hudi_services.limits import LARGEST_FILE
 from hudi_services.options import resolve
 from hudi_services.storage import ObjectStorage
 
@@ -77,9 +78,9 @@ class Archiving(ObjectStorage):
         self.reads: list[str] = []
         self._gone: str | None = None
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
         self._pass(path)
-        return super().read(path)
+        return super().read(path, limit)
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
         self._pass(path)

@@ -55,7 +55,9 @@ def test_what_each_flag_asks_for(fields: dict[str, object], mode: GarbageMode) -
         assert GarbageFlags(base_path="/t", **fields).is_about_garbage  # type: ignore[arg-type]
         with pytest.raises(ConfigError, match="needs --garbage"):
             garbage_request(GarbageFlags(base_path="/t", **fields))  # type: ignore[arg-type]
-    assert not GarbageFlags(base_path="/t", min_age=7).is_about_garbage
+    with pytest.raises(ConfigError, match="--min-age needs --garbage"):
+        garbage_request(GarbageFlags(base_path="/t", min_age=7))
+    assert not GarbageFlags(base_path="/t").is_about_garbage
 
 
 def test_flags_that_exclude_each_other() -> None:

@@ -98,7 +98,9 @@ def test_files_without_statistics_have_no_range(tmp_path):
 
 
 def chunk(physical: Physical, low: bytes | None, high: bytes | None, nulls: int | None = 0) -> RowGroup:
-    return RowGroup(9, (ColumnChunk(("c",), physical, 0, 9, 10, 10, 4, 0, False, low, high, True, nulls, None, None),))
+    return RowGroup(
+        9, (ColumnChunk(("c",), physical, 0, 9, 10, 10, 4, 0, False, low, high, True, nulls, None, None, (0,), None),)
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.cli.config_files import default_files, parse_assignment, read_properties
+from hudi_services.cli.config_files import default_files, parse_assignments, read_properties
 from hudi_services.errors import ConfigError
 
 
@@ -29,6 +29,9 @@ def test_includes_stand_in_their_place(tmp_path: Path, monkeypatch: pytest.Monke
     expected = {"a": "base", "b": "top"}
     assert read_properties(str(tmp_path / "top.properties")) == expected
     assert read_properties(f"file://{tmp_path}/top.properties") == expected
+    (tmp_path / "mounted.properties").symlink_to("top.properties")
+    for location in (f"{tmp_path}/mounted.properties", f"file://{tmp_path}/mounted.properties"):
+        assert read_properties(location) == expected
     monkeypatch.chdir(tmp_path)
     assert read_properties("top.properties") == expected
 
@@ -54,10 +57,11 @@ def test_default_files(tmp_path: Path) -> None:
 
 
 def test_assignments() -> None:
-    assert parse_assignment(" a = b=c ", "--hoodie-conf") == ("a", "b=c")
-    for text in ("a", "=b", ""):
-        with pytest.raises(ConfigError, match="KEY=VALUE"):
-            parse_assignment(text, "--hoodie-conf")
+    assert parse_assignments([" a = b=c ", "d="], "--hoodie-conf") == {"a": "b=c", "d": ""}
+    for text in ("a", "=b", "", "fs.s3a.secret.key SECRET"):
+        with pytest.raises(ConfigError, match="--hoodie-conf number 2 is not of the form KEY=VALUE") as caught:
+            parse_assignments(["a=b", text], "--hoodie-conf")
+        assert "SECRET" not in caught.value.message + caught.value.hint
 
 
 @given(data=st.binary(max_size=200))

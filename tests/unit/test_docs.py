@@ -70,7 +70,10 @@ def test_every_option_is_in_the_configuration_page() -> None:
     text = document("docs/configuration.md")
     for option in keys.ALL:
         default = as_text(option.default)
-        assert f"| `{option.key}` | {f'`{default}`' if default else '–'} | {option.description} |" in text
+        assert (
+            f"| `{option.key}` | {f'`{default}`' if default else '–'} | {option.in_table.text} | {option.description} |"
+            in text
+        )
     assert [name for name in first_column(text) if name.startswith(("hoodie.", "hudi.", "spark."))] == [
         option.key for option in keys.ALL
     ]

@@ -1,10 +1,12 @@
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
 
-from hudi_services.commit.guard import Guard
+from hudi_services.commit import guard
+from hudi_services.commit.guard import LEASE_FOLDER, Guard, Lease, read_lease
 from hudi_services.commit.lock import FileSystemLock, LockSettings, NoLock, table_lock
 from hudi_services.commit.markers import Marker, create_marker, delete_markers, read_markers
 from hudi_services.errors import ConflictError, CorruptFile, LockBusy
@@ -49,6 +51,53 @@ def test_a_dead_process_does_not_hold(storage: ObjectStorage) -> None:
         else:
             with pytest.raises(LockBusy), Guard(storage, "table", "schedule"):
                 pass
+
+
+STRANGE = [
+    "null",
+    "[]",
+    "7",
+    "",
+    "\xff",
+    "[" * 100_000,
+    '{"validUntil": "x"}',
+    '{"validUntil": null}',
+    '{"validUntil": 1e999}',
+    '{"validUntil": 99999999999999999}',
+    '{"validUntil": %d, "pid": null, "host": 5}',
+    '{"validUntil": %d, "pid": 1e30, "host": "here"}',
+    '{"validUntil": %d, "pid": 100000000000000000000000000000, "host": "here"}',
+    '{"validUntil": %d, "pid": -1, "host": "here"}',
+    '{"validUntil": %d, "pid": "1", "host": "here", "action": {"a": []}}',
+]
+
+
+@pytest.mark.parametrize("content", STRANGE, ids=range(len(STRANGE)))
+def test_a_strange_lease_holds_for_a_minute_at_most(content: str, storage: ObjectStorage, tmp_path: Path) -> None:
+    """Whoever wrote it: it is no error, and what it says of the future counts no longer than any other."""
+    content = content.replace('"here"', json.dumps(guard._machine()))
+    path = tmp_path / f"{LEASE_FOLDER}/table.1.json"
+    path.parent.mkdir(parents=True)
+    soon = int(time.time() * 1000) + 30_000
+    path.write_bytes((content % soon if "%d" in content else content).encode("latin-1"))
+    os.utime(path, (time.time() - 120, time.time() - 120))
+    held = "%d" in content and "10000000" not in content
+    assert (read_lease(storage, "table") or Lease("", 0)).held is held
+    if held:
+        with pytest.raises(LockBusy), Guard(storage, "table", "schedule"):
+            pass
+        path.write_text(content % (int(time.time() * 1000) - 1))
+    with Guard(storage, "table", "schedule"):
+        pass
+
+
+def test_a_lease_that_is_valid_for_years_holds_while_it_is_renewed(storage: ObjectStorage, tmp_path: Path) -> None:
+    path = tmp_path / f"{LEASE_FOLDER}/table.1.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"validUntil": 99999999999999999, "host": "another", "pid": 1}')
+    for age, held in ((0, True), (30, True), (90, False), (-3600, False)):
+        os.utime(path, (time.time() - age, time.time() - age))
+        assert (read_lease(storage, "table") or Lease("", 0)).held is held, age
 
 
 def test_a_lost_lease_is_noticed(storage: ObjectStorage) -> None:

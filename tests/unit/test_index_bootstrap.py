@@ -14,7 +14,7 @@ from hudi_services.cli.app import run
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, CorruptFile, Idle, NeedsRecovery, UnsupportedTable
-from hudi_services.indexing.work import WORK_FOLDER
+from hudi_services.indexing.work import WORK_FOLDER, bucket_path, load_buckets
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import State
@@ -192,7 +192,7 @@ def slices(path: Path):  # type: ignore[no-untyped-def]
     [
         (["--index-types", "bloom_filters"], "--index-types bloom_filters cannot be built by this tool"),
         (["--min", "9", "--max", "3"], "min.filegroup.count=9 is more than"),
-        (["--hoodie-conf", "hoodie.metadata.record.index.growth.factor=0.5"], "is no number from 1 on"),
+        (["--hoodie-conf", "hoodie.metadata.record.index.growth.factor=0.5"], "is no number from 1 to a million"),
     ],
 )
 def test_wrong_flags(flags: list[str], text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -348,7 +348,7 @@ def test_notes_that_somebody_changed(tmp_path: Path) -> None:
     for name, change in cases:
         whole = (folder / name).read_text()
         (folder / name).write_text(json.dumps(change(json.loads(whole))))
-        with pytest.raises(CorruptFile, match=f"{name}.*is (cut off, or was changed|no plan of a build)"):
+        with pytest.raises(CorruptFile, match=f"{name}.*is (cut off or no note of a build|no plan of a build)"):
             index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
         (folder / name).write_text(whole)
     assert live.exists() and not is_listed(path)
@@ -421,3 +421,18 @@ def replace_group(path: Path, file_id: str) -> None:
             sync_commit(open_metadata(path), Change(ts, (), {}), times.next)
         completed = state is TimelineState.COMPLETED
         table.timeline.publish(ts, Action.REPLACE_COMMIT, state, data if completed else b"", times.next())
+
+
+NOTED = {"bucket": 0, "path": bucket_path(0), "size": 9, "entries": 1, "repeated": 0}
+
+
+@pytest.mark.parametrize("wrong", [{"path": ".hoodie/hoodie.properties"}, {"bucket": 1}, {"other": 1}])
+def test_a_note_of_a_bucket_names_its_own_file(wrong: dict[str, object], tmp_path: Path) -> None:
+    """What it names is moved into the metadata table."""
+    storage = ObjectStorage(str(tmp_path))
+    note = f"{WORK_FOLDER}/bucket-0.json"
+    storage.put(note, json.dumps(NOTED).encode())
+    assert load_buckets(storage)[0].path == bucket_path(0)
+    storage.put(note, json.dumps({**NOTED, **wrong}).encode())
+    with pytest.raises(CorruptFile, match="is cut off or no note of a build"):
+        load_buckets(storage)

@@ -11,7 +11,9 @@ PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
 
 ROWS = [
     {"errors"},
-    {"model", "versions", "options", "packing", "clock", "plugins", "process"},
+    {"urls"},
+    {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths", "limits"},
+    {"local_folder"},
     {"storage"},
     {"codecs"},
     {"files", "table_config"},
@@ -36,7 +38,7 @@ DOORS = {
     "rich": ("cli/",),
     "obstore": ("storage.py",),
     "fastavro": ("codecs/avro.py",),
-    "isal": ("files/hfile_gzip.py",),
+    "isal": ("files/hfile_gzip.py", "files/parquet_page_checks.py"),
 }
 VERSION_TEST = re.compile(r"version(\.number)?\s*(==|!=|<=?|>=?|in)\s*[\d({]")
 

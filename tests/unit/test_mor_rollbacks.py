@@ -1,5 +1,6 @@
 """Rollbacks of appends to log files (table version 6), beside those that real Hudi 0.15.0 made of the same tables."""
 
+import re
 import zipfile
 from pathlib import Path
 
@@ -7,9 +8,11 @@ import pytest
 
 from hudi_services.clock import SystemClock
 from hudi_services.codecs.rollback_plan import RollbackMetadata, RollbackPlan
+from hudi_services.commit.newest_files import check_superseded
 from hudi_services.commit.removed import remove_instant
 from hudi_services.commit.rollback import is_still_completed, pending_rollback, resume_rollback, roll_back
 from hudi_services.commit.times import Times
+from hudi_services.errors import CheckFailed
 from hudi_services.files.log_blocks import BlockType, HeaderKey
 from hudi_services.files.log_reader import read_log_blocks
 from hudi_services.handle import open_table, reopen
@@ -130,3 +133,13 @@ def test_every_write_may_be_the_last(kind: str, tmp_path: Path) -> None:
         table = open_local(path)
         assert not table.timeline.pending() and table.metadata is not None and not table.metadata.timeline.pending()
         assert len(list(path.glob("p*/.*_1-0-1"))) == len(list(by_hudi.glob("p*/.*_1-0-1")))
+
+
+def test_a_clean_of_log_files_that_readers_need(pair: tuple[Path, Path]) -> None:
+    table = open_local(pair[0])
+    slices = [one for partition in table.view.partitions() for one in table.view.latest_slices(partition)]
+    needed = next(log for one in slices for log in one.log_files)
+    with pytest.raises(CheckFailed, match=f"{re.escape(needed.path)} is to be deleted, and readers need it"):
+        check_superseded(table, {needed.partition: [needed.name]})
+    old = needed.name.replace(needed.instant, "20200101000000000")
+    check_superseded(table, {needed.partition: [old]})

@@ -15,6 +15,7 @@ from hudi_services.errors import CheckFailed, CorruptFile, HudiServicesError
 from hudi_services.files.parquet_codec import codec_called
 from hudi_services.files.parquet_copy import RowGroupCopier, row_group_fingerprint
 from hudi_services.files.parquet_footer import ColumnChunk, parse_footer
+from hudi_services.files.parquet_page_header import ChunkPlace
 from hudi_services.files.parquet_pages import Page, compressed, constant_pages, plain, read_pages
 from hudi_services.files.parquet_reader import open_base_file
 from hudi_services.files.parquet_writer import FILE_NAME_COLUMN, WrittenFile
@@ -133,7 +134,7 @@ def test_constant_pages_pass_through_any_codec(value: bytes, rows: int, nullable
     for page in constant_pages(value, rows, nullable=nullable):
         small = compressed(page, codec_called(codec))
         assert plain(small, codec_called(codec), "f") == page
-        (again,) = read_pages(small.encoded_header() + small.body, "f", 0)
+        (again,) = read_pages(small.encoded_header() + small.body, ChunkPlace("f", "c", 0, 0))
         assert again == small
 
 

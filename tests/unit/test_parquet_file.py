@@ -453,3 +453,23 @@ def test_a_large_row_group_is_read_through_small_buffers(tmp_path: Path) -> None
     sizes.clear()
     whole = pa.concat_tables(reader.pieces(0, ["b"], at_once=1 << 30))
     assert len(sizes) == 1 and whole["b"].to_pylist() == table["b"].to_pylist()
+
+
+def test_the_smallest_pages_lose_no_list(tmp_path: Path) -> None:
+    storage, path = write_pyarrow(tmp_path, pa.table({"l": [["a", "b"], [], None] * 9}), store_schema=False)
+    reader = open_base_file(storage, path)
+    raw = reader.read_row_group(0)
+    with BaseFileWriter(storage, "small.parquet", reader.schema, page_bytes=1, row_group_bytes=1) as writer:
+        writer.write(raw)
+        writer.close({})
+    small = open_base_file(storage, "small.parquet")
+    assert pa.concat_tables(piece for i in range(len(small.row_groups)) for piece in small.pieces(i)).equals(raw)
+
+
+def test_pages_where_a_reader_stops_early_are_told(tmp_path: Path) -> None:
+    """pyarrow writes an empty page before the list, and takes it for the end."""
+    storage, path = write_pyarrow(tmp_path, pa.table({"l": [["a", "b"]]}), store_schema=False, data_page_size=1)
+    reader = open_base_file(storage, path)
+    for read in (lambda: list(reader.pieces(0)), lambda: [reader.read_row_group(0)]):
+        with pytest.raises(CorruptFile, match=r"in\.parquet: row group 0 lacks 1 of the rows"):
+            read()

@@ -17,6 +17,7 @@ from hudi_services.garbage.quarantine import QUARANTINE_FOLDER, list_quarantines
 from hudi_services.jobs.garbage import collect_garbage
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import GarbageMode, GarbageRequest
+from hudi_services.limits import LARGEST_FILE
 from hudi_services.options import resolve
 from hudi_services.storage import ObjectStorage, Storage
 
@@ -223,9 +224,9 @@ def test_two_files_are_compared_piece_by_piece(path: Path) -> None:
     lengths: list[int] = []
 
     class Watched(ObjectStorage):
-        def read(self, path: str) -> bytes:
+        def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
             assert not path.endswith(".parquet")
-            return super().read(path)
+            return super().read(path, limit)
 
         def read_range(self, path: str, start: int, length: int) -> bytes:
             assert shorter.name not in path

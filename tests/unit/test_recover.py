@@ -385,3 +385,13 @@ def rollback_of(path: Path, ts: str) -> None:
     assert target
     data = encode_rollback_plan(plan_rollback(table, target), table.config.version.release)
     table.timeline.publish(LATER, Action.ROLLBACK, Instants.REQUESTED, data)
+
+
+def test_a_savepoint_is_as_old_as_itself(tmp_path: Path) -> None:
+    """And not as the commit that it holds, which has the same time."""
+    path = unpack("1.2.0", tmp_path)
+    age(path, 86_400 * 9)
+    ts = open_local(path).timeline.completed_writes()[-1].ts
+    (timeline_folder(path) / f"{ts}.savepoint.inflight").touch()
+    (row,) = looked(path)
+    assert (row["action"], row["age"], row["last_sign"]) == ("savepoint", "0 seconds", "0 seconds ago")

@@ -552,6 +552,14 @@ def test_a_note_is_what_was_noted(shelf: ObjectStorage) -> None:
     assert repr(read_done(shelf, "1", "ab")) == repr(NOTE)
 
 
+@pytest.mark.parametrize("path", ["p=1/a-0_0-0-0_1.parquet", "../p/a-0_0-0-0_4.parquet", ".hoodie/hoodie.properties"])
+def test_a_note_names_files_of_its_attempt(path: str, shelf: ObjectStorage) -> None:
+    """What it names becomes part of the commit."""
+    note_done(shelf, "4", replace(NOTE, files=(replace(NOTE.files[0], path=path),)))
+    with pytest.raises(CorruptFile, match="it names files of others"):
+        read_done(shelf, "4", "ab")
+
+
 @given(st.binary() | st.from_regex(r'\{"sum": ?[0-9"\[{]*\}?', fullmatch=True).map(str.encode))
 def test_whatever_stands_in_a_note(shelf: ObjectStorage, content: bytes) -> None:
     shelf.put(f"{notes_folder('2')}/group-ab.json", content)

@@ -10,7 +10,7 @@ import pytest
 from hudi_services.cli.app import run
 from hudi_services.commit.guard import Guard
 from hudi_services.commit.markers import marker_folder
-from hudi_services.errors import ConfigError, ConflictError, CorruptFile, Idle, LockBusy, NeedsRecovery
+from hudi_services.errors import ConfigError, ConflictError, Idle, LockBusy, NeedsRecovery
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import Report
 from hudi_services.jobs.report import State as Outcome
@@ -259,12 +259,14 @@ def test_a_marker_of_a_file_that_was_never_written(path: Path) -> None:
 
 
 def test_a_marker_of_something_else(path: Path) -> None:
-    ts = fail_newest(path)
-    stranger = path / marker_folder(ts) / P / "f1-0_0-0-0_20200101000000000.parquet.marker.CREATE"
-    stranger.touch()
-    with pytest.raises(CorruptFile, match="does not name a file of"):
-        roll_back(path, ts)
-    assert files_of(path, ts)
+    """All that a copy-on-write commit wrote bears its time: a listing finds it, and nothing of others."""
+    ts, before = fail_newest(path), both(path)
+    live = next(one.base_file.path for one in open_local(path).view.latest_slices(P) if one.base_file)
+    (path / marker_folder(ts) / f"{live}.marker.CREATE").touch()
+    report = roll_back(path, ts)
+    assert any("does not name a file of" in text and "by listing" in text for text in report.warnings)
+    is_gone(path, ts)
+    assert (path / live).exists() and both(path)[0].equals(before[0])
 
 
 def test_the_command_line(path: Path, capfd: pytest.CaptureFixture[str]) -> None:

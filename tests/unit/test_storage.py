@@ -2,12 +2,17 @@
 
 import errno
 import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hudi_services.errors import StorageError
-from hudi_services.storage import ObjectStorage, Storage
+from hudi_services.errors import CorruptFile, StorageError, SymbolicLink
+from hudi_services.paths import is_below
+from hudi_services.storage import FileInfo, ObjectStorage, Storage
 from hudi_services.table.partitions import StorageLister
 
 
@@ -28,7 +33,7 @@ def test_a_folder_that_cannot_be_looked_at_is_not_empty(tmp_path: Path, monkeypa
     def stale(path: str) -> os.stat_result:
         raise OSError(errno.ESTALE, "Stale file handle")
 
-    monkeypatch.setattr(os, "stat", stale)
+    monkeypatch.setattr(os, "lstat", stale)
     for ask in (storage.list_dir, storage.list_tree):
         with pytest.raises(StorageError, match="Stale file handle"):
             ask("p")
@@ -66,3 +71,191 @@ def replaces(storage: Storage) -> None:
     storage.delete("lock")
     assert mine is not None and not storage.replace("lock", b"again", mine)
     assert storage.head("lock") is None
+
+
+def write(storage: ObjectStorage, path: str) -> None:
+    with storage.open_output(path) as file:
+        file.write(b"x")
+
+
+Deed = Callable[[ObjectStorage, str], object]
+ON_FILES: dict[str, Deed] = {
+    "read": lambda storage, path: storage.read(path),
+    "read_range": lambda storage, path: storage.read_range(path, 0, 1),
+    "read nothing": lambda storage, path: storage.read_range(path, 0, 0),
+    "head": lambda storage, path: storage.head(path),
+    "create": lambda storage, path: storage.create(path, b"x"),
+    "put": lambda storage, path: storage.put(path, b"x"),
+    "replace": lambda storage, path: storage.replace(path, b"x", FileInfo(path, 1, 1)),
+    "delete": lambda storage, path: storage.delete(path),
+    "delete_all": lambda storage, path: storage.delete_all(["p/a", path], lambda _: None),
+    "open_output": write,
+    "delete_output": lambda storage, path: storage.delete_output(path),
+    "move": lambda storage, path: storage.move(path, "p/new"),
+    "move to": lambda storage, path: storage.move("p/a", path),
+    "check_paths": lambda storage, path: storage.check_paths([path]),
+}
+ON_FOLDERS: dict[str, Deed] = {
+    "list_dir": lambda storage, path: storage.list_dir(path),
+    "list_tree": lambda storage, path: storage.list_tree(path),
+    "delete_tree": lambda storage, path: storage.delete_tree(path),
+    "remove_empty_dirs": lambda storage, path: storage.remove_empty_dirs(path),
+}
+LEADING_OUT = ("../out/f", "p/../../out/f", "..", ".", "p/..", "p/./a", "p//a", "/p/a", "p/", "a\0b")
+NO_FILES = (*LEADING_OUT, "", "p/a\tb", "p\n", "a\x7f", "\ud800")
+
+
+def everything(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """All below a folder; what links lead to is not."""
+    found = {}
+    for here, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            path = Path(here, name)
+            mode = path.lstat().st_mode
+            found[str(path)] = (mode, path.read_bytes() if path.is_file() and not path.is_symlink() else b"")
+    return found
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    for name in ("base/p/a", "out/f", "out/.f.crc", "out/d/g"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"1234")
+    return tmp_path / "base"
+
+
+@pytest.mark.parametrize("path", NO_FILES)
+@pytest.mark.parametrize("deed", ON_FILES)
+def test_the_door(deed: str, path: str, base: Path) -> None:
+    """Nothing is touched for a path that leads out, not even the checksum twin, nor another path of the same call."""
+    before = everything(base.parent)
+    with pytest.raises(CorruptFile) as told:
+        ON_FILES[deed](ObjectStorage(str(base)), path)
+    assert repr(path) in told.value.message and told.value.hint
+    assert everything(base.parent) == before
+
+
+@pytest.mark.parametrize("path", LEADING_OUT)
+@pytest.mark.parametrize("deed", ON_FOLDERS)
+def test_the_door_of_folders(deed: str, path: str, base: Path) -> None:
+    before = everything(base.parent)
+    with pytest.raises(CorruptFile, match="leaves"):
+        ON_FOLDERS[deed](ObjectStorage(str(base)), path)
+    assert everything(base.parent) == before
+
+
+def test_the_door_of_object_stores() -> None:
+    """Before anybody is asked."""
+    for deed in (*ON_FILES.values(), *ON_FOLDERS.values()):
+        with pytest.raises(CorruptFile, match="leaves s3://nowhere/table"):
+            deed(ObjectStorage("s3://nowhere/table"), "../other/f")
+
+
+@given(st.text(st.sampled_from("./a%\\#~ \t"), max_size=8))
+def test_what_passes_the_door_stays_inside(path: str) -> None:
+    resolved = os.path.normpath(os.path.join("/base", path))
+    plain = resolved == f"/base/{path}"
+    assert is_below(path) == (plain and resolved != "/base")
+
+
+@pytest.mark.parametrize("deed", [*ON_FILES, *ON_FOLDERS])
+def test_nothing_goes_through_a_link(deed: str, base: Path) -> None:
+    (base / "link").symlink_to(base.parent / "out")
+    out = everything(base.parent / "out")
+    path = "link/d" if deed in ON_FOLDERS else "link/f"
+    with pytest.raises(SymbolicLink, match="base/link is a symbolic link"):
+        {**ON_FILES, **ON_FOLDERS}[deed](ObjectStorage(str(base)), path)
+    assert everything(base.parent / "out") == out
+
+
+@pytest.mark.parametrize("target", ["f", "d", "nowhere"])
+@pytest.mark.parametrize("deed", ["delete", "delete_all", "delete_output", "delete_tree", "put"])
+def test_a_link_itself_goes(deed: str, target: str, base: Path) -> None:
+    (base / "link").symlink_to(base.parent / "out" / target)
+    out = everything(base.parent / "out")
+    {**ON_FILES, **ON_FOLDERS}[deed](ObjectStorage(str(base)), "link")
+    assert not (base / "link").is_symlink() and everything(base.parent / "out") == out
+
+
+def test_a_folder_goes_with_all_that_is_in_it(base: Path) -> None:
+    folder = base / "p/folder"
+    for name in ("a", "b/c/d", "b#1", "e/f\n", "e/g\th/i"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"x")
+    os.makedirs(os.fsencode(folder) + b"/\xff/\xfe")
+    for name, target in (("l1", "out"), ("b/l2", "out/f"), ("b/l3", "nowhere"), ("l4", "base/p/folder/l4")):
+        (folder / name).symlink_to(base.parent / target)
+    os.mkfifo(folder / "pipe")
+    out = everything(base.parent / "out")
+    storage = ObjectStorage(str(base))
+    storage.delete_tree("p/folder")
+    storage.delete_tree("p/folder")
+    assert os.listdir(base / "p") == ["a"] and everything(base.parent / "out") == out
+
+
+def test_what_listings_give(base: Path) -> None:
+    """A link as what it leads to, whose size and time it has; of a tree, as a file. No pipes, no names without path."""
+    (base / "p/b").mkdir()
+    for name in ("b/c", "d#1", "e#x", "f\n", "g"):
+        (base / "p" / name).write_bytes(b"12345")
+    Path(os.fsdecode(os.fsencode(base) + b"/p/\xff")).write_bytes(b"x")
+    for name, target in (("to_d", "out/d"), ("to_f", "out/f"), ("to_itself", "base/p/to_itself"), ("up", ".")):
+        (base / "p" / name).symlink_to(base.parent / target)
+    os.mkfifo(base / "p/pipe")
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(os.path.relpath(base / "p/socket"))
+    server.close()
+    storage = ObjectStorage(str(base))
+    files, folders = storage.list_dir("p")
+    assert folders == ["p/b", "p/to_d", "p/up"]
+    names = ["p/a", "p/e#x", "p/g", "p/to_f", "p/to_itself"]
+    assert [file.path for file in files] == names
+    assert {file.path: file.size for file in files}["p/to_f"] == 4
+    assert sorted(f.path for f in storage.list_tree("p")) == sorted([*names, "p/b/c", "p/to_d", "p/up"])
+    for file in files:
+        seen = storage.head(file.path)
+        assert seen == file and seen.tag == file.tag
+    for link in folders[1:]:
+        with pytest.raises(SymbolicLink, match=link):
+            storage.list_dir(link)
+        assert storage.list_tree(link) == []
+    for path in ("p/to_f", "p/to_itself", "p/pipe", "p/socket"):
+        with pytest.raises(StorageError, match=r"is a symbolic link|is a pipe, a socket"):
+            storage.read(path)
+    assert [file.path for file in storage.list_staged()] == ["p/d#1"]
+
+
+def test_a_partition_may_look_like_an_upload(tmp_path: Path) -> None:
+    """obstore's own listing hides such a folder: rows would be lost."""
+    storage = ObjectStorage(str(tmp_path))
+    storage.create("x=#1/f", b"1")
+    assert storage.list_dir("")[1] == ["x=#1"] and storage.read("x=#1/f") == b"1"
+
+
+def test_the_root_may_be_a_link(base: Path) -> None:
+    (base.parent / "link").symlink_to(base)
+    storage = ObjectStorage(str(base.parent / "link"))
+    storage.create("p/b", b"2")
+    assert storage.read("p/a") == b"1234" and len(storage.list_tree("")) == 2
+
+
+def test_who_looks_while_files_vanish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = ObjectStorage(str(tmp_path))
+    for name in ("a", "b", "c"):
+        storage.create(f"p/{name}", b"1")
+    scandir = os.scandir
+
+    class Vanishing:
+        def __init__(self, folder: str) -> None:
+            self._entries = scandir(folder)
+
+        def __enter__(self) -> list[os.DirEntry[str]]:
+            found = list(self._entries)
+            (tmp_path / "p/b").unlink()
+            return found
+
+        def __exit__(self, *error: object) -> None:
+            self._entries.close()
+
+    monkeypatch.setattr(os, "scandir", Vanishing)
+    assert [file.path for file in storage.list_dir("p")[0]] == ["p/a", "p/c"]

@@ -27,6 +27,7 @@ from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import CheckResult, Report
 from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import CleanRequest, ValidateRequest
+from hudi_services.limits import LARGEST_FILE
 from hudi_services.metadata.keys import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -371,9 +372,9 @@ class Watched(ObjectStorage):
         self._watch(f"list {path}")
         return super().list_dir(path)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
         self._watch(f"read {path}")
-        return super().read(path)
+        return super().read(path, limit)
 
     def create(self, path: str, data: bytes) -> None:
         self._watch(f"create {path}")

@@ -1,0 +1,31 @@
+"""What plans may name: partitions of the table, and files by bare name or by a path that ends with it.
+
+Only partition and name count, as the table may be known by another path than that of the plan (a link, s3 for s3a).
+"""
+
+from collections.abc import Iterable
+
+from ..errors import CorruptFile
+from ..paths import is_name, is_partition
+
+
+def check_partitions(source: str, partitions: Iterable[str]) -> None:
+    """Raise CorruptFile, naming the file `source`, when one of `partitions` can be none of the table."""
+    for partition in partitions:
+        if not is_partition(partition):
+            raise outside(source, partition)
+
+
+def check_files(source: str, paths: Iterable[str]) -> None:
+    """As `check_partitions`, when a path does not end with the name of a file."""
+    for path in paths:
+        if not is_name(path.rpartition("/")[2]):
+            raise outside(source, path)
+
+
+def outside(source: str, path: str) -> CorruptFile:
+    return CorruptFile(
+        f"{source} names {path!r}, where no data of the table can lie",
+        hint="no writer names such a path: find out who wrote the file; a plan that does is dropped by "
+        "hudi-services recover",
+    )

@@ -1,0 +1,38 @@
+"""Paths below a table's folder, as its files name them: relative, "/" between names. A file may name anything."""
+
+import re
+
+_OUTSIDE = re.compile(r"(?:^|/)\.{0,2}(?=/|\Z)")
+_TABLE_FOLDER = ".hoodie"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def is_below(path: str) -> bool:
+    """Whether `path` names something below the folder: no name in it is empty, "." or "..", and it is not absolute."""
+    return _OUTSIDE.search(path) is None and "\0" not in path
+
+
+def is_name(name: str) -> bool:
+    """Whether `name` is that of a single file or folder."""
+    return "/" not in name and is_below(name)
+
+
+def is_partition(path: str) -> bool:
+    """Whether `path` can be that of a partition: "" is a table's only one, and none lies in the table's own folder."""
+    return not path or (is_below(path) and path.partition("/")[0] != _TABLE_FOLDER)
+
+
+def is_addressable(path: str) -> bool:
+    """Whether stores take the path: obstore refuses ASCII control characters, and a name must be Unicode text."""
+    return _CONTROL.search(path) is None and is_unicode(path)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether it can be written as UTF-8, which a name of the operating system need not be (os.fsdecode)."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+        return True
+    except UnicodeEncodeError:
+        return False
