@@ -71,7 +71,7 @@ def load_plan(storage: Storage) -> BuildPlan | None:
         # A plan of an earlier version does not say which metadata table it is for.
         instant = content["instant"]
         if not _INSTANT.fullmatch(instant):
-            raise ValueError(f"{instant:.40} is no instant")
+            raise ValueError(f"{instant!r:.40} is no instant")
         return BuildPlan(instant, _buckets(content), tasks, str(content.get("metadata", "")))
     except NotFound:
         return None
