@@ -33,6 +33,7 @@ from hudi_services.jobs.garbage import collect_garbage
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import GarbageMode, GarbageRequest, Mode
 from hudi_services.options import resolve
+from hudi_services.storage import Storage
 from hudi_services.table import facts, partitions
 from hudi_services.table.facts import TimelineFacts
 from hudi_services.table.partitions import StorageLister
@@ -327,11 +328,26 @@ def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(autouse=True)
 def cheap_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bytes are decoded once: the lives have their archives and their properties in common."""
-    for module, name in ((archived, "_columns"), (table_config, "parse_properties")):
-        monkeypatch.setattr(module, name, remember(getattr(module, name)))
+    monkeypatch.setattr(table_config, "parse_properties", remember(table_config.parse_properties))
+    for name in ("_read_times", "_read_actions"):
+        monkeypatch.setattr(archived, name, remember_files(getattr(archived, name)))
     # To start a thread takes longer than to read one of these files.
     for reader in (data_files, facts, partitions):
         monkeypatch.setattr(reader, "_REQUESTS_AT_ONCE", 1)
+
+
+def remember_files(decode: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function of a storage and the path of a file."""
+    known: dict[tuple[object, ...], Any] = {}
+
+    def call(storage: Storage, path: str, *rest: object) -> Any:
+        key = (storage.read(path), *rest)
+        if key not in known:
+            found = decode(storage, path, *rest)
+            known[key] = found if isinstance(found, dict) else list(found)
+        return copy.copy(known[key])
+
+    return call
 
 
 def remember(decode: Callable[..., Any]) -> Callable[..., Any]:

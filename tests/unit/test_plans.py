@@ -34,13 +34,18 @@ from hudi_services.codecs.rollback_plan import (
     encode_rollback_plan,
 )
 from hudi_services.errors import CorruptFile
+from hudi_services.paths import is_name, is_partition
 
 RELEASES = st.sampled_from(["0.15.0", "1.0.2", "1.2.0"])
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 TEXTS = st.lists(TEXT, max_size=3).map(tuple)
 PARAMS = st.dictionaries(TEXT, TEXT, max_size=2)
-SIZES = st.dictionaries(TEXT, st.integers(0, 2**62), max_size=2)
-SLICES = st.builds(SliceInfo, TEXT, TEXT, TEXT, TEXTS, TEXT)
+PARTITIONS = TEXT.filter(is_partition)
+NAMES = TEXT.filter(is_name)
+PATHS = st.builds("{}/{}".format, TEXT, NAMES)
+MANY_PATHS = st.lists(PATHS, max_size=3).map(tuple)
+SIZES = st.dictionaries(PATHS, st.integers(0, 2**62), max_size=2)
+SLICES = st.builds(SliceInfo, PARTITIONS, NAMES, st.just("") | PATHS, MANY_PATHS, TEXT)
 GROUPS = st.builds(
     ClusteringGroup,
     st.lists(SLICES, max_size=3).map(tuple),
@@ -86,7 +91,10 @@ def test_other_replace_commits_are_no_clusterings() -> None:
         RollbackPlan,
         TEXT,
         TEXT,
-        st.lists(st.builds(RollbackRequest, TEXT, TEXTS, TEXT, TEXT, SIZES), max_size=3).map(tuple),
+        st.lists(
+            st.builds(RollbackRequest, PARTITIONS, MANY_PATHS, NAMES | st.just(""), NAMES | st.just(""), SIZES),
+            max_size=3,
+        ).map(tuple),
     ),
     RELEASES,
 )
