@@ -40,9 +40,11 @@ class ArchivedInstants:
     """Targets of rollbacks. A clustering may be among them and completed, too: it was executed again."""
     written: frozenset[str]
     """Those file ids, of the ones that were asked for, that completed writes knew."""
+    whole: bool = True
+    """Whether no file of the archive is missing, as far as their names tell."""
 
     @classmethod
-    def of(cls, entries: Iterable[ArchivedAction]) -> "ArchivedInstants":
+    def of(cls, entries: Iterable[ArchivedAction], *, whole: bool = True) -> "ArchivedInstants":
         """The sum of all entries of an archive."""
         completed: dict[str, str] = {}
         pending: dict[str, str] = {}
@@ -57,8 +59,11 @@ class ArchivedInstants:
             elif entry.rolled_back is not None:
                 rolled_back[entry.rolled_back.target_ts] = entry.rolled_back.target_action
         unfinished = {ts: action for ts, action in pending.items() if ts not in completed}
-        return cls(completed, unfinished, rolled_back, frozenset(written))
+        return cls(completed, unfinished, rolled_back, frozenset(written), whole)
 
     def surrounds(self, ts: str) -> bool:
-        """Whether writes before and after `ts` are in the archive, which is filled oldest first and without a gap."""
-        return bool(self.completed) and min(self.completed) < ts < max(self.completed)
+        """Whether writes before and after `ts` are in the archive, which is filled oldest first and without a gap.
+
+        Of an archive that is not whole nothing follows from what is not in it.
+        """
+        return self.whole and bool(self.completed) and min(self.completed) < ts < max(self.completed)

@@ -24,7 +24,7 @@ from ..limits import LARGEST_LOG
 from ..storage import Storage
 from .archived_instants import ArchivedAction, ArchivedInstants
 
-_FILE = re.compile(r"\.commits_\.archive\.[0-9]+.*")
+_FILE = re.compile(r"\.commits_\.archive\.([0-9]+).*")
 _CONTENT_VERSIONS = range(1, 4)
 """Those that tell how many records follow (HoodieAvroDataBlockVersion)."""
 _NAMESPACE = "org.apache.hudi.avro.model"
@@ -34,16 +34,18 @@ def read_archive(storage: Storage, folder: str, file_ids: Collection[str] = ()) 
     """All that the archive in `folder` knows, of file groups only whether it knows `file_ids`.
 
     Raises CorruptFile, naming the file and the offset, and StorageError. A torn block is an error here, too: what it
-    would have told is unknown.
+    would have told is unknown. A gap in the numbers, from 1 on, is one in the archive; or Hudi merged its files.
     """
     names = sorted(file.name for file in storage.list_dir(folder)[0] if _FILE.fullmatch(file.name))
-    return ArchivedInstants.of(
+    entries = (
         entry
         for name in names
         for entry in archived_actions(
             storage.read(f"{folder}/{name}", LARGEST_LOG), storage.full_path(f"{folder}/{name}"), frozenset(file_ids)
         )
     )
+    numbers = {int(match[1]) for match in map(_FILE.fullmatch, names) if match}
+    return ArchivedInstants.of(entries, whole=numbers == set(range(1, len(numbers) + 1)))
 
 
 def archived_actions(data: bytes, path: str, file_ids: frozenset[str] = frozenset()) -> Iterator[ArchivedAction]:

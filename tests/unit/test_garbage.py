@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +290,20 @@ def test_without_an_archive(release: str, archived: Callable[[str, str], Path]) 
     assert set(again) == {p for p in rolled_back if p.rsplit("_", 1)[1].split(".")[0] in told}
     assert name not in again
     assert kept(path) == {Kept.NOT_IN_ARCHIVE: len(rolled_back) - len(again) + 1}
+
+
+def test_an_archive_with_a_gap_tells_of_nothing_that_is_not_in_it(archived: Callable[[str, str], Path]) -> None:
+    """The missing file may know the write that began a file group; readers of storage see its rows."""
+    path = archived("0.15.0", "plain")
+    before = rows(open_local(path), open_local(path).view)
+    table = open_local(path)
+    assert table.timeline.layout.read_archive(table.storage, table.config.history_path).whole
+    (path / ".hoodie/archived/.commits_.archive.1_1-0-1").unlink()
+    archive = table.timeline.layout.read_archive(table.storage, table.config.history_path)
+    assert archive.completed and not any(map(archive.surrounds, archive.completed))
+    with suppress(Idle):
+        collect_garbage(request_for(path, GarbageMode.QUARANTINE))
+    assert rows(open_local(path), open_local(path).view).equals(before)
 
 
 @TWO
