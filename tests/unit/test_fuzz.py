@@ -13,7 +13,7 @@ from .fuzzing.tables import NAMES
 
 _SEED, _CASES = 3, 24
 """504 in all."""
-_DEEP_SEED, _DEEP_CASES = map(int, os.environ.get("HUDI_FUZZ", "1000 300").split())
+_DEEP_SEED, _DEEP_CASES = map(int, os.environ.get("HUDI_FUZZ", "1000 100").split())
 
 
 @pytest.fixture(scope="module")
