@@ -348,7 +348,7 @@ def test_notes_that_somebody_changed(tmp_path: Path) -> None:
     for name, change in cases:
         whole = (folder / name).read_text()
         (folder / name).write_text(json.dumps(change(json.loads(whole))))
-        with pytest.raises(CorruptFile, match=f"{name}.*is (cut off or no note of a build|no plan of a build)"):
+        with pytest.raises(CorruptFile, match=f"{name}.*is (cut off, or was changed|no plan of a build)"):
             index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
         (folder / name).write_text(whole)
     assert live.exists() and not is_listed(path)
