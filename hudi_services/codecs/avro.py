@@ -59,8 +59,11 @@ class AvroSchema:
 
     text: str
     parsed: Any = field(repr=False, compare=False)
-    counted: Any = field(repr=False, compare=False)
-    """The same; what is read by it counts (`avro_budget`)."""
+
+    @property
+    def counted(self) -> Any:
+        """The same; the containers of what is read by it are counted. Parsed anew, since few records are so large."""
+        return fastavro.parse_schema(_with_logical_types(json.loads(self.text), _COUNTED), _write_hint=False)
 
 
 @functools.lru_cache(maxsize=64)
@@ -86,8 +89,7 @@ def parse_schema(text: str, path: str) -> AvroSchema:
         check_json_depth(tree)
         parsed = fastavro.parse_schema(_with_logical_types(tree, None), _write_hint=False)
         check_types(parsed)
-        counted = fastavro.parse_schema(_with_logical_types(tree, _COUNTED), _write_hint=False)
-        return AvroSchema(text, parsed, counted)
+        return AvroSchema(text, parsed)
     except Exception as e:
         raise CorruptFile(f"{path} has no valid Avro schema: {_first_line(e)}") from e
 

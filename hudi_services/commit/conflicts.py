@@ -10,7 +10,7 @@ from ..metadata.table import being_built
 from ..model import BaseFile, FileSlice
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
-from .life import age_millis, is_clustering, is_stale_rollback, signs_of_life
+from .life import Signs, age_millis, is_clustering, is_stale_rollback, signs_of_life
 from .newest_files import check_newest
 from .settings import TransactionSettings
 
@@ -40,7 +40,9 @@ class Prospect(Enum):
     ABANDONED = "nobody will finish it: to be rolled back"
 
 
-def prospect(table: Table, write: Instant, settings: TransactionSettings, plan: str | None) -> Prospect:
+def prospect(
+    table: Table, write: Instant, settings: TransactionSettings, plan: str | None, listed: Signs | None = None
+) -> Prospect:
     """May this pending write still commit into what we replace?
 
     `plan` is the instant of our plan, "" for one that is still to be published, None where nothing is replaced. A write
@@ -49,9 +51,10 @@ def prospect(table: Table, write: Instant, settings: TransactionSettings, plan: 
     want of a sign of life is no reason to go on, but one for an operator to look.
 
     What a pending plan refused leaves just a requested file, which is later than the plan: that counts for a while
-    only, or the plan would wait for it for ever. A heartbeat that is alive counts at any age.
+    only, or the plan would wait for it for ever. A heartbeat that is alive counts at any age. `listed` as for
+    `signs_of_life`.
     """
-    life = signs_of_life(table, write, settings)
+    life = signs_of_life(table, write, settings, listed=listed)
     if _knows_of(table, write, plan):
         has_beat = life.alive and life.heartbeat_millis is not None
         return Prospect.MAY_COMMIT if has_beat or _is_recent(table, write, settings) else Prospect.NONE
@@ -122,11 +125,11 @@ def refuse_beside_writers(
     that a delete_partition replaces (ConcurrentOperation), and nobody can tell from a pending replacecommit what it
     is, nor which file groups it will replace: its inflight file names at most the partitions of new rows.
     """
-    locked = settings.lock.file_system
+    locked, listed = settings.lock.file_system, Signs(table.storage)
     for write in pending_writes(table):
         if write.ts == repairs or (locked and (plan is None or write.action is not Action.REPLACE_COMMIT)):
             continue
-        chance = prospect(table, write, settings, plan)
+        chance = prospect(table, write, settings, plan, listed)
         if chance is Prospect.MAY_COMMIT:
             while_ = _a_while(settings) if _knows_of(table, write, plan) else "until it is completed or rolled back"
             raise _in_progress(table, write, while_, locked=locked)

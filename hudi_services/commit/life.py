@@ -8,10 +8,11 @@ Source: HoodieHeartbeatClient; Hudi's own rule for clusterings is hoodie.cluster
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..errors import CorruptFile
 from ..handle import Table
-from ..storage import FileInfo
+from ..storage import FileInfo, Storage
 from ..timeline.instant import Action, Instant, State
 from .guard import Guard, Lease, read_lease
 from .heartbeat import heartbeat_path
@@ -37,13 +38,44 @@ def lease_name(instant: Instant) -> str:
     return f"{'clean' if instant.action is Action.CLEAN else 'clustering'}-{instant.ts}"
 
 
-def signs_of_life(table: Table, instant: Instant, settings: TransactionSettings, *, held: Guard | None = None) -> Life:
+class Signs:
+    """Heartbeats and markers of a table at one moment, listed once for as many instants as are asked for."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def heartbeat(self, ts: str) -> FileInfo | None:
+        return self._heartbeats.get(ts)
+
+    def markers(self, ts: str) -> list[FileInfo]:
+        """The files of its markers."""
+        return self._storage.list_tree(marker_folder(ts)) if ts in self._marked else []
+
+    @cached_property
+    def _heartbeats(self) -> dict[str, FileInfo]:
+        return {file.name: file for file in self._storage.list_dir(heartbeat_path("").rstrip("/"))[0]}
+
+    @cached_property
+    def _marked(self) -> frozenset[str]:
+        folders = self._storage.list_dir(marker_folder("").rstrip("/"))[1]
+        return frozenset(folder.rpartition("/")[2] for folder in folders)
+
+
+def signs_of_life(
+    table: Table,
+    instant: Instant,
+    settings: TransactionSettings,
+    *,
+    held: Guard | None = None,
+    listed: Signs | None = None,
+) -> Life:
     """Look for signs of whoever works at the pending `instant`, which is no rollback.
 
     `held` is the guard of the instant's lease, when the caller itself holds it: then the lease before it counts.
+    `listed` are the signs of the same look at the table, for who asks about many instants.
     """
-    heartbeat = table.storage.head(heartbeat_path(instant.ts))
-    markers = table.storage.list_tree(marker_folder(instant.ts))
+    heartbeat = listed.heartbeat(instant.ts) if listed else table.storage.head(heartbeat_path(instant.ts))
+    markers = listed.markers(instant.ts) if listed else table.storage.list_tree(marker_folder(instant.ts))
     is_short = instant.action in (Action.CLEAN, Action.INDEXING)
     is_service = is_short or is_clustering(table, instant)
     # Also where the plan cannot be read, so that it is not told from a write.
@@ -95,8 +127,7 @@ def is_clustering(table: Table, instant: Instant) -> bool:
 def last_written_millis(table: Table, instant: Instant, states: Collection[State] = tuple(State)) -> int:
     """When the newest file of the instant in one of `states` was written, epoch milliseconds; 0 when there is none."""
     files = [file for file in table.timeline.files_of(instant.ts, instant.action) if file.state in states]
-    found = (table.storage.head(table.timeline.path(file.file_name)) for file in files)
-    return max((file.mtime_millis for file in found if file is not None), default=0)
+    return max((table.timeline.written[file.file_name] for file in files), default=0)
 
 
 def rollback_life(table: Table, rollback: Instant, settings: TransactionSettings, *, held: Guard | None = None) -> Life:

@@ -21,7 +21,7 @@ from ..clustering.plan import input_files
 from ..commit.clean import pending_cleans
 from ..commit.conflicts import StaleInput, check_inputs
 from ..commit.done_groups import done_groups
-from ..commit.life import Life, age_millis, is_stale_rollback, now_millis, rollback_life, signs_of_life
+from ..commit.life import Life, Signs, age_millis, is_stale_rollback, now_millis, rollback_life, signs_of_life
 from ..commit.markers import read_markers
 from ..commit.newest_files import check_superseded
 from ..commit.rollback import is_still_completed, pending_rollback
@@ -95,8 +95,8 @@ def find(table: Table, settings: TransactionSettings) -> list[Finding]:
     Rollbacks come first, because what they undo is then gone; then writes, newest first, as Hudi rolls them back.
     """
     instants = {*table.timeline.pending(), *pending_cleans(table)}
-    lister = StorageLister(table.storage)
-    found = [judge(table, instant, settings, lister) for instant in instants]
+    lister, listed = StorageLister(table.storage), Signs(table.storage)
+    found = [judge(table, instant, settings, lister, listed) for instant in instants]
     return sorted(found, key=lambda one: (_RANK.get(one.instant.action, len(_RANK)), _newest_first(one.instant.ts)))
 
 
@@ -120,11 +120,20 @@ def _newest_first(ts: str) -> int:
 
 
 def judge(
-    table: Table, instant: Instant, settings: TransactionSettings, lister: StorageLister | None = None
+    table: Table,
+    instant: Instant,
+    settings: TransactionSettings,
+    lister: StorageLister | None = None,
+    listed: Signs | None = None,
 ) -> Finding:
-    """The finding of one instant, as the table is now; `lister` lists partitions once for several instants."""
-    look = rollback_life if instant.action is Action.ROLLBACK else signs_of_life
-    life = look(table, instant, settings)
+    """The finding of one instant, as the table is now.
+
+    `lister` lists partitions, and `listed` holds signs of life, once for several instants.
+    """
+    if instant.action is Action.ROLLBACK:
+        life = rollback_life(table, instant, settings)
+    else:
+        life = signs_of_life(table, instant, settings, listed=listed)
     case = _Case(table, instant, settings, life)
     decision, why, blocks = _judges(table, instant)(case)
     if decision is Decision.ROLL_BACK and instant.action.writes_data:

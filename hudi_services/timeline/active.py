@@ -7,7 +7,7 @@ changed, so a look stays true for what it saw. Sources: ActiveTimelineV1, Active
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..clock import Clock, next_instant
@@ -43,6 +43,8 @@ class Timeline:
     """Bytes of every instant file, lower states included, by file name."""
     begun: Mapping[str, int]
     """When the first file of each instant was written, by requested time: epoch milliseconds, as the store has it."""
+    written: Mapping[str, int] = field(default_factory=dict)
+    """When each instant file was written, by file name, in the same way."""
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig) -> "Timeline":
@@ -54,18 +56,20 @@ class Timeline:
         """List `folder`; files that are no instants are passed over, a missing folder is an empty timeline."""
         sizes: dict[str, int] = {}
         begun: dict[str, int] = {}
+        written: dict[str, int] = {}
         highest: dict[tuple[str, Action], Instant] = {}
         for info in storage.list_dir(folder)[0]:
             instant = layout.parse(info.name, info.mtime_millis, zone)
             if instant is None:
                 continue
             sizes[info.name] = info.size
+            written[info.name] = info.mtime_millis
             begun[instant.ts] = min(info.mtime_millis, begun.get(instant.ts, info.mtime_millis))
             key = (instant.ts, instant.action.completed_as)
             if key not in highest or _rank(instant) > _rank(highest[key]):
                 highest[key] = instant
         ordered = tuple(sorted(highest.values(), key=lambda i: i.order))
-        return cls(storage, layout, folder, zone, ordered, sizes, begun)
+        return cls(storage, layout, folder, zone, ordered, sizes, begun, written)
 
     def reload(self) -> "Timeline":
         """A new look at the same folder."""
