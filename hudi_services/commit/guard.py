@@ -35,6 +35,9 @@ _SHOWN = 80
 """Characters of each thing that a lease tells."""
 _RENEW_SECONDS = 10.0
 _POLL_SECONDS = 0.2
+_MOST_TRIES, _PAUSE_SECONDS = 200, 0.01
+"""While nobody holds the lease: others take it, give it back and forget it, but not so often."""
+_MOST_DIGITS = 18
 
 _live: set[str] = set()
 """Owners inside this process: a lease of ours with another owner was left by something that died in here."""
@@ -98,9 +101,17 @@ class Guard:
 
     def __enter__(self) -> "Guard":
         deadline = time.monotonic() + self._wait
+        tries = 0
         while not self._try():
             holder = self._holder()
             if holder is None:
+                tries += 1
+                if tries == _MOST_TRIES:
+                    raise StorageError(
+                        f"{self._storage.full_path(self._path(self._number))} is in the way of a lease, and is none",
+                        hint="delete it: no program makes a folder, a pipe or a socket there",
+                    )
+                time.sleep(_PAUSE_SECONDS)
                 continue
             if holder.get("action") == self._action or time.monotonic() >= deadline:
                 raise LockBusy(
@@ -205,7 +216,7 @@ def _stored(storage: Storage, name: str) -> Iterator[tuple[int, FileInfo]]:
     """The files of the lease `name`, with their numbers."""
     for file in storage.list_dir(LEASE_FOLDER)[0]:
         parts = file.name.rsplit(".", 2)
-        if len(parts) == 3 and parts[0] == name and parts[1].isdecimal():
+        if len(parts) == 3 and parts[0] == name and parts[1].isdecimal() and len(parts[1]) <= _MOST_DIGITS:
             yield int(parts[1]), file
 
 

@@ -18,6 +18,7 @@ from ..model import BaseFile, CommitMetadata, FileSlice, path_in
 from ..table.facts import TimelineFacts, written_names
 from ..table.partitions import Files, StorageLister
 from ..table.view import FileGroupId, SlicingRules, slices_of
+from ..timeline.instant import Action
 
 _READS_AT_ONCE = 16
 
@@ -40,6 +41,7 @@ def check_superseded(table: Table, files: Mapping[str, Collection[str]]) -> None
     """
     # Before anything is published that could not be carried out.
     table.storage.check_paths(path_in(partition, min(names)) for partition, names in files.items() if names)
+    _refuse(table, _held_by_savepoint(table, files))
     named: dict[FileGroupId, set[str]] = {}
     logs: dict[FileGroupId, set[str]] = {}
     for partition, names in files.items():
@@ -56,6 +58,15 @@ def check_superseded(table: Table, files: Mapping[str, Collection[str]]) -> None
     _refuse(
         table, next((problem for group in sorted(logs) if (problem := sources.logs_needed(group, logs[group]))), "")
     )
+
+
+def _held_by_savepoint(table: Table, files: Mapping[str, Collection[str]]) -> str:
+    """Which of the files a savepoint holds, "" when none."""
+    for savepoint in table.timeline.completed({Action.SAVEPOINT}):
+        for partition, held in table.timeline.read_savepoint(savepoint).items():
+            if names := set(held).intersection(files.get(partition, ())):
+                return f"{path_in(partition, min(names))} is to be deleted, and the savepoint {savepoint.ts} holds it"
+    return ""
 
 
 def _refuse(table: Table, problem: str) -> None:
@@ -208,8 +219,7 @@ class _Sources:
     @cached_property
     def _archived(self) -> Collection[str]:
         """Completed writes of the archive; asked for only when a file may be one of theirs."""
-        timeline, folder = self._table.timeline, self._table.config.history_path
-        return timeline.layout.read_archive(self._table.storage, folder).completed
+        return self._table.timeline.archived.completed
 
 
 def _base_files(commit: CommitMetadata, partitions: set[str]) -> Iterable[tuple[FileGroupId, _Committed]]:

@@ -27,13 +27,14 @@ from ..codecs.rollback_plan import (
     encode_rollback_metadata,
     encode_rollback_plan,
 )
-from ..errors import AlreadyExists, ConflictError
+from ..errors import AlreadyExists, CheckFailed, ConflictError
 from ..files.names import parse_log_file
 from ..handle import Table, reopen
 from ..metadata.keys import RECORD_INDEX
 from ..metadata.restored import Restored
 from ..metadata.sync import sync_rollback
 from ..model import path_in
+from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 from .command_blocks import cancel_blocks
 from .done_groups import forget_done
@@ -87,7 +88,17 @@ def roll_back(
 
 
 def plan_rollback(table: Table, target: Instant, *, using_markers: bool = True) -> RollbackPlan:
-    """What a rollback of `target` would take away. Raises SymbolicLink when that lies behind a link."""
+    """What a rollback of `target` would take away.
+
+    Raises SymbolicLink when that lies behind a link, and ConflictError for a pending one when a write of the same time
+    is completed: they have their files in common.
+    """
+    twin = "" if target.is_completed else completed_twin(table, target.ts)
+    if twin:
+        raise ConflictError(
+            f"{table.storage.root}: {target.file_name} cannot be rolled back: {twin}, and has the files of that time",
+            hint=f"run: hudi-services recover --base-path {table.storage.root}, which drops what lies beside it",
+        )
     requests = rollback_requests(table, target, using_markers=using_markers)
     table.storage.check_paths(path_in(request.partition, _name(path)) for request in requests for path in request.files)
     return RollbackPlan(target.ts, target.action.value, requests)
@@ -102,8 +113,44 @@ def resume_rollback(table: Table, rollback: Instant, times: Times, *, progress: 
 
 
 def is_still_completed(table: Table, plan: RollbackPlan) -> bool:
-    """Whether what `plan` is to take away is a completed instant: then nothing of it was deleted yet."""
-    return any(one.state is State.COMPLETED for one in table.timeline.files_of(plan.ts, Action(plan.action)))
+    """Whether what `plan` is to take away is a completed instant, of any action: then nothing of it was deleted yet."""
+    return bool(_completed_at(table, plan.ts))
+
+
+def completed_twin(table: Table, ts: str) -> str:
+    """Which completed write has the time `ts`, in words that begin a sentence; "" when there is none.
+
+    One that is archived counts, too; nothing that is pending is as old, or it would not be archived. Raises CorruptFile
+    when the archive cannot be read.
+    """
+    found = _completed_at(table, ts)
+    if found:
+        return f"{found} is completed"
+    writes = table.timeline.completed_writes()
+    if writes and ts < writes[0].ts:
+        archived = table.timeline.archived.completed
+        if ts in archived:
+            return f"the {archived[ts]} {ts} is completed and archived"
+    return ""
+
+
+def _completed_at(table: Table, ts: str) -> str:
+    """The file of the completed instant of this time; a savepoint has that of the commit that it holds."""
+    found = (one for one in table.timeline.instants if one.ts == ts and one.is_completed)
+    return next((one.file_name for one in found if one.action is not Action.SAVEPOINT), "")
+
+
+def without_target(table: Table, plan: RollbackPlan) -> str:
+    """A file that `plan` is to delete although the timeline knows no instant of its time, "" when there is none.
+
+    What a rollback takes away goes before its instant does: such a file was committed, and is archived.
+    """
+    if any(one.ts == plan.ts for one in table.timeline.instants):
+        return ""
+    lister = StorageLister(table.storage)
+    lister.load(sorted({request.partition for request in plan.requests}))
+    named = ((request.partition, _name(path)) for request in plan.requests for path in request.files)
+    return next((path_in(partition, name) for partition, name in named if name in lister.files(partition)), "")
 
 
 def pending_rollback(table: Table, ts: str) -> Instant | None:
@@ -131,6 +178,12 @@ def _resume(table: Table, rollback: Instant, times: Times, keep_plan: bool, prog
 
 
 def _refuse_completed(table: Table, plan: RollbackPlan, begun: Instant | None = None) -> None:
+    committed = without_target(table, plan) if begun else ""
+    if committed:
+        raise CheckFailed(
+            f"{table.storage.root}: a rollback is to delete {committed}, and no instant {plan.ts} is on the timeline",
+            hint=f"run: hudi-services recover --base-path {table.storage.root}, which drops the plan",
+        )
     if not is_still_completed(table, plan):
         return
     by = f", although {begun.file_name} is to roll it back" if begun else ""

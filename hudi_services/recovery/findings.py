@@ -24,10 +24,10 @@ from ..commit.done_groups import done_groups
 from ..commit.life import Life, Signs, age_millis, is_stale_rollback, now_millis, rollback_life, signs_of_life
 from ..commit.markers import read_markers
 from ..commit.newest_files import check_superseded
-from ..commit.rollback import is_still_completed, pending_rollback
+from ..commit.rollback import completed_twin, is_still_completed, pending_rollback, without_target
 from ..commit.rollback_requests import unfit_markers
 from ..commit.settings import TransactionSettings
-from ..errors import CheckFailed, CorruptFile, HudiServicesError, SymbolicLink
+from ..errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, SymbolicLink
 from ..handle import Table
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
@@ -136,6 +136,8 @@ def judge(
         life = signs_of_life(table, instant, settings, listed=listed)
     case = _Case(table, instant, settings, life)
     decision, why, blocks = _judges(table, instant)(case)
+    if instant.action.writes_data and decision in (Decision.ROLL_BACK, Decision.DROP):
+        decision, why = _beside_completed(case, decision, why)
     if decision is Decision.ROLL_BACK and instant.action.writes_data:
         decision, why = _without_markers(case, decision, why)
     if life.holder:
@@ -152,6 +154,17 @@ def judge(
         why,
         blocks,
     )
+
+
+def _beside_completed(case: _Case, decision: Decision, why: str) -> tuple[Decision, str]:
+    """A rollback would take away the files of a completed write of the same time: what is pending is only dropped."""
+    try:
+        twin = completed_twin(case.table, case.instant.ts)
+    except (CorruptFile, NotFound) as error:
+        return Decision.WAIT, f"{why}, but nobody knows whether a write of that time was completed: {error.message}"
+    if twin:
+        return Decision.DROP, f"{twin}, and {case.instant.file_name} beside it is none of its files"
+    return decision, why
 
 
 def _without_markers(case: _Case, decision: Decision, why: str) -> tuple[Decision, str]:
@@ -293,6 +306,9 @@ def _rollback(case: _Case) -> _Judgement:
     if is_still_completed(case.table, plan):
         # Its files go after its completed file only: nothing was taken away, and others may build on it by now.
         why = f"it was to take {plan.action} {plan.ts} back, which is complete and untouched: ask for that anew"
+        return Decision.DROP, why, blocks
+    if committed := without_target(case.table, plan):
+        why = f"it is to delete {committed}, and no instant {plan.ts} is on the timeline: it may be archived"
         return Decision.DROP, why, blocks
     return Decision.RESUME, f"the rollback of {plan.action} {plan.ts}, which nobody works at for {case.silence}", blocks
 

@@ -21,6 +21,7 @@ from ..files.names import instant_in
 from ..model import CommitMetadata
 from ..storage import Storage
 from ..table_config import TableConfig
+from .archived_instants import ArchivedInstants
 from .instant import Action, Instant, State
 from .layout import Layout, layout_for
 
@@ -45,14 +46,18 @@ class Timeline:
     """When the first file of each instant was written, by requested time: epoch milliseconds, as the store has it."""
     written: Mapping[str, int] = field(default_factory=dict)
     """When each instant file was written, by file name, in the same way."""
+    history: str = ""
+    """The folder of the archive."""
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig) -> "Timeline":
         """The timeline of the table (or metadata table) that has this configuration."""
-        return cls.load(storage, layout_for(config.version), config.timeline_path, config.timeline_zone)
+        return cls.load(
+            storage, layout_for(config.version), config.timeline_path, config.timeline_zone, config.history_path
+        )
 
     @classmethod
-    def load(cls, storage: Storage, layout: Layout, folder: str, zone: str) -> "Timeline":
+    def load(cls, storage: Storage, layout: Layout, folder: str, zone: str, history: str = "") -> "Timeline":
         """List `folder`; files that are no instants are passed over, a missing folder is an empty timeline."""
         sizes: dict[str, int] = {}
         begun: dict[str, int] = {}
@@ -69,11 +74,16 @@ class Timeline:
             if key not in highest or _rank(instant) > _rank(highest[key]):
                 highest[key] = instant
         ordered = tuple(sorted(highest.values(), key=lambda i: i.order))
-        return cls(storage, layout, folder, zone, ordered, sizes, begun, written)
+        return cls(storage, layout, folder, zone, ordered, sizes, begun, written, history)
 
     def reload(self) -> "Timeline":
         """A new look at the same folder."""
-        return Timeline.load(self.storage, self.layout, self.folder, self.zone)
+        return Timeline.load(self.storage, self.layout, self.folder, self.zone, self.history)
+
+    @cached_property
+    def archived(self) -> ArchivedInstants:
+        """What the archive knows. Raises CorruptFile."""
+        return self.layout.read_archive(self.storage, self.history)
 
     def completed(self, actions: Collection[Action] | None = None) -> tuple[Instant, ...]:
         """Completed instants, oldest first; `actions` are completed actions (COMMIT, not COMPACTION)."""
