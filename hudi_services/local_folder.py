@@ -102,10 +102,10 @@ class LocalFolder:
                     yield below, entry.stat(follow_symlinks=False)
 
     def unlink(self, path: str) -> None:
-        """Delete a file, or a link, not what it leads to; a missing one is success."""
+        """Delete a file, or a link, not what it leads to; a missing one is success, and a folder is no file."""
         self.check_way(path)
         self._drop_checksum_twin(path)
-        with _missing_passed_over():
+        with suppress(IsADirectoryError), _missing_passed_over():
             os.unlink(self.os_path(path))
 
     def unlink_staged(self, path: str) -> None:
