@@ -6,11 +6,20 @@ import sys
 
 _HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
+
+def _working_directory() -> str | None:
+    """None when it was deleted."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
 if not __package__:
     # Started as a file: Python put this very folder first on the import path, where the package cannot be found and
     # our modules would hide others.
     sys.path[0] = _HOME
-elif sys.path[:1] == [os.getcwd()] != [_HOME]:
+elif sys.path[:1] == [_working_directory()] != [_HOME]:
     # Started with -m: modules would come from the folder that we are in, which may be a table's.
     del sys.path[0]
 

@@ -6,7 +6,8 @@ the table. As with Hadoop's FileUtil.fullyDelete, a link that is to be deleted i
 right before; who puts one there in the same moment wins.
 
 What else lies around is passed over by listings: pipes, sockets and devices; files whose names have control characters,
-and whatever has a name that is no UTF-8, since no path in a table's files can name them. `remove_tree` takes them, too.
+and whatever has a name that is no UTF-8, or lies so deep that the operating system takes no path that long, since no
+path in a table's files can name them. `remove_tree` takes them, too. However deep folders lie, nothing here recurses.
 """
 
 import errno
@@ -14,7 +15,8 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from operator import attrgetter
 
 from .errors import AlreadyExists, StorageError, SymbolicLink
@@ -22,6 +24,9 @@ from .paths import is_addressable, is_unicode
 
 _STAGED = re.compile(r"[^#]*#[0-9]+")
 """How obstore calls a local file until it is whole; it would take no other file of such a name."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_STRIDE = 16
+"""After so many folders, the way to the next ones starts there."""
 _ODD = re.compile(r"[\x00-\x1f\x7f#]")
 """In names that need another look; most have none of these."""
 
@@ -50,7 +55,7 @@ class LocalFolder:
         folders, name = path.split("/")[:-1], path.rpartition("/")[2]
         if not self._plain_folders(folders):
             return
-        with suppress(FileNotFoundError, NotADirectoryError):
+        with _missing_passed_over():
             mode = os.lstat(self.os_path(path)).st_mode
             if stat.S_ISLNK(mode):
                 raise self._link(path)
@@ -62,8 +67,10 @@ class LocalFolder:
         self.check_way(path)
         try:
             return _status(self.os_path(path), os.lstat(self.os_path(path)))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        except OSError as e:
+            if _is_missing(e):
+                return None
+            raise
 
     def list_dir(self, path: str) -> Iterator[tuple[str, os.stat_result | None]]:
         """What lies directly below a folder, by name: files, and folders with None.
@@ -71,6 +78,8 @@ class LocalFolder:
         A link to a folder is such a folder, so that whoever goes there is refused; one to a file is a file as large as
         that, so that nobody takes it for lost.
         """
+        if path and not self._plain_folders(path.split("/")):
+            return
         for below, entry in self._entries(path):
             if not entry.is_file(follow_symlinks=False) and _is_folder(entry):
                 yield below, None
@@ -81,38 +90,28 @@ class LocalFolder:
         """All files below a folder; a link counts as a file, wherever it leads, so that nothing is below one."""
         if path:
             self.check_way(path)
-            if os.path.islink(self.os_path(path)):
-                return
-        waiting = [path]
-        while waiting:
-            for below, entry in self._entries(waiting.pop()):
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(below)
-                elif (found := _file(entry)) is not None:
-                    yield below, found
+        for below, entry in self._walk(path):
+            if not entry.is_dir(follow_symlinks=False) and (found := _file(entry)) is not None:
+                yield below, found
 
     def list_staged(self) -> Iterator[Found]:
         """What killed writers left, which the others do not list."""
-        waiting = [""]
-        while waiting:
-            for below, entry in self._entries(waiting.pop()):
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(below)
-                elif _STAGED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False) and is_addressable(below):
-                    with suppress(FileNotFoundError):
-                        yield below, entry.stat(follow_symlinks=False)
+        for below, entry in self._walk(""):
+            if _STAGED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False) and is_addressable(below):
+                with _missing_passed_over():
+                    yield below, entry.stat(follow_symlinks=False)
 
     def unlink(self, path: str) -> None:
-        """Delete a file, or a link, not what it leads to; a missing one is success."""
+        """Delete a file, or a link, not what it leads to; a missing one is success, and a folder is no file."""
         self.check_way(path)
         self._drop_checksum_twin(path)
-        with suppress(FileNotFoundError, NotADirectoryError):
+        with suppress(IsADirectoryError), _missing_passed_over():
             os.unlink(self.os_path(path))
 
     def unlink_staged(self, path: str) -> None:
         """Delete what killed writers left of a file: it is staged under `<name>#<n>`, n from 1."""
         number = 1
-        with suppress(FileNotFoundError, NotADirectoryError):
+        with _missing_passed_over():
             while True:
                 os.unlink(f"{self.os_path(path)}#{number}")
                 number += 1
@@ -131,24 +130,24 @@ class LocalFolder:
             if not stat.S_ISDIR(os.lstat(top).st_mode):
                 os.unlink(top)
                 return
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        for _, folders, names, here in os.fwalk(top, topdown=False, onerror=_raise_unless_gone):
-            for name in names:
-                with suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=here)
-            for name in folders:
-                _remove_folder(name, here)
-        _remove_folder(top)
+        except OSError as e:
+            if _is_missing(e):
+                return
+            raise
+        _remove_tree(top)
 
     def remove_empty_dirs(self, path: str) -> None:
         """Delete a folder that has nothing but folders in it."""
         self.check_way(path)
-        if os.path.islink(self.os_path(path)):
-            return
-        for folder, _, _ in os.walk(self.os_path(path), topdown=False):
+        folders = [path]
+        for below, entry in self._walk(path):
+            if not entry.is_dir(follow_symlinks=False):
+                return
+            folders.append(below)
+        # Each stands behind the one that it is in.
+        for folder in reversed(folders):
             try:
-                os.rmdir(folder)
+                os.rmdir(self.os_path(folder))
             except OSError:
                 return
 
@@ -157,9 +156,12 @@ class LocalFolder:
         self.check_file(source)
         self.check_way(target)
         old, new = self.os_path(source), self.os_path(target)
-        os.makedirs(os.path.dirname(new), exist_ok=True)
         try:
-            os.link(old, new, follow_symlinks=False)
+            try:
+                os.link(old, new, follow_symlinks=False)
+            except FileNotFoundError:
+                self._make_folders(target.split("/")[:-1])
+                os.link(old, new, follow_symlinks=False)
         except FileExistsError as e:
             # Two hard links to one file: a move was cut off here.
             if not os.path.samestat(os.lstat(old), os.lstat(new)):
@@ -168,15 +170,46 @@ class LocalFolder:
         self._drop_checksum_twin(source)
         os.unlink(old)
 
+    def _make_folders(self, names: list[str]) -> None:
+        here = self._root
+        for name in names:
+            here = f"{here}/{name}"
+            with suppress(FileExistsError):
+                os.mkdir(here)
+
+    def _walk(self, path: str) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
+        """What is below a folder, each after the folder that it is in; nothing when it is a link, or not there.
+
+        The caller has looked at the way to `path`.
+        """
+        waiting = [path]
+        while waiting:
+            folder = waiting.pop()
+            # Looked at again: a link may have taken its place since it was listed.
+            if folder and not self._is_plain_folder(folder):
+                continue
+            for below, entry in self._entries(folder):
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(below)
+                yield below, entry
+
+    def _is_plain_folder(self, path: str) -> bool:
+        try:
+            return stat.S_ISDIR(os.lstat(self.os_path(path)).st_mode)
+        except OSError as e:
+            if _is_missing(e):
+                return False
+            raise
+
     def _entries(self, path: str) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
         """What is in a folder, by name, each with its path; nothing when there is no such folder."""
-        if path and not self._plain_folders(path.split("/")):
-            return
         try:
             with os.scandir(self.os_path(path)) as found:
                 entries = sorted(found, key=attrgetter("name"))
-        except (FileNotFoundError, NotADirectoryError):
-            return
+        except OSError as e:
+            if _is_missing(e):
+                return
+            raise
         prefix = f"{path}/" if path else ""
         for entry in entries:
             name = entry.name
@@ -185,14 +218,25 @@ class LocalFolder:
 
     def _plain_folders(self, names: list[str]) -> bool:
         """Whether what lies on the way is there; raises SymbolicLink for a link among it."""
-        here = self._root
-        for name in names:
-            here = f"{here}/{name}"
-            try:
-                if stat.S_ISLNK(os.lstat(here).st_mode):
-                    raise self._link(here[len(self._root) + 1 :])
-            except (FileNotFoundError, NotADirectoryError):
+        here, start = self._root, None
+        try:
+            for number, name in enumerate(names, 1):
+                here = f"{here}/{name}"
+                if stat.S_ISLNK(os.lstat(here, dir_fd=start).st_mode):
+                    raise self._link("/".join(names[:number]))
+                if number % _STRIDE == 0:
+                    # Else the system would go all of the way for each: in deep folders that takes minutes.
+                    before, start = start, os.open(here, _FOLDER, dir_fd=start)
+                    here = "."
+                    if before is not None:
+                        os.close(before)
+        except OSError as e:
+            if _is_missing(e):
                 return False
+            raise
+        finally:
+            if start is not None:
+                os.close(start)
         return True
 
     def _link(self, path: str) -> SymbolicLink:
@@ -205,7 +249,7 @@ class LocalFolder:
     def _drop_checksum_twin(self, path: str) -> None:
         """Hadoop's local file system keeps `.<name>.crc` beside a file and fails reads that do not match it."""
         folder, _, name = self.os_path(path).rpartition("/")
-        with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        with suppress(IsADirectoryError), _missing_passed_over():
             os.unlink(f"{folder}/.{name}.crc")
 
 
@@ -223,8 +267,10 @@ def _file(entry: "os.DirEntry[str]") -> os.stat_result | None:
         return None
     try:
         found = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return None
+    except OSError as e:
+        if _is_missing(e):
+            return None
+        raise
     return found if stat.S_ISREG(found.st_mode) else _status(entry.path, found)
 
 
@@ -240,11 +286,89 @@ def _status(path: str, found: os.stat_result) -> os.stat_result | None:
     return found
 
 
-def _remove_folder(name: str, here: int | None = None) -> None:
+@dataclass(slots=True)
+class _Emptied:
+    """A folder on the way down from the one that `_remove_tree` deletes: its name, identity, and what is left in it."""
+
+    name: str
+    identity: tuple[int, int]
+    folders: list[str]
+
+
+def _remove_tree(top: str) -> None:
+    """Delete a folder, its files first. By descriptors, of which two are open: no path gets long, no link is followed.
+
+    Raises StorageError when somebody moves a folder while we are in it.
+    """
+    parent, _, name = top.rpartition("/")
+    way: list[_Emptied] = []
+    # The way there was looked at; the table's folder itself may be a link.
+    here = os.open(parent or "/", _FOLDER & ~os.O_NOFOLLOW)
+    try:
+        pending = _Emptied("", _identity(here), [name])
+        while True:
+            if pending.folders:
+                name = pending.folders.pop()
+                below = _open_folder(name, here)
+                if below is None:
+                    continue
+                os.close(here)
+                here = below
+                way.append(pending)
+                pending = _Emptied(name, _identity(here), _remove_files(here))
+            elif way:
+                outer = way.pop()
+                above = os.open("..", _FOLDER, dir_fd=here)
+                os.close(here)
+                here = above
+                if _identity(here) != outer.identity:
+                    raise StorageError(f"{top}: a folder in it was moved while it was deleted", hint="run it again")
+                _remove_folder(pending.name, here)
+                pending = outer
+            else:
+                return
+    finally:
+        os.close(here)
+
+
+def _identity(folder: int) -> tuple[int, int]:
+    found = os.fstat(folder)
+    return found.st_dev, found.st_ino
+
+
+def _open_folder(name: str, here: int) -> int | None:
+    """None when it is gone; a link in its place goes itself."""
+    try:
+        return os.open(name, _FOLDER, dir_fd=here)
+    except FileNotFoundError:
+        return None
+    except OSError as e:
+        if e.errno not in (errno.ENOTDIR, errno.ELOOP):
+            raise
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=here)
+    return None
+
+
+def _remove_files(here: int) -> list[str]:
+    """Delete all in a folder but the folders, and give their names."""
+    folders = []
+    with os.scandir(here) as found:
+        entries = list(found)
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            folders.append(entry.name)
+        else:
+            with suppress(FileNotFoundError):
+                os.unlink(entry.name, dir_fd=here)
+    return folders
+
+
+def _remove_folder(name: str, here: int) -> None:
     try:
         os.rmdir(name, dir_fd=here)
     except NotADirectoryError:
-        # A link to a folder.
+        # A link has taken its place.
         os.unlink(name, dir_fd=here)
     except OSError as e:
         # Somebody has deleted it, or put something into it since.
@@ -252,6 +376,15 @@ def _remove_folder(name: str, here: int | None = None) -> None:
             raise
 
 
-def _raise_unless_gone(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):
-        raise error
+def _is_missing(error: OSError) -> bool:
+    """Whether there is no such file or folder, or none that a path can name."""
+    return isinstance(error, FileNotFoundError | NotADirectoryError) or error.errno == errno.ENAMETOOLONG
+
+
+@contextmanager
+def _missing_passed_over() -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        if not _is_missing(e):
+            raise

@@ -20,8 +20,8 @@ from obstore.store import LocalStore, from_url
 from .errors import AlreadyExists, ConfigError, CorruptFile, NotFound, PermissionDenied, StorageError
 from .limits import LARGEST_FILE
 from .local_folder import LocalFolder
-from .paths import is_addressable, is_below
-from .urls import check_url, local_path, scheme_of
+from .paths import is_addressable, is_below, is_unicode
+from .urls import absolute_path, check_url, local_path, scheme_of
 
 _CHUNK = 8 * 1024 * 1024
 _CHUNKS_AT_ONCE = 4
@@ -98,7 +98,7 @@ class Storage(Protocol):
         """
 
     def delete(self, path: str) -> None:
-        """Delete; a missing file is success. A link goes itself."""
+        """Delete; a missing file is success, and a folder is no file. A link goes itself."""
 
     def delete_all(self, paths: Sequence[str], done: Callable[[int], None]) -> None:
         """As `delete` for each, many at once; `done` is told how many more are gone."""
@@ -140,11 +140,18 @@ class ObjectStorage:
     """
 
     def __init__(self, url: str) -> None:
-        """Raises ConfigError for a scheme that is not supported, and for a URL that holds more than a place."""
+        """Raises ConfigError for a scheme that is not supported, and for a URL that holds more than a place, is no
+        UTF-8 text (as an argument of a program may be), or is a relative path where there is no working directory.
+        """
         check_url(url)
         path = local_path(url)
+        if not is_unicode(url) or "\0" in (path or url):
+            raise ConfigError(
+                f"the path {url!r} is no UTF-8 text, and Apache Hudi could not name its files",
+                hint="give the table's folder another name, or a link to it that has one",
+            )
         if path is not None:
-            self._local: str | None = os.path.abspath(path)
+            self._local: str | None = absolute_path(path)
             self._root = self._local
             self._folder: LocalFolder | None = LocalFolder(self._local)
         else:

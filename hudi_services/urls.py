@@ -4,6 +4,7 @@ Whatever stands in a URL ends up in plans on the timeline, in reports and on ter
 else: credentials come from where the store's own tools look for them.
 """
 
+import os
 import re
 from urllib.parse import unquote, urlsplit
 
@@ -33,6 +34,17 @@ def local_path(url: str) -> str | None:
         return None
     check_url(url)
     return unquote(urlsplit(url).path)
+
+
+def absolute_path(path: str) -> str:
+    """Raises ConfigError for a relative one when the working directory was deleted."""
+    try:
+        return os.path.abspath(path)
+    except FileNotFoundError:
+        raise ConfigError(
+            f"the path {path} is relative, and the working directory does not exist any more",
+            hint="give an absolute path, or change to a folder that exists",
+        ) from None
 
 
 def check_url(url: str, what: str = "the URL") -> None:

@@ -14,7 +14,7 @@ from ..jobs.attempts import run_with_retries
 from ..jobs.report import Report, State, TableFacts, sentence
 from ..jobs.request import Request
 from ..options import Layer, Options, resolve
-from ..urls import check_url, without_secrets
+from ..urls import absolute_path, check_url, without_secrets
 from . import render, terminal
 from .config_files import default_files, parse_assignments, read_properties
 from .flags import Format, ServiceFlags
@@ -110,7 +110,7 @@ def _check_report_file(path: str | None) -> None:
     """Before any work: a report that cannot be written is found out now."""
     if path is None:
         return
-    folder = os.path.dirname(path) or "."
+    folder = os.path.dirname(absolute_path(path))
     if os.path.isdir(path) or not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.W_OK)):
         raise ConfigError(f"--report {path} cannot be written", hint="give a file in a folder that exists")
 

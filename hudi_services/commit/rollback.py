@@ -165,7 +165,7 @@ def drop_requested(table: Table, target: Instant) -> None:
 
 
 def clear_traces(table: Table, ts: str) -> None:
-    """Markers and heartbeat of an instant that is rolled back."""
+    """Markers and heartbeat of an instant that is rolled back; a folder in the heartbeat's place is none."""
     delete_markers(table.storage, ts)
     table.storage.delete(heartbeat_path(ts))
 

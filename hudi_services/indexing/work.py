@@ -119,7 +119,7 @@ def log_work_path(bucket: int, version: int) -> str:
 def forget(storage: Storage) -> None:
     """Delete all of it; the plan first, so that nobody goes on with the rest.
 
-    A link in the folder's place goes itself.
+    A link in the folder's place goes itself, and a folder in the plan's place goes with the rest.
     """
     with suppress(SymbolicLink):
         storage.delete(_PLAN)

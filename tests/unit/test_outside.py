@@ -13,6 +13,7 @@ from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo, encode_clustering_plan
 from hudi_services.codecs.rollback_plan import RollbackPlan, RollbackRequest, encode_rollback_plan
 from hudi_services.commit.done_groups import notes_folder
+from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.commit.markers import marker_folder
 from hudi_services.commit.rollback import plan_rollback
 from hudi_services.engine import LocalEngine
@@ -22,9 +23,11 @@ from hudi_services.errors import (
     Idle,
     NeedsRecovery,
     PartlyDone,
+    StorageError,
     SymbolicLink,
     UnsupportedTable,
 )
+from hudi_services.files.names import OWN_FOLDER
 from hudi_services.garbage.quarantine import QUARANTINE_FOLDER
 from hudi_services.indexing.work import WORK_FOLDER
 from hudi_services.jobs import clean, clustering, garbage, recover, rollback, validate
@@ -326,6 +329,56 @@ def test_a_link_in_the_place_of_the_work_of_an_index(tmp_path: Path) -> None:
                 index_bootstrap(wanted, engine=LocalEngine())
         assert not link.is_symlink()
         place.is_whole()
+
+
+def link(path: Path) -> None:
+    path.symlink_to(path.parents[3] / "victim")
+
+
+# A folder, a link or a file where there should be none
+
+
+@pytest.mark.parametrize("make", [link, Path.touch], ids=["link", "file"])
+def test_copies_that_cannot_be_kept_hold_no_repair_up(
+    make: Callable[[Path], None], place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    place.begin_write()
+    place.age()
+    (place.table / OWN_FOLDER).mkdir(exist_ok=True)
+    make(place.table / OWN_FOLDER / "removed")
+    assert recovered(place.table).state is State.COMPLETED
+    assert not open_local(place.table).timeline.pending()
+    assert f"no copy of {T}" in caplog.text
+    place.is_whole()
+
+
+@pytest.mark.parametrize("make", [link, Path.touch], ids=["link", "file"])
+def test_what_a_completed_write_did_is_kept_or_it_stays(make: Callable[[Path], None], place: Place) -> None:
+    """The indexes learn from the copy what to take back."""
+    newest = open_local(place.table).timeline.completed_writes()[-1]
+    (place.table / OWN_FOLDER).mkdir(exist_ok=True)
+    make(place.table / OWN_FOLDER / "removed")
+    with pytest.raises(StorageError, match="removed"):
+        rollback.rollback(repair(place.table, "rollback", newest.ts, DEAD_AT_ONCE, completed=True))
+    assert open_local(place.table).timeline.completed_writes()[-1] == newest
+    place.is_whole()
+
+
+def test_a_folder_in_the_place_of_a_heartbeat(place: Place) -> None:
+    place.begin_write()
+    (place.table / heartbeat_path(T) / "deeper").mkdir(parents=True)
+    place.age()
+    assert recovered(place.table).state is State.COMPLETED
+    assert not open_local(place.table).timeline.pending()
+    place.is_whole()
+
+
+def test_a_folder_in_the_place_of_the_plan_of_an_index(tmp_path: Path) -> None:
+    place = Place(tmp_path, "1.2.0")
+    (place.table / WORK_FOLDER / "plan.json/deeper").mkdir(parents=True)
+    index_bootstrap(IndexRequest(base_path=str(place.table), options=OPTIONS), engine=LocalEngine())
+    assert not (place.table / WORK_FOLDER).exists()
+    place.is_whole()
 
 
 ID = "20200101T000000000"

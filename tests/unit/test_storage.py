@@ -2,9 +2,11 @@
 
 import errno
 import os
+import resource
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,7 +32,7 @@ def test_a_folder_that_cannot_be_looked_at_is_not_empty(tmp_path: Path, monkeypa
     assert storage.list_dir("nowhere") == ([], [])
     assert storage.list_tree("nowhere") == []
 
-    def stale(path: str) -> os.stat_result:
+    def stale(path: str, **where: object) -> os.stat_result:
         raise OSError(errno.ESTALE, "Stale file handle")
 
     monkeypatch.setattr(os, "lstat", stale)
@@ -237,6 +239,95 @@ def test_the_root_may_be_a_link(base: Path) -> None:
     storage = ObjectStorage(str(base.parent / "link"))
     storage.create("p/b", b"2")
     assert storage.read("p/a") == b"1234" and len(storage.list_tree("")) == 2
+    storage.delete_tree("p")
+    assert (base.parent / "link").is_symlink() and os.listdir(base) == []
+
+
+def nest(folder: Path, depth: int, name: str = "a") -> None:
+    """Make folders in each other, and a file in the last: deeper than any path can say."""
+    folder.mkdir()
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=here)
+        below = os.open(name, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+    os.close(here)
+
+
+@pytest.mark.parametrize(("depth", "name", "seen"), [(1200, "a", 1), (3000, "a", 0), (40, "n" * 250, 0)])
+def test_folders_however_deep(depth: int, name: str, seen: int, base: Path) -> None:
+    """No recursion, no descriptor for each level, and no looking at all of the way for each; in well below a second.
+
+    What no path can name is no file of the table; a folder goes with it.
+    """
+    nest(base / "d", depth, name)
+    storage = ObjectStorage(str(base))
+    lstat, looks = os.lstat, 0
+
+    def counted(*given: Any, **named: Any) -> os.stat_result:
+        nonlocal looks
+        looks += 1
+        return lstat(*given, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "lstat", counted)
+        assert len(storage.list_tree("")) - 1 == len(storage.list_tree("d")) == seen
+        assert storage.list_staged() == []
+    assert looks <= 3 * (depth + 2)
+    storage.remove_empty_dirs("d")
+    assert (base / "d" / name).exists()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 20, hard))
+    try:
+        storage.delete_tree("d")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert os.listdir(base) == ["p"]
+
+
+def test_empty_folders_however_deep(base: Path) -> None:
+    nest(base / "d", 1200)
+    storage = ObjectStorage(str(base))
+    for file in storage.list_tree("d"):
+        storage.move(file.path, f"e/{file.path}")
+        storage.delete(f"e/{file.path}")
+    for folder in ("d", "e"):
+        storage.remove_empty_dirs(folder)
+    assert os.listdir(base) == ["p"]
+
+
+@pytest.mark.parametrize("path", ["n" * 256, "p/" + "n" * 256 + "/f", "n/" * 2100 + "f"])
+def test_what_no_path_can_name_is_not_there(path: str, base: Path) -> None:
+    before = everything(base)
+    storage = ObjectStorage(str(base))
+    assert storage.head(path) is None and storage.list_dir(path) == ([], []) and storage.list_tree(path) == []
+    for deed in ("delete", "delete_output", "delete_tree", "remove_empty_dirs"):
+        {**ON_FILES, **ON_FOLDERS}[deed](storage, path)
+    storage.delete_all([path], lambda _: None)
+    for deed in ("read", "read_range", "create", "put", "move", "move to"):
+        with pytest.raises(StorageError):
+            ON_FILES[deed](storage, path)
+    assert everything(base) == before
+
+
+def test_a_folder_that_is_moved_while_it_goes(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever follows `..` from there is in a folder of others."""
+    (base / "p/b/c").mkdir(parents=True)
+    (base / "p/b/c/f").write_bytes(b"x")
+    unlink = os.unlink
+
+    def moving(name: str, **where: Any) -> None:
+        unlink(name, **where)
+        if name == "f":
+            (base / "p/b/c").rename(base.parent / "out/c")
+
+    monkeypatch.setattr(os, "unlink", moving)
+    out = everything(base.parent / "out")
+    with pytest.raises(StorageError, match="was moved while it was deleted"):
+        ObjectStorage(str(base)).delete_tree("p")
+    assert {path: found for path, found in everything(base.parent / "out").items() if "out/c" not in path} == out
 
 
 def test_who_looks_while_files_vanish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
