@@ -9,7 +9,9 @@
                     `totalSize` is the file's, `totalUncompressedSize` twice that
     bloom_filters   a record of type 4 for each base file: the texts of f(column)
 
-A file without rows has no record. Source: SparkMetadataWriterUtils, HoodieIndexDefinition of Apache Hudi 1.0.2, 1.2.0.
+A file without rows has no record. The definitions are the table's own, and so are bounded: no text is longer than 200
+characters, and filters are no larger than those that `hoodie.properties` may ask for.
+Source: SparkMetadataWriterUtils, HoodieIndexDefinition of Apache Hudi 1.0.2, 1.2.0.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,12 +24,13 @@ import pyarrow.compute as pc
 from ..codecs.table_schema import META_COLUMNS, parse_table_schema
 from ..errors import ConfigError, UnsupportedTable
 from ..files.avro_type import avro_columns
-from ..files.bloom import BloomSettings
+from ..files.bloom import DYNAMIC, BloomSettings
 from ..files.calendar import FileNotes, is_hybrid
 from ..files.column_type import ColumnType, Kind, parquet_type
 from ..files.parquet_convert import natural
 from ..files.parquet_reader import BaseFileReader, open_base_file
 from ..model import path_in
+from ..options.option import integer
 from ..storage import Storage
 from .expression_times import Zone
 from .expressions import Expression, NotComputed, as_texts, compile_expression
@@ -39,6 +42,12 @@ from .values import BoundType, ValueType, greatest, smallest
 
 _EXPRESSION = "expr"
 _BLOOM_OPTIONS = ("filtertype", "numentries", "fpp", "maxentries")
+_LONGEST_TEXT = 200
+"""Of a function's name and of options: each value of a format has as many characters as the format."""
+_MOST_ENTRIES = 10_000_000
+_LEAST_RATE = 1e-12
+_MOST_ROWS = 10_000
+"""Of a dynamic filter: each takes its time, however small it is."""
 DROP_HINT = "drop the index, or cluster the table with Apache Hudi, where its function can be computed"
 
 
@@ -127,6 +136,7 @@ def computation(
     metadata: MetadataTable, index: ExpressionIndex, table_schema: str | None, zone: Zone, bloom: BloomSettings
 ) -> Computation:
     """How one index is computed; otherwise as `computations`."""
+    _check_texts(index)
     found = Computation(index, _column(metadata, index, table_schema), zone, _bloom(index, bloom))
     found.expression()
     return found
@@ -248,7 +258,7 @@ def _index(metadata: MetadataTable, name: str, definition: Mapping[str, Any] | N
         raise _refused(name, "it has no definition in .hoodie/.index_defs/index.json")
     kind, fields = str(definition.get("indexType", "")).lower(), definition.get("sourceFields")
     if kind not in (COLUMN_STATS, BLOOM_FILTERS):
-        raise _refused(name, f"it is of the type {kind or 'none'}")
+        raise _refused(name, f"it is of the type {kind or 'none':.80}")
     if not isinstance(fields, list) or len(fields) != 1:
         raise _refused(name, "it is not of one column")
     options = definition.get("indexOptions") or {}
@@ -272,25 +282,65 @@ def _column(metadata: MetadataTable, index: ExpressionIndex, table_schema: str |
     if index.column in META_COLUMNS:
         return ColumnType(Kind.STRING, nullable=True)
     if config.drop_partition_columns and index.column in config.partition_fields:
-        raise _refused(index.partition, f"the column {index.column} is not in the base files")
+        raise _refused(index.partition, f"the column {index.column:.80} is not in the base files")
     schema = parse_table_schema(table_schema or "{}", metadata.data_timeline.storage.root)
     own = [field for field in schema["fields"] if field["name"] == index.column]
     if not own:
-        raise _refused(index.partition, f"the column {index.column} is no column of the table by itself")
+        raise _refused(index.partition, f"the column {index.column:.80} is no column of the table by itself")
     return avro_columns({**schema, "fields": own})[0][1]
+
+
+def _check_texts(index: ExpressionIndex) -> None:
+    options = (*index.options, *index.bloom_options)
+    texts = [("function", index.function), *(("option", name) for name, _ in options), *options]
+    for what, text in texts:
+        if len(text) > _LONGEST_TEXT:
+            why = f"its {what} has {len(text)} characters, more than {_LONGEST_TEXT}: {text:.80}…"
+            raise _refused(index.partition, why)
 
 
 def _bloom(index: ExpressionIndex, settings: BloomSettings) -> BloomSettings:
     given = dict(index.bloom_options)
+    found = BloomSettings(
+        entries=_entries(index, "numentries", settings.entries),
+        false_positive_rate=_rate(index, settings.false_positive_rate),
+        max_entries=_entries(index, "maxentries", settings.max_entries),
+        filter_type=given.get("filtertype", settings.filter_type),
+    )
+    # What the operator's options ask for by themselves is theirs to know.
+    sized = "numentries" in given or "maxentries" in given
+    if sized and found.filter_type == DYNAMIC and found.max_entries > _MOST_ROWS * found.entries:
+        rows = f"{found.entries} values in each of its rows and {found.max_entries} in all"
+        raise _not_made(index, f"{rows} are more than {_MOST_ROWS} rows")
+    return found
+
+
+def _entries(index: ExpressionIndex, name: str, default: int) -> int:
+    text = dict(index.bloom_options).get(name)
+    if text is None:
+        return default
     try:
-        return BloomSettings(
-            entries=int(given.get("numentries", settings.entries)),
-            false_positive_rate=float(given.get("fpp", settings.false_positive_rate)),
-            max_entries=int(given.get("maxentries", settings.max_entries)),
-            filter_type=given.get("filtertype", settings.filter_type),
-        )
+        # Fewer than hoodie.properties may ask for are fine: CREATE INDEX takes them for small columns.
+        return integer(1, _MOST_ENTRIES)(text)
     except ValueError as e:
-        raise _refused(index.partition, f"its bloom filter cannot be made: {e}") from e
+        raise _not_made(index, f"{name}={text:.80} {e}") from e
+
+
+def _rate(index: ExpressionIndex, default: float) -> float:
+    text = dict(index.bloom_options).get("fpp")
+    if text is None:
+        return default
+    try:
+        rate = float(text)
+    except ValueError as e:
+        raise _not_made(index, f"fpp={text:.80} is not a number") from e
+    if 0 < rate < _LEAST_RATE:
+        raise _not_made(index, f"fpp={text:.80} is less than {_LEAST_RATE:g}")
+    return rate
+
+
+def _not_made(index: ExpressionIndex, why: str) -> UnsupportedTable:
+    return _refused(index.partition, f"its bloom filter cannot be made: {why}")
 
 
 def _refused(partition: str, why: str) -> UnsupportedTable:

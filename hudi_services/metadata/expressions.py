@@ -107,7 +107,7 @@ def compile_expression(name: str, options: Mapping[str, str], column: ColumnType
         raise NotComputed(f"{name} of a column of type {column} is not computed here")
     unknown = sorted(set(options) - set(function.options))
     if unknown:
-        raise NotComputed(f"{name} has no option {unknown[0]} here")
+        raise NotComputed(f"{name} has no option {unknown[0]:.80} here")
     source, own = _ARROW[column.kind]
     result = BoundType(own if function.result is None else function.result)
     zoned = name == "from_unixtime" or (column.kind is Kind.TIMESTAMP and name not in _OF_MOMENTS)
@@ -171,7 +171,7 @@ def _pattern(java: str, *, only_days: bool = False) -> str:
     found = times.strftime_pattern(java, only_days=only_days)
     if found is None:
         known = "yyyy, MM and dd" if only_days else "yyyy, MM, dd, HH, mm and ss"
-        raise NotComputed(f"its format {java!r} has more than {known}")
+        raise NotComputed(f"its format {java!r:.80} has more than {known}")
     return found
 
 

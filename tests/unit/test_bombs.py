@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +23,7 @@ from hudi_services.codecs import avro, thrift
 from hudi_services.codecs.commit_metadata import decode_commit_json
 from hudi_services.codecs.json_text import parse_json
 from hudi_services.codecs.table_schema import parse_table_schema
+from hudi_services.codecs.varint import encode_varint
 from hudi_services.errors import ConfigError, CorruptFile
 from hudi_services.files import bloom, hfile_format
 from hudi_services.files.avro_type import avro_columns
@@ -149,23 +151,68 @@ def test_the_schema_of_a_table(schema: object) -> None:
 # Parquet footers
 
 
+def thrift_bombs() -> list[bytes]:
+    """Structs of nothing, of a bool, of a number, and of five bools."""
+    number, true = 1 << 4 | thrift.I32, 1 << 4 | thrift.TRUE
+    return [b"\0", bytes([true, 0]), bytes([number, 0, 0]), bytes([true] * 5 + [0])]
+
+
 def test_a_footer_of_empty_structs() -> None:
     thrift_bytes = bombs.footer_of_empty_structs(8 << 20)
     tail = thrift_bytes + struct.pack("<I", len(thrift_bytes)) + b"PAR1"
-    assert "f: more than 3000000 values" in bombs.refusal(lambda: parse_footer(tail, "f"))
+    refused = bombs.refusal(lambda: parse_footer(tail, "f"))
+    assert "CorruptFile: f: 8388608 values in 6 bytes, more than any honest writer has" in refused
     with pytest.raises(CorruptFile, match="f says its footer has 2000000000 bytes"):
         footer_length(struct.pack("<I", 2_000_000_000) + b"PAR1", 3_000_000_000, "f")
 
 
-def test_a_wide_footer_is_honest() -> None:
-    """A thousand columns in 50 row groups, as one in 20."""
+@pytest.mark.parametrize("item", thrift_bombs(), ids=repr)
+def test_values_of_few_bytes(item: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond what is not counted: as many as a footer of lists of them has, and after much that is no value."""
+    monkeypatch.setattr(thrift, "UNCOUNTED", 300_000)
+    count = 1_000_000 // len(item)
+    rows = bytes([1 << 4 | thrift.LIST, 0xF0 | thrift.STRUCT, *encode_varint(count // 100)])
+    row = bytes([1 << 4 | thrift.LIST, 0xF0 | thrift.STRUCT, *encode_varint(100)]) + item * 100 + b"\0"
+    with pytest.raises(CorruptFile, match=r"f: 3\d{5} values in \d+ bytes, more than any honest writer has"):
+        thrift.decode_struct(rows + row * (count // 100) + b"\0", "f")
+
+
+def test_more_values_than_any_footer_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thrift, "UNCOUNTED", 1_000)
+    monkeypatch.setattr(thrift, "MOST_VALUES", 150_000)
+    data = encode_varint(200_000) + b"\4long" * 200_000 + b"\0"
+    with pytest.raises(CorruptFile, match="f: more than 150000 values"):
+        thrift.decode_struct(
+            bytes([1 << 4 | thrift.BINARY, 4]) + b"long" + bytes([1 << 4 | thrift.LIST, 0xF0 | thrift.BINARY]) + data,
+            "f",
+        )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"write_page_index": True},
+        {"write_statistics": False, "use_dictionary": False, "store_schema": False},
+        {"write_statistics": False, "version": "2.6"},
+        {"column_encoding": "DELTA_BINARY_PACKED", "use_dictionary": False},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["{:02x}", "column_of_a_name_as_usual_{}"])
+def test_a_wide_footer_is_honest(name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand columns in 14 row groups, as 200 in 20: in every form that has many values in few bytes."""
+    monkeypatch.setattr(thrift, "UNCOUNTED", 2_000)
+    monkeypatch.setattr(thrift, "_STEP", 100)
+    kinds = [pa.int32(), pa.int64()] if "column_encoding" in options else [pa.int32(), pa.null(), pa.string()]
+    names = [name.format(i) for i in range(200)]
+    table = pa.table({one: pa.nulls(20, kinds[i % len(kinds)]) for i, one in enumerate(names)})
     sink = io.BytesIO()
-    table = pa.table({f"column_{i:04d}": pa.array(range(20)) for i in range(100)})
-    pq.write_table(table, sink, row_group_size=1)
+    pq.write_table(table, sink, row_group_size=1, **options)
     footer = parse_footer(sink.getvalue(), "f")
     chunks = sum(len(group.columns) for group in footer.row_groups)
-    assert chunks == 2_000
-    assert chunks * 25 * count_values(footer.tree) // chunks <= thrift.MOST_VALUES
+    assert chunks == 4_000
+    assert 140_000 * count_values(footer.tree) // chunks <= thrift.MOST_VALUES
 
 
 def count_values(value: object) -> int:

@@ -15,10 +15,10 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConfigError, UnsupportedTable
 from hudi_services.files.bloom import SIMPLE, BloomSettings, parse
 from hudi_services.files.column_type import ColumnType, Kind
-from hudi_services.jobs import clean, clustering
+from hudi_services.jobs import clean, clustering, validate
 from hudi_services.jobs.report import Report
 from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import CleanRequest, Mode
+from hudi_services.jobs.request import CleanRequest, Mode, ValidateRequest
 from hudi_services.jobs.rollback import rollback
 from hudi_services.jobs.undo import undo
 from hudi_services.metadata.expression_index import (
@@ -46,6 +46,8 @@ RANGES = {"expr_index_by_day": "ts", "expr_index_by_date": "at"}
 BLOOM = "expr_index_lowered"
 INDEXES = (*sorted(RANGES), BLOOM)
 EPOCH = date(1970, 1, 1)
+ENDLESS = "x" * 3_000_000
+UTC = {"spark.sql.session.timeZone": "UTC"}
 AUCKLAND = {"spark.sql.session.timeZone": "Pacific/Auckland"}
 
 
@@ -191,6 +193,15 @@ REDEFINED: dict[str, tuple[Callable[[dict[str, Any]], object] | None, str]] = {
     "option": (lambda one: one["indexOptions"].update(zone="UTC"), "has no option zone here"),
     "format": (lambda one: one["indexOptions"].update(format="E"), "format 'E'"),
     "kind": (lambda one: one.update(indexType="vector"), "of the type vector"),
+    "long format": (
+        lambda one: one["indexOptions"].update(format=f"yyyy'{ENDLESS}'"),
+        "its format has 3000006 characters, more than 200: yyyy'x{75}…",
+    ),
+    "long option": (lambda one: one["indexOptions"].update({ENDLESS: "1"}), "its option has 3000000 char.*: x{80}…"),
+    "long function": (lambda one: one.update(indexFunction=ENDLESS), "its function has 3000000 char.*: x{80}…"),
+    "long kind": (lambda one: one.update(indexType=ENDLESS), "of the type x{80}"),
+    "long column": (lambda one: one.update(sourceFields=[ENDLESS]), "the column x{80} is no column"),
+    "long value": (lambda one: one["indexOptions"].update(format=[ENDLESS]), r"its format has .*: \['x{78}…"),
     "columns": (lambda one: one.update(sourceFields=["ts", "at"]), "not of one column"),
     "column": (lambda one: one.update(sourceFields=["inner.ts"]), "inner.ts is no column of the table"),
     "type": (lambda one: one.update(sourceFields=["name"]), "from_unixtime of a column of type string"),
@@ -207,7 +218,7 @@ def test_what_cannot_be_computed_is_refused_before_anything_is_written(case: str
         storage = FaultyStorage(str(newest_table))
         with pytest.raises(UnsupportedTable, match=f"expr_index_by_day cannot be kept in step: .*{text}") as refusal:
             service(request(newest_table, mode), storage)
-        assert "drop the index" in refusal.value.hint
+        assert "drop the index" in refusal.value.hint and len(refusal.value.message) < 400
         assert storage.log == []
 
 
@@ -223,12 +234,42 @@ def test_whoever_only_deletes_needs_no_function(newest_table: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "text"),
-    [({"numentries": "many"}, "cannot be made"), ({"filtertype": "ROUND"}, "ROUND"), ({"fpp": "2"}, "rate 2.0")],
+    [
+        ({"numentries": "many"}, "cannot be made"),
+        ({"filtertype": "ROUND"}, "ROUND"),
+        ({"fpp": "2"}, "rate 2.0"),
+        ({"fpp": "nan"}, "rate nan"),
+        ({"fpp": "1e-300"}, "fpp=1e-300 is less than 1e-12"),
+        ({"fpp": "x"}, "fpp=x is not a number"),
+        ({"numentries": "0"}, "numentries=0 is less than 1"),
+        ({"numentries": "49000000"}, "numentries=49000000 is more than 10000000"),
+        ({"numentries": "1" + "0" * 150}, "numentries=1" + "0" * 79 + " is not a whole number"),
+        ({"numentries": "1" + "0" * 400}, "its numentries has 401 characters, more than 200: 1" + "0" * 79 + "…"),
+        ({"maxentries": "1" + "0" * 18}, "is more than 10000000"),
+        ({"maxentries": "1" + "0" * 400}, "its maxentries has 401 characters"),
+        ({"numentries": "9"}, "9 values in each of its rows and 100000 in all are more than 10000 rows"),
+    ],
+    ids=lambda one: str(one)[:40],
 )
 def test_bloom_filters_that_cannot_be_made(options: Mapping[str, str], text: str, newest_table: Path) -> None:
+    """By the table: whoever schedules writes nothing, whoever looks says that the index cannot be looked at."""
     redefine(newest_table, BLOOM, lambda one: one["indexOptions"].update(options))
-    with pytest.raises(UnsupportedTable, match=text):
-        clustering.schedule(request(newest_table, Mode.SCHEDULE))
+    storage = FaultyStorage(str(newest_table))
+    with pytest.raises(UnsupportedTable, match=text) as refusal:
+        clustering.schedule(request(newest_table, Mode.SCHEDULE), storage)
+    assert storage.log == [] and len(refusal.value.message) < 400
+    # As of every index that we cannot compute, nothing is said about its records.
+    assert (
+        validate.validate(ValidateRequest(base_path=str(newest_table), options=resolve([("test", UTC)]))).exit_code == 0
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [{"numentries": "10"}, {"numentries": "1", "maxentries": "10000"}, {"fpp": "1e-12"}]
+)
+def test_small_bloom_filters_are_honest(options: Mapping[str, str], newest_table: Path) -> None:
+    redefine(newest_table, BLOOM, lambda one: one["indexOptions"].update(options))
+    assert clustering.schedule(request(newest_table, Mode.SCHEDULE, UTC)).state is Outcome.REQUESTED
 
 
 def test_an_index_that_the_commit_does_not_know(newest_table: Path) -> None:
