@@ -187,8 +187,10 @@ class ObjectStorage:
             self._check_way(path)
 
     def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
-        self._check_file(path)
+        self._check_path(path)
         with self.errors(path):
+            if self._folder is not None:
+                return self._folder.read(path, limit)
             found = obstore.get(self._backend, path)
             size = found.meta["size"]
             if size > limit:
@@ -198,10 +200,12 @@ class ObjectStorage:
             return bytes(found.bytes())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        self._check_file(path)
-        if length == 0:
-            return b""
+        self._check_path(path)
         with self.errors(path):
+            if self._folder is not None:
+                return self._folder.read_range(path, start, length)
+            if length == 0:
+                return b""
             return bytes(obstore.get_range(self._backend, path, start=start, length=length))
 
     def head(self, path: str) -> FileInfo | None:
@@ -362,12 +366,6 @@ class ObjectStorage:
         if self._folder is not None:
             with self.errors(path):
                 self._folder.check_way(path)
-
-    def _check_file(self, path: str) -> None:
-        self._check_path(path)
-        if self._folder is not None:
-            with self.errors(path):
-                self._folder.check_file(path)
 
     @contextmanager
     def errors(self, path: str) -> Iterator[None]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.errors import CorruptFile, StorageError, SymbolicLink
+from hudi_services.errors import CorruptFile, NotFound, StorageError, SymbolicLink
 from hudi_services.paths import is_below
 from hudi_services.storage import FileInfo, ObjectStorage, Storage
 from hudi_services.table.partitions import StorageLister
@@ -241,6 +241,33 @@ def test_the_root_may_be_a_link(base: Path) -> None:
     assert storage.read("p/a") == b"1234" and len(storage.list_tree("")) == 2
     storage.delete_tree("p")
     assert (base.parent / "link").is_symlink() and os.listdir(base) == []
+
+
+def test_reading(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = ObjectStorage(str(base))
+    pread, size = os.pread, 4
+
+    def in_pieces(file: int, length: int, start: int) -> bytes:
+        return pread(file, min(length, 3), start)[: max(0, size - start)]
+
+    for _ in range(2):
+        assert storage.read("p/a") == storage.read("p/a", 4) == b"1234"
+        parts = [storage.read_range("p/a", start, length) for start, length in ((0, 4), (1, 2), (3, 9), (9, 0))]
+        assert parts == [b"1234", b"23", b"4", b""]
+        monkeypatch.setattr(os, "pread", in_pieces)
+    with pytest.raises(CorruptFile, match="p/a has 4 bytes, and no honest file of its kind has more than 3"):
+        storage.read("p/a", 3)
+    with pytest.raises(StorageError, match="p/a"):
+        storage.read_range("p/a", 4, 1)
+    for path in ("p", "p/b", "q/b", "p/a/b"):
+        for read in (lambda: storage.read(path), lambda: storage.read_range(path, 0, 1)):  # noqa: B023
+            with pytest.raises(NotFound, match=f"{path} does not exist"):
+                read()
+    (base / "empty").touch()
+    assert storage.read("empty") == b""
+    size = 2
+    with pytest.raises(StorageError, match=r"p/a.*became shorter"):
+        storage.read("p/a")
 
 
 def nest(folder: Path, depth: int, name: str = "a") -> None:
