@@ -16,15 +16,14 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from operator import attrgetter
 
 from .errors import AlreadyExists, CorruptFile, StorageError, SymbolicLink
+from .folder_removal import FOLDER, remove_tree
 from .paths import is_addressable, is_unicode
 
 _STAGED = re.compile(r"[^#]*#[0-9]+")
 """How obstore calls a local file until it is whole; it would take no other file of such a name."""
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _STRIDE = 16
 """After so many folders, the way to the next ones starts there."""
 _ODD = re.compile(r"[\x00-\x1f\x7f#]")
@@ -169,7 +168,7 @@ class LocalFolder:
             if _is_missing(e):
                 return
             raise
-        _remove_tree(top)
+        remove_tree(top)
 
     def remove_empty_dirs(self, path: str) -> None:
         """Delete a folder that has nothing but folders in it."""
@@ -261,7 +260,7 @@ class LocalFolder:
                     raise self._link("/".join(names[:number]))
                 if number % _STRIDE == 0:
                     # Else the system would go all of the way for each: in deep folders that takes minutes.
-                    before, start = start, os.open(here, _FOLDER, dir_fd=start)
+                    before, start = start, os.open(here, FOLDER, dir_fd=start)
                     here = "."
                     if before is not None:
                         os.close(before)
@@ -333,96 +332,6 @@ def _status(path: str, found: os.stat_result) -> os.stat_result | None:
         target = os.stat(path)
         return target if stat.S_ISREG(target.st_mode) else found
     return found
-
-
-@dataclass(slots=True)
-class _Emptied:
-    """A folder on the way down from the one that `_remove_tree` deletes: its name, identity, and what is left in it."""
-
-    name: str
-    identity: tuple[int, int]
-    folders: list[str]
-
-
-def _remove_tree(top: str) -> None:
-    """Delete a folder, its files first. By descriptors, of which two are open: no path gets long, no link is followed.
-
-    Raises StorageError when somebody moves a folder while we are in it.
-    """
-    parent, _, name = top.rpartition("/")
-    way: list[_Emptied] = []
-    # The way there was looked at; the table's folder itself may be a link.
-    here = os.open(parent or "/", _FOLDER & ~os.O_NOFOLLOW)
-    try:
-        pending = _Emptied("", _identity(here), [name])
-        while True:
-            if pending.folders:
-                name = pending.folders.pop()
-                below = _open_folder(name, here)
-                if below is None:
-                    continue
-                os.close(here)
-                here = below
-                way.append(pending)
-                pending = _Emptied(name, _identity(here), _remove_files(here))
-            elif way:
-                outer = way.pop()
-                above = os.open("..", _FOLDER, dir_fd=here)
-                os.close(here)
-                here = above
-                if _identity(here) != outer.identity:
-                    raise StorageError(f"{top}: a folder in it was moved while it was deleted", hint="run it again")
-                _remove_folder(pending.name, here)
-                pending = outer
-            else:
-                return
-    finally:
-        os.close(here)
-
-
-def _identity(folder: int) -> tuple[int, int]:
-    found = os.fstat(folder)
-    return found.st_dev, found.st_ino
-
-
-def _open_folder(name: str, here: int) -> int | None:
-    """None when it is gone; a link in its place goes itself."""
-    try:
-        return os.open(name, _FOLDER, dir_fd=here)
-    except FileNotFoundError:
-        return None
-    except OSError as e:
-        if e.errno not in (errno.ENOTDIR, errno.ELOOP):
-            raise
-    with suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=here)
-    return None
-
-
-def _remove_files(here: int) -> list[str]:
-    """Delete all in a folder but the folders, and give their names."""
-    folders = []
-    with os.scandir(here) as found:
-        entries = list(found)
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            folders.append(entry.name)
-        else:
-            with suppress(FileNotFoundError):
-                os.unlink(entry.name, dir_fd=here)
-    return folders
-
-
-def _remove_folder(name: str, here: int) -> None:
-    try:
-        os.rmdir(name, dir_fd=here)
-    except NotADirectoryError:
-        # A link has taken its place.
-        os.unlink(name, dir_fd=here)
-    except OSError as e:
-        # Somebody has deleted it, or put something into it since.
-        if e.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
-            raise
 
 
 def _is_missing(error: OSError) -> bool:

@@ -13,6 +13,7 @@ ROWS = [
     {"errors"},
     {"urls"},
     {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths", "limits"},
+    {"folder_removal"},
     {"local_folder"},
     {"storage"},
     {"codecs"},
