@@ -21,7 +21,7 @@ from .errors import AlreadyExists, ConfigError, CorruptFile, NotFound, Permissio
 from .limits import LARGEST_FILE
 from .local_folder import LocalFolder
 from .paths import is_addressable, is_below, is_unicode
-from .urls import absolute_path, check_url, local_path, scheme_of
+from .urls import absolute_path, check_url, local_path, message_without_secrets, scheme_of
 
 _CHUNK = 8 * 1024 * 1024
 _CHUNKS_AT_ONCE = 4
@@ -387,7 +387,9 @@ class ObjectStorage:
                     f"no permission for {self.full_path(path)}",
                     hint="check the rights of this user on the table's folder",
                 ) from e
-            raise StorageError(f"{self.full_path(path)}: {text.splitlines()[0] if text else type(e).__name__}") from e
+            # Stores tell the URL of their endpoint, with whatever the environment says it is.
+            said = message_without_secrets(text.splitlines()[0]) if text else type(e).__name__
+            raise StorageError(f"{self.full_path(path)}: {said}") from e
 
 
 class _Writer:

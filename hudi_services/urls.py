@@ -11,7 +11,14 @@ from urllib.parse import unquote, urlsplit
 from .errors import ConfigError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_IN_TEXT = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://).*", re.DOTALL)
+_WHOLE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://).*", re.DOTALL)
+_LIKE_A_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
+"""Before a path: of two letters at least, and nobody's folder is called so."""
+_SCHEME_AND_USER = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):.*@", re.DOTALL)
+_LONGEST_SCHEME = 30
+_SCHEME_AT_END = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
+_UP_TO_BLANK = re.compile(r"[^\s'\"<>]*")
+_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]*\]|[^@:]*)(:[0-9]{1,5})?")
 _CONTAINER_AT_ACCOUNT = {"abfs", "abfss", "wasb", "wasbs"}
 """container@account.dfs.core.windows.net: the part before the @ is no user."""
 _LOCAL_HOSTS = ("", "localhost")
@@ -51,6 +58,7 @@ def check_url(url: str, what: str = "the URL") -> None:
     """Raise ConfigError for one that holds more than a place; the sentence names `what` it is and not what it holds."""
     scheme = scheme_of(url)
     if not scheme:
+        _check_path(url, what)
         return
     found = _more_than_a_place(url, scheme)
     if found:
@@ -65,11 +73,92 @@ def check_url(url: str, what: str = "the URL") -> None:
         )
 
 
+def _check_path(path: str, what: str) -> None:
+    """Refuse what is only taken for a path because it is no proper URL: it is shown, where a URL is not."""
+    stripped = path.strip()
+    if stripped != path and (scheme_of(stripped) or _is_like_a_url(stripped)):
+        raise ConfigError(f"{what} begins or ends with a blank, and is a URL otherwise", hint="leave the blanks out")
+    if _is_like_a_url(path) or without_secrets(path) != path:
+        raise ConfigError(
+            f"{what} is neither a path nor a URL: it begins like one, or holds one",
+            hint="write scheme://bucket/path for a store, and ./ before the path of a folder with such a name",
+        )
+
+
+def _is_like_a_url(path: str) -> bool:
+    return bool(_LIKE_A_SCHEME.match(path) or _SCHEME_AND_USER.match(path))
+
+
 def without_secrets(text: str) -> str:
-    """`text` as it may be shown: of each URL in it that holds more than a place, only the scheme is left."""
-    return _IN_TEXT.sub(
+    """A value as it may be shown: of a URL in it that holds more than a place, only the scheme is left.
+
+    Whatever follows counts to the URL; for sentences see `message_without_secrets`.
+    """
+    if not scheme_of(text.strip()) and _is_like_a_url(text.strip()) and "://" not in text:
+        return f"{text.partition(':')[0]}:…"
+    return _WHOLE.sub(
         lambda match: f"{match[1]}…" if _more_than_a_place(match[0], scheme_of(match[0])) else match[0], text
     )
+
+
+def message_without_secrets(message: str) -> str:
+    """A sentence as it may be shown: without users, passwords and queries of the URLs in it, which others wrote there.
+
+    The last resort. Places stay as they are, and so do endpoints with a port.
+    """
+    return "\n".join(_line_without_secrets(line) for line in message.split("\n"))
+
+
+def _line_without_secrets(line: str) -> str:
+    """Of one line; a URL may go on to the next one: passwords may have blanks."""
+    before, *rests = line.split("://")
+    if not rests:
+        return _with_one_slash(line)
+    shown = [_with_one_slash(before)]
+    for rest in rests:
+        found = _SCHEME_AT_END.search(before[-_LONGEST_SCHEME:])
+        shown.append(_rest_of_url(found[0].lower(), rest) if found else rest)
+        before = rest
+    return "://".join(shown)
+
+
+def _with_one_slash(text: str) -> str:
+    """As s3:/key:secret@bucket, which somebody mistyped."""
+    before, slash, rest = text.partition(":/")
+    scheme = _SCHEME_AT_END.search(before[-_LONGEST_SCHEME:])
+    if scheme is None or scheme[0].lower() == "file" or "@" not in rest.split("/", 1)[0]:
+        return text
+    return f"{before}{slash}{_after_user(rest)}"
+
+
+def _rest_of_url(scheme: str, rest: str) -> str:
+    """What may be shown of what follows `://` on the line."""
+    token = _match(_UP_TO_BLANK, rest)
+    before, at, _ = re.split(r"[/\\]", rest, maxsplit=1)[0].rpartition("@")
+    is_container = scheme in _CONTAINER_AT_ACCOUNT and not re.search(r"[:@\s]", before)
+    host = re.split(r"[/\\?#]", token, maxsplit=1)[0].rpartition("@")[2].rstrip(".,:;)")
+    path = token.partition("/")[2]
+    has_password = not _HOST_AND_PORT.fullmatch(host) or (":" in host and "@" in path)
+    if (at and not is_container) or has_password:
+        return _after_user(rest)
+    place, sign, more = token.partition("?")
+    if "=" not in more:
+        place, sign, more = token.partition("#")
+        # Partitions may have a # in their names; a fragment is what stands at the end.
+        if not more or "/" in more:
+            return rest
+    return f"{place}{sign}…{rest[len(token) :]}"
+
+
+def _after_user(rest: str) -> str:
+    """What stands after the URL, from the last @ on: a password may have slashes and blanks."""
+    after = rest.rpartition("@")[2]
+    return f"…{after[len(_match(_UP_TO_BLANK, after)) :]}"
+
+
+def _match(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.match(text)
+    return found[0] if found else ""
 
 
 def _more_than_a_place(url: str, scheme: str) -> str:

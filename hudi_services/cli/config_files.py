@@ -71,6 +71,7 @@ class _Reading:
             key, value = _split(line)
             if key == "include" and "=" in line:
                 self._count()
+                check_url(value, f"an include of the properties file {location}")
                 self.read(_beside(location, value), (*outer, location))
             elif key:
                 self.values[key] = value

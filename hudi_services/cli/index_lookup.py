@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigError
 from ..jobs.report import Report
 from ..jobs.request import LookupRequest
+from ..urls import check_url
 from .flags import LookupFlags, command
 from .service import options, run_service
 
@@ -39,6 +40,7 @@ def _read_keys(path: str) -> "pa.Array":
     """One key a line, UTF-8; empty lines are none."""
     import pyarrow as pa
 
+    check_url(path, "--keys-file")
     try:
         with open(path, encoding="utf-8", newline="\n") as file:
             lines = file.read().split("\n")

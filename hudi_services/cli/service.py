@@ -110,6 +110,7 @@ def _check_report_file(path: str | None) -> None:
     """Before any work: a report that cannot be written is found out now."""
     if path is None:
         return
+    check_url(path, "--report")
     folder = os.path.dirname(absolute_path(path))
     if os.path.isdir(path) or not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.W_OK)):
         raise ConfigError(f"--report {path} cannot be written", hint="give a file in a folder that exists")
@@ -153,7 +154,7 @@ def _tell(report: Report, verbose: bool) -> bool:
         told = terminal.fail(message, _hint(report, verbose))
     if report.error and verbose:
         lines = "".join(traceback.format_exception(report.error))
-        terminal.put(sys.stderr, terminal.harmless_lines(lines))
+        terminal.put(sys.stderr, terminal.told_lines(lines))
     return told
 
 

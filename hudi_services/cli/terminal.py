@@ -8,6 +8,8 @@ import re
 import sys
 from typing import TextIO
 
+from ..urls import message_without_secrets
+
 # Control characters, what turns the direction of writing, what ends a line, and halves of characters, which no encoding
 # has. A terminal obeys the first (titles, colours, its answers typed as input), a reader is deceived by the others.
 _ACTIVE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -21,6 +23,16 @@ def harmless(text: str) -> str:
 def harmless_lines(text: str) -> str:
     """As `harmless`, but line ends stay."""
     return "\n".join(harmless(line) for line in text.split("\n"))
+
+
+def told(text: str) -> str:
+    """One line that says something: harmless, and without secrets of URLs, wherever it got them from."""
+    return harmless(message_without_secrets(text))
+
+
+def told_lines(text: str) -> str:
+    """As `told`, but line ends stay."""
+    return harmless_lines(message_without_secrets(text))
 
 
 def harmless_json(document: object, *, ascii_only: bool = False) -> str:
@@ -50,23 +62,23 @@ def is_unicode(stream: TextIO | None) -> bool:
 
 def warn(message: str) -> bool:
     """A warning, as a line on stderr. Returns whether it could be told."""
-    return not put(sys.stderr, f"warning: {harmless(message)}\n")
+    return not put(sys.stderr, f"warning: {told(message)}\n")
 
 
 def fail(message: str, hint: str) -> bool:
     """An error and the way out, as lines on stderr. Returns whether it could be told."""
-    text = f"error: {harmless(message)}\n"
-    return not put(sys.stderr, f"{text}hint: {harmless(hint)}\n" if hint else text)
+    text = f"error: {told(message)}\n"
+    return not put(sys.stderr, f"{text}hint: {told(hint)}\n" if hint else text)
 
 
 class LineFormatter(logging.Formatter):
     """Of the log: one line for a message, and harmless ones for a traceback."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        return harmless(super().formatMessage(record))
+        return told(super().formatMessage(record))
 
     def formatException(self, ei: object) -> str:
-        return harmless_lines(super().formatException(ei))  # type: ignore[arg-type]
+        return told_lines(super().formatException(ei))  # type: ignore[arg-type]
 
 
 def open_closed_streams() -> None:

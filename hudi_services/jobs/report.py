@@ -14,7 +14,7 @@ from ..clock import counted
 from ..errors import HudiServicesError, Idle, PartlyDone
 from ..options import Options, Setting
 from ..options.option import Phase
-from ..urls import without_secrets
+from ..urls import message_without_secrets, without_secrets
 from .request import Request
 
 DOCUMENT_VERSION = 1
@@ -180,11 +180,11 @@ class Report:
                 "type": self.table.type,
                 "table_version": self.table.table_version,
             },
-            "instant": self.instant,
+            "instant": self.instant and message_without_secrets(self.instant),
             "state": self.state.value,
             "exit_code": self.exit_code,
             "dry_run": self.dry_run,
-            "reason": self.reason,
+            "reason": self.reason and message_without_secrets(self.reason),
             "error": self._error(),
             "groups": self.groups,
             "resumed_groups": self.resumed_groups,
@@ -197,21 +197,25 @@ class Report:
             "checks": [{"name": c.name, "result": c.result.value, "detail": c.detail} for c in self.checks],
             "seconds": {name: round(seconds, 3) for name, seconds in self.seconds.items()},
             "options": [{"key": s.key, "value": s.value, "source": s.source} for s in self.settings],
-            "warnings": self.all_warnings,
+            "warnings": [message_without_secrets(warning) for warning in self.all_warnings],
         }
 
     def _error(self) -> dict[str, str] | None:
         if self.error is None:
             return None
-        return {"type": type(self.error).__name__, "message": sentence(self.error), "hint": self.hint}
+        return {
+            "type": type(self.error).__name__,
+            "message": sentence(self.error),
+            "hint": message_without_secrets(self.hint),
+        }
 
 
 def sentence(error: BaseException) -> str:
     """One line about `error`; errors outside the family also tell their type."""
     if isinstance(error, HudiServicesError):
-        return " ".join(error.message.split())
+        return message_without_secrets(" ".join(error.message.split()))
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return message_without_secrets(f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__)
 
 
 def _in_out(quantity: InOut) -> dict[str, int | None]:

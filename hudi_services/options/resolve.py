@@ -216,5 +216,10 @@ def _known_to_hudi(key: str) -> bool:
 def _unknown(key: str, source: str, honoured: set[str]) -> str:
     from . import known_keys
 
-    nearest = difflib.get_close_matches(key, sorted(honoured | known_keys.KEYS), n=1, cutoff=0.0)
-    return f"{key} (from {source}) is not a key that is known, the nearest one is {nearest[0]}"
+    # `key value==` is a key with a blank to Hudi, and its second word may be a secret.
+    first, *more = key.split(maxsplit=1)
+    nearest = difflib.get_close_matches(first, sorted(honoured | known_keys.KEYS), n=1, cutoff=0.0)
+    shown = without_secrets(first)
+    if more:
+        return f"{shown} … (from {source}) is not a key that is known: there is a blank before the first = of its line"
+    return f"{shown} (from {source}) is not a key that is known, the nearest one is {nearest[0]}"

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.cli.app import run
-from hudi_services.errors import ConfigError
+from hudi_services.errors import ConfigError, StorageError
 from hudi_services.options import keys, resolve
 from hudi_services.storage import ObjectStorage
-from hudi_services.urls import check_url, without_secrets
+from hudi_services.urls import check_url, message_without_secrets, without_secrets
 
 from .tables import digest, unpack
 
@@ -35,7 +36,23 @@ WITH_SECRETS = [
     f"file:///rides?{SECRET}",
     f"s3://[{SECRET}:@/",
 ]
+LIKE_PATHS = [
+    f"s3:/KEY:{SECRET}@bucket/rides",
+    f"s3:KEY:{SECRET}@bucket/rides",
+    f" s3://KEY:{SECRET}@bucket/rides",
+    f"s3://KEY:{SECRET}@bucket/rides\t",
+    f"\n s3:/KEY:{SECRET}@bucket/rides",
+    f"jdbc:s3://KEY:{SECRET}@bucket/rides",
+    f"./s3://KEY:{SECRET}@bucket/rides",
+    f"https:/host/rides?sig={SECRET}",
+]
+"""Which are none, and no URLs."""
 PLACES = [
+    "/data/a:b",
+    "rel/a:b",
+    "a:b",
+    "C:/data",
+    "./s3:/data",
     "/data/rides",
     "relative?#@:/path",
     "file:/data/rides",
@@ -48,7 +65,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize("url", WITH_SECRETS)
+@pytest.mark.parametrize("url", [*WITH_SECRETS, *(url for url in LIKE_PATHS if url.isprintable())])
 @pytest.mark.parametrize(
     "flags",
     [["--base-path"], ["--props"], ["--conf-file"], ["--hoodie-conf", f"{keys.LOCK_FOLDER.key}="], ["include="]],
@@ -73,7 +90,7 @@ def test_secrets_are_refused_and_not_repeated(
     assert run(arguments) == 2
     said = capfd.readouterr()
     assert SECRET not in said.out + said.err + report.read_text()
-    assert "holds" in said.err or "names the host" in said.err
+    assert "holds" in said.err or "names the host" in said.err or "blank" in said.err
     if flags != ["--base-path"]:
         assert digest(table) == before
 
@@ -110,6 +127,113 @@ def test_any_text_is_a_place_or_a_sentence(user: str, rest: str) -> None:
         except ConfigError as error:
             assert SECRET not in error.message + error.hint
             assert SECRET not in without_secrets(url)
+
+
+@pytest.mark.parametrize("path", LIKE_PATHS)
+def test_what_is_like_a_url_is_no_path(path: str) -> None:
+    for take in (check_url, ObjectStorage):
+        with pytest.raises(
+            ConfigError, match=r"^the URL (.*holds a user|is neither a path nor a URL|begins or ends with a blank)"
+        ) as e:
+            take(path)
+        assert SECRET not in e.value.message + e.value.hint
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["schedule", "--report"],
+        ["index-lookup", "--report"],
+        ["index-lookup", "--keys-file"],
+        ["schedule", "--mode"],
+        ["schedule", "--format"],
+        ["schedule", "--table-name"],
+        ["schedule", "--instant-time"],
+        ["schedule"],
+        [],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize(
+    "url", [WITH_SECRETS[0], WITH_SECRETS[2], WITH_SECRETS[3], LIKE_PATHS[0], f"s3://K:a {SECRET}@b"]
+)
+def test_no_argument_is_repeated_with_a_secret(
+    flags: list[str], url: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = unpack("1.2.0", tmp_path)
+    base = ["--base-path", str(table)] if flags else []
+    keys_file = ["--keys-file", "/dev/null"] if flags[:1] == ["index-lookup"] and flags[1] != "--keys-file" else []
+    report = ["--report", "r.json"] if "--report" not in flags else []
+    assert run([*flags[:1], *base, *keys_file, *(report if flags else []), "--verbose", *flags[1:], url]) != 0
+    said = capfd.readouterr()
+    kept = Path("r.json").read_text() if Path("r.json").exists() else ""
+    assert SECRET not in said.out + said.err + kept
+    assert "error: " in said.err
+
+
+def test_a_value_after_a_blank_is_not_taken_for_the_key(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The first = of the line is in the value, and all before it is the key to Hudi."""
+    (tmp_path / "props").write_text(f"hoodie.datasource.hive_sync.pass {SECRET}==\n")
+    table = unpack("1.2.0", tmp_path)
+    report = tmp_path / "report.json"
+    arguments = ["schedule", "--dry-run", "--verbose", "--base-path", str(table), "--props", str(tmp_path / "props")]
+    run([*arguments, "--report", str(report), "--hoodie-conf", f"hoodie.some.pass {SECRET}="])
+    said = capfd.readouterr()
+    assert SECRET not in said.out + said.err + report.read_text()
+    assert "warning: hoodie.datasource.hive_sync.pass … (from --props" in said.err
+    assert "there is a blank before the first =" in said.err
+
+
+def test_an_endpoint_with_a_password_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("AWS_ENDPOINT", "AWS_ENDPOINT_URL"):
+        monkeypatch.setenv(name, f"http://KEY:{SECRET}@localhost:1/")
+    storage = ObjectStorage("s3://bucket/rides")
+    with pytest.raises(StorageError) as error, storage.errors("x"):
+        raise OSError(f"Error performing GET http://KEY:{SECRET}@localhost:1/bucket?list-type=2 in 3s - error sending")
+    assert str(error.value) == "s3://bucket/rides/x: Error performing GET http://… in 3s - error sending"
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (f"'s3://K:{SECRET}@b/x' is none of a, b", "'s3://…' is none of a, b"),
+        (f"'s3://K:a {SECRET}@b/x' is none of a, b", "'s3://…' is none of a, b"),
+        (f"s3://K:1/{SECRET}@b/x and s3://a:{SECRET} and s3://c/d", "s3://… and s3://… and s3://c/d"),
+        (f"s3:/K:{SECRET}@b/x is none", "s3:/… is none"),
+        (f"GET https://h/x?a=b&sig={SECRET} in 3s", "GET https://h/x?… in 3s"),
+        (f"abfss://c@a.net/x?sig={SECRET}, it says", "abfss://c@a.net/x?… it says"),
+        (f"jdbc:s3://K:{SECRET}@b\nnext", "jdbc:s3://…\nnext"),
+        (f"s3://b/x#{SECRET}", "s3://b/x#…"),
+    ],
+)
+def test_messages_lose_secrets(message: str, shown: str) -> None:
+    assert message_without_secrets(message) == shown
+    assert message_without_secrets(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *PLACES,
+        "s3://bucket/rides/what?/c#d/x@y:z.parquet does not exist: ask a@b",
+        "s3://bucket: nothing is there",
+        "Error performing GET http://minio:9000/bucket/x after 3 retries, http://[::1]:9000/x too",
+        "abfss://c@account.dfs.core.windows.net/rides is not there (or file:/data/a@b is)",
+    ],
+)
+def test_honest_messages_stay(message: str) -> None:
+    assert message_without_secrets(message) == message
+
+
+def test_long_messages_take_no_time() -> None:
+    start = time.process_time()
+    for part in ("x", "s3://", ":/", "s3://x?", "?", "s3://a@", "@", "a b://"):
+        message_without_secrets("s3://b/" + part * 100_000)
+        message_without_secrets(part * 100_000)
+    assert time.process_time() - start < 5
 
 
 def test_the_demo_of_the_shell_needs_no_import_to_refuse(tmp_path: Path) -> None:
