@@ -34,6 +34,7 @@ from ..metadata.keys import RECORD_INDEX
 from ..metadata.restored import Restored
 from ..metadata.sync import sync_rollback
 from ..model import path_in
+from ..table.facts import TimelineFacts
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 from .command_blocks import cancel_blocks
@@ -126,8 +127,7 @@ def completed_twin(table: Table, ts: str) -> str:
     found = _completed_at(table, ts)
     if found:
         return f"{found} is completed"
-    writes = table.timeline.completed_writes()
-    if writes and ts < writes[0].ts:
+    if ts < table.timeline.first_write:
         archived = table.timeline.archived.completed
         if ts in archived:
             return f"the {archived[ts]} {ts} is completed and archived"
@@ -136,16 +136,17 @@ def completed_twin(table: Table, ts: str) -> str:
 
 def _completed_at(table: Table, ts: str) -> str:
     """The file of the completed instant of this time; a savepoint has that of the commit that it holds."""
-    found = (one for one in table.timeline.instants if one.ts == ts and one.is_completed)
-    return next((one.file_name for one in found if one.action is not Action.SAVEPOINT), "")
+    found = (one for one in table.timeline.at(ts) if one.is_completed and one.action is not Action.SAVEPOINT)
+    return next((one.file_name for one in found), "")
 
 
 def without_target(table: Table, plan: RollbackPlan) -> str:
-    """A file that `plan` is to delete although the timeline knows no instant of its time, "" when there is none.
+    """A file that `plan` is to delete and readers take for committed, of a time that the timeline does not know; else "".
 
-    What a rollback takes away goes before its instant does: such a file was committed, and is archived.
+    What a rollback takes away goes before its instant does: such a file is that of an archived commit.
     """
-    if any(one.ts == plan.ts for one in table.timeline.instants):
+    facts = TimelineFacts(table.timeline)
+    if table.timeline.at(plan.ts) or not (facts.is_committed(plan.ts) or facts.is_hidden(plan.ts)):
         return ""
     lister = StorageLister(table.storage)
     lister.load(sorted({request.partition for request in plan.requests}))

@@ -97,6 +97,15 @@ class Timeline:
         """Requested and inflight instants, oldest first."""
         return tuple(i for i in self._pending if actions is None or i.action in actions)
 
+    def at(self, ts: str) -> tuple[Instant, ...]:
+        """The instants requested at `ts`: one, and perhaps a savepoint of it, unless somebody made another."""
+        return tuple(self._instants_at.get(ts, ()))
+
+    @property
+    def first_write(self) -> str:
+        """The time of the first completed write, "" when there is none."""
+        return next(iter(self._write_completions), "")
+
     def find(self, ts: str, action: Action | None = None) -> Instant | None:
         """The instant requested at `ts`; `action` may be its pending or its completed one. Savepoints come last."""
         found = [
