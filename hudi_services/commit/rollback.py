@@ -141,7 +141,7 @@ def _completed_at(table: Table, ts: str) -> str:
 
 
 def without_target(table: Table, plan: RollbackPlan) -> str:
-    """A file that `plan` is to delete and readers take for committed, of a time that the timeline does not know; else "".
+    """A file that `plan` is to delete, of a time unknown to the timeline, and that readers take for committed; else "".
 
     What a rollback takes away goes before its instant does: such a file is that of an archived commit.
     """
