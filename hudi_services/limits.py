@@ -4,6 +4,8 @@ The table's files may be broken, or written by somebody who means harm; what is 
 Limits of what a file holds (entries of a footer, nesting of a schema) stand with the format that they belong to.
 """
 
+from .errors import CorruptFile
+
 MIB = 1 << 20
 
 SMALL_FILE = 4 * MIB
@@ -19,3 +21,9 @@ LARGEST_LOG = 4096 * MIB
 """A log file of the metadata table, or a file of the archive. Hudi begins another one at 2 GiB
 (hoodie.metadata.max.logfile.size), or at 1 GB (hoodie.timeline.compaction.target.file.max.bytes), after what makes it
 so large."""
+
+
+def check_size(path: str, size: int, limit: int) -> None:
+    """Raise CorruptFile when the file at the full `path` has more than `limit` bytes."""
+    if size > limit:
+        raise CorruptFile(f"{path} has {size} bytes, and no honest file of its kind has more than {limit}")

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from operator import attrgetter
 
-from .errors import AlreadyExists, CorruptFile, StorageError, SymbolicLink
+from .errors import AlreadyExists, StorageError, SymbolicLink
 from .folder_removal import FOLDER, remove_tree
+from .limits import check_size
 from .paths import is_addressable, is_unicode
 
 _STAGED = re.compile(r"[^#]*#[0-9]+")
@@ -52,10 +53,7 @@ class LocalFolder:
     def read(self, path: str, limit: int) -> bytes:
         """The whole file; raises CorruptFile for one of more than `limit` bytes."""
         with self._opened(path) as (file, size):
-            if size > limit:
-                raise CorruptFile(
-                    f"{self.os_path(path)} has {size} bytes, and no honest file of its kind has more than {limit}"
-                )
+            check_size(self.os_path(path), size, limit)
             return _read(file, 0, size)
 
     def read_range(self, path: str, start: int, length: int) -> bytes:

@@ -18,7 +18,7 @@ from obstore import exceptions as obx
 from obstore.store import LocalStore, from_url
 
 from .errors import AlreadyExists, ConfigError, CorruptFile, NotFound, PermissionDenied, StorageError
-from .limits import LARGEST_FILE
+from .limits import LARGEST_FILE, check_size
 from .local_folder import LocalFolder
 from .paths import is_addressable, is_below, is_unicode
 from .urls import absolute_path, check_url, local_path, message_without_secrets, scheme_of
@@ -192,11 +192,7 @@ class ObjectStorage:
             if self._folder is not None:
                 return self._folder.read(path, limit)
             found = obstore.get(self._backend, path)
-            size = found.meta["size"]
-            if size > limit:
-                raise CorruptFile(
-                    f"{self.full_path(path)} has {size} bytes, and no honest file of its kind has more than {limit}"
-                )
+            check_size(self.full_path(path), found.meta["size"], limit)
             return bytes(found.bytes())
 
     def read_range(self, path: str, start: int, length: int) -> bytes:

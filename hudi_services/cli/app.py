@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from ..errors import PartlyDone
 from .clean import clean
 from .execute import execute
 from .index_bootstrap import index_bootstrap
@@ -20,7 +21,6 @@ from .validate import validate
 
 PROGRAM = "hudi-services"
 _USAGE = 2
-_UNTOLD = 7
 _INTERRUPTED = 130
 _TERMINATED = 143
 
@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> int:
     except (SystemExit, OSError) as error:
         # So Typer ends a help that nobody reads; services end with a report, whatever happens.
         fail(f"stdout could not be written: {getattr(error, 'strerror', None) or 'its reader is gone'}", "")
-        return _UNTOLD
+        return PartlyDone.exit_code
     except Exception as error:
         # Typer carries its own copy of click's usage errors: they are told by what they can do.
         if not hasattr(error, "format_message"):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from ..errors import CheckFailed, ConfigError, HudiServicesError
+from ..errors import CheckFailed, ConfigError, HudiServicesError, PartlyDone
 from ..jobs.attempts import run_with_retries
 from ..jobs.report import Report, State, TableFacts, sentence
 from ..jobs.request import Request
@@ -23,7 +23,6 @@ from .progress import progress_bar
 R = TypeVar("R", bound=Request)
 
 _IDLE_EXIT_CODE = 3
-_PARTLY_DONE_EXIT_CODE = 7
 
 
 def run_service(
@@ -122,11 +121,11 @@ def _publish(report: Report, flags: ServiceFlags) -> int:
     What could not be told changes the exit code of a run that ended well, and nothing else.
     """
     if not _write_report(report, flags.report_file):
-        report.exit_code = report.exit_code or _PARTLY_DONE_EXIT_CODE
+        report.exit_code = report.exit_code or PartlyDone.exit_code
     told = [terminal.warn(warning) for warning in report.warnings]
     told.append(_tell(report, flags.verbose))
     told.append(_print(report, flags))
-    return report.exit_code or (0 if all(told) else _PARTLY_DONE_EXIT_CODE)
+    return report.exit_code or (0 if all(told) else PartlyDone.exit_code)
 
 
 def _print(report: Report, flags: ServiceFlags) -> bool:

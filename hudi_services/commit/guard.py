@@ -61,12 +61,16 @@ class Lease:
 
 def read_lease(storage: Storage, name: str) -> Lease | None:
     """The newest lease called `name`, None when nobody ever took it."""
-    files = dict(_stored(storage, name))
-    if not files:
+    newest = _newest(storage, name)
+    if newest is None:
         return None
-    newest = files[max(files)]
     holder = _holder(storage, newest)
     return _lease(newest, _described(holder) if holder is not None else "")
+
+
+def _newest(storage: Storage, name: str) -> FileInfo | None:
+    files = dict(_stored(storage, name))
+    return files[max(files)] if files else None
 
 
 def _lease(file: FileInfo, holder: str = "") -> Lease:
@@ -178,8 +182,8 @@ class Guard:
         return False
 
     def _holder(self) -> dict[str, Any] | None:
-        files = dict(_stored(self._storage, self._name))
-        return _holder(self._storage, files[max(files)]) if files else None
+        newest = _newest(self._storage, self._name)
+        return _holder(self._storage, newest) if newest else None
 
     def _numbers(self) -> list[int]:
         return sorted(number for number, _ in _stored(self._storage, self._name))

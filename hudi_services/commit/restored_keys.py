@@ -135,5 +135,5 @@ def _load(table: Table, folder: str) -> _Runs | None:
         )
     except NotFound:
         return None
-    except (ValueError, KeyError, TypeError, RecursionError) as e:
+    except (ValueError, KeyError, TypeError) as e:
         raise CorruptFile(f"{table.storage.full_path(path)} does not name runs of keys: {e}") from e

@@ -38,6 +38,7 @@ from ..table.facts import TimelineFacts
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 from .command_blocks import cancel_blocks
+from .conflicts import recover_hint
 from .done_groups import forget_done
 from .guard import Guard
 from .heartbeat import heartbeat_path
@@ -98,7 +99,7 @@ def plan_rollback(table: Table, target: Instant, *, using_markers: bool = True) 
     if twin:
         raise ConflictError(
             f"{table.storage.root}: {target.file_name} cannot be rolled back: {twin}, and has the files of that time",
-            hint=f"run: hudi-services recover --base-path {table.storage.root}, which drops what lies beside it",
+            hint=f"{recover_hint(table)}, which drops what lies beside it",
         )
     requests = rollback_requests(table, target, using_markers=using_markers)
     table.storage.check_paths(path_in(request.partition, _name(path)) for request in requests for path in request.files)
@@ -183,7 +184,7 @@ def _refuse_completed(table: Table, plan: RollbackPlan, begun: Instant | None = 
     if committed:
         raise CheckFailed(
             f"{table.storage.root}: a rollback is to delete {committed}, and no instant {plan.ts} is on the timeline",
-            hint=f"run: hudi-services recover --base-path {table.storage.root}, which drops the plan",
+            hint=f"{recover_hint(table)}, which drops the plan",
         )
     if not is_still_completed(table, plan):
         return

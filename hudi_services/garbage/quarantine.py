@@ -201,7 +201,7 @@ def _seen_then(storage: Storage, quarantine: str) -> frozenset[str]:
     try:
         files = parse_json(storage.read(path))["files"]
         return frozenset(file["path"] for file in files if file.get("seen"))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise CorruptFile(f"{storage.full_path(path)} is no manifest of a quarantine: {error}") from error
 
 

@@ -149,7 +149,7 @@ def _written(bucket: int, content: Any) -> WrittenBase:
 
 
 def _run(path: Any) -> str:
-    if not isinstance(path, str) or not path.startswith(f"{WORK_FOLDER}/run-") or "/" in path[len(WORK_FOLDER) + 1 :]:
+    if not isinstance(path, str) or not path.startswith(run_prefix("")) or "/" in path[len(WORK_FOLDER) + 1 :]:
         raise ValueError(f"{path!r:.200} is no run of keys")
     return path
 

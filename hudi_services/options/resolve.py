@@ -99,11 +99,6 @@ class Options:
         """The same with the properties of the table (`hoodie.properties`) below every other layer."""
         return Options([*self._layers, (TABLE_SOURCE, properties)], lenient=lenient)
 
-    def is_operators(self, option: Option[Any]) -> bool:
-        """Whether a layer above the table's set it."""
-        setting = self._settings[option.key]
-        return setting is not None and not setting.is_tables
-
     def in_force(self, phase: Phase = Phase.ANY) -> list[Setting]:
         """Every option of `phase` with its value as it may be shown, defaults too, by key."""
         found = (
@@ -121,9 +116,12 @@ class Options:
             key = keys.PARTITION_FILTER_MODE.key
             self._settings[key] = Setting(key, mode, f"{strategy.source}, through {strategy.key}")
 
+    def _is_refused(self, *options: Option[Any]) -> bool:
+        return any(option.key in self._errors for option in options)
+
     def _require_lock(self) -> None:
         mode, lock = keys.CONCURRENCY_MODE, keys.LOCK_PROVIDER
-        if not self._errors.keys().isdisjoint((mode.key, lock.key)):
+        if self._is_refused(mode, lock):
             return
         if self[mode] != mode.default and not self[lock]:
             raise ConfigError(
@@ -133,7 +131,7 @@ class Options:
 
     def _doubts(self) -> Iterable[str]:
         small, target = keys.SMALL_FILE_LIMIT, keys.TARGET_FILE_BYTES
-        if not self._errors.keys().isdisjoint((small.key, target.key)):
+        if self._is_refused(small, target):
             return
         if self[small] >= self[target]:
             yield (

@@ -13,26 +13,16 @@ import pytest
 
 from hudi_services.cli.app import run
 from hudi_services.commit.guard import Guard
-from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import ClusteringRequest, Mode
+from hudi_services.jobs.request import Mode
 from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action
 
 from .tables import RELEASES, digest, open_local, request, unpack
 
+pytestmark = pytest.mark.usefixtures("without_spark")
+
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
-
-
-@pytest.fixture(autouse=True)
-def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`execute` of the command line on the local engine: these tests start no JVM."""
-    original = clustering.execute
-
-    def local(wanted: ClusteringRequest, storage: None = None, engine: None = None) -> object:
-        return original(wanted, storage, LocalEngine())
-
-    monkeypatch.setattr(clustering, "execute", local)
 
 
 @pytest.fixture(params=RELEASES)

@@ -11,15 +11,16 @@ import pytest
 from hudi_services.cli.app import run
 from hudi_services.clustering.row_order import RowOrder
 from hudi_services.codecs.clustering_plan import decode_requested_replace, encode_clustering_plan
-from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError
 from hudi_services.jobs import clustering
-from hudi_services.jobs.request import ClusteringRequest, Mode
+from hudi_services.jobs.request import Mode
 from hudi_services.options import Option, keys, resolve
 from hudi_services.options.option import Phase
 from hudi_services.options.resolve import as_text
 
 from .tables import RELEASES, digest, open_local, request, rows, unpack
+
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 CODE = "hostile_module:Hostile"
 NO_FUNCTION = "hostile_module:number"
@@ -34,16 +35,6 @@ def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.syspath_prepend(str(tmp_path))
     sys.modules.pop("hostile_module", None)
     return trace
-
-
-@pytest.fixture(autouse=True)
-def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = clustering.execute
-
-    def local(wanted: ClusteringRequest, storage: None = None, engine: None = None) -> object:
-        return original(wanted, storage, LocalEngine())
-
-    monkeypatch.setattr(clustering, "execute", local)
 
 
 def set_in_table(path: Path, **properties: str) -> None:
@@ -233,7 +224,7 @@ def test_the_operators_value_counts_and_the_tables_is_not_looked_at() -> None:
     options = resolve([("--hoodie-conf", operator)]).over_table(table)
     for one in keys.ALL:
         if one.default is not None:
-            assert options[one] == one.default and options.is_operators(one)
+            assert options[one] == one.default and options.source(one) == "--hoodie-conf"
         else:
             with pytest.raises(ConfigError, match=TABLE):
                 options[one]
