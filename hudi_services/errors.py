@@ -12,7 +12,7 @@ HudiServicesError              1  failed
 │   ├── SymbolicLink           1  a link below a local table's folder, which is not followed
 │   └── PermissionDenied       1
 ├── JobLost                    1  Spark failed, not what it ran: what its tasks had finished may be kept
-├── Idle                       0  nothing to do (3 with --fail-if-idle)
+├── NothingToDo                       0  nothing to do (3 with --fail-if-idle)
 ├── ConflictError              4  another writer changed what we were about to replace
 │   └── LockBusy               4
 ├── CheckFailed                5  a proof failed, nothing was committed
@@ -92,7 +92,7 @@ class JobLost(HudiServicesError):
     pass
 
 
-class Idle(HudiServicesError):
+class NothingToDo(HudiServicesError):
     exit_code = 0
 
 

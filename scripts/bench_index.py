@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from bench import ROOT, VERSION, Bench, command, job_seconds
 
-from hudi_services.metadata.bucket_entries import BucketEntries, LocationNumbers
-from hudi_services.metadata.keys import RECORD_INDEX
-from hudi_services.metadata.lookup import Access, AccessRule, look_up
+from hudi_services.metadata.record_index.lookup import Access, AccessRule, look_up
+from hudi_services.metadata.record_index.shard_entries import LocationNumbers, ShardEntries
+from hudi_services.metadata.records.keys import RECORD_INDEX
 from hudi_services.metadata.table import MetadataTable
 
 sys.path.insert(0, str(ROOT))
@@ -125,7 +125,7 @@ def look_ups(bench: Bench, keys: int = 1_000_000) -> None:
         metadata = open_local(path).metadata
         assert metadata is not None
         groups = [metadata.open_group(group) for group in metadata.file_groups(RECORD_INDEX)]
-        entries = [some.keys for group in groups for some in BucketEntries(group, LocationNumbers()).read()]
+        entries = [some.keys for group in groups for some in ShardEntries(group, LocationNumbers()).read()]
         there = pa.concat_arrays(entries).cast(pa.string())
         for wanted in (100, 1_000, 10_000, 100_000, 300_000):
             picked = there.take(pa.array(np.random.default_rng(7).choice(len(there), wanted, replace=False)))

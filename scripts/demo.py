@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from hudi_services.clock import SystemClock
-from hudi_services.handle import open_table
+from hudi_services.snapshot import open_snapshot
 from hudi_services.storage import ObjectStorage
 
 ARCHIVE = Path(__file__).resolve().parent / "demo_table.zip"
@@ -44,7 +44,7 @@ def unpack(folder: Path) -> Path:
 
 def live_files(table: Path) -> list[Path]:
     """The base files that a reader sees now; replaced ones stay on disk until Hudi cleans them."""
-    view = open_table(ObjectStorage(str(table)), SystemClock()).view
+    view = open_snapshot(ObjectStorage(str(table)), SystemClock()).view
     slices = (one for partition in view.partitions() for one in view.latest_slices(partition))
     return sorted(table / one.base_file.path for one in slices if one.base_file)
 

@@ -10,8 +10,8 @@ from datetime import timedelta
 from ..clock import parse_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata
 from ..files.names import parse_base_file, parse_log_file
-from ..handle import Table, pending_operations
 from ..model import path_in
+from ..snapshot import Snapshot, pending_operations
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant
 from .choice import Choice, Kept, Rules, Tally, choose
@@ -51,7 +51,7 @@ class CleanPlanning:
     """Over all partitions that were looked at."""
 
 
-def plan_clean(table: Table, rules: CleanRules, progress: Callable[[int, int], None]) -> CleanPlanning:
+def plan_clean(table: Snapshot, rules: CleanRules, progress: Callable[[int, int], None]) -> CleanPlanning:
     """Plan on the table as it is; `progress` is told (partitions done, all). Writes nothing."""
     previous = last_clean(table)
     since = _commits_since(table, previous)
@@ -87,7 +87,7 @@ def plan_clean(table: Table, rules: CleanRules, progress: Callable[[int, int], N
 
 
 def _choose_all(
-    table: Table,
+    table: Snapshot,
     partitions: list[str],
     retention: Retention,
     found: CleanPlanning,
@@ -125,7 +125,7 @@ def _choose_all(
     return emptied
 
 
-def _has_other_files(table: Table, choice: Choice) -> bool:
+def _has_other_files(table: Snapshot, choice: Choice) -> bool:
     """Whether the folder holds data files that do not go: those of pending writes."""
     going = set(choice.names)
     stored = StorageLister(table.storage).files(choice.partition).items()
@@ -135,34 +135,34 @@ def _has_other_files(table: Table, choice: Choice) -> bool:
     )
 
 
-def _savepointed_files(table: Table) -> frozenset[str]:
+def _savepointed_files(table: Snapshot) -> frozenset[str]:
     timeline = table.timeline
     held = (timeline.read_savepoint(instant) for instant in timeline.completed({Action.SAVEPOINT}))
     return frozenset(name for of_savepoint in held for names in of_savepoint.values() for name in names)
 
 
-def _commits_since(table: Table, previous: CleanMetadata | None) -> int:
+def _commits_since(table: Snapshot, previous: CleanMetadata | None) -> int:
     after = previous.last_completed if previous else ""
     return sum(instant.ts > after for instant in table.timeline.completed_writes())
 
 
-def _last_completed(table: Table) -> str:
+def _last_completed(table: Snapshot) -> str:
     writes = table.timeline.completed_writes()
     return writes[-1].ts if writes else ""
 
 
-def _extra(table: Table) -> dict[str, str]:
+def _extra(table: Snapshot) -> dict[str, str]:
     # Also without partitions, where Hudi leaves it out: its archiver goes by it, and would let the replacecommit go
     # whose old files a savepoint still holds.
     held = savepoints(table)
     return {SAVEPOINTS: ",".join(held)} if held else {}
 
 
-def _full_paths(table: Table, choice: Choice) -> tuple[str, ...]:
+def _full_paths(table: Snapshot, choice: Choice) -> tuple[str, ...]:
     return tuple(table.storage.full_path(path_in(choice.partition, name)) for name in choice.names)
 
 
-def _empty_clean_is_due(table: Table, rules: CleanRules, until: Horizon) -> bool:
+def _empty_clean_is_due(table: Snapshot, rules: CleanRules, until: Horizon) -> bool:
     if rules.empty_clean_hours is None or until.earliest is None or not rules.partitions.incremental:
         return False
     cleans = table.timeline.completed({Action.CLEAN})
@@ -176,7 +176,7 @@ def _not_before(earliest: Instant | None, previous: CleanMetadata | None, has_fi
     return ts if has_files or previous is None else max(ts, previous.earliest_to_retain)
 
 
-def _why_no_horizon(table: Table, retention: Retention, until: Horizon) -> str:
+def _why_no_horizon(table: Snapshot, retention: Retention, until: Horizon) -> str:
     if until.held_back_by is not None:
         pending = until.held_back_by
         return f"the pending {pending.action.value} {pending.ts} is older than every commit that could be cleaned"

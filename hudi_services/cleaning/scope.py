@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..codecs.clean_plan import CleanMetadata
-from ..handle import Table
+from ..snapshot import Snapshot
 from ..timeline.archived import is_archived
 from ..timeline.instant import Action, Instant
 from .retention import Horizon, Policy
@@ -35,25 +35,25 @@ class PartitionRules:
     """These alone; wins over `pattern`."""
 
 
-def last_clean(table: Table) -> CleanMetadata | None:
+def last_clean(table: Snapshot) -> CleanMetadata | None:
     """What the newest completed clean did; one whose file is empty is not complete."""
     cleans = [i for i in table.timeline.completed({Action.CLEAN}) if table.timeline.sizes[i.file_name]]
     return table.timeline.read_clean(cleans[-1]) if cleans else None
 
 
-def savepoints(table: Table) -> tuple[str, ...]:
+def savepoints(table: Snapshot) -> tuple[str, ...]:
     """The commits with a completed savepoint."""
     return tuple(instant.ts for instant in table.timeline.completed({Action.SAVEPOINT}))
 
 
-def removed_savepoints(table: Table, previous: CleanMetadata | None) -> set[str]:
+def removed_savepoints(table: Snapshot, previous: CleanMetadata | None) -> set[str]:
     """Those that the last clean still respected: what they alone held may go now."""
     before = _listed(previous.extra.get(SAVEPOINTS, "")) if previous else set()
     return before - set(savepoints(table))
 
 
 def partitions_to_look_at(
-    table: Table, horizon: Horizon, policy: Policy, rules: PartitionRules, previous: CleanMetadata | None
+    table: Snapshot, horizon: Horizon, policy: Policy, rules: PartitionRules, previous: CleanMetadata | None
 ) -> list[str]:
     """Partition paths, sorted. Storage is listed only when there is no other way."""
     if policy is Policy.FILE_VERSIONS:
@@ -67,7 +67,7 @@ def partitions_to_look_at(
     return _filtered(table.view.partitions(), rules)
 
 
-def _looked_at_until(table: Table, previous: CleanMetadata | None) -> str | None:
+def _looked_at_until(table: Snapshot, previous: CleanMetadata | None) -> str | None:
     """The time before which no partition needs another look; None when that is not known."""
     if previous is None:
         # All that ever happened stands in the active timeline, or nobody knows.
@@ -77,7 +77,7 @@ def _looked_at_until(table: Table, previous: CleanMetadata | None) -> str | None
     return until if until and not (commits and until < commits[0]) else None
 
 
-def _changed(table: Table, since: str, until: str, previous: CleanMetadata | None) -> list[str]:
+def _changed(table: Snapshot, since: str, until: str, previous: CleanMetadata | None) -> list[str]:
     removed = removed_savepoints(table, previous)
     commits = table.timeline.completed_writes()
     touched = [instant for instant in commits if since <= instant.ts < until]
@@ -87,7 +87,7 @@ def _changed(table: Table, since: str, until: str, previous: CleanMetadata | Non
     return sorted(found)
 
 
-def _partitions(table: Table, commits: Iterable[Instant], *, all_written: bool = False) -> set[str]:
+def _partitions(table: Snapshot, commits: Iterable[Instant], *, all_written: bool = False) -> set[str]:
     """Where `commits` left something behind; with `all_written`, all that they wrote to."""
     found: set[str] = set()
     for instant in commits:

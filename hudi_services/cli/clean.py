@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from ..jobs.report import Report
 from ..jobs.request import CleanRequest
 from .flags import Retry, command
-from .garbage import GarbageFlags, run_garbage
+from .orphan_files import OrphanFilesFlags, run_orphan_files
 from .service import options, run_service
 
 
 @dataclass(frozen=True, kw_only=True)
-class CleanFlags(GarbageFlags):
+class CleanFlags(OrphanFilesFlags):
     """`clean`."""
 
     retry: Retry = 0
@@ -25,7 +25,7 @@ def clean(flags: CleanFlags) -> int:
     looks for files that belong to nothing, and moves them to a quarantine, from which they can come back.
     """
     if flags.is_about_garbage:
-        return run_garbage(flags, flags.retry)
+        return run_orphan_files(flags, flags.retry)
 
     def read() -> tuple[CleanRequest, Callable[[CleanRequest], Report]]:
         from ..jobs import clean as job

@@ -1,7 +1,7 @@
 """`hudi-services rollback`."""
 
 from .flags import RollbackFlags, command
-from .take_back import Job, run_take_back
+from .rolling_back import Job, run_rollback
 
 
 @command(RollbackFlags)
@@ -17,4 +17,4 @@ def rollback(flags: RollbackFlags) -> int:
 
         return rollback.rollback
 
-    return run_take_back(flags, "rollback", load, completed=flags.completed)
+    return run_rollback(flags, "rollback", load, completed=flags.completed)

@@ -1,7 +1,7 @@
 """`hudi-services undo`."""
 
 from .flags import UndoFlags, command
-from .take_back import Job, run_take_back
+from .rolling_back import Job, run_rollback
 
 
 @command(UndoFlags)
@@ -17,4 +17,4 @@ def undo(flags: UndoFlags) -> int:
 
         return undo.undo
 
-    return run_take_back(flags, "undo", load)
+    return run_rollback(flags, "undo", load)

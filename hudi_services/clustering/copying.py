@@ -8,9 +8,9 @@ from ..files.column_stats import column_stats
 from ..files.parquet_copy import RowGroupCopier, can_be_copied, needs_recoding, row_group_fingerprint
 from ..files.parquet_reader import BaseFileReader
 from ..files.parquet_schema import FileSchema
-from .cuts import Piece, StoredRowGroup, files_needed, stored_row_groups
-from .output import RECORD_KEY_FIELD, Form, NewFile, Output, RewriteTask, Stopwatch
-from .proof import Checksum
+from ..rows.conservation import Checksum
+from ..rows.file_sizing import Piece, StoredRowGroup, files_needed, stored_row_groups
+from ..rows.output import RECORD_KEY_FIELD, Form, NewFile, Output, RewriteTask, Stopwatch
 
 _SMALLEST_PART = 16
 """Row groups are copied when they have, on average, this part of the size that new ones would have: smaller ones make

@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from ..files.parquet_reader import BaseFileReader, shared_dictionary_columns, shared_plain_leaves
 from ..files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter, writer_options
-from .conversion_proof import ConversionProof
-from .cuts import Piece, even_cuts, files_needed, needs_no_cut, weighed
-from .external_sort import ExternalSort
-from .output import Form, NewFile, Output, Stopwatch
-from .proof import Checksum, check_file_names, checksum
-from .row_order import SAMPLE_ROWS
-from .sorting import RowSorter
+from ..rows.conservation import Checksum, check_file_names, checksum
+from ..rows.conversion_check import ConversionCheck
+from ..rows.external_sort import ExternalSort
+from ..rows.file_sizing import Piece, even_cuts, files_needed, needs_no_cut, weighed
+from ..rows.ordering import SAMPLE_ROWS
+from ..rows.output import Form, NewFile, Output, Stopwatch
+from ..rows.sorting import RowSorter
 
 Item = TypeVar("Item")
 
@@ -60,7 +60,7 @@ class DecodedGroup:
     def _tables(self) -> Iterator[pa.Table]:
         """Every row of every input in the form of the target; counts them into `before`."""
         for reader in self._readers:
-            proof = ConversionProof(reader.full_path, reader.schema, self._target, self._columns)
+            proof = ConversionCheck(reader.full_path, reader.schema, self._target, self._columns)
             for read, table in self._read(reader, self._columns):
                 with self._clock.phase("proof"):
                     self.before += checksum(proof.rows(read, table))

@@ -9,17 +9,17 @@ from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from ..codecs.table_schema import parse_table_schema
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..files.names import parse_base_file
-from ..handle import Table, current_schema, pending_clusterings, pending_compactions
-from ..metadata.index_keys import RECORD_KEY
+from ..metadata.record_index.key_reading import RECORD_KEY
 from ..model import BaseFile
+from ..rows.ordering import row_order
+from ..rows.sort_order import LINEAR, SortColumn, to_strategy_params
+from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
 from ..storage import Storage
 from ..table.support import check_slices
 from ..table_config import TableConfig
 from .eligibility import Eligibility, Reason
 from .partitions import PartitionRules, select_partitions
-from .row_order import row_order
 from .selection import MOST_OUTPUTS, PlannedGroup, Selection, SizeRules, select
-from .sort_order import LINEAR, SortColumn, to_strategy_params
 from .strategies import PlanContext, PlanStrategy, plan_strategy
 from .value_ranges import ValueRanges
 
@@ -69,7 +69,7 @@ class Planned:
         return sum(group.outputs for group in self.selection.groups)
 
 
-def build(table: Table, rules: PlanRules, *, explain: bool = False) -> Planned:
+def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planned:
     """Plan a clustering of `table` as it is now. Nothing is written.
 
     `explain`: every file slice of the table gets a verdict, those in partitions that the filter leaves out, too.
@@ -100,7 +100,7 @@ def build(table: Table, rules: PlanRules, *, explain: bool = False) -> Planned:
     return Planned(plan, selection, len(chosen))
 
 
-def _strategy(table: Table, rules: PlanRules) -> PlanStrategy:
+def _strategy(table: Snapshot, rules: PlanRules) -> PlanStrategy:
     config = table.config
     keys = (RECORD_KEY,) if config.populate_meta_fields else config.record_key_fields
     context = PlanContext(
@@ -189,14 +189,14 @@ def _input(one: SliceInfo, source: str) -> BaseFile:
     return file
 
 
-def check_order(columns: Sequence[SortColumn], layout: str, table: Table) -> None:
+def check_order(columns: Sequence[SortColumn], layout: str, table: Snapshot) -> None:
     """Raise ConfigError for sort columns that cannot be sorted by, and for a layout that there is not."""
     check_columns("sort column", [column.name for column in columns], table)
     if columns:
         row_order(layout, columns)
 
 
-def check_columns(what: str, columns: Collection[str], table: Table) -> None:
+def check_columns(what: str, columns: Collection[str], table: Snapshot) -> None:
     """Raise ConfigError for a column that the table's base files lack, or that has no order; `what` names its role."""
     text = current_schema(table)
     if text is None:

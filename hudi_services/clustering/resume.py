@@ -1,6 +1,6 @@
 """Rewriting a group once: what an earlier attempt, or an earlier try of this task, has done is taken over.
 
-The note of a group (`commit.done_groups`) is found by a digest of all that decides its rewrite, so that other options,
+The note of a group (`commit.checkpoints`) is found by a digest of all that decides its rewrite, so that other options,
 another schema or another release of this tool do it anew; and so does a file that is not there as it was written.
 """
 
@@ -9,15 +9,15 @@ from contextlib import suppress
 from dataclasses import fields
 
 from .. import __version__
-from ..commit.done_groups import DoneFile, DoneGroup, note_done, read_done
+from ..commit.checkpoints import Checkpoint, CheckpointFile, read_checkpoint, save_checkpoint
 from ..commit.markers import create_marker
 from ..errors import CorruptFile, HudiServicesError, StorageError
 from ..files.chunk_bounds import complete_stats
 from ..files.names import parse_base_file
 from ..files.parquet_reader import open_base_file
 from ..files.parquet_writer import WrittenFile
-from .output import NewFile, RewriteTask, Stopwatch
-from .proof import Checksum
+from ..rows.conservation import Checksum
+from ..rows.output import NewFile, RewriteTask, Stopwatch
 from .rewrite import RewriteResult, open_inputs, rewrite_group, skipping_bounds
 
 _DECIDES_NOTHING = {"storage", "file_ids", "memory"}
@@ -29,11 +29,11 @@ def rewrite_once(task: RewriteTask, write_token: str) -> RewriteResult:
     digest = _digest(task)
     # Whatever is wrong with what was left, doing it anew mends it.
     with suppress(HudiServicesError):
-        return _taken_over(task, read_done(task.storage, task.instant, digest))
+        return _taken_over(task, read_checkpoint(task.storage, task.instant, digest))
     result = rewrite_group(task, write_token)
     # Without its note, the group is done all the same.
     with suppress(StorageError):
-        note_done(task.storage, task.instant, _done(result, digest))
+        save_checkpoint(task.storage, task.instant, _done(result, digest))
     return result
 
 
@@ -43,13 +43,15 @@ def _digest(task: RewriteTask) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _done(result: RewriteResult, digest: str) -> DoneGroup:
-    files = [DoneFile(new.file_id, new.file.path, new.file.size, new.file.rows, new.millis) for new in result.files]
+def _done(result: RewriteResult, digest: str) -> Checkpoint:
+    files = [
+        CheckpointFile(new.file_id, new.file.path, new.file.size, new.file.rows, new.millis) for new in result.files
+    ]
     before, after = ((one.rows, one.total) for one in (result.before, result.after))
-    return DoneGroup(digest, tuple(files), result.rows_in, result.bytes_in, before, after, result.decoded)
+    return Checkpoint(digest, tuple(files), result.rows_in, result.bytes_in, before, after, result.decoded)
 
 
-def _taken_over(task: RewriteTask, done: DoneGroup) -> RewriteResult:
+def _taken_over(task: RewriteTask, done: Checkpoint) -> RewriteResult:
     """Raises CorruptFile and StorageError when the group is not there as it was written."""
     clock = Stopwatch()
     before, after = Checksum(*done.before), Checksum(*done.after)
@@ -75,7 +77,7 @@ def _taken_over(task: RewriteTask, done: DoneGroup) -> RewriteResult:
     )
 
 
-def _new_file(task: RewriteTask, done: DoneFile) -> NewFile:
+def _new_file(task: RewriteTask, done: CheckpointFile) -> NewFile:
     partition, _, name = done.path.rpartition("/")
     named = parse_base_file(partition, name, done.size)
     if named is None or (named.partition, named.instant, named.file_id) != (task.partition, task.instant, done.file_id):

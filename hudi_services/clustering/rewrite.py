@@ -16,12 +16,12 @@ from ..files.parquet_reader import BaseFileReader, open_base_file
 from ..files.parquet_schema import FileSchema
 from ..files.record_keys import AVRO_SCHEMA, WRITER_MODEL
 from ..process import peak_bytes, reset_peak
+from ..rows.conservation import Checksum
+from ..rows.file_sizing import Piece, needs_no_cut, stored_row_groups, weighed_row_groups
+from ..rows.output import Form, NewFile, RewriteTask, Stopwatch
 from .copying import CopiedGroup, CopyPlan, copy_plan
-from .cuts import Piece, needs_no_cut, stored_row_groups, weighed_row_groups
+from .data_skipping import ColumnBounds, column_bounds
 from .decoding import DecodedGroup
-from .output import Form, NewFile, RewriteTask, Stopwatch
-from .proof import Checksum
-from .skipping import ColumnBounds, column_bounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,18 @@ from ..errors import ConfigError
 from ..files.column_stats import ColumnStats, column_stats
 from ..files.parquet_footer import Footer, read_footers
 from ..files.parquet_schema import FileSchema
-from ..handle import Table
-from ..metadata.keys import COLUMN_STATS, column_stats_prefix
-from ..metadata.records import StatsRecord
-from ..metadata.values import number
+from ..metadata.records.keys import COLUMN_STATS, column_stats_prefix
+from ..metadata.records.model import StatsRecord
+from ..metadata.statistics.values import number
 from ..model import BaseFile, FileSlice
+from ..snapshot import Snapshot
 from .strategies import Range
 
 
 class ValueRanges:
     """Of one look at a table. Footers are remembered for the partition at hand."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Snapshot) -> None:
         self._table = table
         metadata, indexed = table.metadata, COLUMN_STATS in table.config.metadata_partitions
         self._index = metadata.reader(COLUMN_STATS) if metadata is not None and indexed else None

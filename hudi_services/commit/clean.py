@@ -11,60 +11,60 @@ import time
 from collections.abc import Callable, Iterable
 
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata
-from ..errors import ConflictError, Idle, LockBusy
+from ..errors import ConflictError, LockBusy, NothingToDo
 from ..files.names import is_partition_metafile
-from ..handle import Table
 from ..metadata.sync import sync_clean
 from ..model import path_in
+from ..snapshot import Snapshot
 from ..timeline.instant import Action, Instant, State
 from .critical_section import critical_section
-from .guard import Guard
-from .life import is_clustering, lease_name, signs_of_life
+from .lease import Lease
+from .liveness import is_clustering, lease_name, liveness
 from .newest_files import check_superseded
-from .removed import remove_instant
 from .settings import TransactionSettings
+from .timeline_copies import remove_instant
 from .times import Times
 
 
-def pending_cleans(table: Table) -> list[Instant]:
+def pending_cleans(table: Snapshot) -> list[Instant]:
     """Cleans to finish, oldest first, among them those whose completed file is empty: their process died over it."""
     found = (*table.timeline.pending({Action.CLEAN}), *table.timeline.emptied_cleans())
     return sorted(found, key=lambda instant: instant.order)
 
 
 def run_clean(
-    table: Table, pending: Instant, settings: TransactionSettings, progress: Callable[[int, int], None]
+    table: Snapshot, pending: Instant, settings: TransactionSettings, progress: Callable[[int, int], None]
 ) -> CleanMetadata | None:
     """Finish the requested clean `pending`; `progress` is told (files deleted, all).
 
-    None when its plan is empty, which a process leaves that dies over it: then it is dropped. Raises Idle when it is
-    completed already, CheckFailed for a plan that names files which readers need, ConflictError, LockBusy, CorruptFile
-    and StorageError.
+    Returns None for an empty plan, which a killed process may leave: the plan is dropped. Raises NothingToDo when the
+    clean is completed already, CheckFailed for a plan that names files which readers need, ConflictError, LockBusy,
+    CorruptFile and StorageError.
     """
     started, ts = time.monotonic(), pending.ts
-    with Guard(table.storage, lease_name(pending), f"clean {ts}") as guard:
-        with critical_section(table, f"begin clean {ts}", settings, own=ts, lease=guard) as current:
+    with Lease(table.storage, lease_name(pending), f"clean {ts}") as lease:
+        with critical_section(table, f"begin clean {ts}", settings, own=ts, lease=lease) as current:
             found = _require_pending(current, ts)
-            _refuse_live(current, found, guard, settings)
+            _refuse_live(current, found, lease, settings)
             plan = _begin(current, found)
         if plan is not None:
             _delete_files(table, plan, progress)
             with critical_section(
-                table, f"finish clean {ts}", settings, own=ts, lease=guard, completes=f"the clean {ts}"
+                table, f"finish clean {ts}", settings, own=ts, lease=lease, completes=f"the clean {ts}"
             ) as current:
                 current.check_held()
                 _require_pending(current, ts)
                 done = _finish(current, ts, plan, settings, started)
-        guard.forget()
+        lease.forget()
         return done if plan is not None else None
 
 
-def _refuse_live(current: Table, found: Instant, guard: Guard, settings: TransactionSettings) -> None:
-    """A clean of Hudi's that may be at work is not ours to finish; our own are told by the guard."""
-    if found.state is not State.INFLIGHT or not signs_of_life(current, found, settings, held=guard).alive:
+def _refuse_live(current: Snapshot, found: Instant, lease: Lease, settings: TransactionSettings) -> None:
+    """A clean of Hudi's that may be at work is not ours to finish; our own are told by the lease."""
+    if found.state is not State.INFLIGHT or not liveness(current, found, settings, held=lease).alive:
         return
     # Our lease must not make it look like one of ours to the next run.
-    guard.forget()
+    lease.forget()
     minutes = settings.patience_millis / 60_000
     raise LockBusy(
         f"{current.storage.root}: the clean {found.ts} was begun by another process less than {minutes:g} minutes ago",
@@ -72,7 +72,7 @@ def _refuse_live(current: Table, found: Instant, guard: Guard, settings: Transac
     )
 
 
-def _begin(current: Table, found: Instant) -> CleanerPlan | None:
+def _begin(current: Snapshot, found: Instant) -> CleanerPlan | None:
     timeline, ts = current.timeline, found.ts
     requested = timeline.requested_name(found)
     current.check_held()
@@ -89,16 +89,16 @@ def _begin(current: Table, found: Instant) -> CleanerPlan | None:
     return plan
 
 
-def _require_pending(current: Table, ts: str) -> Instant:
+def _require_pending(current: Snapshot, ts: str) -> Instant:
     found = current.timeline.find(ts, Action.CLEAN)
     if found is None:
         raise ConflictError(f"{current.storage.root}: the clean {ts} was taken away by another process")
     if found.is_completed and current.timeline.sizes[found.file_name]:
-        raise Idle(f"the clean {ts} is completed already")
+        raise NothingToDo(f"the clean {ts} is completed already")
     return found
 
 
-def _delete_files(table: Table, plan: CleanerPlan, progress: Callable[[int, int], None]) -> None:
+def _delete_files(table: Snapshot, plan: CleanerPlan, progress: Callable[[int, int], None]) -> None:
     paths = [path_in(partition, name) for partition, names in plan.names.items() for name in names]
     deleted = 0
 
@@ -110,7 +110,9 @@ def _delete_files(table: Table, plan: CleanerPlan, progress: Callable[[int, int]
     table.storage.delete_all(paths, more)
 
 
-def _finish(current: Table, ts: str, plan: CleanerPlan, settings: TransactionSettings, started: float) -> CleanMetadata:
+def _finish(
+    current: Snapshot, ts: str, plan: CleanerPlan, settings: TransactionSettings, started: float
+) -> CleanMetadata:
     gone = tuple(_emptied(current, plan.partitions_to_delete))
     deleted = plan.names
     times = Times(current, settings.skew_millis)
@@ -131,7 +133,7 @@ def _finish(current: Table, ts: str, plan: CleanerPlan, settings: TransactionSet
     return done
 
 
-def _emptied(current: Table, partitions: Iterable[str]) -> Iterable[str]:
+def _emptied(current: Snapshot, partitions: Iterable[str]) -> Iterable[str]:
     """Deletes what is left of each partition, and gives those that are gone: one that was written to again stays.
 
     So do all while somebody writes: a file that is not closed yet cannot be seen everywhere.
@@ -150,5 +152,5 @@ def _emptied(current: Table, partitions: Iterable[str]) -> Iterable[str]:
         yield partition
 
 
-def _may_write(current: Table, pending: Instant) -> bool:
+def _may_write(current: Snapshot, pending: Instant) -> bool:
     return pending.state is State.INFLIGHT or not is_clustering(current, pending)

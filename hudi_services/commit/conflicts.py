@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterable
 from enum import Enum
 
 from ..errors import ConflictError, CorruptFile, NeedsRecovery, NotFound
-from ..handle import Table
-from ..metadata.keys import FILES
+from ..metadata.records.keys import FILES
 from ..metadata.table import being_built
 from ..model import BaseFile, FileSlice
+from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
-from .life import Signs, age_millis, is_clustering, is_stale_rollback, signs_of_life
+from .liveness import Signs, age_millis, is_clustering, is_stale_rollback, liveness
 from .newest_files import check_newest
 from .settings import TransactionSettings
 
@@ -22,12 +22,12 @@ class StaleInput(ConflictError):
     """A file group of a plan was rewritten or replaced by a completed instant: the plan can never be executed."""
 
 
-def recover_hint(table: Table) -> str:
+def recover_hint(table: Snapshot) -> str:
     """The way out for an operator whose table is held by something that nobody will ever finish."""
     return f"run: hudi-services recover --base-path {table.storage.root}"
 
 
-def pending_writes(table: Table) -> list[Instant]:
+def pending_writes(table: Snapshot) -> list[Instant]:
     """Ingestion writes that are under way, or were when their writer died; clusterings are not among them."""
     return [instant for instant in table.timeline.pending(_WRITES) if not is_clustering(table, instant)]
 
@@ -41,7 +41,7 @@ class Prospect(Enum):
 
 
 def prospect(
-    table: Table, write: Instant, settings: TransactionSettings, plan: str | None, listed: Signs | None = None
+    table: Snapshot, write: Instant, settings: TransactionSettings, plan: str | None, listed: Signs | None = None
 ) -> Prospect:
     """May this pending write still commit into what we replace?
 
@@ -52,16 +52,16 @@ def prospect(
 
     What a pending plan refused leaves just a requested file, which is later than the plan: that counts for a while
     only, or the plan would wait for it for ever. A heartbeat that is alive counts at any age. `listed` as for
-    `signs_of_life`.
+    `liveness`.
     """
-    life = signs_of_life(table, write, settings, listed=listed)
+    life = liveness(table, write, settings, listed=listed)
     if _knows_of(table, write, plan):
         has_beat = life.alive and life.heartbeat_millis is not None
         return Prospect.MAY_COMMIT if has_beat or _is_recent(table, write, settings) else Prospect.NONE
     return Prospect.MAY_COMMIT if life.alive else Prospect.ABANDONED
 
 
-def _knows_of(table: Table, write: Instant, plan: str | None) -> bool:
+def _knows_of(table: Snapshot, write: Instant, plan: str | None) -> bool:
     """Whether a write keeps off the file groups of `plan`, if it is at work at all.
 
     Writers read the timeline when their requested file is there: by the clock of the store, theirs may be ahead. Those
@@ -76,11 +76,11 @@ def _knows_of(table: Table, write: Instant, plan: str | None) -> bool:
     return is_later and write.action is not Action.REPLACE_COMMIT
 
 
-def _is_recent(table: Table, write: Instant, settings: TransactionSettings) -> bool:
+def _is_recent(table: Snapshot, write: Instant, settings: TransactionSettings) -> bool:
     return age_millis(table, write) < settings.patience_millis
 
 
-def check_plans(table: Table, settings: TransactionSettings) -> None:
+def check_plans(table: Snapshot, settings: TransactionSettings) -> None:
     """Raise NeedsRecovery for a pending plan that cannot be read, which every writer would stumble over.
 
     ConflictError while it is so young that somebody may be writing it.
@@ -94,7 +94,7 @@ def check_plans(table: Table, settings: TransactionSettings) -> None:
             raise NeedsRecovery(error.message, hint=recover_hint(table)) from error
 
 
-def _read_plan(table: Table, instant: Instant) -> None:
+def _read_plan(table: Snapshot, instant: Instant) -> None:
     timeline = table.timeline
     if instant.action is Action.ROLLBACK:
         timeline.read_rollback_plan(instant)
@@ -107,7 +107,7 @@ def _read_plan(table: Table, instant: Instant) -> None:
 
 
 def refuse_beside_writers(
-    table: Table,
+    table: Snapshot,
     settings: TransactionSettings,
     *,
     plan: str | None = None,
@@ -141,7 +141,7 @@ def refuse_beside_writers(
             )
     for service in () if locked else table.timeline.pending({Action.CLEAN, Action.INDEXING}):
         is_other = service.state is State.INFLIGHT and service.ts != own
-        if is_other and signs_of_life(table, service, settings).alive:
+        if is_other and liveness(table, service, settings).alive:
             raise _in_progress(table, service, _a_while(settings))
 
 
@@ -149,7 +149,7 @@ def _a_while(settings: TransactionSettings) -> str:
     return f"for {settings.patience_millis / 60_000:g} minutes"
 
 
-def _in_progress(table: Table, instant: Instant, counts: str, *, locked: bool = False) -> ConflictError:
+def _in_progress(table: Snapshot, instant: Instant, counts: str, *, locked: bool = False) -> ConflictError:
     why, way_out = "no lock provider is configured", ", or set hoodie.write.lock.provider for both"
     if locked:
         why, way_out = "nobody knows which file groups it will replace", ""
@@ -160,7 +160,7 @@ def _in_progress(table: Table, instant: Instant, counts: str, *, locked: bool = 
     )
 
 
-def refuse_beside_index_builds(table: Table) -> None:
+def refuse_beside_index_builds(table: Snapshot) -> None:
     """Raise ConflictError while an indexer of Hudi's builds a partition of the metadata table that we cannot write to.
 
     The metadata table itself, too, when that is new: the indexer might not see what we commit meanwhile.
@@ -171,7 +171,7 @@ def refuse_beside_index_builds(table: Table) -> None:
         raise being_built(table.storage, FILES)
 
 
-def check_inputs(table: Table, inputs: Iterable[BaseFile]) -> None:
+def check_inputs(table: Snapshot, inputs: Iterable[BaseFile]) -> None:
     """Raise StaleInput unless each input is still the whole newest slice of a live file group.
 
     Holds for any table version and whatever the other writer did: updated the group, logged to it, replaced it, or
@@ -200,7 +200,7 @@ def _change(current: FileSlice | None, planned: BaseFile) -> str:
     return "got log files" if current.log_files else ""
 
 
-def check_pending_rollbacks(table: Table, inputs: Iterable[BaseFile], settings: TransactionSettings) -> None:
+def check_pending_rollbacks(table: Snapshot, inputs: Iterable[BaseFile], settings: TransactionSettings) -> None:
     """Raise ConflictError while a commit that wrote one of `inputs` is to be rolled back: its rows must not live on.
 
     NeedsRecovery when nobody is at work at that rollback any more.
@@ -218,13 +218,13 @@ def check_pending_rollbacks(table: Table, inputs: Iterable[BaseFile], settings: 
         raise ConflictError(message, hint="nothing was committed; wait until that rollback has ended")
 
 
-def rollbacks_of(table: Table, ts: str, known: Collection[str]) -> list[str]:
+def rollbacks_of(table: Snapshot, ts: str, known: Collection[str]) -> list[str]:
     """Rollbacks of `ts`, in any state, that are not among the `known` ones."""
     rollbacks = (i for i in table.timeline.instants if i.action is Action.ROLLBACK and i.ts not in known)
     return [one.ts for one in rollbacks if table.timeline.read_rollback_plan(one).ts == ts]
 
 
-def check_pending_writes(table: Table, groups: Collection[FileGroupId], settings: TransactionSettings) -> None:
+def check_pending_writes(table: Snapshot, groups: Collection[FileGroupId], settings: TransactionSettings) -> None:
     """Raise ConflictError when an inflight write has announced that it updates one of `groups`.
 
     NeedsRecovery when the writer of that write is dead.
@@ -244,7 +244,7 @@ def check_pending_writes(table: Table, groups: Collection[FileGroupId], settings
 
 
 def _updates(
-    table: Table, write: Instant, group: FileGroupId, settings: TransactionSettings
+    table: Snapshot, write: Instant, group: FileGroupId, settings: TransactionSettings
 ) -> ConflictError | NeedsRecovery:
     partition, file_id = group
     where = f"{file_id} in {partition or 'the table'}, which this clustering rewrites"

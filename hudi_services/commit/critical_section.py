@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ..errors import ConflictError, PartlyDone, StorageError
-from ..handle import Table, reopen
+from ..snapshot import Snapshot, reopen
 from ..table.support import check_timeline
 from ..timeline.instant import Action, State
 from .conflicts import refuse_beside_index_builds, refuse_beside_writers
-from .guard import Guard
+from .lease import Lease
 from .lock import table_lock
 from .settings import TransactionSettings
 from .times import Times, refuse_ahead
@@ -17,17 +17,19 @@ from .times import Times, refuse_ahead
 
 @contextmanager
 def critical_section(
-    table: Table,
+    table: Snapshot,
     action: str,
     settings: TransactionSettings,
     *,
     plan: str | None = None,
     own: str = "",
-    lease: Guard | None = None,
+    lease: Lease | None = None,
     repairs: str | None = None,
     completes: str = "",
-) -> Iterator[Table]:
-    """Hold our guard and Hudi's lock, and give the table as it is now. `own` is the instant that the caller works at.
+) -> Iterator[Snapshot]:
+    """Hold our lease of the table and Hudi's lock, and yield the table as it is now.
+
+    `own` is the instant that the caller works at.
 
     The table's `check_held` raises ConflictError when either was lost, or the `lease` that the caller holds besides.
 
@@ -40,10 +42,10 @@ def critical_section(
     wait, done = settings.lock.wait_millis / 1000, False
     lock = table_lock(table.storage, settings.lock_storage, settings.lock)
     try:
-        with Guard(table.storage, "table", action, wait) as guard, lock:
+        with Lease(table.storage, "table", action, wait) as own_lease, lock:
 
             def check_held() -> None:
-                for held in (guard, lease, lock):
+                for held in (own_lease, lease, lock):
                     if held is not None:
                         held.check()
 
@@ -64,9 +66,9 @@ def critical_section(
 
 
 def request(
-    table: Table,
+    table: Snapshot,
     action: Action,
-    plan: Callable[[Table], bytes],
+    plan: Callable[[Snapshot], bytes],
     settings: TransactionSettings,
     ts: str | None = None,
 ) -> str:

@@ -13,8 +13,8 @@ from functools import cached_property
 
 from ..errors import CheckFailed
 from ..files.names import parse_base_file, parse_log_file
-from ..handle import Table
 from ..model import BaseFile, CommitMetadata, FileSlice, path_in
+from ..snapshot import Snapshot
 from ..table.facts import TimelineFacts, written_names
 from ..table.partitions import Files, StorageLister
 from ..table.view import FileGroupId, SlicingRules, slices_of
@@ -23,7 +23,7 @@ from ..timeline.instant import Action
 _READS_AT_ONCE = 16
 
 
-def check_newest(table: Table, groups: Collection[FileGroupId]) -> None:
+def check_newest(table: Snapshot, groups: Collection[FileGroupId]) -> None:
     """Raise CheckFailed, naming the file, when the sources differ on one of the file groups that readers see.
 
     CorruptFile and StorageError for a source that cannot be read.
@@ -33,7 +33,7 @@ def check_newest(table: Table, groups: Collection[FileGroupId]) -> None:
     _refuse(table, next((problem for problem in problems if problem), ""))
 
 
-def check_superseded(table: Table, files: Mapping[str, Collection[str]]) -> None:
+def check_superseded(table: Snapshot, files: Mapping[str, Collection[str]]) -> None:
     """Raise CheckFailed unless a newer base file, or a replacecommit, takes the place of each file to be deleted.
 
     `files` are bare names by partition; base files that are gone already do not matter, and what is no data file must
@@ -60,7 +60,7 @@ def check_superseded(table: Table, files: Mapping[str, Collection[str]]) -> None
     )
 
 
-def _held_by_savepoint(table: Table, files: Mapping[str, Collection[str]]) -> str:
+def _held_by_savepoint(table: Snapshot, files: Mapping[str, Collection[str]]) -> str:
     """Which of the files a savepoint holds, "" when none."""
     for savepoint in table.timeline.completed({Action.SAVEPOINT}):
         for partition, held in table.timeline.read_savepoint(savepoint).items():
@@ -69,7 +69,7 @@ def _held_by_savepoint(table: Table, files: Mapping[str, Collection[str]]) -> st
     return ""
 
 
-def _refuse(table: Table, problem: str) -> None:
+def _refuse(table: Snapshot, problem: str) -> None:
     if problem:
         check = "clean --garbage" if table.metadata is None else "validate"
         raise CheckFailed(
@@ -90,7 +90,7 @@ class _Committed:
 class _Sources:
     """What each source says of some file groups."""
 
-    def __init__(self, table: Table, groups: Collection[FileGroupId]) -> None:
+    def __init__(self, table: Snapshot, groups: Collection[FileGroupId]) -> None:
         self._table = table
         self._groups = groups
         self._partitions = sorted({partition for partition, _ in groups})

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from ..errors import ConfigError
-from ..handle import Table
+from ..snapshot import Snapshot
 from ..table.time_zone import drawing_zone, latest_reading
 from ..timeline.active import new_instant
 
@@ -18,7 +18,7 @@ class Times:
     An instant is drawn right before its file is published, so that this is where the lock is looked at once more.
     """
 
-    def __init__(self, table: Table, skew_millis: int) -> None:
+    def __init__(self, table: Snapshot, skew_millis: int) -> None:
         # Drawn by the clocks of this zone, none is later than what the writers draw next.
         self._table = replace(table, timeline=replace(table.timeline, zone=drawing_zone(table.timeline)))
         self._skew = skew_millis
@@ -33,7 +33,7 @@ class Times:
         return self._last
 
 
-def refuse_ahead(table: Table, instant: str) -> None:
+def refuse_ahead(table: Snapshot, instant: str) -> None:
     """Raise ConfigError for the instant of new files when no clock of a writer shows it yet.
 
     It may follow one on the timeline that is ahead; and it may be that of a plan which was written so.

@@ -12,18 +12,28 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from ..clock import duration
-from ..errors import CheckFailed, ConflictError, HudiServicesError, Idle, JobLost, LockBusy, PartlyDone, StorageError
+from ..errors import (
+    CheckFailed,
+    ConflictError,
+    HudiServicesError,
+    JobLost,
+    LockBusy,
+    NothingToDo,
+    PartlyDone,
+    StorageError,
+)
 from ..files.column_stats import ColumnStats
 from ..files.names import parse_base_file
-from ..handle import Table, current_schema, reopen
-from ..metadata.expression_index import ComputedIndex
-from ..metadata.index_log import MovedKeys
-from ..metadata.stats import NewFile
+from ..metadata.expression_index.index import ComputedIndex
+from ..metadata.record_index.log_writing import MovedKeys
+from ..metadata.statistics.column_stats import NewFile
 from ..metadata.sync import Change, sync_commit
 from ..metadata.table import MetadataTable
 from ..model import BaseFile, CommitMetadata, WriteStat
+from ..snapshot import Snapshot, current_schema, reopen
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
+from .checkpoints import checkpointed_files, checkpoints, delete_checkpoints
 from .conflicts import (
     StaleInput,
     check_inputs,
@@ -32,12 +42,11 @@ from .conflicts import (
     rollbacks_of,
 )
 from .critical_section import critical_section
-from .done_groups import done_groups, forget_done, noted_files
-from .guard import Guard
 from .heartbeat import Heartbeat
-from .life import lease_name, now_millis, rollback_life, signs_of_life
+from .lease import Lease
+from .liveness import lease_name, liveness, now_millis, rollback_liveness
 from .markers import delete_markers, read_markers
-from .rollback import drop_requested, pending_rollback, roll_back
+from .rollback.execution import drop_requested, pending_rollback, roll_back
 from .settings import TransactionSettings
 from .times import Times
 
@@ -59,13 +68,13 @@ class Attempt:
     """
 
     def __init__(
-        self, table: Table, instant: Instant, inputs: Sequence[BaseFile], settings: TransactionSettings
+        self, table: Snapshot, instant: Instant, inputs: Sequence[BaseFile], settings: TransactionSettings
     ) -> None:
         self.table = table
         self.instant = instant
         self._inputs = tuple(inputs)
         self._settings = settings
-        self._guard = Guard(table.storage, lease_name(instant), f"execute {instant.ts}")
+        self._lease = Lease(table.storage, lease_name(instant), f"execute {instant.ts}")
         self._heartbeat = Heartbeat(table.storage, instant.ts, settings.heartbeat_millis / 1000)
         self._begun = False
         self._rollbacks: frozenset[str] = frozenset()
@@ -78,7 +87,7 @@ class Attempt:
         """Rollback instants that this attempt made."""
 
     def __enter__(self) -> "Attempt":
-        self._guard.__enter__()
+        self._lease.__enter__()
         try:
             self._begin()
         except BaseException as error:
@@ -87,7 +96,7 @@ class Attempt:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        with self._guard_held(error):
+        with self._lease_held(error):
             try:
                 if error is not None and self._begun:
                     self._undo_or_leave(error)
@@ -99,11 +108,11 @@ class Attempt:
                         self._heartbeat.remove()
 
     @contextmanager
-    def _guard_held(self, error: BaseException | None) -> Iterator[None]:
+    def _lease_held(self, error: BaseException | None) -> Iterator[None]:
         try:
             yield
         finally:
-            self._guard.__exit__(type(error) if error else None, error, None)
+            self._lease.__exit__(type(error) if error else None, error, None)
 
     def finish(
         self,
@@ -124,17 +133,17 @@ class Attempt:
         self._files = frozenset(one.stat.path for one in files)
         ts = self.instant.ts
         with critical_section(
-            self.table, f"commit {ts}", self._settings, plan=ts, lease=self._guard, completes=f"the clustering {ts}"
+            self.table, f"commit {ts}", self._settings, plan=ts, lease=self._lease, completes=f"the clustering {ts}"
         ) as current:
             times = Times(current, self._settings.skew_millis)
             self._commit(current, files, replaced, operation, moved, expressions, times)
             if afterwards is not None and current.metadata is not None:
                 afterwards(current.metadata, times.next)
-        self._guard.forget()
+        self._lease.forget()
 
     def _commit(
         self,
-        current: Table,
+        current: Snapshot,
         files: Sequence[WrittenBaseFile],
         replaced: Mapping[str, Sequence[str]],
         operation: str,
@@ -175,11 +184,11 @@ class Attempt:
         self._heartbeat.stop()
         self._heartbeat.remove()
         delete_markers(self.table.storage, self.instant.ts)
-        forget_done(self.table.storage, self.instant.ts)
+        delete_checkpoints(self.table.storage, self.instant.ts)
 
     def _begin(self) -> None:
         ts = self.instant.ts
-        with critical_section(self.table, f"begin {ts}", self._settings, plan=ts, lease=self._guard) as current:
+        with critical_section(self.table, f"begin {ts}", self._settings, plan=ts, lease=self._lease) as current:
             found = self._require_pending(current)
             # A rollback left pending would be finished by the next Hudi writer, whatever became of the plan by then.
             begun_rollback = pending_rollback(current, found.ts)
@@ -202,7 +211,7 @@ class Attempt:
             self.taken_up = bool(done)
             current.check_held()
             if not done:
-                forget_done(current.storage, self.instant.ts)
+                delete_checkpoints(current.storage, self.instant.ts)
             # A task that outlived the process of an earlier attempt may have written after its rollback.
             _remove_strays(current, self.instant.ts, done)
             if not done:
@@ -214,7 +223,7 @@ class Attempt:
             self._begun = True
             self.table = current
 
-    def _done_before(self, current: Table, dead: Instant) -> frozenset[str]:
+    def _done_before(self, current: Snapshot, dead: Instant) -> frozenset[str]:
         """Files of the groups that a dead attempt has left done; none when no attempt can be completed any more."""
         try:
             check_inputs(current, self._inputs)
@@ -222,19 +231,19 @@ class Attempt:
             return frozenset()
         return _done_files(current, dead)
 
-    def _refuse_live(self, current: Table, found: Instant, rollback: Instant | None) -> None:
+    def _refuse_live(self, current: Snapshot, found: Instant, rollback: Instant | None) -> None:
         """An attempt of Hudi's that may be alive is not ours to roll back, nor is a rollback of Hudi's ours to finish.
 
         Our own are told by their leases.
         """
         if rollback is not None:
-            life, what = rollback_life(current, rollback, self._settings, held=self._guard), "rolled back"
+            life, what = rollback_liveness(current, rollback, self._settings, held=self._lease), "rolled back"
         else:
-            life, what = signs_of_life(current, found, self._settings, held=self._guard), "executed"
+            life, what = liveness(current, found, self._settings, held=self._lease), "executed"
         if not life.alive:
             return
         # Our lease must not make this attempt look like one of ours to the next run.
-        self._guard.forget()
+        self._lease.forget()
         silence = duration(now_millis(current) - life.last_sign_millis)
         raise LockBusy(
             f"{current.storage.root}: the clustering {found.ts} is being {what} by another process, which gave a sign "
@@ -243,24 +252,24 @@ class Attempt:
             "hudi.services.abandoned.after.minutes, it counts as dead",
         )
 
-    def _require_pending(self, current: Table) -> Instant:
+    def _require_pending(self, current: Snapshot) -> Instant:
         found = current.timeline.find(self.instant.ts, self.instant.action)
         if found is None:
             raise ConflictError(
                 f"{current.storage.root}: the clustering {self.instant.ts} was rolled back by another process"
             )
         if found.is_completed:
-            raise Idle(f"the clustering {self.instant.ts} is completed already")
+            raise NothingToDo(f"the clustering {self.instant.ts} is completed already")
         return found
 
-    def _require_ours(self, current: Table) -> Instant:
+    def _require_ours(self, current: Snapshot) -> Instant:
         """The inflight instant, if it is still the one that this attempt began.
 
         Otherwise the new files are deleted, but for those that whoever has the plan now has taken over: they bear its
         time, and readers would take them for its own.
         """
         try:
-            self._guard.check()
+            self._lease.check()
             found = self._require_pending(current)
             taken = rollbacks_of(current, self.instant.ts, self._rollbacks)
             if taken or found.state is not State.INFLIGHT:
@@ -269,12 +278,12 @@ class Attempt:
                     hint="nothing was committed; execute again when that process has ended",
                 )
             return found
-        except (ConflictError, Idle):
+        except (ConflictError, NothingToDo):
             for path in sorted(self._files - _claimed_files(current, self.instant)):
                 current.storage.delete_output(path)
             raise
 
-    def _is_published(self, current: Table) -> bool:
+    def _is_published(self, current: Snapshot) -> bool:
         """Whether the completed instant is that of this attempt."""
         found = current.timeline.find(self.instant.ts, self.instant.action)
         if found is None or not found.is_completed or not self._files:
@@ -296,7 +305,7 @@ class Attempt:
         """How many groups of this attempt are done and noted; 0 when the store does not tell."""
         try:
             current = reopen(self.table)
-            return len(done_groups(current, self._require_pending(current)))
+            return len(checkpoints(current, self._require_pending(current)))
         except HudiServicesError:
             return 0
 
@@ -305,7 +314,7 @@ class Attempt:
         published = False
         try:
             with critical_section(
-                self.table, f"undo {self.instant.ts}", self._settings, lease=self._guard, repairs=self.instant.ts
+                self.table, f"undo {self.instant.ts}", self._settings, lease=self._lease, repairs=self.instant.ts
             ) as current:
                 published = self._is_published(current)
                 found = self._require_ours(current)
@@ -328,28 +337,28 @@ def _dropped(stale: BaseException, ts: str) -> StaleInput:
     )
 
 
-def _done_files(table: Table, attempt: Instant) -> frozenset[str]:
-    return frozenset(file.path for group in done_groups(table, attempt) for file in group.files)
+def _done_files(table: Snapshot, attempt: Instant) -> frozenset[str]:
+    return frozenset(file.path for group in checkpoints(table, attempt) for file in group.files)
 
 
-def _committed_files(table: Table, completed: Instant) -> frozenset[str]:
+def _committed_files(table: Snapshot, completed: Instant) -> frozenset[str]:
     stats = table.timeline.read_commit(completed).stats
     return frozenset(stat.path for of_partition in stats.values() for stat in of_partition)
 
 
-def _claimed_files(table: Table, instant: Instant) -> frozenset[str]:
+def _claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
     """Base files that are in the commit of the instant, or, before there is one, may be in that of another attempt.
 
     As of now, whatever `table` says: its reader may have been stopped for long. Notes first: whoever completes the
     instant forgets them after that, so that no moment lies between the two looks.
     """
-    noted = noted_files(table.storage, instant.ts)
+    noted = checkpointed_files(table.storage, instant.ts)
     current = reopen(table)
     found = current.timeline.find(instant.ts, instant.action)
     return _committed_files(current, found) if found is not None and found.is_completed else noted
 
 
-def _remove_strays(table: Table, ts: str, paths: Collection[str]) -> None:
+def _remove_strays(table: Snapshot, ts: str, paths: Collection[str]) -> None:
     """Delete base files of the instant but those at `paths`: readers that list would see the rows of others twice.
 
     Their markers tell of those of repeated tasks. Those of earlier attempts, written after their rollback by tasks that
@@ -364,7 +373,7 @@ def _remove_strays(table: Table, ts: str, paths: Collection[str]) -> None:
         table.storage.delete_output(path)
 
 
-def _check_stored(table: Table, files: Sequence[WrittenBaseFile]) -> None:
+def _check_stored(table: Snapshot, files: Sequence[WrittenBaseFile]) -> None:
     """Raise CheckFailed unless every new file is there: nobody may have rolled it back while it was written."""
     for one in files:
         stored = table.storage.head(one.stat.path)
@@ -375,7 +384,9 @@ def _check_stored(table: Table, files: Sequence[WrittenBaseFile]) -> None:
             )
 
 
-def _change(table: Table, ts: str, files: Sequence[WrittenBaseFile], replaced: Mapping[str, Sequence[str]]) -> Change:
+def _change(
+    table: Snapshot, ts: str, files: Sequence[WrittenBaseFile], replaced: Mapping[str, Sequence[str]]
+) -> Change:
     """What the metadata table must learn; live files are those that stay beside the new ones."""
     live: dict[str, list[str]] = {}
     for partition in {one.stat.partition for one in files}:

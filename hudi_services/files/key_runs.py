@@ -1,11 +1,11 @@
-"""Key runs: what tasks that read record keys hand over to the tasks that write one bucket (file group) each.
+"""Key runs: what tasks that read record keys hand over to the tasks that write one shard (file group) each.
 
-    segments   for each bucket with rows, in ascending order: an Arrow IPC stream (key string, location int32) in LZ4,
+    segments   for each shard with rows, in ascending order: an Arrow IPC stream (key string, location int32) in LZ4,
                of record batches of at most 65536 rows
-    index      JSON: {"notes": {name: text}, "buckets": [[bucket, rows, bytes, CRC32 of the segment], ...]}
+    index      JSON: {"notes": {name: text}, "shards": [[shard, rows, bytes, CRC32 of the segment], ...]}
     tail       big-endian: uint32 CRC32 of the index, uint32 its bytes, "KEYRUN01"
 
-One range brings what a run has for a bucket. Arrow is only given bytes whose checksum is right, because it takes the
+One range brings what a run has for a shard. Arrow is only given bytes whose checksum is right, because it takes the
 lengths in them at their word.
 """
 
@@ -35,26 +35,26 @@ _Ints = npt.NDArray[np.int32]
 
 
 def write_key_run(
-    storage: Storage, path: str, buckets: _Ints, keys: pa.Array, locations: _Ints, notes: Mapping[str, str]
+    storage: Storage, path: str, shards: _Ints, keys: pa.Array, locations: _Ints, notes: Mapping[str, str]
 ) -> None:
-    """Write a run of rows (bucket, string key, location), which stay in their order within a bucket.
+    """Write a run of rows (shard, string key, location), which stay in their order within a shard.
 
     `locations` are positions in a list that the notes tell of, or whoever reads the run knows. Raises CheckFailed when
     the columns differ in length or a key is null, besides StorageError.
     """
-    if not len(buckets) == len(keys) == len(locations) or keys.null_count:
-        raise CheckFailed(f"a key run of {len(buckets)} buckets, {len(keys)} keys and {len(locations)} locations")
-    counts = np.bincount(buckets)
+    if not len(shards) == len(keys) == len(locations) or keys.null_count:
+        raise CheckFailed(f"a key run of {len(shards)} shards, {len(keys)} keys and {len(locations)} locations")
+    counts = np.bincount(shards)
     # On one or two bytes it is a counting sort.
-    order = np.argsort(buckets.astype(np.min_scalar_type(len(counts))), kind="stable")
+    order = np.argsort(shards.astype(np.min_scalar_type(len(counts))), kind="stable")
     output, index, start = storage.open_output(path), [], 0
-    for bucket in np.flatnonzero(counts).tolist():
-        rows = order[start : start + counts[bucket]]
+    for shard in np.flatnonzero(counts).tolist():
+        rows = order[start : start + counts[shard]]
         start += len(rows)
         segment = _segment(rows, keys, locations)
         output.write(segment)
-        index.append([bucket, len(rows), len(segment), zlib.crc32(segment)])
-    text = json.dumps({"notes": dict(notes), "buckets": index}, sort_keys=True).encode()
+        index.append([shard, len(rows), len(segment), zlib.crc32(segment)])
+    text = json.dumps({"notes": dict(notes), "shards": index}, sort_keys=True).encode()
     output.write(text + _TAIL.pack(zlib.crc32(text), len(text), _MAGIC))
     output.close()
 
@@ -99,15 +99,15 @@ class KeyRun:
         except (ValueError, KeyError, TypeError) as e:
             raise CorruptFile(f"{name} has no index at byte {end - length}: {e}") from e
 
-    def rows(self, bucket: int) -> int:
-        """How many rows the run has for a bucket."""
-        return self._segments[bucket].rows if bucket in self._segments else 0
+    def rows(self, shard: int) -> int:
+        """How many rows the run has for a shard."""
+        return self._segments[shard].rows if shard in self._segments else 0
 
-    def read(self, bucket: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a bucket: `key` string, `location` int32. Raises CorruptFile and the StorageErrors."""
-        if bucket not in self._segments:
+    def read(self, shard: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a shard: `key` string, `location` int32. Raises CorruptFile and the StorageErrors."""
+        if shard not in self._segments:
             return
-        segment = self._segments[bucket]
+        segment = self._segments[shard]
         data = self._storage.read_range(self._path, segment.start, segment.length)
         if zlib.crc32(data) != segment.checksum:
             name = self._storage.full_path(self._path)
@@ -117,10 +117,10 @@ class KeyRun:
 
 def _index(tree: Any) -> tuple[Mapping[str, str], Mapping[int, _Segment]]:
     segments, start = {}, 0
-    for bucket, rows, size, checksum in tree["buckets"]:
-        if not all(isinstance(number, int) and number >= 0 for number in (bucket, rows, size, checksum)):
+    for shard, rows, size, checksum in tree["shards"]:
+        if not all(isinstance(number, int) and number >= 0 for number in (shard, rows, size, checksum)):
             raise ValueError("a segment is not told by numbers")
-        segments[bucket] = _Segment(rows, start, size, checksum)
+        segments[shard] = _Segment(rows, start, size, checksum)
         start += size
     notes = tree["notes"]
     if not isinstance(notes, dict) or not all(isinstance(text, str) for text in notes.values()):

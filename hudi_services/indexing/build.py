@@ -1,4 +1,4 @@
-"""Building a record index: read all keys, write a base file for each bucket, follow the table, publish.
+"""Building a record index: read all keys, write a base file for each shard, follow the table, publish.
 
 Tasks of an engine do the first two, and leave a note when they are done, so that a killed build is gone on with. What
 the table's writers do meanwhile is followed by log files on top of the base files, until under the table's lock nothing
@@ -10,11 +10,6 @@ from collections.abc import Callable, Collection, Sequence
 from ..engine import Engine
 from ..errors import ConflictError
 from ..files.parquet_footer import read_footers
-from ..handle import Table
-from ..metadata.buckets import Buckets
-from ..metadata.index_base import IndexBaseTask, WrittenBase, write_index_base
-from ..metadata.index_keys import KeyRunRef, KeyTask, read_keys
-from ..metadata.index_log import IndexLogTask, MovedKeys, write_index_log
 from ..metadata.new_partition import (
     LostWork,
     Placed,
@@ -25,23 +20,28 @@ from ..metadata.new_partition import (
     record_index_group,
     why_unfit,
 )
-from ..metadata.record_index import Location, millis_of
+from ..metadata.record_index.base_files import IndexBaseTask, WrittenBase, write_index_base
+from ..metadata.record_index.key_reading import KeyRunRef, KeyTask, read_keys
+from ..metadata.record_index.locations import Location, millis_of
+from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log
+from ..metadata.record_index.shards import Shards
 from ..metadata.table import MetadataTable
 from ..model import BaseFile
-from .sizing import GroupSizing, file_group_count
-from .work import (
+from ..snapshot import Snapshot
+from .checkpoints import (
     BuildPlan,
-    bucket_path,
     forget,
-    load_buckets,
     load_plan,
     load_runs,
+    load_shards,
     log_work_path,
     run_prefix,
-    save_bucket,
     save_plan,
     save_runs,
+    save_shard,
+    shard_path,
 )
+from .sizing import GroupSizing, file_group_count
 
 Progress = Callable[[str, int, int], None]
 
@@ -49,7 +49,7 @@ _KEYS_PER_TASK = 1_000_000
 _FIRST_FREE_LOG = 2
 
 
-def live_files(table: Table) -> list[BaseFile]:
+def live_files(table: Snapshot) -> list[BaseFile]:
     """The base files that readers see, by partition."""
     slices = (one for partition in table.view.partitions() for one in table.view.latest_slices(partition))
     return [one.base_file for one in slices if one.base_file is not None]
@@ -59,7 +59,7 @@ class Build:
     """One build, new or gone on with; `engine` runs its tasks, `hash_name` spreads the keys."""
 
     def __init__(
-        self, table: Table, metadata: MetadataTable, engine: Engine, progress: Progress, hash_name: str
+        self, table: Snapshot, metadata: MetadataTable, engine: Engine, progress: Progress, hash_name: str
     ) -> None:
         self._storage = table.storage
         self._metadata = metadata
@@ -74,9 +74,9 @@ class Build:
         """All base files whose keys were ever read, and the runs of those that came after the plan."""
         self._next_log = _FIRST_FREE_LOG
         self._logs: dict[tuple[int, int], int] = {}
-        """Bytes of the log files that follow the table, by bucket and version."""
+        """Bytes of the log files that follow the table, by shard and version."""
 
-    def begin(self, table: Table, metadata: MetadataTable, sizing: GroupSizing, times: Callable[[], str]) -> None:
+    def begin(self, table: Snapshot, metadata: MetadataTable, sizing: GroupSizing, times: Callable[[], str]) -> None:
         """Forget an older build, count the keys, and write the plan. `times` gives instants greater than all."""
         forget(self._storage)
         self._metadata = metadata
@@ -124,20 +124,20 @@ class Build:
         )
         assert len(results) == len(undone)
 
-    def write_buckets(self) -> list[WrittenBase]:
-        """Write the base file of every bucket that has keys and is not done; gives all of them, by bucket."""
+    def write_shards(self) -> list[WrittenBase]:
+        """Write the base file of every shard that has keys and is not done; gives all of them, by shard."""
         runs = [run for of_task in load_runs(self._storage).values() for run in of_task]
-        done = load_buckets(self._storage)
-        wanted = sorted({bucket for run in runs for bucket in run.rows} - done.keys())
-        tasks = [self._base_task(bucket, runs) for bucket in wanted]
-        made = self._engine.map(_noted_base, tasks, "write the record index", self._tell("write buckets"))
-        return sorted((*done.values(), *made), key=lambda base: base.bucket)
+        done = load_shards(self._storage)
+        wanted = sorted({shard for run in runs for shard in run.rows} - done.keys())
+        tasks = [self._base_task(shard, runs) for shard in wanted]
+        made = self._engine.map(_noted_base, tasks, "write the record index", self._tell("write shards"))
+        return sorted((*done.values(), *made), key=lambda base: base.shard)
 
-    def is_behind(self, table: Table) -> bool:
+    def is_behind(self, table: Snapshot) -> bool:
         """Whether the table has other base files than those whose keys are in the index."""
         return {file.path for file in live_files(table)} != {file.path for file in self._known}
 
-    def catch_up(self, table: Table) -> None:
+    def catch_up(self, table: Snapshot) -> None:
         """Write log files with what changed between the base files that are known and those of `table`.
 
         Raises ConflictError when files were cleaned that nobody has read.
@@ -156,15 +156,15 @@ class Build:
         new_runs, old_runs = (
             self._runs(f"{number}-{which}", files) for which, files in (("new", added), ("old", gone))
         )
-        moved = MovedKeys(self._buckets, new_runs, self._write_logs, old_runs)
+        moved = MovedKeys(self._shards, new_runs, self._write_logs, old_runs)
         touched = sorted(moved.counts())
         self._read.update(added)
         places = frozenset(Location(f.partition, f.file_id, millis_of(f.instant)) for f in self._read.difference(now))
         others = [run for of_task in load_runs(self._storage).values() for run in of_task]
         others += self._followed
-        sizes = moved.write([self._log_task(bucket, number, moved, others, places) for bucket in touched])
+        sizes = moved.write([self._log_task(shard, number, moved, others, places) for shard in touched])
         self._followed += new_runs
-        self._logs |= {(bucket, number): size for bucket, size in zip(touched, sizes, strict=True)}
+        self._logs |= {(shard, number): size for shard, size in zip(touched, sizes, strict=True)}
         self._known, self._next_log = now, number + 1
 
     def place(self, metadata: MetadataTable, bases: Sequence[WrittenBase]) -> None:
@@ -176,12 +176,12 @@ class Build:
         if unfit:
             raise LostWork(unfit)
         instant = self.plan.instant
-        files = {base_path(metadata, base.bucket, instant): Placed(base.path, base.size) for base in bases}
+        files = {base_path(metadata, base.shard, instant): Placed(base.path, base.size) for base in bases}
         files |= {
-            log_path(metadata, bucket, instant, version): Placed(log_work_path(bucket, version), size)
-            for (bucket, version), size in self._logs.items()
+            log_path(metadata, shard, instant, version): Placed(log_work_path(shard, version), size)
+            for (shard, version), size in self._logs.items()
         }
-        place_groups(metadata, self.plan.buckets, instant, files)
+        place_groups(metadata, self.plan.shards, instant, files)
 
     def forget(self) -> None:
         """The index is published: nobody needs the work any more."""
@@ -196,15 +196,15 @@ class Build:
 
     def _lost(self) -> WrittenBase | None:
         """A base file that was noted as done, and lies neither where it was made nor where it goes."""
-        for bucket, base in sorted(load_buckets(self._storage).items()):
-            places = (base.path, base_path(self._metadata, bucket, self.plan.instant))
+        for shard, base in sorted(load_shards(self._storage).items()):
+            places = (base.path, base_path(self._metadata, shard, self.plan.instant))
             if not any((info := self._storage.head(path)) and info.size == base.size for path in places):
                 return base
         return None
 
     @property
-    def _buckets(self) -> Buckets:
-        return Buckets(tuple(map(record_index_group, range(self.plan.buckets))))
+    def _shards(self) -> Shards:
+        return Shards(tuple(map(record_index_group, range(self.plan.shards))))
 
     def _undone(self) -> list[int]:
         done = load_runs(self._storage)
@@ -212,26 +212,26 @@ class Build:
 
     def _key_task(self, name: str, files: Sequence[BaseFile]) -> KeyTask:
         dated = tuple((file, millis_of(file.instant)) for file in files)
-        return KeyTask(self._storage, dated, self._buckets, run_prefix(name), self._hash_name)
+        return KeyTask(self._storage, dated, self._shards, run_prefix(name), self._hash_name)
 
     def _runs(self, name: str, files: Sequence[BaseFile]) -> tuple[KeyRunRef, ...]:
         tasks = [self._key_task(f"{name}-{i}", [file]) for i, file in enumerate(files)]
         found = self._engine.map(read_keys, tasks, "read changed keys", self._tell("catch up"))
         return tuple(run for of_task in found for run in of_task)
 
-    def _base_task(self, bucket: int, runs: Collection[KeyRunRef]) -> IndexBaseTask:
-        paths = tuple(run.path for run in runs if bucket in run.rows)
-        return IndexBaseTask(self._storage, bucket_path(bucket), self._metadata.writer_schema.text, bucket, paths)
+    def _base_task(self, shard: int, runs: Collection[KeyRunRef]) -> IndexBaseTask:
+        paths = tuple(run.path for run in runs if shard in run.rows)
+        return IndexBaseTask(self._storage, shard_path(shard), self._metadata.writer_schema.text, shard, paths)
 
     def _log_task(
-        self, bucket: int, number: int, moved: MovedKeys, others: Sequence[KeyRunRef], gone: frozenset[Location]
+        self, shard: int, number: int, moved: MovedKeys, others: Sequence[KeyRunRef], gone: frozenset[Location]
     ) -> IndexLogTask:
         new, old, other = (
-            tuple(r.path for r in runs if bucket in r.rows) for runs in (moved.runs, moved.old_runs, others)
+            tuple(r.path for r in runs if shard in r.rows) for runs in (moved.runs, moved.old_runs, others)
         )
-        path = log_work_path(bucket, number)
+        path = log_work_path(shard, number)
         schema = self._metadata.writer_schema.text
-        return IndexLogTask(self._storage, path, self.plan.instant, schema, bucket, new, old, other, gone)
+        return IndexLogTask(self._storage, path, self.plan.instant, schema, shard, new, old, other, gone)
 
     def _write_logs(self, tasks: Sequence[IndexLogTask]) -> list[int]:
         return self._engine.map(write_index_log, tasks, "follow the table", self._tell("catch up"))
@@ -247,7 +247,7 @@ def _noted_keys(numbered: tuple[int, KeyTask], token: str) -> None:
 
 def _noted_base(task: IndexBaseTask, token: str) -> WrittenBase:
     written = write_index_base(task, token)
-    save_bucket(task.storage, written)
+    save_shard(task.storage, written)
     return written
 
 

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..engine import Engine
 from ..errors import CheckFailed
-from ..handle import Table
-from ..metadata.expression_index import Computation, ComputedIndex, ExpressionTask, expression_records
-from ..metadata.keys import column_stats_key, column_stats_prefix
-from ..metadata.records import StatsRecord
-from ..metadata.stats import partition_record, same_bound
+from ..metadata.expression_index.index import Computation, ComputedIndex, ExpressionTask, expression_records
+from ..metadata.records.keys import column_stats_key, column_stats_prefix
+from ..metadata.records.model import StatsRecord
+from ..metadata.statistics.column_stats import partition_record, same_bound
 from ..metadata.table import MetadataTable
 from ..model import BaseFile, WriteStat
+from ..snapshot import Snapshot
 
 
 def computed_indexes(
     engine: Engine,
-    table: Table,
+    table: Snapshot,
     computations: tuple[Computation, ...],
     instant: str,
     written: Sequence[WriteStat],

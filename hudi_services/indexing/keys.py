@@ -5,30 +5,32 @@ from collections.abc import Sequence
 from ..commit.markers import marker_folder
 from ..engine import Engine
 from ..files.names import parse_base_file
-from ..handle import Table
-from ..metadata.buckets import Buckets
-from ..metadata.index_keys import key_tasks, read_keys
-from ..metadata.index_log import IndexLogTask, MovedKeys, write_index_log
-from ..metadata.keys import RECORD_INDEX
+from ..metadata.record_index.key_reading import key_tasks, read_keys
+from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log
+from ..metadata.record_index.shards import Shards
+from ..metadata.records.keys import RECORD_INDEX
 from ..model import BaseFile, WriteStat
+from ..snapshot import Snapshot
 
 
-def record_buckets(table: Table) -> Buckets | None:
-    """The buckets of the table's record index; None when it has none."""
+def record_shards(table: Snapshot) -> Shards | None:
+    """The shards of the table's record index; None when it has none."""
     if table.metadata is None or RECORD_INDEX not in table.metadata.partitions:
         return None
-    return Buckets.of_groups(table.metadata.file_groups(RECORD_INDEX))
+    return Shards.of_groups(table.metadata.file_groups(RECORD_INDEX))
 
 
-def moved_keys(engine: Engine, table: Table, buckets: Buckets, instant: str, written: Sequence[WriteStat]) -> MovedKeys:
+def moved_keys(
+    engine: Engine, table: Snapshot, shards: Shards, instant: str, written: Sequence[WriteStat]
+) -> MovedKeys:
     """Read the keys of the files that the pending `instant` wrote; the runs lie beside its markers and go with them."""
-    tasks = key_tasks(table.storage, map(_base_file, written), buckets, f"{marker_folder(instant)}/record_keys/run")
+    tasks = key_tasks(table.storage, map(_base_file, written), shards, f"{marker_folder(instant)}/record_keys/run")
     runs = [run for of_task in engine.map(read_keys, tasks, "read record keys", _silent) for run in of_task]
 
     def write(logs: Sequence[IndexLogTask]) -> list[int]:
         return engine.map(write_index_log, logs, "write the record index", _silent)
 
-    return MovedKeys(buckets, tuple(runs), write)
+    return MovedKeys(shards, tuple(runs), write)
 
 
 def _base_file(stat: WriteStat) -> BaseFile:

@@ -9,13 +9,13 @@ from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from ..commit.clean import pending_cleans, run_clean
 from ..commit.conflicts import recover_hint
 from ..commit.critical_section import request
-from ..commit.failed_writes import roll_back_failed_writes
 from ..commit.newest_files import check_superseded
+from ..commit.rollback.failed_writes import roll_back_failed_writes
 from ..commit.settings import TransactionSettings
-from ..errors import Idle, NeedsRecovery
-from ..handle import Table, is_unchanged, reopen
+from ..errors import NeedsRecovery, NothingToDo
 from ..options import keys
 from ..recovery.findings import abandoned
+from ..snapshot import Snapshot, is_unchanged, reopen
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
 from .opening import open_supported
@@ -47,7 +47,7 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
         pending = pending_cleans(table)
         if why_idle and not pending:
             if not rolled_back:
-                raise Idle(why_idle)
+                raise NothingToDo(why_idle)
             report.reason = f"failed writes were rolled back; {why_idle}"
             return report.completed(None)
     report = _execute(wanted, table, pending, settings, report)
@@ -56,7 +56,7 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
     return report
 
 
-def _roll_back_failed_writes(table: Table, settings: TransactionSettings, report: Report) -> bool:
+def _roll_back_failed_writes(table: Snapshot, settings: TransactionSettings, report: Report) -> bool:
     """Whether there were any."""
     with report.phase("roll back"):
         failed = roll_back_failed_writes(table, settings)
@@ -66,7 +66,7 @@ def _roll_back_failed_writes(table: Table, settings: TransactionSettings, report
 
 
 def _schedule(
-    wanted: CleanRequest, table: Table, rules: CleanRules, settings: TransactionSettings, report: Report
+    wanted: CleanRequest, table: Snapshot, rules: CleanRules, settings: TransactionSettings, report: Report
 ) -> str:
     """Publish a plan; gives why there was nothing to plan, or "". Raises NeedsRecovery and ConflictError."""
     try:
@@ -79,20 +79,22 @@ def _schedule(
                 return found.why_empty
         with report.phase("publish"):
 
-            def plan(current: Table) -> bytes:
+            def plan(current: Snapshot) -> bytes:
                 # Planning may take long, and the lock is held: again only when it may come to something else.
                 if is_unchanged(current, table):
                     return _encode(table, found)
                 return _encode(current, _plan(wanted, current, rules, report))
 
             ts = request(table, Action.CLEAN, plan, settings)
-    except Idle as idle:
+    except NothingToDo as idle:
         return idle.message
     _log.info("scheduled the clean %s", ts)
     return ""
 
 
-def _look_at_what_holds_back(table: Table, found: CleanPlanning, settings: TransactionSettings, report: Report) -> None:
+def _look_at_what_holds_back(
+    table: Snapshot, found: CleanPlanning, settings: TransactionSettings, report: Report
+) -> None:
     """Raise NeedsRecovery when an abandoned instant is why nothing can go; warn when it is why less can."""
     pending = found.horizon.held_back_by
     if pending is None or abandoned(table, [pending], settings) is None:
@@ -113,22 +115,22 @@ def _warn_of_savepoints(found: CleanPlanning, report: Report) -> None:
         )
 
 
-def _plan(wanted: CleanRequest, table: Table, rules: CleanRules, report: Report) -> CleanPlanning:
+def _plan(wanted: CleanRequest, table: Snapshot, rules: CleanRules, report: Report) -> CleanPlanning:
     found = plan_clean(table, rules, lambda done, total: wanted.progress("plan", done, total))
     _describe(report, rules, found)
     return found
 
 
-def _encode(table: Table, found: CleanPlanning) -> bytes:
+def _encode(table: Snapshot, found: CleanPlanning) -> bytes:
     """The plan that was made of `table`, once all sources agree that newer files take the place of its files."""
     if found.plan is None:
-        raise Idle(found.why_empty)
+        raise NothingToDo(found.why_empty)
     check_superseded(table, found.plan.names)
     return encode_cleaner_plan(found.plan, table.config.version.release)
 
 
 def _execute(
-    wanted: CleanRequest, table: Table, pending: Iterable[Instant], settings: TransactionSettings, report: Report
+    wanted: CleanRequest, table: Snapshot, pending: Iterable[Instant], settings: TransactionSettings, report: Report
 ) -> Report:
     files, last = 0, None
     for instant in pending:
@@ -139,13 +141,13 @@ def _execute(
             continue
         files, last = files + sum(map(len, done.deleted.values())), instant.ts
     if last is None:
-        raise Idle("there was an empty clean plan, which was dropped; run again for a new one")
+        raise NothingToDo("there was an empty clean plan, which was dropped; run again for a new one")
     report.files = InOut(files, None)
     return report.completed(last)
 
 
 def _dry_run(
-    wanted: CleanRequest, table: Table, pending: Iterable[Instant], rules: CleanRules | None, report: Report
+    wanted: CleanRequest, table: Snapshot, pending: Iterable[Instant], rules: CleanRules | None, report: Report
 ) -> Report:
     report.tables["pending"] = [
         _pending_row(instant, table.timeline.read_cleaner_plan(instant))
@@ -161,7 +163,7 @@ def _dry_run(
     if failed_writes_are_ours(wanted.options):
         report.warnings.append("the run first rolls failed writes back, which may let more files go")
     if found is not None and found.plan is None and not report.tables["pending"]:
-        raise Idle(found.why_empty)
+        raise NothingToDo(found.why_empty)
     return report.looked(_DRY_RUN)
 
 

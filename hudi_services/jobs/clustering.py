@@ -2,8 +2,8 @@
 
 from ..clock import parse_instant
 from ..engine import Engine
-from ..errors import ConfigError, Idle
-from ..handle import Table
+from ..errors import ConfigError, NothingToDo
+from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.support import check_rewritable
 from ..timeline.instant import Action, Instant
@@ -47,33 +47,33 @@ def schedule_and_execute(
 
 def _open_rewritable(
     wanted: ClusteringRequest, storage: Storage | None, report: Report
-) -> tuple[Table, ClusteringRequest]:
+) -> tuple[Snapshot, ClusteringRequest]:
     table, wanted = open_supported(wanted, storage, report)
     check_rewritable(table.config, table.timeline, table.storage)
     usable_expressions(wanted, table)
     return table, wanted
 
 
-def _choose(table: Table, ts: str | None) -> Instant:
-    """The pending clustering `ts`, or the earliest one. Raises Idle, or ConfigError for an instant that is none."""
+def _choose(table: Snapshot, ts: str | None) -> Instant:
+    """The pending clustering `ts`, or the earliest one. Raises NothingToDo, and ConfigError when `ts` is none."""
     pending = table.timeline.pending_clusterings()
     if ts is None:
         if not pending:
-            raise Idle("there is no pending clustering plan")
+            raise NothingToDo("there is no pending clustering plan")
         return pending[0]
     found = next((instant for instant in pending if instant.ts == ts), None)
     if found is not None:
         return found
     done = table.timeline.find(ts, Action.REPLACE_COMMIT)
     if done is not None and done.is_completed:
-        raise Idle(f"the clustering {ts} is completed already")
+        raise NothingToDo(f"the clustering {ts} is completed already")
     known = ", ".join(instant.ts for instant in pending) or "none"
     raise ConfigError(
         f"there is no pending clustering with the instant {ts} in {table.storage.root}", hint=f"pending are: {known}"
     )
 
 
-def _last_failed(wanted: ClusteringRequest, table: Table) -> Instant | None:
+def _last_failed(wanted: ClusteringRequest, table: Snapshot) -> Instant | None:
     # Also a plan that never began: after a failed try, that is what the rollback left.
     pending = table.timeline.pending_clusterings()
     if not pending:

@@ -7,24 +7,24 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 
-from ..clustering.memory import TaskMemory
-from ..clustering.output import RewriteTask
+from ..clustering.data_skipping import skipping
 from ..clustering.plan import input_files
-from ..clustering.proof import Checksum
 from ..clustering.resume import rewrite_once
 from ..clustering.rewrite import RewriteResult
-from ..clustering.skipping import skipping
 from ..codecs.clustering_plan import CLUSTER
 from ..commit.times import refuse_ahead
 from ..commit.transaction import Attempt, WrittenBaseFile
 from ..engine import Engine, LocalEngine
 from ..errors import HudiServicesError
-from ..handle import Table, current_schema
 from ..indexing.expressions import computed_indexes
-from ..indexing.keys import moved_keys, record_buckets
-from ..metadata.expression_index import Computation, computations, expression_indexes
+from ..indexing.keys import moved_keys, record_shards
+from ..metadata.expression_index.index import Computation, computations, expression_indexes
 from ..model import BaseFile, WriteStat
 from ..options import keys
+from ..rows.conservation import Checksum
+from ..rows.memory import TaskMemory
+from ..rows.output import RewriteTask
+from ..snapshot import Snapshot, current_schema
 from ..timeline.instant import Instant
 from .clustering_tasks import copying_that_sorts, memory_row, rewrite_tasks
 from .metadata_compaction import compaction_afterwards
@@ -35,7 +35,7 @@ from .settings import bloom_settings, session_zone, transaction_settings
 
 
 def execute_plan(
-    wanted: ClusteringRequest, table: Table, instant: Instant, report: Report, engine: Engine | None
+    wanted: ClusteringRequest, table: Snapshot, instant: Instant, report: Report, engine: Engine | None
 ) -> Report:
     settings = transaction_settings(wanted.options)
     report.instant = instant.ts
@@ -51,16 +51,16 @@ def execute_plan(
     report.groups = len(groups)
     report.files = InOut(len(inputs), None)
     with Attempt(table, instant, inputs, settings) as attempt, _running(wanted, tasks, report, engine) as runner:
-        buckets = record_buckets(table)
+        shards = record_shards(table)
         results = _run(runner, tasks, wanted, report)
         written = [file for result in results for file in _stats(result)]
         _account(report, results, written)
         report.resumed_groups = sum(result.taken_over for result in results) if attempt.taken_up else 0
         stats = [one.stat for one in written]
         moved = None
-        if buckets is not None:
+        if shards is not None:
             with report.phase("read keys"):
-                moved = moved_keys(runner, table, buckets, instant.ts, stats)
+                moved = moved_keys(runner, table, shards, instant.ts, stats)
         with report.phase("compute expressions") if expressions else nullcontext():
             computed = computed_indexes(runner, table, expressions, instant.ts, stats, inputs)
         with report.phase("commit"):
@@ -81,7 +81,7 @@ def execute_plan(
     return report
 
 
-def usable_expressions(wanted: ClusteringRequest, table: Table) -> tuple[Computation, ...]:
+def usable_expressions(wanted: ClusteringRequest, table: Snapshot) -> tuple[Computation, ...]:
     """How the table's expression indexes are computed. Raises UnsupportedTable where we cannot."""
     if table.metadata is None or not expression_indexes(table.metadata):
         return ()

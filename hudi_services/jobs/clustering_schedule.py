@@ -12,12 +12,12 @@ from ..commit.conflicts import recover_hint, refuse_beside_index_builds, refuse_
 from ..commit.critical_section import request
 from ..commit.newest_files import check_newest
 from ..commit.settings import TransactionSettings
-from ..errors import ConfigError, HudiServicesError, Idle, NeedsRecovery
-from ..handle import Table, is_unchanged
+from ..errors import ConfigError, HudiServicesError, NeedsRecovery, NothingToDo
 from ..options import keys
 from ..recovery.findings import abandoned
+from ..snapshot import Snapshot, is_unchanged
 from ..table.time_zone import drawing_zone
-from .clustering_bill import add_bill
+from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts
 from .report import InOut, Report, Row
 from .request import ClusteringRequest
@@ -30,7 +30,7 @@ _LEFT = "file slices are left for the next plan"
 _INSTANT_DIGITS = (14, 17)
 
 
-def schedule_plan(wanted: ClusteringRequest, table: Table, report: Report) -> Report:
+def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) -> Report:
     report.dry_run = wanted.dry_run
     settings = transaction_settings(wanted.options)
     rules = plan_rules(wanted.options)
@@ -54,14 +54,14 @@ def schedule_plan(wanted: ClusteringRequest, table: Table, report: Report) -> Re
             refuse_beside_index_builds(table)
     if wanted.dry_run:
         _check_inputs(table, planned.plan)
-        add_bill(wanted, table, planned.plan, report)
+        add_estimate(wanted, table, planned.plan, report)
         return report.looked(_DRY_RUN)
     with report.phase("publish"):
         action = table.timeline.layout.clustering_action
 
-        def plan(current: Table) -> bytes:
+        def plan(current: Snapshot) -> bytes:
             if waiting := _wait_for_commits(wanted, current):
-                raise Idle(waiting)
+                raise NothingToDo(waiting)
             # Planning may take long, and the lock is held: again only when it may come to something else.
             if is_unchanged(current, table):
                 return _encode(table, planned, report)
@@ -77,7 +77,7 @@ def schedule_plan(wanted: ClusteringRequest, table: Table, report: Report) -> Re
     return report.requested(ts)
 
 
-def _wait_for_commits(wanted: ClusteringRequest, table: Table) -> str:
+def _wait_for_commits(wanted: ClusteringRequest, table: Snapshot) -> str:
     """What is missing until enough commits have followed the last clustering (ClusteringPlanActionExecutor)."""
     needed = commits_between(wanted.options)
     last = table.timeline.last_clustering() if needed else None
@@ -88,15 +88,15 @@ def _wait_for_commits(wanted: ClusteringRequest, table: Table) -> str:
     return f"{found} of {needed} commits " + (f"since the {pending}clustering {last.ts}" if last else "on the timeline")
 
 
-def _nothing_to_plan(table: Table, why: str, settings: TransactionSettings) -> HudiServicesError:
-    """Idle, unless an old plan that nobody executes keeps its file slices from every new one."""
+def _nothing_to_plan(table: Snapshot, why: str, settings: TransactionSettings) -> HudiServicesError:
+    """NothingToDo, unless an old plan that nobody executes keeps its file slices from every new one."""
     left = abandoned(table, table.timeline.pending_clusterings(), settings)
     if left is None:
-        return Idle(why)
+        return NothingToDo(why)
     return NeedsRecovery(f"{table.storage.root}: {why}; the clustering {left.ts} was left", hint=recover_hint(table))
 
 
-def _check_new_instant(ts: str, table: Table, skew_millis: int) -> None:
+def _check_new_instant(ts: str, table: Snapshot, skew_millis: int) -> None:
     """Raise ConfigError for a text that is no instant, and for one so late that it would hide what is written next."""
     moment = parse_instant(ts, table.timeline.zone)
     if moment is None or len(ts) not in _INSTANT_DIGITS:
@@ -108,16 +108,16 @@ def _check_new_instant(ts: str, table: Table, skew_millis: int) -> None:
         )
 
 
-def _encode(table: Table, planned: Planned, report: Report) -> bytes:
+def _encode(table: Snapshot, planned: Planned, report: Report) -> bytes:
     """The plan that was made of `table`, once all sources agree on its slices."""
     _describe(planned, report)
     if planned.plan is None:
-        raise Idle(planned.why_empty)
+        raise NothingToDo(planned.why_empty)
     _check_inputs(table, planned.plan)
     return encode_clustering_plan(planned.plan, table.config.version.release)
 
 
-def _check_inputs(table: Table, plan: ClusteringPlan) -> None:
+def _check_inputs(table: Snapshot, plan: ClusteringPlan) -> None:
     """Raise CheckFailed when not all sources agree that the plan's slices are the newest."""
     check_newest(table, [(one.partition, one.file_id) for group in plan.groups for one in group.slices])
 

@@ -4,19 +4,19 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..clustering.memory import TaskMemory
-from ..clustering.output import RewriteTask
 from ..clustering.plan import check_order, dropped_columns
-from ..clustering.sort_order import SortColumn, from_strategy_params, layout_of
 from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import ConfigError
 from ..files.names import new_file_id
-from ..handle import Table, current_schema
-from ..metadata.index_columns import may_be_indexed
-from ..metadata.keys import COLUMN_STATS
+from ..metadata.records.keys import COLUMN_STATS
+from ..metadata.statistics.indexed_columns import may_be_indexed
 from ..model import BaseFile
 from ..options import keys
 from ..options.option import is_code
+from ..rows.memory import TaskMemory
+from ..rows.output import RewriteTask
+from ..rows.sort_order import SortColumn, from_strategy_params, layout_of
+from ..snapshot import Snapshot, current_schema
 from .report import Row
 from .request import ClusteringRequest
 from .settings import file_settings
@@ -24,7 +24,7 @@ from .settings import file_settings
 
 def rewrite_tasks(
     wanted: ClusteringRequest,
-    table: Table,
+    table: Snapshot,
     instant: str,
     plan: ClusteringPlan,
     groups: Sequence[Sequence[BaseFile]],
@@ -72,7 +72,7 @@ def _layout(wanted: ClusteringRequest, instant: str, plan: ClusteringPlan) -> st
     return layout
 
 
-def _indexed_columns(table: Table) -> frozenset[str]:
+def _indexed_columns(table: Snapshot) -> frozenset[str]:
     """Columns that the metadata table may have statistics of."""
     if table.metadata is None or COLUMN_STATS not in table.metadata.partitions:
         return frozenset()

@@ -5,22 +5,22 @@ import time
 
 from ..commit.conflicts import pending_writes, recover_hint, refuse_beside_index_builds
 from ..commit.critical_section import critical_section
-from ..commit.guard import Guard
-from ..commit.life import signs_of_life
+from ..commit.lease import Lease
+from ..commit.liveness import liveness
 from ..commit.settings import TransactionSettings
 from ..commit.times import Times
 from ..engine import Engine
-from ..errors import ConflictError, Idle, NeedsRecovery, UnsupportedTable
-from ..handle import Table, reopen
+from ..errors import ConflictError, NeedsRecovery, NothingToDo, UnsupportedTable
 from ..indexing.build import Build
+from ..indexing.checkpoints import forget
 from ..indexing.sizing import GroupSizing
-from ..indexing.work import forget
-from ..metadata.index_base import WrittenBase
-from ..metadata.key_hash import load_key_hash
-from ..metadata.keys import RECORD_INDEX
 from ..metadata.new_partition import LostWork, publish_record_index
+from ..metadata.record_index.base_files import WrittenBase
+from ..metadata.record_index.key_hash import load_key_hash
+from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.table import MetadataTable
 from ..options import keys
+from ..snapshot import Snapshot, reopen
 from ..storage import Storage
 from ..timeline.instant import Instant, State
 from .opening import open_supported
@@ -46,7 +46,7 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
     hash_name = wanted.options[keys.INDEX_HASH]
     load_key_hash(hash_name)
     with (
-        Guard(table.storage, "index-bootstrap", "index-bootstrap"),
+        Lease(table.storage, "index-bootstrap", "index-bootstrap"),
         running(f"hudi_services index {table.config.name}", wanted, report, engine) as runner,
     ):
         build = Build(table, metadata, runner, wanted.progress, hash_name)
@@ -63,13 +63,13 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
             bases = _carry_out(build, table, settings, report)
         if why_anew:
             report.warnings.append(f"{why_anew}: the build begins anew")
-    report.groups = build.plan.buckets
+    report.groups = build.plan.shards
     build.forget()
     return _account(report, build, bases)
 
 
-def _check(table: Table) -> MetadataTable:
-    """Raise for a table that cannot have the index, and Idle for one that has it."""
+def _check(table: Snapshot) -> MetadataTable:
+    """Raise for a table that cannot have the index, and NothingToDo for one that has it."""
     root = table.storage.root
     if table.metadata is None:
         raise UnsupportedTable(
@@ -78,7 +78,7 @@ def _check(table: Table) -> MetadataTable:
         )
     if RECORD_INDEX in table.config.metadata_partitions:
         forget(table.storage)
-        raise Idle(f"{root} has a record index")
+        raise NothingToDo(f"{root} has a record index")
     if RECORD_INDEX in table.config.metadata_partitions_inflight:
         raise ConflictError(f"{root}: an indexer of Apache Hudi is building its record index", hint="wait for it")
     if not table.config.populate_meta_fields:
@@ -86,22 +86,22 @@ def _check(table: Table) -> MetadataTable:
     return table.metadata
 
 
-def _begin(build: Build, sizing: GroupSizing, table: Table, settings: TransactionSettings) -> None:
+def _begin(build: Build, sizing: GroupSizing, table: Snapshot, settings: TransactionSettings) -> None:
     build.begin(table, _check(table), sizing, Times(table, settings.skew_millis).next)
 
 
-def _carry_out(build: Build, table: Table, settings: TransactionSettings, report: Report) -> list[WrittenBase]:
+def _carry_out(build: Build, table: Snapshot, settings: TransactionSettings, report: Report) -> list[WrittenBase]:
     """Do what is not done yet, and publish it. Raises LostWork when the build must begin anew."""
     with report.phase("read keys"):
         build.read_keys()
-    with report.phase("write buckets"):
-        bases = build.write_buckets()
+    with report.phase("write shards"):
+        bases = build.write_shards()
     with report.phase("publish"):
         _publish(build, table, bases, settings)
     return bases
 
 
-def _publish(build: Build, table: Table, bases: list[WrittenBase], settings: TransactionSettings) -> None:
+def _publish(build: Build, table: Snapshot, bases: list[WrittenBase], settings: TransactionSettings) -> None:
     """Follow the table until nothing is left to follow under its lock, with no write pending there.
 
     A write that began before the index was there might not tell it of its rows.
@@ -122,13 +122,13 @@ def _publish(build: Build, table: Table, bases: list[WrittenBase], settings: Tra
             table.clock.sleep(_POLL_SECONDS)
 
 
-def _unfinished(table: Table) -> list[Instant]:
+def _unfinished(table: Snapshot) -> list[Instant]:
     """Writes under way, and clusterings that have begun; who executes a plan that has not looks for the index then."""
     clusterings = [one for one in table.timeline.pending_clusterings() if one.state is State.INFLIGHT]
     return [*pending_writes(table), *clusterings]
 
 
-def _switch_on(build: Build, locked: Table, bases: list[WrittenBase], settings: TransactionSettings) -> None:
+def _switch_on(build: Build, locked: Snapshot, bases: list[WrittenBase], settings: TransactionSettings) -> None:
     assert locked.metadata is not None
     if RECORD_INDEX in locked.metadata.partitions:
         raise ConflictError(f"{locked.storage.root}: another process built the record index meanwhile")
@@ -138,12 +138,12 @@ def _switch_on(build: Build, locked: Table, bases: list[WrittenBase], settings: 
     publish_record_index(locked.metadata, build.plan.instant, bases, Times(locked, settings.skew_millis).next)
 
 
-def _blocked(table: Table, pending: Instant, settings: TransactionSettings) -> ConflictError | NeedsRecovery:
+def _blocked(table: Snapshot, pending: Instant, settings: TransactionSettings) -> ConflictError | NeedsRecovery:
     message = (
         f"{table.storage.root}: the {pending.action.value} {pending.ts} is not finished ({pending.file_name}), and may "
         "not know of the new index"
     )
-    if signs_of_life(table, pending, settings).alive:
+    if liveness(table, pending, settings).alive:
         return ConflictError(message, hint="run again with --resume when it is; what was built is kept")
     return NeedsRecovery(
         f"{message}; it was abandoned: nobody gives a sign of life",
@@ -158,5 +158,5 @@ def _account(report: Report, build: Build, bases: list[WrittenBase]) -> Report:
     report.bytes = InOut(None, size)
     if repeated:
         report.warnings.append(f"{repeated} rows have a record key that another row has, too: the last one is indexed")
-    _log.info("%d keys in %d buckets", entries, build.plan.buckets)
+    _log.info("%d keys in %d shards", entries, build.plan.shards)
     return report.completed(build.plan.instant)

@@ -4,9 +4,9 @@ import pyarrow as pa
 
 from ..clock import instant_of_millis
 from ..errors import ConfigError, CorruptFile
-from ..metadata.keys import RECORD_INDEX
-from ..metadata.lookup import Access, AccessRule, Locations, look_up
-from ..metadata.record_index import HUDI_ZONE
+from ..metadata.record_index.locations import HUDI_ZONE
+from ..metadata.record_index.lookup import Access, AccessRule, Locations, look_up
+from ..metadata.records.keys import RECORD_INDEX
 from ..options import Options, keys
 from ..storage import Storage
 from .opening import open_supported

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..engine import Engine
-from ..metadata.compaction import compact
-from ..metadata.merged_base import MergedBase, MergeTask, write_merged_base
+from ..metadata.file_groups.compaction import compact
+from ..metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base
 from ..metadata.table import MetadataTable
 from ..options import keys
 from .report import Report, Row, sentence

@@ -6,9 +6,9 @@ from typing import TypeVar
 from ..clock import SystemClock
 from ..commit.conflicts import check_plans
 from ..errors import ConfigError
-from ..handle import Table, open_table
-from ..metadata.expression_index import expression_indexes
+from ..metadata.expression_index.index import expression_indexes
 from ..options.option import Phase
+from ..snapshot import Snapshot, open_snapshot
 from ..storage import ObjectStorage, Storage
 from ..table.support import check_config, check_timeline
 from ..table.time_zone import check_zone
@@ -19,14 +19,14 @@ from .settings import transaction_settings
 R = TypeVar("R", bound=Request)
 
 
-def open_supported(wanted: R, storage: Storage | None, report: Report, *, repairs: bool = False) -> tuple[Table, R]:
+def open_supported(wanted: R, storage: Storage | None, report: Report, *, repairs: bool = False) -> tuple[Snapshot, R]:
     """The table, and `wanted` with the table's own properties below its options.
 
     `storage` stands in for the one of `wanted.base_path`. Raises the ConfigError family, CorruptFile, and, unless the
     service `repairs` such things, NeedsRecovery.
     """
     with report.phase("open"):
-        table = open_table(storage or ObjectStorage(wanted.base_path), SystemClock())
+        table = open_snapshot(storage or ObjectStorage(wanted.base_path), SystemClock())
         report.table = TableFacts(table.storage.root, table.config.name, table.config.type, table.config.version.number)
         # What mends a table must not be kept from it by the table.
         options = wanted.options.over_table(table.config.raw, lenient=wanted.phase is Phase.REPAIR)

@@ -3,14 +3,14 @@
 from ..clock import duration
 from ..commit.clean import pending_cleans, run_clean
 from ..commit.critical_section import critical_section
-from ..commit.removed import remove_instant
-from ..commit.rollback import plan_rollback, resume_rollback, roll_back
+from ..commit.rollback.execution import plan_rollback, resume_rollback, roll_back
 from ..commit.settings import TransactionSettings
+from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
-from ..errors import ConfigError, HudiServicesError, Idle, PartlyDone
-from ..handle import Table, reopen
+from ..errors import ConfigError, HudiServicesError, NothingToDo, PartlyDone
 from ..options import keys
 from ..recovery.findings import Decision, Finding, find, judge
+from ..snapshot import Snapshot, reopen
 from ..storage import Storage
 from ..timeline.instant import Action
 from .opening import open_supported
@@ -42,13 +42,13 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
         message = f"{len(failed)} of {len(outcomes)} could not be done; the first: {sentence(failed[0])}"
         raise PartlyDone(message, hint=hint)
     if all(one.decision is Decision.WAIT for one in findings):
-        raise Idle("nothing that is pending may be touched: see the reasons")
+        raise NothingToDo("nothing that is pending may be touched: see the reasons")
     return report.completed(wanted.instant)
 
 
-def _nothing(wanted: RecoverRequest, table: Table) -> HudiServicesError:
+def _nothing(wanted: RecoverRequest, table: Snapshot) -> HudiServicesError:
     if wanted.instant is None:
-        return Idle("nothing is pending on this table")
+        return NothingToDo("nothing is pending on this table")
     known = ", ".join(one.ts for one in table.timeline.pending()) or "none"
     return ConfigError(f"{table.storage.root} has no pending instant {wanted.instant}", hint=f"pending are: {known}")
 
@@ -58,7 +58,7 @@ _Outcome = tuple[Finding, str, HudiServicesError | None]
 
 
 def _repair(
-    wanted: RecoverRequest, table: Table, findings: list[Finding], settings: TransactionSettings
+    wanted: RecoverRequest, table: Snapshot, findings: list[Finding], settings: TransactionSettings
 ) -> list[_Outcome]:
     outcomes: list[_Outcome] = []
     for number, finding in enumerate(findings, 1):
@@ -72,7 +72,7 @@ def _repair(
     return outcomes
 
 
-def _act(table: Table, finding: Finding, settings: TransactionSettings, using_markers: bool) -> str:
+def _act(table: Snapshot, finding: Finding, settings: TransactionSettings, using_markers: bool) -> str:
     if finding.decision is Decision.WAIT:
         return "left alone"
     if finding.instant.action is Action.CLEAN and finding.decision is Decision.RESUME:
@@ -98,7 +98,7 @@ def _act(table: Table, finding: Finding, settings: TransactionSettings, using_ma
         return f"rolled back by {roll_back(current, found, times, keep_plan=False, plan=plan)}"
 
 
-def _repaired(table: Table, finding: Finding) -> str:
+def _repaired(table: Snapshot, finding: Finding) -> str:
     """The instant that is no other writer's: the one of the finding, or what a rollback takes away."""
     if finding.instant.action is Action.ROLLBACK and finding.decision is Decision.RESUME:
         return table.timeline.read_rollback_plan(finding.instant).ts

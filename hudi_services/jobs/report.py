@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from .. import __version__
 from ..clock import counted
-from ..errors import HudiServicesError, Idle, PartlyDone
+from ..errors import HudiServicesError, NothingToDo, PartlyDone
 from ..options import Options, Setting
 from ..options.option import Phase
 from ..urls import message_without_secrets, without_secrets
@@ -134,7 +134,7 @@ class Report:
     def idle(self, reason: str) -> "Report":
         """There was nothing to do."""
         self.reason = reason
-        return self._end(State.IDLE, Idle.exit_code, self.instant)
+        return self._end(State.IDLE, NothingToDo.exit_code, self.instant)
 
     def partly_done(self, reason: str, hint: str = "") -> "Report":
         """The action stands, but something after it does not."""
@@ -142,8 +142,8 @@ class Report:
         return self._end(State.PARTLY_DONE, PartlyDone.exit_code, self.instant)
 
     def failed(self, error: BaseException) -> "Report":
-        """Ended by `error`; Idle and PartlyDone end it in their own ways."""
-        if isinstance(error, Idle):
+        """Ended by `error`; NothingToDo and PartlyDone end it in their own ways."""
+        if isinstance(error, NothingToDo):
             return self.idle(error.message)
         self.error = error
         if isinstance(error, PartlyDone):

@@ -70,7 +70,7 @@ class Request:
         return self
 
 
-class GarbageMode(enum.Enum):
+class OrphanFilesMode(enum.Enum):
     """What to do with garbage."""
 
     FIND = "find"
@@ -80,10 +80,10 @@ class GarbageMode(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GarbageRequest(Request):
+class OrphanFilesRequest(Request):
     """One run of garbage collection."""
 
-    mode: GarbageMode = GarbageMode.FIND
+    mode: OrphanFilesMode = OrphanFilesMode.FIND
     quarantine: str | None = None
     """RESTORE: which one."""
     delete_older_than_days: int = 0

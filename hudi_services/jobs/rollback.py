@@ -2,30 +2,32 @@
 
 from collections.abc import Sequence
 
-from ..commit.life import signs_of_life
+from ..commit.liveness import liveness
+from ..commit.rollback.completed import check_completed_rollback, check_is_newest
+from ..commit.rollback.undo_clustering import check_undo
 from ..commit.settings import TransactionSettings
-from ..commit.take_back import check_is_newest, check_take_back
-from ..commit.undo_clustering import check_undo
 from ..errors import ConfigError, LockBusy
-from ..handle import Table
 from ..model import BaseFile
+from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Instant
 from .report import Report
 from .request import RepairRequest
-from .take_back import take_back
+from .rolling_back import roll_back_instant
 
 
 def rollback(wanted: RepairRequest, storage: Storage | None = None) -> Report:
     """Roll a failed write back, or with `completed` the newest completed one; finish a rollback that was begun.
 
     `storage` stands in for the one of `wanted.base_path`. Raises ConfigError, ConflictError and LockBusy for an instant
-    that must not be rolled back, CheckFailed as `undo`, Idle when it was.
+    that must not be rolled back, CheckFailed as `undo`, NothingToDo when it was.
     """
-    return take_back(wanted, storage, _choose)
+    return roll_back_instant(wanted, storage, _choose)
 
 
-def _choose(wanted: RepairRequest, table: Table, settings: TransactionSettings) -> tuple[Instant, Sequence[BaseFile]]:
+def _choose(
+    wanted: RepairRequest, table: Snapshot, settings: TransactionSettings
+) -> tuple[Instant, Sequence[BaseFile]]:
     target = _written(wanted, table, settings)
     if not target.is_completed:
         return target, ()
@@ -33,10 +35,10 @@ def _choose(wanted: RepairRequest, table: Table, settings: TransactionSettings) 
         # Its plan tells exactly which files it replaced.
         check_is_newest(table, target)
         return target, check_undo(table, target)
-    return target, check_take_back(table, target)
+    return target, check_completed_rollback(table, target)
 
 
-def _written(wanted: RepairRequest, table: Table, settings: TransactionSettings) -> Instant:
+def _written(wanted: RepairRequest, table: Snapshot, settings: TransactionSettings) -> Instant:
     """The write that is asked for, when it is one that may be rolled back."""
     root, ts = table.storage.root, wanted.instant or ""
     found = table.timeline.find(ts)
@@ -53,7 +55,7 @@ def _written(wanted: RepairRequest, table: Table, settings: TransactionSettings)
             f"{root}: the {found.action.value} {ts} is completed, and its rows would be gone",
             hint="add --completed if that is what you want; for a clustering, use undo",
         )
-    life = signs_of_life(table, found, settings) if not found.is_completed else None
+    life = liveness(table, found, settings) if not found.is_completed else None
     if life is not None and life.alive:
         who = f": {life.holder}" if life.holder else ", or was until lately"
         raise LockBusy(

@@ -9,15 +9,15 @@ from ..clock import process_zone
 from ..clustering.partitions import PartitionFilter, PartitionRules
 from ..clustering.plan import PlanRules
 from ..clustering.selection import SizeRules
-from ..clustering.settings import FileSettings
-from ..clustering.sort_order import parse_sort_columns
 from ..commit.lock import LockSettings
 from ..commit.settings import TransactionSettings
 from ..errors import ConfigError
 from ..files.bloom import BloomSettings
 from ..indexing.sizing import GroupSizing
-from ..metadata.expression_times import Zone
+from ..metadata.expression_index.times import Zone
 from ..options import Options, keys
+from ..rows.settings import FileSettings
+from ..rows.sort_order import parse_sort_columns
 from ..storage import ObjectStorage
 from ..table_config import TableConfig
 

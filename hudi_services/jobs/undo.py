@@ -2,26 +2,28 @@
 
 from collections.abc import Sequence
 
+from ..commit.rollback.undo_clustering import check_undo, completed_clustering
 from ..commit.settings import TransactionSettings
-from ..commit.undo_clustering import check_undo, completed_clustering
-from ..handle import Table
 from ..model import BaseFile
+from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Instant
 from .report import Report
 from .request import RepairRequest
-from .take_back import take_back
+from .rolling_back import roll_back_instant
 
 
 def undo(wanted: RepairRequest, storage: Storage | None = None) -> Report:
     """Take a completed clustering back; finish that when it was begun.
 
     `storage` stands in for the one of `wanted.base_path`. Raises ConfigError, ConflictError and CheckFailed for one
-    that cannot be undone, LockBusy while somebody is at work at that, Idle when it was.
+    that cannot be undone, LockBusy while somebody is at work at that, NothingToDo when it was.
     """
-    return take_back(wanted, storage, _choose)
+    return roll_back_instant(wanted, storage, _choose)
 
 
-def _choose(wanted: RepairRequest, table: Table, settings: TransactionSettings) -> tuple[Instant, Sequence[BaseFile]]:
+def _choose(
+    wanted: RepairRequest, table: Snapshot, settings: TransactionSettings
+) -> tuple[Instant, Sequence[BaseFile]]:
     target = completed_clustering(table, wanted.instant or "")
     return target, check_undo(table, target)

@@ -6,18 +6,18 @@ from contextlib import suppress
 
 from ..commit.critical_section import critical_section
 from ..commit.times import Times
-from ..errors import CheckFailed, CorruptFile, HudiServicesError, Idle, NotFound, PartlyDone, UnsupportedTable
-from ..handle import Table, current_schema, is_unchanged, reopen
-from ..metadata.committed_files import REBUILD_HINT
-from ..metadata.expression_index import Computation, computation, expression_indexes
-from ..metadata.keys import EXPRESSION_INDEX
+from ..errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, NothingToDo, PartlyDone, UnsupportedTable
+from ..metadata.expression_index.index import Computation, computation, expression_indexes
+from ..metadata.file_groups.committed_files import REBUILD_HINT
+from ..metadata.records.keys import EXPRESSION_INDEX
 from ..metadata.sync import sync_repair
 from ..metadata.table import MetadataTable
 from ..options import keys
+from ..snapshot import Snapshot, current_schema, is_unchanged, reopen
 from ..storage import Storage
-from ..validation.look import look
+from ..validation.checks import look
 from ..validation.model import Difference, Findings, Severity, Unsure, damaged_logs, wanted_records
-from ..validation.record_index import forget_runs, mended_keys
+from ..validation.record_index import forget_runs, repaired_keys
 from .opening import open_supported
 from .report import Check, CheckResult, Report, Row
 from .request import ValidateRequest
@@ -34,7 +34,7 @@ def validate(wanted: ValidateRequest, storage: Storage | None = None) -> Report:
 
     Differences are those that count: the harmful ones, or with `strict` all. `storage` stands in for the one of
     `wanted.base_path`. Raises CheckFailed when there are differences (and `repair` can mend none), PartlyDone when some
-    are left after a repair, and Idle when there is no metadata table.
+    are left after a repair, and NothingToDo when there is no metadata table.
     """
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
@@ -60,7 +60,7 @@ def _counting(wanted: ValidateRequest, found: Findings) -> Sequence[Difference]:
     return found.differences if wanted.strict else found.of(Severity.HARMFUL)
 
 
-def _confirmed(wanted: ValidateRequest, table: Table, report: Report) -> Findings:
+def _confirmed(wanted: ValidateRequest, table: Snapshot, report: Report) -> Findings:
     """What is wrong, and still is when writers may have changed the table while we looked; put into the report."""
     with report.phase("look"):
         table, found = _look(wanted, table)
@@ -71,7 +71,7 @@ def _confirmed(wanted: ValidateRequest, table: Table, report: Report) -> Finding
     return found
 
 
-def _look(wanted: ValidateRequest, table: Table, again: Findings | None = None) -> tuple[Table, Findings]:
+def _look(wanted: ValidateRequest, table: Snapshot, again: Findings | None = None) -> tuple[Snapshot, Findings]:
     """One look, at everything or at what may be in `again`, and the table as it was then."""
     for _ in range(_LOOKS - 1):
         try:
@@ -83,14 +83,14 @@ def _look(wanted: ValidateRequest, table: Table, again: Findings | None = None) 
     return table, _look_once(wanted, table, again)
 
 
-def _look_once(wanted: ValidateRequest, table: Table, again: Findings | None) -> Findings:
+def _look_once(wanted: ValidateRequest, table: Snapshot, again: Findings | None) -> Findings:
     metadata = _metadata_of(table)
     computed = list(_expressions(wanted, table, metadata))
     drop_missing = wanted.drop_missing_partitions
     return look(table, metadata, wanted.progress, again, computed, drop_missing=drop_missing)
 
 
-def _expressions(wanted: ValidateRequest, table: Table, metadata: MetadataTable) -> Iterator[Computation]:
+def _expressions(wanted: ValidateRequest, table: Snapshot, metadata: MetadataTable) -> Iterator[Computation]:
     """How those expression indexes are computed that can be.
 
     What depends on a zone only when that is set: a guess would make every record a difference, and mend what is right.
@@ -104,18 +104,18 @@ def _expressions(wanted: ValidateRequest, table: Table, metadata: MetadataTable)
                 yield found
 
 
-def _metadata_of(table: Table) -> MetadataTable:
+def _metadata_of(table: Snapshot) -> MetadataTable:
     if table.metadata is None:
-        raise Idle("the table has no metadata table")
+        raise NothingToDo("the table has no metadata table")
     return table.metadata
 
 
-def _is_unchanged(current: Table, since: Table) -> bool:
+def _is_unchanged(current: Snapshot, since: Snapshot) -> bool:
     """Neither timeline has moved."""
     return is_unchanged(current, since) and _metadata_of(current).timeline.sizes == _metadata_of(since).timeline.sizes
 
 
-def _repair(wanted: ValidateRequest, table: Table, found: Findings, report: Report) -> Mapping[str, int]:
+def _repair(wanted: ValidateRequest, table: Snapshot, found: Findings, report: Report) -> Mapping[str, int]:
     """Mend what is still wrong under the lock; gives how many records were written, by metadata partition."""
     settings = transaction_settings(wanted.options)
     done = "the repair of the metadata table"
@@ -126,7 +126,7 @@ def _repair(wanted: ValidateRequest, table: Table, found: Findings, report: Repo
         metadata, times = _metadata_of(now).tolerant(lambda _: None), Times(now, settings.skew_millis).next
         left = {*again.unchecked, *again.cut, *(one.index for one in confirmed if one.withheld)}
         damaged = damaged_logs(one for one in agreed if one.index not in left)
-        moved = mended_keys(metadata, agreed)
+        moved = repaired_keys(metadata, agreed)
         instant, written = sync_repair(metadata, wanted_records(agreed), times, moved, damaged)
         forget_runs(now.storage)
     report.instant = instant if written else None
@@ -145,7 +145,7 @@ def _completed(report: Report, found: Findings, reason: str) -> Report:
     return report.completed(report.instant)
 
 
-def _left(table: Table, left: Findings, count: int, mended: str) -> HudiServicesError:
+def _left(table: Snapshot, left: Findings, count: int, mended: str) -> HudiServicesError:
     rest = f"{table.storage.root}: {mended or 'nothing could be mended'}, {_count(count, 'difference')} left"
     missing = _missing_hint(left)
     if mended:
@@ -168,7 +168,7 @@ def _count(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _describe(wanted: ValidateRequest, table: Table, found: Findings, report: Report) -> None:
+def _describe(wanted: ValidateRequest, table: Snapshot, found: Findings, report: Report) -> None:
     wrong = Counter(one.index for one in found.differences)
     harmless = Counter(one.index for one in found.of(Severity.HARMLESS))
     rows: list[Row] = [
@@ -198,7 +198,7 @@ def _check(name: str, records: int, counted: int, differences: int) -> Check:
     return Check(name, CheckResult.PASSED, f"{harmless}{detail}")
 
 
-def _why_unchecked(table: Table, found: Findings, name: str) -> str:
+def _why_unchecked(table: Snapshot, found: Findings, name: str) -> str:
     if any(one.index == name for one in found.unsure):
         return "a file that it is about cannot be judged"
     being_built = name in table.config.metadata_partitions_inflight
@@ -217,7 +217,7 @@ def _row(one: Difference) -> Row:
         "data_partition": one.partition,
         "file": one.file,
         "column": one.column,
-        "key": one.key if one.bucket is not None else None,
+        "key": one.key if one.shard is not None else None,
         "detail": one.detail,
     }
 

@@ -11,9 +11,9 @@ from ..files.bloom import SIMPLE
 from ..files.parquet_footer import Footer, read_footers
 from ..files.record_keys import BLOOM_FILTER, BLOOM_FILTER_TYPE
 from ..storage import Storage
-from .keys import bloom_filter_key
-from .records import BloomRecord
-from .stats import NewFile
+from .records.keys import bloom_filter_key
+from .records.model import BloomRecord
+from .statistics.column_stats import NewFile
 
 
 def bloom_records(storage: Storage, files: Iterable[NewFile], instant: str) -> list[BloomRecord]:

@@ -12,9 +12,8 @@ Source: HoodieTableMetadataUtil.convertMetadataToRecords for cleans, of Apache H
 
 from collections.abc import Collection, Mapping, Sequence
 
-from .expression_index import expression_indexes
-from .index_columns import described_columns
-from .keys import (
+from .expression_index.index import expression_indexes
+from .records.keys import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -23,7 +22,8 @@ from .keys import (
     column_stats_key,
     partition_id,
 )
-from .records import FileEntry, FilesRecord, Record, RecordType
+from .records.model import FileEntry, FilesRecord, Record, RecordType
+from .statistics.indexed_columns import described_columns
 from .table import MetadataTable
 
 _GONE = FileEntry(0, deleted=True)

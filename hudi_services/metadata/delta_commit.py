@@ -22,13 +22,13 @@ from ..files.log_blocks import BlockType, HeaderKey, LogBlock
 from ..files.log_writer import delete_block_content, encode_block
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..timeline.instant import Action, State
-from .index_columns import typed_among
-from .index_log import IndexLogTask, MovedKeys
-from .keys import RECORD_INDEX
-from .log_files import LogNames, NewLog
-from .record_codec import encode_record
-from .records import Record, StatsRecord
+from .file_groups.log_files import LogNames, NewLog
+from .record_index.log_writing import IndexLogTask, MovedKeys
+from .records.codec import encode_record
+from .records.keys import RECORD_INDEX
+from .records.model import Record, StatsRecord
 from .secondary_index import placing_part
+from .statistics.indexed_columns import typed_among
 from .table import MetadataTable
 
 _OPERATION = "UPSERT_PREPPED"
@@ -49,12 +49,12 @@ class _GroupWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class _BucketWrite:
-    """The keys for one bucket of the record index, which a task writes."""
+class _ShardWrite:
+    """The keys for one shard of the record index, which a task writes."""
 
     group: FileSlice
     log: NewLog
-    bucket: int
+    shard: int
     updates: int
 
 
@@ -81,19 +81,17 @@ def write_delta_commit(
         for partition in sorted({*records, *gone})
         for write in _group_writes(metadata, instant, partition, records.get(partition, ()), gone.get(partition, ()))
     ]
-    bucket_writes = _bucket_writes(metadata, instant, moved) if moved else []
+    shard_writes = _shard_writes(metadata, instant, moved) if moved else []
     release = metadata.config.version.release
     timeline = metadata.timeline
     encode = timeline.layout.encode_commit
     timeline.publish(instant, Action.DELTA_COMMIT, State.REQUESTED)
-    timeline.publish(
-        instant, Action.DELTA_COMMIT, State.INFLIGHT, encode(_forecast([*writes, *bucket_writes]), release)
-    )
+    timeline.publish(instant, Action.DELTA_COMMIT, State.INFLIGHT, encode(_forecast([*writes, *shard_writes]), release))
     ranges = [name for name, some in records.items() if any(isinstance(one, StatsRecord) for one in some)]
     typed = typed_among(metadata, ranges) if ranges else frozenset()
     stats = [_write(metadata, instant, write, write.group.partition in typed) for write in writes]
     if moved is not None:
-        stats += _write_buckets(metadata, instant, bucket_writes, moved)
+        stats += _write_shards(metadata, instant, shard_writes, moved)
     extra = {"schema": load_schema("HoodieMetadataRecord", release).text, **(notes or {})}
     done = CommitMetadata(_OPERATION, _by_partition(stats), extra)
     timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, encode(done, release), times())
@@ -119,20 +117,20 @@ def _group_writes(
     ]
 
 
-def _bucket_writes(metadata: MetadataTable, instant: str, moved: MovedKeys) -> list[_BucketWrite]:
+def _shard_writes(metadata: MetadataTable, instant: str, moved: MovedKeys) -> list[_ShardWrite]:
     groups = metadata.file_groups(RECORD_INDEX)
-    if tuple(group.file_id for group in groups) != moved.buckets.file_ids:
+    if tuple(group.file_id for group in groups) != moved.shards.file_ids:
         raise ConflictError(
             f"{metadata.storage.root}: the record index was built anew meanwhile",
             hint="nothing was committed; run again",
         )
     names = LogNames(metadata, RECORD_INDEX, instant)
     counts = sorted(moved.counts().items())
-    return [_BucketWrite(groups[bucket], names.next(groups[bucket]), bucket, count) for bucket, count in counts]
+    return [_ShardWrite(groups[shard], names.next(groups[shard]), shard, count) for shard, count in counts]
 
 
-def _write_buckets(
-    metadata: MetadataTable, instant: str, writes: Sequence[_BucketWrite], moved: MovedKeys
+def _write_shards(
+    metadata: MetadataTable, instant: str, writes: Sequence[_ShardWrite], moved: MovedKeys
 ) -> list[WriteStat]:
     tasks = [
         IndexLogTask(
@@ -140,9 +138,9 @@ def _write_buckets(
             metadata.path(RECORD_INDEX, write.log.name),
             instant,
             metadata.writer_schema.text,
-            write.bucket,
-            tuple(run.path for run in moved.runs if write.bucket in run.rows),
-            tuple(run.path for run in moved.old_runs if write.bucket in run.rows),
+            write.shard,
+            tuple(run.path for run in moved.runs if write.shard in run.rows),
+            tuple(run.path for run in moved.old_runs if write.shard in run.rows),
         )
         for write in writes
     ]
@@ -155,7 +153,7 @@ def _write(metadata: MetadataTable, instant: str, write: _GroupWrite, typed: boo
     return replace(_stat(write, len(data)), num_deletes=len(write.deletes))
 
 
-def _stat(write: _GroupWrite | _BucketWrite, size: int) -> WriteStat:
+def _stat(write: _GroupWrite | _ShardWrite, size: int) -> WriteStat:
     return replace(
         write.log.stat,
         num_writes=write.updates,
@@ -187,7 +185,7 @@ def _in_blocks(records: Sequence[Record]) -> list[list[Record]]:
     return blocks
 
 
-def _forecast(writes: Sequence[_GroupWrite | _BucketWrite]) -> CommitMetadata:
+def _forecast(writes: Sequence[_GroupWrite | _ShardWrite]) -> CommitMetadata:
     """The workload as Hudi writes it into an inflight file: one empty stat a partition, one for each file group."""
     stats = [WriteStat(partition, file_id="", path="") for partition in {w.group.partition: None for w in writes}]
     for write in writes:

@@ -22,10 +22,10 @@ from ..files.log_writer import delete_block_content, encode_block
 from ..files.names import PARTITION_METAFILE, base_file_name, log_file_name
 from ..model import CommitMetadata, WriteStat
 from ..timeline.instant import Action, State
-from .blocks import INITIALISATION
-from .index_base import WrittenBase
-from .index_columns import read_definitions
-from .keys import RECORD_INDEX
+from .file_groups.blocks import INITIALISATION
+from .record_index.base_files import WrittenBase
+from .records.keys import RECORD_INDEX
+from .statistics.indexed_columns import read_definitions
 from .table import MetadataTable
 
 
@@ -71,19 +71,19 @@ def why_unfit(metadata: MetadataTable, instant: str) -> str:
     return ""
 
 
-def record_index_group(bucket: int) -> str:
-    """The file id of a bucket of a global record index."""
-    return f"record-index-{bucket:04d}-0"
+def record_index_group(shard: int) -> str:
+    """The file id of a shard of a global record index."""
+    return f"record-index-{shard:04d}-0"
 
 
-def base_path(metadata: MetadataTable, bucket: int, instant: str) -> str:
-    """Where the base file of a bucket goes."""
-    return metadata.path(RECORD_INDEX, _base_name(bucket, instant))
+def base_path(metadata: MetadataTable, shard: int, instant: str) -> str:
+    """Where the base file of a shard goes."""
+    return metadata.path(RECORD_INDEX, _base_name(shard, instant))
 
 
-def log_path(metadata: MetadataTable, bucket: int, instant: str, version: int) -> str:
+def log_path(metadata: MetadataTable, shard: int, instant: str, version: int) -> str:
     """Where a log file on top of it goes; number 1 is the one that makes the file group exist."""
-    name = log_file_name(record_index_group(bucket), instant, version, _NO_TASK)
+    name = log_file_name(record_index_group(shard), instant, version, _NO_TASK)
     return metadata.path(RECORD_INDEX, name)
 
 
@@ -95,7 +95,7 @@ class Placed:
     size: int
 
 
-def place_groups(metadata: MetadataTable, buckets: int, instant: str, files: Mapping[str, Placed]) -> None:
+def place_groups(metadata: MetadataTable, shards: int, instant: str, files: Mapping[str, Placed]) -> None:
     """Make the file groups exist and move `files`, by their targets, to them; may be repeated.
 
     Under the table's lock, with no write pending: Hudi's writers build such a partition, too, before it is listed.
@@ -107,7 +107,7 @@ def place_groups(metadata: MetadataTable, buckets: int, instant: str, files: Map
     folder = metadata.path(RECORD_INDEX, "").rstrip("/")
     stray = [file.path for file in storage.list_tree(folder) if file.path not in arrived]
     storage.delete_all(stray, lambda _: None)
-    _create_groups(metadata, buckets, instant)
+    _create_groups(metadata, shards, instant)
     with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
         list(pool.map(lambda target: storage.move(files[target].source, target), sorted(files.keys() - arrived)))
     _require_there(metadata, files)
@@ -121,11 +121,11 @@ def _require_there(metadata: MetadataTable, files: Mapping[str, Placed]) -> None
             raise LostWork(f"{metadata.storage.full_path(target)} is not there as it was written")
 
 
-def _create_groups(metadata: MetadataTable, buckets: int, instant: str) -> None:
+def _create_groups(metadata: MetadataTable, shards: int, instant: str) -> None:
     properties = f"#partition metadata\ncommitTime={instant}\npartitionDepth=1\n"
     block = encode_block(LogBlock(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, delete_block_content([])))
     files = {metadata.path(RECORD_INDEX, PARTITION_METAFILE): properties.encode()}
-    files |= {log_path(metadata, bucket, instant, 1): block for bucket in range(buckets)}
+    files |= {log_path(metadata, shard, instant, 1): block for shard in range(shards)}
     for path, data in files.items():
         metadata.storage.put(path, data)
 
@@ -153,8 +153,8 @@ def publish_record_index(
     metadata.table_config.update(metadata.storage, changes | {"hoodie.table.metadata.partitions": ",".join(ready)})
 
 
-def _base_name(bucket: int, instant: str) -> str:
-    return base_file_name(record_index_group(bucket), _NO_TASK, instant, ".hfile")
+def _base_name(shard: int, instant: str) -> str:
+    return base_file_name(record_index_group(shard), _NO_TASK, instant, ".hfile")
 
 
 def _publish_once(metadata: MetadataTable, instant: str, state: State) -> None:
@@ -172,8 +172,8 @@ def _is_completed(metadata: MetadataTable, instant: str) -> bool:
 def _stat(base: WrittenBase, instant: str) -> WriteStat:
     return WriteStat(
         partition=RECORD_INDEX,
-        file_id=record_index_group(base.bucket),
-        path=f"{RECORD_INDEX}/{_base_name(base.bucket, instant)}",
+        file_id=record_index_group(base.shard),
+        path=f"{RECORD_INDEX}/{_base_name(base.shard, instant)}",
         num_writes=base.entries,
         num_inserts=base.entries,
         total_write_bytes=base.size,

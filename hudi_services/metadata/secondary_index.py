@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import CorruptFile
-from .index_columns import read_definitions
-from .keys import SECONDARY_INDEX_PREFIX
+from .records.keys import SECONDARY_INDEX_PREFIX
+from .statistics.indexed_columns import read_definitions
 from .table import MetadataTable
 
 NULL_VALUE = "\0"

@@ -13,13 +13,12 @@ from ..errors import CheckFailed, UnsupportedTable
 from ..table.support import unsupported_partitions
 from ..timeline.instant import Action
 from .bloom_filters import bloom_records
-from .committed_files import REPAIRED_LOGS
 from .deletion import deletion_records
 from .delta_commit import write_delta_commit
-from .expression_index import ComputedIndex, expression_indexes
-from .index_columns import IndexColumns, index_columns
-from .index_log import MovedKeys
-from .keys import (
+from .expression_index.index import ComputedIndex, expression_indexes
+from .file_groups.committed_files import REPAIRED_LOGS
+from .record_index.log_writing import MovedKeys
+from .records.keys import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -29,15 +28,16 @@ from .keys import (
     expression_range_key,
     partition_id,
 )
-from .lasting import lasting_in, may_be_merged
-from .mending import Wanted, plan_mending
-from .ranges import partition_ranges
-from .records import FileEntry, FilesRecord, Record, RecordType, StatsRecord, Stored, merge_records
-from .restored import Restored, restored_records
-from .stats import NewFile, column_records, settled, untold_columns
+from .records.model import FileEntry, FilesRecord, Record, RecordType, StatsRecord, Stored, merge_records
+from .repair_plan import Wanted, plan_repair
+from .rollback.lasting import lasting_in, may_be_merged
+from .rollback.restored import Restored, restored_records
+from .rollback.timeline import resume_rollbacks, undo, undo_pending
+from .statistics.column_stats import NewFile, column_records, settled, untold_columns
+from .statistics.indexed_columns import IndexColumns, index_columns
+from .statistics.partition_ranges import partition_ranges
+from .statistics.text_ranges import in_both_orders
 from .table import MetadataTable
-from .text_ranges import in_both_orders
-from .undo import resume_rollbacks, undo, undo_pending
 
 _ROLLBACK_SUFFIX = "006"
 """What a rollback of version 6 appends to its instant on the metadata table's timeline."""
@@ -166,7 +166,7 @@ def sync_repair(
     partition at all when nothing can be done.
     """
     metadata = _ready(metadata, times)
-    mending = plan_mending(metadata, wanted)
+    mending = plan_repair(metadata, wanted)
     instant = times() + (_REPAIR_SUFFIX if metadata.logs_by_name else "")
     written = dict.fromkeys((path.partition("/")[0] for path in damaged), 0) | mending.count
     written |= {} if moved is None else {RECORD_INDEX: sum(moved.counts().values())}

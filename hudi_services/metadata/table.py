@@ -19,12 +19,12 @@ from ..table.view import SlicingRules, slices_of
 from ..table_config import METADATA_TABLE_FOLDER, TableConfig
 from ..timeline.active import Timeline
 from ..timeline.archived import ArchivedTimes
-from .blocks import INITIALISATION, BlockFilter
-from .committed_files import REBUILD_HINT, CommittedFiles, DamagedLog, refuse_damage
-from .file_group import FileGroupReader, PartitionReader
-from .keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
-from .record_schema import writer_schema
-from .records import FilesRecord, Record
+from .file_groups.blocks import INITIALISATION, BlockFilter
+from .file_groups.committed_files import REBUILD_HINT, CommittedFiles, DamagedLog, refuse_damage
+from .file_groups.reader import FileGroupReader, PartitionReader
+from .records.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
+from .records.model import FilesRecord, Record
+from .records.schema import writer_schema
 
 _SEEK_AT_MOST = 8
 """Partitions to look up by their keys; for more, one scan of the listing costs less."""

@@ -7,8 +7,8 @@
     savepoint   recent: wait           else drop it
     restore, index build, compaction   wait: only Apache Hudi can finish them
 
-"Dead" is what `commit.life` says. A clustering plan that nobody began is dropped as late as a write without heartbeat
-counts as abandoned: until then somebody may be about to execute it. Whatever the age, nothing may be touched while a
+`commit.liveness` says what is dead. A clustering plan that nobody began is dropped when a write without heartbeat would
+count as abandoned: until then somebody may be about to execute it. Whatever the age, nothing may be touched while a
 process of ours holds its lease: it may be waiting for the lock.
 """
 
@@ -18,17 +18,17 @@ from enum import Enum
 
 from ..clock import duration
 from ..clustering.plan import input_files
+from ..commit.checkpoints import checkpoints
 from ..commit.clean import pending_cleans
 from ..commit.conflicts import StaleInput, check_inputs
-from ..commit.done_groups import done_groups
-from ..commit.life import Life, Signs, age_millis, is_stale_rollback, now_millis, rollback_life, signs_of_life
+from ..commit.liveness import Liveness, Signs, age_millis, is_stale_rollback, liveness, now_millis, rollback_liveness
 from ..commit.markers import read_markers
 from ..commit.newest_files import check_superseded
-from ..commit.rollback import completed_twin, is_still_completed, pending_rollback, without_target
-from ..commit.rollback_requests import unfit_markers
+from ..commit.rollback.execution import completed_twin, is_still_completed, pending_rollback, without_target
+from ..commit.rollback.requests import unfit_markers
 from ..commit.settings import TransactionSettings
 from ..errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, SymbolicLink
-from ..handle import Table
+from ..snapshot import Snapshot
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 
@@ -45,7 +45,7 @@ class Finding:
     """One instant: `why` gives the reason of the decision, `blocks` says what it holds up."""
 
     instant: Instant
-    life: Life
+    life: Liveness
     age_millis: float
     silent_millis: float
     """Since the last sign of life."""
@@ -62,10 +62,10 @@ class Finding:
 class _Case:
     """An instant with what was found of it."""
 
-    table: Table
+    table: Snapshot
     instant: Instant
     settings: TransactionSettings
-    life: Life
+    life: Liveness
 
     @property
     def silence(self) -> str:
@@ -89,7 +89,7 @@ _Judgement = tuple[Decision, str, str]
 _WRITERS = "cleaning and archiving of whatever came after it"
 
 
-def find(table: Table, settings: TransactionSettings) -> list[Finding]:
+def find(table: Snapshot, settings: TransactionSettings) -> list[Finding]:
     """Every pending or half-done instant of the timeline, in the order in which to deal with them.
 
     Rollbacks come first, because what they undo is then gone; then writes, newest first, as Hudi rolls them back.
@@ -100,7 +100,7 @@ def find(table: Table, settings: TransactionSettings) -> list[Finding]:
     return sorted(found, key=lambda one: (_RANK.get(one.instant.action, len(_RANK)), _newest_first(one.instant.ts)))
 
 
-def abandoned(table: Table, instants: Iterable[Instant], settings: TransactionSettings) -> Instant | None:
+def abandoned(table: Snapshot, instants: Iterable[Instant], settings: TransactionSettings) -> Instant | None:
     """The first of the pending `instants` that nobody will ever finish by himself."""
     return next((one for one in instants if judge(table, one, settings).decision is not Decision.WAIT), None)
 
@@ -120,7 +120,7 @@ def _newest_first(ts: str) -> int:
 
 
 def judge(
-    table: Table,
+    table: Snapshot,
     instant: Instant,
     settings: TransactionSettings,
     lister: StorageLister | None = None,
@@ -131,9 +131,9 @@ def judge(
     `lister` lists partitions, and `listed` holds signs of life, once for several instants.
     """
     if instant.action is Action.ROLLBACK:
-        life = rollback_life(table, instant, settings)
+        life = rollback_liveness(table, instant, settings)
     else:
-        life = signs_of_life(table, instant, settings, listed=listed)
+        life = liveness(table, instant, settings, listed=listed)
     case = _Case(table, instant, settings, life)
     decision, why, blocks = _judges(table, instant)(case)
     if instant.action.writes_data and decision in (Decision.ROLL_BACK, Decision.DROP):
@@ -177,13 +177,13 @@ def _without_markers(case: _Case, decision: Decision, why: str) -> tuple[Decisio
     return Decision.WAIT, f"{why}, but {problem}, and nobody else knows what it appended to"
 
 
-def _heartbeat(life: Life, now: float, settings: TransactionSettings) -> str:
+def _heartbeat(life: Liveness, now: float, settings: TransactionSettings) -> str:
     if life.heartbeat_millis is None:
         return "none"
     return "alive" if now - life.heartbeat_millis < settings.heartbeat_expires_millis else "ended"
 
 
-def _files(table: Table, instant: Instant, lister: StorageLister) -> int | None:
+def _files(table: Snapshot, instant: Instant, lister: StorageLister) -> int | None:
     try:
         named = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, instant.ts)}
         lister.load(sorted({partition for partition, _ in named}))
@@ -192,7 +192,7 @@ def _files(table: Table, instant: Instant, lister: StorageLister) -> int | None:
     return sum(name in lister.files(partition) for partition, name in named)
 
 
-def _judges(table: Table, instant: Instant) -> Callable[[_Case], _Judgement]:
+def _judges(table: Snapshot, instant: Instant) -> Callable[[_Case], _Judgement]:
     if instant.action in _SERVICES:
         return _SERVICES[instant.action]
     if instant.action in (Action.REPLACE_COMMIT, Action.CLUSTERING):
@@ -224,7 +224,7 @@ def _clustering(case: _Case) -> _Judgement:
     if case.life.alive and (begun or case.life.heartbeat_millis is not None):
         return Decision.WAIT, f"somebody is at work at it: a sign of life {case.silence} ago", blocks
     if begun:
-        done = len(done_groups(case.table, case.instant))
+        done = len(checkpoints(case.table, case.instant))
         more = f", with {done} finished groups that execute would keep" if done else ""
         why = f"its execution gives no sign of life for {case.silence}; the plan goes, too{more}"
         return Decision.ROLL_BACK, why, blocks

@@ -8,9 +8,9 @@ import os
 import re
 from collections.abc import Callable
 
-from ..clustering.memory import INTERPRETER_BYTES
 from ..options.option import LEAST_MEMORY, bytes_of
 from ..process import machine_bytes
+from ..rows.memory import INTERPRETER_BYTES
 
 Setting = Callable[[str, str], str]
 """A setting of Spark by its name; the second text when it is not set."""

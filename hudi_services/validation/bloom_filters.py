@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from ..metadata.keys import BLOOM_FILTERS, bloom_filter_key
-from ..metadata.records import BloomRecord
+from ..metadata.records.keys import BLOOM_FILTERS, bloom_filter_key
+from ..metadata.records.model import BloomRecord
 from ..metadata.table import MetadataTable
 from ..model import BaseFile
+from .expected_state import ExpectedState
 from .footers import Described, digest, read_bloom
 from .model import Difference, Kind, Severity
-from .truth import Truth
 
 
 class BloomFiltersCheck:
-    def __init__(self, metadata: MetadataTable, truth: Truth) -> None:
+    def __init__(self, metadata: MetadataTable, truth: ExpectedState) -> None:
         self._metadata = metadata
         self._truth = truth
         self._expected: dict[str, tuple[BaseFile, bytes | None]] = {}

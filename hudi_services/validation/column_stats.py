@@ -7,21 +7,21 @@ is a difference, too: when a query asks for two columns, readers take the one th
 
 from collections.abc import Iterator, Sequence
 
-from ..metadata.keys import COLUMN_STATS, column_stats_prefix
-from ..metadata.records import StatsRecord
-from ..metadata.stats import Side, counts, holds_bound, holds_nulls, same_bound
+from ..metadata.records.keys import COLUMN_STATS, column_stats_prefix
+from ..metadata.records.model import StatsRecord
+from ..metadata.statistics.column_stats import Side, counts, holds_bound, holds_nulls, same_bound
+from ..metadata.statistics.text_ranges import as_told
 from ..metadata.table import MetadataTable
-from ..metadata.text_ranges import as_told
+from .expected_state import ExpectedState
 from .footers import Described
 from .model import Difference, Doubt, Finding, Kind, Severity, Unsure
-from .truth import Truth
 
 COLUMN_DIGITS = len(column_stats_prefix("", "")) // 2
 """What the column takes at the beginning of a key; the rest is the file's, as in the key of its bloom filter."""
 
 
 class ColumnStatsCheck:
-    def __init__(self, metadata: MetadataTable, truth: Truth) -> None:
+    def __init__(self, metadata: MetadataTable, truth: ExpectedState) -> None:
         self._reader = metadata.reader(COLUMN_STATS)
         self._truth = truth
         self.checked = 0

@@ -11,23 +11,23 @@ from dataclasses import replace
 from ..errors import NotFound, UnsupportedTable
 from ..files.bloom import parse
 from ..files.parquet_reader import open_base_file
-from ..metadata.expression_index import (
+from ..metadata.expression_index.expressions import as_texts
+from ..metadata.expression_index.index import (
     Computation,
     ExpressionRecord,
     ExpressionTask,
     expression_records,
     expression_values,
 )
-from ..metadata.expressions import as_texts
-from ..metadata.keys import bloom_filter_key, column_stats_prefix, expression_range_key
-from ..metadata.records import BloomRecord, RecordType, StatsRecord
-from ..metadata.stats import counts, holds_range, partition_record, same_bound
+from ..metadata.records.keys import bloom_filter_key, column_stats_prefix, expression_range_key
+from ..metadata.records.model import BloomRecord, RecordType, StatsRecord
+from ..metadata.statistics.column_stats import counts, holds_range, partition_record, same_bound
 from ..metadata.table import MetadataTable
 from ..model import BaseFile
 from .column_stats import COLUMN_DIGITS, severity_of_bound, severity_of_counts, told_counts, told_range
+from .expected_state import ExpectedState
 from .footers import Described
 from .model import Difference, Doubt, Finding, Kind, Severity, Unsure
-from .truth import Truth
 
 _FILES_AT_ONCE = 4
 """Each with a row group of the column in memory."""
@@ -36,7 +36,7 @@ _FILES_AT_ONCE = 4
 class _Check:
     """What both kinds of index have in common."""
 
-    def __init__(self, metadata: MetadataTable, truth: Truth, computation: Computation) -> None:
+    def __init__(self, metadata: MetadataTable, truth: ExpectedState, computation: Computation) -> None:
         self._storage = metadata.storage
         self._reader = metadata.reader(computation.index.partition)
         self._truth = truth
@@ -74,7 +74,7 @@ class _Check:
 class ExpressionRangesCheck(_Check):
     """Of an index of ranges: those of files, and those of whole data partitions, which may be wider."""
 
-    def __init__(self, metadata: MetadataTable, truth: Truth, computation: Computation) -> None:
+    def __init__(self, metadata: MetadataTable, truth: ExpectedState, computation: Computation) -> None:
         super().__init__(metadata, truth, computation)
         self._partition: str | None = None
         self._range: StatsRecord | None = None

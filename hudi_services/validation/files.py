@@ -7,12 +7,12 @@ A partition of which nothing is there, but which should have files by the commit
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from ..metadata.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
-from ..metadata.records import FileEntry, FilesRecord, Record, RecordType
+from ..metadata.records.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
+from ..metadata.records.model import FileEntry, FilesRecord, Record, RecordType
 from ..metadata.table import MetadataTable
 from ..model import BaseFile
+from .expected_state import ExpectedState, parse
 from .model import Difference, Doubt, Finding, Kind, Unsure
-from .truth import Truth, parse
 
 _GONE = FileEntry(0, deleted=True)
 _MISSING = "nothing of the partition is there, although commits say that it has files"
@@ -21,7 +21,7 @@ _MISSING = "nothing of the partition is there, although commits say that it has 
 class FilesCheck:
     """Compares one partition of the table after the other; `committed` are the base files that readers may open."""
 
-    def __init__(self, metadata: MetadataTable, truth: Truth) -> None:
+    def __init__(self, metadata: MetadataTable, truth: ExpectedState) -> None:
         self._truth = truth
         listings = {record.key: _names(record) for record in metadata.reader(FILES).scan()}
         listed = listings.pop(ALL_PARTITIONS_KEY, {})

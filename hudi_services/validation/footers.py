@@ -12,10 +12,10 @@ from ..files.parquet_footer import Footer, read_footer
 from ..files.parquet_reader import open_base_file
 from ..files.parquet_schema import FileSchema
 from ..metadata.bloom_filters import bloom_record
-from ..metadata.index_columns import IndexColumns, index_columns
-from ..metadata.keys import COLUMN_STATS
-from ..metadata.records import BloomRecord, StatsRecord
-from ..metadata.stats import NewFile, column_records, is_exact, untold_columns
+from ..metadata.records.keys import COLUMN_STATS
+from ..metadata.records.model import BloomRecord, StatsRecord
+from ..metadata.statistics.column_stats import NewFile, column_records, is_exact, untold_columns
+from ..metadata.statistics.indexed_columns import IndexColumns, index_columns
 from ..metadata.table import MetadataTable
 from ..model import BaseFile
 from ..storage import Storage

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from ..codecs.avro import AvroSchema
 from ..errors import CorruptFile
-from ..metadata.bucket_entries import BucketEntries, Places
-from ..metadata.buckets import Buckets
+from ..metadata.record_index.shard_entries import Places, ShardEntries
+from ..metadata.record_index.shards import Shards
 from ..metadata.table import MetadataTable
 from ..model import BaseFile, FileSlice
 from .footers import Described
@@ -47,9 +47,9 @@ class KeyIndexCheck(ABC):
     def at_end(self) -> Iterator[Finding]:
         """All differences."""
         self._groups = self._metadata.file_groups(self._index)
-        buckets = Buckets.of_groups(self._groups)
-        files: list[Part] = [partial(self._of_file, file, buckets) for file in self._files]
-        groups: list[Part] = [partial(self._of_bucket, bucket) for bucket in range(len(self._groups))]
+        shards = Shards.of_groups(self._groups)
+        files: list[Part] = [partial(self._of_file, file, shards) for file in self._files]
+        groups: list[Part] = [partial(self._of_shard, shard) for shard in range(len(self._groups))]
         try:
             found = self._compare(files, groups)
         except Unjudged as one:
@@ -60,12 +60,12 @@ class KeyIndexCheck(ABC):
         yield from self.differences(found.mismatches)
 
     @abstractmethod
-    def of_file(self, file: BaseFile, buckets: Buckets) -> Iterator[Entries]:
+    def of_file(self, file: BaseFile, shards: Shards) -> Iterator[Entries]:
         """The entries that a base file should have; in any thread. Raises CorruptFile and Unjudged."""
 
     @abstractmethod
     def decode(self, values: pa.Array, schema: AvroSchema, path: str) -> Places:
-        """The places in values of the index, as `bucket_entries.Decode` has them; in any thread. Raises CorruptFile."""
+        """The places in values of the index, as `shard_entries.Decode` has them; in any thread. Raises CorruptFile."""
 
     @abstractmethod
     def differences(self, mismatches: Sequence[Mismatch]) -> Iterator[Difference]:
@@ -80,15 +80,15 @@ class KeyIndexCheck(ABC):
             return compare(files, groups, self._progress)
         return compare_keys(files, groups, pa.array([key.encode() for key in self._only], pa.binary()))
 
-    def _of_file(self, file: BaseFile, buckets: Buckets) -> Iterator[Entries]:
+    def _of_file(self, file: BaseFile, shards: Shards) -> Iterator[Entries]:
         try:
-            yield from map(self.judged, self.of_file(file, buckets))
+            yield from map(self.judged, self.of_file(file, shards))
         except CorruptFile as error:
             raise Unjudged(file, Doubt.BROKEN_FILE) from error
 
-    def _of_bucket(self, bucket: int) -> Iterator[Entries]:
-        for some in BucketEntries(self._metadata.open_group(self._groups[bucket]), self.decode).read():
-            yield self.judged(Entries(some.keys, np.full(len(some.keys), bucket, np.int32), some.places))
+    def _of_shard(self, shard: int) -> Iterator[Entries]:
+        for some in ShardEntries(self._metadata.open_group(self._groups[shard]), self.decode).read():
+            yield self.judged(Entries(some.keys, np.full(len(some.keys), shard, np.int32), some.places))
 
 
 class Unjudged(Exception):

@@ -34,14 +34,14 @@ _MOST_MISMATCHES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Some entries of one side: binary keys, the bucket where each lies or should lie, and the number of its place."""
+    """Some entries of one side: binary keys, the shard where each lies or should lie, and the number of its place."""
 
     keys: pa.Array
-    buckets: _Ints
+    shards: _Ints
     places: _Ints
 
     def filter(self, wanted: npt.NDArray[np.bool_]) -> "Entries":
-        return Entries(self.keys.filter(pa.array(wanted)), self.buckets[wanted], self.places[wanted])
+        return Entries(self.keys.filter(pa.array(wanted)), self.shards[wanted], self.places[wanted])
 
 
 Part = Callable[[], Iterator[Entries]]
@@ -50,10 +50,10 @@ Part = Callable[[], Iterator[Entries]]
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A key of a bucket with the places where it should be and where it is; None where that is nowhere."""
+    """A key of a shard with the places where it should be and where it is; None where that is nowhere."""
 
     key: str
-    bucket: int
+    shard: int
     should: int | None
     found: int | None
 
@@ -97,7 +97,7 @@ def _hashes(entries: Entries) -> "tuple[_Slots, npt.NDArray[np.uint64]]":
     parts = list(row_hashes(pa.table({"key": entries.keys})))
     keys = np.concatenate(parts) if parts else np.zeros(0, np.uint64)
     slots = (keys >> np.uint64(64 - _SLOT_BITS)).astype(np.int64)
-    where = (entries.places.astype(np.uint64) + np.uint64(1)) * _PLACE + entries.buckets.astype(np.uint64) * _BUCKET
+    where = (entries.places.astype(np.uint64) + np.uint64(1)) * _PLACE + entries.shards.astype(np.uint64) * _BUCKET
     return slots, mix(keys + where)
 
 
@@ -154,18 +154,18 @@ def _collect(parts: Sequence[Part], wanted: Callable[[Entries], npt.NDArray[np.b
 
     found = [one for of_part in _in_threads(some, parts) for one in of_part]
     keys = pa.chunked_array([one.keys for one in found], pa.binary()).combine_chunks()
-    buckets, places = ([getattr(one, name) for one in found] for name in ("buckets", "places"))
+    shards, places = ([getattr(one, name) for one in found] for name in ("shards", "places"))
     empty = np.zeros(0, np.int32)
-    return Entries(keys, np.concatenate([empty, *buckets]), np.concatenate([empty, *places]))
+    return Entries(keys, np.concatenate([empty, *shards]), np.concatenate([empty, *places]))
 
 
 def _mismatches(should: Entries, found: Entries) -> Iterator[Mismatch]:
     """In no order. A key that should be in several places may be in any of them."""
     keys = pa.chunked_array([should.keys, found.keys]).combine_chunks().dictionary_encode()
     codes = keys.indices.to_numpy().astype(np.int64)
-    buckets = np.concatenate([should.buckets, found.buckets]).astype(np.int64)
-    # One number for a key in its bucket: a partitioned index may have it in several.
-    codes = codes * (int(buckets.max(initial=0)) + 1) + buckets
+    shards = np.concatenate([should.shards, found.shards]).astype(np.int64)
+    # One number for a key in its shard: a partitioned index may have it in several.
+    codes = codes * (int(shards.max(initial=0)) + 1) + shards
     true, stored = codes[: len(should.keys)], codes[len(should.keys) :]
     places = int(max(should.places.max(initial=0), found.places.max(initial=0))) + 1
     right = np.isin(stored * places + found.places, true * places + should.places)
@@ -176,10 +176,10 @@ def _mismatches(should: Entries, found: Entries) -> Iterator[Mismatch]:
     is_known = np.isin(stored, true)
     for row in np.flatnonzero(~right).tolist():
         place = int(should.places[order[at[row]]]) if is_known[row] else None
-        yield Mismatch(_name(found, row), int(found.buckets[row]), place, int(found.places[row]))
+        yield Mismatch(_name(found, row), int(found.shards[row]), place, int(found.places[row]))
     is_last = np.append(ordered[1:] != ordered[:-1], True) if len(ordered) else np.zeros(0, bool)
     for row in order[is_last & ~np.isin(ordered, stored)].tolist():
-        yield Mismatch(_name(should, row), int(should.buckets[row]), int(should.places[row]), None)
+        yield Mismatch(_name(should, row), int(should.shards[row]), int(should.places[row]), None)
 
 
 def _name(entries: Entries, row: int) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from ..metadata.keys import RECORD_INDEX
-from ..metadata.mending import Wanted
-from ..metadata.records import FilesRecord, Record
+from ..metadata.records.keys import RECORD_INDEX
+from ..metadata.records.model import FilesRecord, Record
+from ..metadata.repair_plan import Wanted
 
 
 class Kind(Enum):
@@ -74,7 +74,7 @@ class Difference:
     column: str | None
     detail: str
     wanted: Callable[[], Record | None] = field(compare=False, repr=False)
-    bucket: int | None = None
+    shard: int | None = None
     """Of an index of keys: the position of the file group where the key lies, or should lie."""
     withheld: bool = False
     """It is of a missing partition, and is mended only where the operator says that this is gone for good."""
@@ -130,7 +130,7 @@ class Findings:
     @property
     def partitions(self) -> frozenset[str] | None:
         """Data partitions with differences, as far as they are known. None: a key may be in any."""
-        if any(one.bucket is not None for one in self.differences):
+        if any(one.shard is not None for one in self.differences):
             return None
         return frozenset(one.partition for one in self.differences if one.partition is not None)
 

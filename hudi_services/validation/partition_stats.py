@@ -10,18 +10,18 @@ arrays fail with 1.2.0 (ClassCastException). There either order is right.
 
 from collections.abc import Iterator, Sequence
 
-from ..metadata.index_columns import typed_among
-from ..metadata.keys import PARTITION_STATS
-from ..metadata.records import StatsRecord, merge_records
-from ..metadata.stats import SIDES, Side, holds_bound, holds_nulls, partition_record, same_bound
+from ..metadata.records.keys import PARTITION_STATS
+from ..metadata.records.model import StatsRecord, merge_records
+from ..metadata.statistics.column_stats import SIDES, Side, holds_bound, holds_nulls, partition_record, same_bound
+from ..metadata.statistics.indexed_columns import typed_among
 from ..metadata.table import MetadataTable
+from .expected_state import ExpectedState
 from .footers import Described
 from .model import Difference, Kind
-from .truth import Truth
 
 
 class PartitionStatsCheck:
-    def __init__(self, metadata: MetadataTable, truth: Truth) -> None:
+    def __init__(self, metadata: MetadataTable, truth: ExpectedState) -> None:
         self._reader = metadata.reader(PARTITION_STATS)
         self._partition: str | None = None
         self._ranges: dict[str, StatsRecord] = {}

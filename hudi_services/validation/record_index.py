@@ -9,13 +9,13 @@ import pyarrow as pa
 from ..codecs.avro import AvroSchema
 from ..codecs.java_hash import file_group_indexes
 from ..files.names import OWN_FOLDER
-from ..metadata.bucket_entries import Places, spread
-from ..metadata.buckets import Buckets
-from ..metadata.index_keys import record_keys, write_located
-from ..metadata.index_log import MovedKeys, write_index_logs
-from ..metadata.keys import RECORD_INDEX
-from ..metadata.record_index import Location, decode_locations, millis_of
-from ..metadata.records import LocationRecord
+from ..metadata.record_index.key_reading import record_keys, write_located
+from ..metadata.record_index.locations import Location, decode_locations, millis_of
+from ..metadata.record_index.log_writing import MovedKeys, write_index_logs
+from ..metadata.record_index.shard_entries import Places, spread
+from ..metadata.record_index.shards import Shards
+from ..metadata.records.keys import RECORD_INDEX
+from ..metadata.records.model import LocationRecord
 from ..metadata.table import MetadataTable
 from ..model import BaseFile
 from ..storage import Storage
@@ -39,8 +39,8 @@ class RecordIndexCheck(KeyIndexCheck):
         self._places: dict[_Place, int] = {}
         self._lock = threading.Lock()
 
-    def of_file(self, file: BaseFile, buckets: Buckets) -> Iterator[Entries]:
-        of_partition = np.asarray(buckets.of(file.partition), np.int32)
+    def of_file(self, file: BaseFile, shards: Shards) -> Iterator[Entries]:
+        of_partition = np.asarray(shards.of(file.partition), np.int32)
         place = self._number((file.partition, file.file_id))
         for keys in record_keys(self._metadata.storage, file):
             where = of_partition[file_group_indexes(keys, len(of_partition))]
@@ -60,21 +60,21 @@ class RecordIndexCheck(KeyIndexCheck):
             return self._places.setdefault(place, len(self._places))
 
 
-def mended_keys(metadata: MetadataTable, differences: Sequence[Difference]) -> MovedKeys | None:
+def repaired_keys(metadata: MetadataTable, differences: Sequence[Difference]) -> MovedKeys | None:
     """What to write into the record index; None when nothing is wrong there."""
     own = [one for one in differences if one.index == RECORD_INDEX and one.kind is not Kind.DAMAGED_LOG]
-    keys = [(one.bucket or 0, one.key, one.wanted()) for one in own]
+    keys = [(one.shard or 0, one.key, one.wanted()) for one in own]
     if not keys:
         return None
-    new = [(bucket, key, record.location) for bucket, key, record in keys if isinstance(record, LocationRecord)]
-    gone = [(bucket, key, _NOWHERE) for bucket, key, record in keys if record is None]
-    buckets = Buckets.of_groups(metadata.file_groups(RECORD_INDEX))
+    new = [(shard, key, record.location) for shard, key, record in keys if isinstance(record, LocationRecord)]
+    gone = [(shard, key, _NOWHERE) for shard, key, record in keys if record is None]
+    shards = Shards.of_groups(metadata.file_groups(RECORD_INDEX))
     runs = [write_located(metadata.storage, _RUNS[name], some) for name, some in (("new", new), ("gone", gone))]
-    return MovedKeys(buckets, (runs[0],), write_index_logs, (runs[1],))
+    return MovedKeys(shards, (runs[0],), write_index_logs, (runs[1],))
 
 
 def forget_runs(storage: Storage) -> None:
-    """Delete what `mended_keys` wrote."""
+    """Delete what `repaired_keys` wrote."""
     for path in _RUNS.values():
         storage.delete(path)
 
@@ -84,7 +84,7 @@ def _difference(one: Mismatch, places: Sequence[_Place], files: Mapping[_Place, 
         assert one.found is not None, "a key that is nowhere and should be nowhere"
         partition, file_id = places[one.found]
         return Difference(
-            RECORD_INDEX, Kind.DEAD_KEY, one.key, partition, None, None, f"it says {file_id}", lambda: None, one.bucket
+            RECORD_INDEX, Kind.DEAD_KEY, one.key, partition, None, None, f"it says {file_id}", lambda: None, one.shard
         )
     file = files[places[one.should]]
     location = Location(file.partition, file.file_id, millis_of(file.instant))
@@ -92,4 +92,4 @@ def _difference(one: Mismatch, places: Sequence[_Place], files: Mapping[_Place, 
     kind, detail = Kind.KEY_MISSING, "the file has it"
     if one.found is not None:
         kind, detail = Kind.WRONG_LOCATION, f"it says {'/'.join(filter(None, places[one.found]))}"
-    return Difference(RECORD_INDEX, kind, one.key, file.partition, file.name, None, detail, lambda: record, one.bucket)
+    return Difference(RECORD_INDEX, kind, one.key, file.partition, file.name, None, detail, lambda: record, one.shard)

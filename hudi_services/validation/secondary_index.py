@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 from ..codecs.avro import AvroSchema
 from ..codecs.java_hash import file_group_indexes
 from ..files.parquet_reader import open_base_file
-from ..metadata.bucket_entries import Places, decode_secondary
-from ..metadata.buckets import Buckets
-from ..metadata.index_keys import RECORD_KEY
-from ..metadata.records import SecondaryRecord
+from ..metadata.record_index.key_reading import RECORD_KEY
+from ..metadata.record_index.shard_entries import Places, decode_secondary
+from ..metadata.record_index.shards import Shards
+from ..metadata.records.model import SecondaryRecord
 from ..metadata.secondary_index import NULL_VALUE, placing_parts, secondary_index, secondary_keys
 from ..metadata.table import MetadataTable
 from ..model import BaseFile
@@ -33,7 +33,7 @@ class SecondaryIndexCheck(KeyIndexCheck):
         super().__init__(metadata, index, progress, only)
         self._definition = secondary_index(metadata, index)
 
-    def of_file(self, file: BaseFile, buckets: Buckets) -> Iterator[Entries]:
+    def of_file(self, file: BaseFile, shards: Shards) -> Iterator[Entries]:
         reader = open_base_file(self._metadata.storage, file.path, file.size)
         column = self._definition.column
         known = column in reader.schema.columns
@@ -44,7 +44,7 @@ class SecondaryIndexCheck(KeyIndexCheck):
             if not (pa.types.is_string(values.type) or pa.types.is_integer(values.type)):
                 raise Unjudged(file, Doubt.UNKNOWN_TYPE)
             keys = secondary_keys(values, record_keys)
-            where = file_group_indexes(placing_parts(keys, self._definition), len(buckets.file_ids))
+            where = file_group_indexes(placing_parts(keys, self._definition), len(shards.file_ids))
             yield Entries(keys.cast(pa.binary()), where, np.full(len(keys), _THERE, np.int32))
 
     def decode(self, values: pa.Array, schema: AvroSchema, path: str) -> Places:
@@ -67,4 +67,4 @@ class SecondaryIndexCheck(KeyIndexCheck):
             kind, detail, record = Kind.KEY_MISSING, "a row has it", SecondaryRecord(one.key)
             severity = Severity.HARMFUL
         place = (self._index, kind, one.key, None, None, self._definition.column)
-        return Difference(*place, detail, lambda: record, one.bucket, severity=severity)
+        return Difference(*place, detail, lambda: record, one.shard, severity=severity)

@@ -10,8 +10,8 @@ import pytest
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
-from hudi_services.metadata.expression_times import Zone
-from hudi_services.metadata.expressions import compile_expression
+from hudi_services.metadata.expression_index.expressions import compile_expression
+from hudi_services.metadata.expression_index.times import Zone
 
 from ..unit.expression_samples import CALLS, samples
 from ..unit.tables import request

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..unit.test_garbage_crashes import begin, live
+from ..unit.test_orphan_file_crashes import begin, live
 from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata

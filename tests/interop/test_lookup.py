@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from hudi_services.clock import SystemClock, instant_of_millis
-from hudi_services.handle import open_table
-from hudi_services.metadata.lookup import Access, AccessRule, look_up
+from hudi_services.metadata.record_index.lookup import Access, AccessRule, look_up
 from hudi_services.metadata.table import MetadataTable
+from hudi_services.snapshot import open_snapshot
 from hudi_services.storage import ObjectStorage
 
 from . import ours
@@ -23,7 +23,7 @@ _NEVER_THERE = ["", "k-", "k-0000000", "nobody", "zürich 🚀", "\U0001f680"]
 
 
 def metadata_of(path: Path) -> MetadataTable:
-    metadata = open_table(ObjectStorage(str(path)), SystemClock()).metadata
+    metadata = open_snapshot(ObjectStorage(str(path)), SystemClock()).metadata
     assert metadata is not None
     return metadata
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_services.metadata.lookup import Access
+from hudi_services.metadata.record_index.lookup import Access
 
 from . import layout, ours
 from .conftest import Tables

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.metadata.keys import column_stats_prefix
-from hudi_services.validation.look import look
+from hudi_services.metadata.records.keys import column_stats_prefix
+from hudi_services.validation.checks import look
 
 from ..unit.corruptions import (
     Damage,

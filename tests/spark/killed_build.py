@@ -1,6 +1,6 @@
 """A build of the record index in processes of their own, of which the first two are killed.
 
-One kill comes while the keys are read, one while the buckets are written. Nobody but a hash of ours can say when to
+One kill comes while the keys are read, one while the shards are written. Nobody but a hash of ours can say when to
 kill: it counts the base files that it saw, and never returns from the third.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hudi_services.indexing.work import WORK_FOLDER
+from hudi_services.indexing.checkpoints import WORK_FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
 _HASH = """
@@ -43,7 +43,7 @@ main()
 
 
 def build_killed_twice(path: Path, folder: Path) -> dict[str, Any]:
-    """Build the index of the table at `path`, with 40 buckets; gives the report of the run that finished.
+    """Build the index of the table at `path`, with 40 shards; gives the report of the run that finished.
 
     Asserts that nothing was done twice, and that nobody saw the index before.
     """
@@ -57,11 +57,11 @@ def build_killed_twice(path: Path, folder: Path) -> dict[str, Any]:
     tasks = len(json.loads((work / "plan.json").read_text())["tasks"])
     assert len(list(work.glob("keys-*.json"))) == 2 < tasks
 
-    kill_when(_start(path, folder, "counted", "--resume"), lambda: len(list(work.glob("bucket-*.json"))) >= 3)
+    kill_when(_start(path, folder, "counted", "--resume"), lambda: len(list(work.glob("shard-*.json"))) >= 3)
     assert len(_lines(seen)) == 3 + tasks - 2
     assert read.items() <= (_times(work, "keys-*.json") | _times(work, "run-*.arrow")).items()
-    noted = {file.with_suffix(".hfile").name for file in work.glob("bucket-*.json")}
-    written = {name: time for name, time in _times(work, "bucket-*.hfile").items() if name in noted}
+    noted = {file.with_suffix(".hfile").name for file in work.glob("shard-*.json")}
+    written = {name: time for name, time in _times(work, "shard-*.hfile").items() if name in noted}
     assert 3 <= len(written) < 40
     assert properties.read_bytes() == before
 
@@ -120,7 +120,7 @@ def _times(folder: Path, pattern: str) -> dict[str, int]:
 
 
 def _name_there(name: str, index: dict[str, int]) -> str:
-    """What `bucket-<n>.hfile` is called in the metadata table."""
-    bucket = int(name.removeprefix("bucket-").removesuffix(".hfile"))
-    (found,) = [one for one in index if one.startswith(f"record-index-{bucket:04d}-0_")]
+    """What `shard-<n>.hfile` is called in the metadata table."""
+    shard = int(name.removeprefix("shard-").removesuffix(".hfile"))
+    (found,) = [one for one in index if one.startswith(f"record-index-{shard:04d}-0_")]
     return found

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hudi_services.commit.done_groups import notes_folder
+from hudi_services.commit.checkpoints import checkpoint_folder
 
 from .killed_build import ROOT, kill_when
 
@@ -79,7 +79,7 @@ class Executions:
         return report, len(self.seen())
 
     def notes(self) -> list[Path]:
-        return sorted((self._path / notes_folder(self._ts)).glob("*.json"))
+        return sorted((self._path / checkpoint_folder(self._ts)).glob("*.json"))
 
     def seen(self) -> list[str]:
         return (self._folder / "seen").read_text().splitlines()

@@ -7,9 +7,9 @@ from pathlib import Path
 from hudi_services.commit.times import Times
 from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_services.files.log_writer import delete_block_content, encode_block
-from hudi_services.handle import Table
 from hudi_services.metadata.delta_commit import write_delta_commit
-from hudi_services.metadata.keys import (
+from hudi_services.metadata.record_index.locations import Location
+from hudi_services.metadata.records.keys import (
     ALL_PARTITIONS_KEY,
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -20,8 +20,7 @@ from hudi_services.metadata.keys import (
     column_stats_key,
     partition_stats_key,
 )
-from hudi_services.metadata.record_index import Location
-from hudi_services.metadata.records import (
+from hudi_services.metadata.records.model import (
     BloomRecord,
     FileEntry,
     FilesRecord,
@@ -32,6 +31,7 @@ from hudi_services.metadata.records import (
     StatsRecord,
 )
 from hudi_services.metadata.table import MetadataTable
+from hudi_services.snapshot import Snapshot
 from hudi_services.table_config import METADATA_TABLE_FOLDER, TableConfig
 from hudi_services.validation.model import Kind
 
@@ -95,7 +95,7 @@ def write_own(
     return ts
 
 
-def metadata_of(table: Table) -> MetadataTable:
+def metadata_of(table: Snapshot) -> MetadataTable:
     assert table.metadata is not None
     return table.metadata
 

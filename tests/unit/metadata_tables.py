@@ -9,9 +9,9 @@ from hudi_services.commit.times import Times
 from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_services.files.log_writer import delete_block_content, encode_block
 from hudi_services.files.names import log_file_name
-from hudi_services.metadata import compaction
-from hudi_services.metadata.merged_base import MergedBase, MergeTask, write_merged_base
-from hudi_services.metadata.records import StatsRecord
+from hudi_services.metadata.file_groups import compaction
+from hudi_services.metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base
+from hudi_services.metadata.records.model import StatsRecord
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import CommitMetadata
 from hudi_services.storage import ObjectStorage, Storage

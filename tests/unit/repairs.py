@@ -11,10 +11,10 @@ from hudi_services.engine import LocalEngine
 from hudi_services.files.column_stats import column_stats
 from hudi_services.files.parquet_footer import read_footer
 from hudi_services.files.parquet_schema import FileSchema
-from hudi_services.indexing.keys import moved_keys, record_buckets
+from hudi_services.indexing.keys import moved_keys, record_shards
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode, RepairRequest
-from hudi_services.metadata.stats import NewFile
+from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata.sync import Change, sync_commit
 from hudi_services.model import CommitMetadata, WriteStat
 from hudi_services.options import resolve
@@ -105,8 +105,8 @@ def insert_copy(path: Path, ts: str = "20980101000000000") -> str:
     footer, _ = read_footer(table.storage, f"{P}/{name}", source.size)
     new = NewFile(P, name, source.size, column_stats(FileSchema.of(footer), footer.row_groups))
     live = {P: [one.base_file.name for one in table.view.latest_slices(P) if one.base_file]}
-    buckets = record_buckets(table)
-    moved = moved_keys(LocalEngine(), table, buckets, ts, [stat]) if buckets else None
+    shards = record_shards(table)
+    moved = moved_keys(LocalEngine(), table, shards, ts, [stat]) if shards else None
     sync_commit(open_metadata(path), Change(ts, (new,), live, moved), _times_after(ts))
     data = timeline.layout.encode_commit(CommitMetadata("INSERT", {P: (stat,)}), table.config.version.release)
     timeline.publish(ts, Action.COMMIT, State.COMPLETED, data, end)

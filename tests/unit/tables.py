@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_services.clock import SystemClock, parse_instant
-from hudi_services.handle import Table, open_table
 from hudi_services.jobs.request import ClusteringRequest, Mode
 from hudi_services.options import resolve
+from hudi_services.snapshot import Snapshot, open_snapshot
 from hudi_services.storage import ObjectStorage
 from hudi_services.table.facts import TimelineFacts, replaced_file_groups
 from hudi_services.table.partitions import StorageLister
@@ -37,8 +37,8 @@ def as_written(path: Path, zone: str = "LOCAL") -> None:
             os.utime(file, (moment.timestamp(), moment.timestamp()))
 
 
-def open_local(path: Path) -> Table:
-    return open_table(ObjectStorage(str(path)), SystemClock())
+def open_local(path: Path) -> Snapshot:
+    return open_snapshot(ObjectStorage(str(path)), SystemClock())
 
 
 def digest(path: Path) -> dict[str, str]:
@@ -47,7 +47,7 @@ def digest(path: Path) -> dict[str, str]:
     return {str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def listed_view(table: Table) -> FileSystemView:
+def listed_view(table: Snapshot) -> FileSystemView:
     """The view of a reader that does not use the metadata table."""
     rules = SlicingRules(table.config.version.log_files_carry_delta_instant)
     return FileSystemView(
@@ -55,7 +55,7 @@ def listed_view(table: Table) -> FileSystemView:
     )
 
 
-def rows(table: Table, view: FileSystemView) -> pa.Table:
+def rows(table: Snapshot, view: FileSystemView) -> pa.Table:
     """All rows that the view shows, by key, without the column that names the file."""
     files = [one.base_file for partition in view.partitions() for one in view.latest_slices(partition)]
     tables = [

@@ -9,15 +9,15 @@ import pytest
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import NotFound, Outdated
 from hudi_services.files.names import OWN_FOLDER
-from hudi_services.jobs import clean, clustering, garbage, recover, undo, validate
+from hudi_services.jobs import clean, clustering, orphan_files, recover, undo, validate
 from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import Report
 from hudi_services.jobs.request import (
     CleanRequest,
-    GarbageRequest,
     IndexRequest,
     Mode,
+    OrphanFilesRequest,
     RecoverRequest,
     Request,
     ValidateRequest,
@@ -60,7 +60,7 @@ def _undo(path: Path, storage: ObjectStorage) -> Report:
 JOBS: dict[str, Job] = {
     "validate": _simple(ValidateRequest, validate.validate),
     "clean": _simple(CleanRequest, clean.clean),
-    "garbage": _simple(GarbageRequest, garbage.collect_garbage),
+    "garbage": _simple(OrphanFilesRequest, orphan_files.manage_orphan_files),
     "recover": _simple(RecoverRequest, recover.recover),
     "cluster": _clustering,
     "index-bootstrap": _index,

@@ -12,15 +12,23 @@ import pytest
 
 from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_plan
 from hudi_services.commit.markers import create_marker, read_markers
-from hudi_services.commit.rollback import roll_back
+from hudi_services.commit.rollback.execution import roll_back
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import CheckFailed, ConflictError, Idle, LockBusy, NeedsRecovery, PartlyDone, StorageError
+from hudi_services.errors import (
+    CheckFailed,
+    ConflictError,
+    LockBusy,
+    NeedsRecovery,
+    NothingToDo,
+    PartlyDone,
+    StorageError,
+)
 from hudi_services.files.names import base_file_name, new_file_id
-from hudi_services.handle import Table
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import Mode
+from hudi_services.snapshot import Snapshot
 from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action, State
 
@@ -55,7 +63,7 @@ class Planned:
         self.ts = ts
 
     @property
-    def table(self) -> Table:
+    def table(self) -> Snapshot:
         return open_local(self.path)
 
     @property
@@ -129,7 +137,7 @@ def test_another_process_completed_it(planned: Planned) -> None:
         planned.execute()
         shutil.rmtree(planned.path / ".hoodie" / ".locks", ignore_errors=True)
 
-    with pytest.raises((ConflictError, Idle)):
+    with pytest.raises((ConflictError, NothingToDo)):
         planned.execute(complete)
     assert planned.state is State.COMPLETED
     assert planned.unharmed()

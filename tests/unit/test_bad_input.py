@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hudi_services.cli.app import run
-from hudi_services.commit.guard import Guard
+from hudi_services.commit.lease import Lease
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
 from hudi_services.storage import ObjectStorage
@@ -186,7 +186,7 @@ def test_wrong_table_name(newest: Path, capfd: pytest.CaptureFixture[str]) -> No
 
 
 def test_two_schedules_at_once(newest: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with Guard(ObjectStorage(str(newest)), "table", "schedule"):
+    with Lease(ObjectStorage(str(newest)), "table", "schedule"):
         refused(capfd, newest, 4, "schedule is at work since")
 
 

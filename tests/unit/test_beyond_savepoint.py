@@ -9,10 +9,10 @@ import pytest
 
 from hudi_services.clustering.eligibility import Reason
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import Idle
+from hudi_services.errors import NothingToDo
 from hudi_services.jobs import clustering
-from hudi_services.jobs.garbage import collect_garbage
-from hudi_services.jobs.request import GarbageMode, GarbageRequest, Mode
+from hudi_services.jobs.orphan_files import manage_orphan_files
+from hudi_services.jobs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.options import resolve
 from hudi_services.timeline.instant import Action
 from hudi_services.validation.model import Doubt
@@ -20,7 +20,7 @@ from hudi_services.validation.model import Doubt
 from .metadata_tables import compact
 from .repairs import P, both
 from .tables import RELEASES, open_local, request, rows, unpack
-from .test_garbage import write_savepoint
+from .test_orphan_files import write_savepoint
 from .test_validate import clean_all, found, run, unsure
 
 _ELSEWHERE = {"hoodie.clustering.plan.strategy.partition.selected": "day=2026-01-02"}
@@ -74,12 +74,14 @@ def test_what_a_savepoint_hides_comes_back(release: str, tmp_path: Path) -> None
 
     planned = clustering.schedule(request(path, Mode.SCHEDULE, dry_run=True))
     assert planned.left_out[Reason.HALF_HIDDEN.value] == 1
-    with pytest.raises(Idle):
+    with pytest.raises(NothingToDo):
         clean_all(path)
-    with pytest.raises(Idle):
+    with pytest.raises(NothingToDo):
         options = resolve([("test", {"hoodie.time.generator.max_expected_clock_skew_ms": "0"})])
-        wanted = GarbageRequest(base_path=str(path), options=options, mode=GarbageMode.QUARANTINE, min_age_minutes=0)
-        collect_garbage(wanted)
+        wanted = OrphanFilesRequest(
+            base_path=str(path), options=options, mode=OrphanFilesMode.QUARANTINE, min_age_minutes=0
+        )
+        manage_orphan_files(wanted)
     assert all(one.equals(other) for one, other in zip(both(path), seen, strict=True))
 
     delete_savepoint(path)

@@ -31,7 +31,7 @@ from hudi_services.files.hfile_reader import HFileReader
 from hudi_services.files.log_blocks import MAGIC
 from hudi_services.files.log_reader import read_log_blocks
 from hudi_services.files.parquet_footer import footer_length, parse_footer
-from hudi_services.indexing import work
+from hudi_services.indexing import checkpoints as work
 from hudi_services.jobs import recover
 from hudi_services.jobs.request import RecoverRequest
 from hudi_services.options import resolve
@@ -352,7 +352,7 @@ def test_large_files_that_describe_the_table(tmp_path: Path, name: str) -> None:
         file.truncate(limits.SMALL_FILE + 1)
     with pytest.raises(CorruptFile, match=f"{name} has {limits.SMALL_FILE + 1} bytes, and no honest file"):
         table = open_local(path)
-        from hudi_services.metadata.index_columns import read_definitions
+        from hudi_services.metadata.statistics.indexed_columns import read_definitions
 
         assert table.metadata is not None
         read_definitions(table.metadata)
@@ -447,8 +447,8 @@ def judged(folder: Path, count: int) -> int:
 def test_notes_of_a_build(tmp_path: Path, name: str, content: str) -> None:
     folder = tmp_path / work.WORK_FOLDER
     folder.mkdir(parents=True)
-    (folder / name).write_text(content.replace("PATH", work.bucket_path(0)))
-    load = {"buck": work.load_buckets, "keys": work.load_runs, "plan": work.load_plan}[name[:4]]
+    (folder / name).write_text(content.replace("PATH", work.shard_path(0)))
+    load = {"buck": work.load_shards, "keys": work.load_runs, "plan": work.load_plan}[name[:4]]
     with pytest.raises(CorruptFile, match=name) as refused:
         load(ObjectStorage(str(tmp_path)))
     assert "--resume" in refused.value.hint

@@ -5,14 +5,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.clustering.output import RewriteTask
 from hudi_services.clustering.rewrite import rewrite_group
-from hudi_services.clustering.settings import FileSettings
 from hudi_services.errors import UnsupportedTable
 from hudi_services.files import parquet_schema as ps
 from hudi_services.files.calendar import FileNotes, calendar_notes
 from hudi_services.files.parquet_footer import Physical
 from hudi_services.files.parquet_schema import OPTIONAL, node
+from hudi_services.rows.output import RewriteTask
+from hudi_services.rows.settings import FileSettings
 
 from .parquet_samples import real_file, schema_of
 

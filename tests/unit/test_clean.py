@@ -8,7 +8,7 @@ import pytest
 
 from hudi_services.codecs.clean_plan import CleanerPlan
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConfigError, ConflictError, HudiServicesError, Idle, LockBusy
+from hudi_services.errors import ConfigError, ConflictError, HudiServicesError, LockBusy, NothingToDo
 from hudi_services.jobs import clean as job
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import Report, State
@@ -75,7 +75,7 @@ def test_every_write_may_be_the_last(release: str, clustered: Callable[[str, Pat
             job.clean(wanted(path, VERSIONS_1), FaultyStorage(str(path), survived))
         reads_the_same(path, before)
         if open_local(path).timeline.completed({Action.CLEAN}):
-            with pytest.raises(Idle):
+            with pytest.raises(NothingToDo):
                 job.clean(wanted(path, VERSIONS_1))
         else:
             assert job.clean(wanted(path, VERSIONS_1)).state is State.COMPLETED
@@ -127,7 +127,7 @@ def test_nothing_to_do_lists_no_partition(options: dict[str, str], why: str, tmp
     path = unpack("1.2.0", tmp_path)
     storage = Counting(str(path))
     storage.listed = []
-    with pytest.raises(Idle, match=why):
+    with pytest.raises(NothingToDo, match=why):
         job.clean(wanted(path, options), storage)
     assert [folder for folder in storage.listed if not folder.startswith(".hoodie") and folder] == []
     assert not open_local(path).timeline.pending({Action.CLEAN})
@@ -167,7 +167,7 @@ def test_empty_files_of_a_clean(release: str, clustered: Callable[[str, Path], P
 
     for file in folder.glob("*.clean*"):
         file.write_bytes(b"")
-    with pytest.raises(Idle, match="empty clean plan, which was dropped"):
+    with pytest.raises(NothingToDo, match="empty clean plan, which was dropped"):
         job.clean(wanted(path, VERSIONS_1))
     assert not list(folder.glob("*.clean*"))
 

@@ -11,16 +11,16 @@ import pytest
 
 from hudi_services.clustering import rewrite
 from hudi_services.clustering.copying import CopyPlan, copy_plan
-from hudi_services.clustering.cuts import stored_row_groups, weighed_row_groups
-from hudi_services.clustering.output import RewriteTask
 from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
-from hudi_services.clustering.settings import FileSettings
-from hudi_services.clustering.sort_order import SortColumn
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.files.bloom import BloomSettings, parse
 from hudi_services.files.parquet_footer import read_footer
 from hudi_services.files.parquet_reader import BaseFileReader, open_base_file
 from hudi_services.files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
+from hudi_services.rows.file_sizing import stored_row_groups, weighed_row_groups
+from hudi_services.rows.output import RewriteTask
+from hudi_services.rows.settings import FileSettings
+from hudi_services.rows.sort_order import SortColumn
 from hudi_services.storage import ObjectStorage
 
 SMALL = FileSettings(row_group_bytes=4096)

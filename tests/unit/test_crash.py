@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from hudi_services.engine import LocalEngine
-from hudi_services.handle import Table
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import State
 from hudi_services.jobs.request import Mode
+from hudi_services.snapshot import Snapshot
 from hudi_services.timeline.instant import Action
 
 from .faulty_storage import FaultyStorage, Killed
@@ -26,7 +26,7 @@ def both_views(path: Path) -> Iterator[pa.Table]:
     yield rows(table, listed_view(table))
 
 
-def orphans(table: Table) -> set[str]:
+def orphans(table: Snapshot) -> set[str]:
     """Base files whose instant the timeline does not know as a completed write."""
     known = {instant.ts for instant in table.timeline.completed_writes()}
     files = [file for file in table.storage.list_tree("") if file.name.endswith(".parquet") and file.path[0] != "."]

@@ -22,25 +22,25 @@ from hudi_services.clustering.eligibility import Reason
 from hudi_services.clustering.strategies import STRATEGIES
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
-from hudi_services.garbage import model as garbage_model
-from hudi_services.jobs import clean, clustering, garbage, recover, undo, validate
+from hudi_services.jobs import clean, clustering, orphan_files, recover, undo, validate
 from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
 from hudi_services.jobs.report import Report, State, TableFacts
 from hudi_services.jobs.request import (
     CleanRequest,
-    GarbageMode,
-    GarbageRequest,
     IndexRequest,
     LookupRequest,
     Mode,
+    OrphanFilesMode,
+    OrphanFilesRequest,
     RecoverRequest,
     ValidateRequest,
 )
 from hudi_services.options import keys, resolve
 from hudi_services.options.option import Phase
 from hudi_services.options.resolve import as_text
+from hudi_services.orphan_files import model as garbage_model
 from hudi_services.validation import model as validation_model
 
 from .corruptions import do_damage, wrong_listing
@@ -187,7 +187,7 @@ def literals(path: Path) -> list[str]:
 
 def test_every_rule_and_reason_is_in_the_page_of_cleaning() -> None:
     text = document("docs/cleaning.md")
-    for value in [one.value for kind in (choice.Gone, choice.Kept, garbage_model.Garbage) for one in kind]:
+    for value in [one.value for kind in (choice.Gone, choice.Kept, garbage_model.OrphanKind) for one in kind]:
         assert f"| `{value}` |" in text
     for reason in garbage_model.Kept:
         assert f"`{reason.value}`" in text or reason.value.startswith("unknown: ")
@@ -241,8 +241,8 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         stray = shutil.copy(file, file.with_name(f"{file_id}_9-9-{age}_{instant}"))
         os.utime(stray, (time.time() - age,) * 2)
     collected = [
-        garbage.collect_garbage(GarbageRequest(base_path=str(failed), options=options, mode=mode))
-        for mode in (GarbageMode.QUARANTINE, GarbageMode.DELETE)
+        orphan_files.manage_orphan_files(OrphanFilesRequest(base_path=str(failed), options=options, mode=mode))
+        for mode in (OrphanFilesMode.QUARANTINE, OrphanFilesMode.DELETE)
     ]
     indexed = unpack("1.2.0", folder / "indexed")
     index_bootstrap(IndexRequest(base_path=str(indexed), options=options), engine=LocalEngine())

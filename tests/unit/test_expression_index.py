@@ -21,17 +21,17 @@ from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import CleanRequest, Mode, ValidateRequest
 from hudi_services.jobs.rollback import rollback
 from hudi_services.jobs.undo import undo
-from hudi_services.metadata.expression_index import (
+from hudi_services.metadata.expression_index.index import (
     Computation,
     ExpressionIndex,
     ExpressionTask,
     expression_indexes,
     expression_records,
 )
-from hudi_services.metadata.expression_times import Zone
-from hudi_services.metadata.keys import BLOOM_FILTERS, COLUMN_STATS
-from hudi_services.metadata.records import BloomRecord, Record, StatsRecord
-from hudi_services.metadata.stats import NewFile
+from hudi_services.metadata.expression_index.times import Zone
+from hudi_services.metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS
+from hudi_services.metadata.records.model import BloomRecord, Record, StatsRecord
+from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata.sync import Change, sync_commit
 from hudi_services.options import resolve
 from hudi_services.storage import ObjectStorage
@@ -139,9 +139,9 @@ def test_what_a_clustering_writes_is_true(path: Path) -> None:
 
 def test_undo_and_rollback_take_the_records_back(path: Path) -> None:
     before = {index: records(path, index) for index in INDEXES}
-    for take_back in (False, True):
+    for roll_back_instant in (False, True):
         ts = cluster(path)
-        if take_back:
+        if roll_back_instant:
             compact(path)
             undo(repair(path, "undo", ts, NO_HEARTBEAT))
         else:

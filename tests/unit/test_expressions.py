@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from hudi_services.errors import ConfigError, UnsupportedTable
 from hudi_services.files.column_type import ColumnType, Kind
-from hudi_services.metadata.expression_times import Zone, strftime_pattern
-from hudi_services.metadata.expressions import Expression, NotComputed, as_texts, compile_expression
-from hudi_services.metadata.values import BoundType, ValueType
+from hudi_services.metadata.expression_index.expressions import Expression, NotComputed, as_texts, compile_expression
+from hudi_services.metadata.expression_index.times import Zone, strftime_pattern
+from hudi_services.metadata.statistics.values import BoundType, ValueType
 
 from .expression_samples import CALLS, TYPES, samples
 

@@ -12,22 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_services.clustering import external_sort
-from hudi_services.clustering.external_sort import ExternalSort
-from hudi_services.clustering.memory import TaskMemory
-from hudi_services.clustering.output import RewriteTask
 from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
-from hudi_services.clustering.row_order import HILBERT, Z_ORDER
-from hudi_services.clustering.settings import FileSettings
-from hudi_services.clustering.sort_order import LINEAR, SortColumn, parse_sort_columns
-from hudi_services.clustering.sorting import RowSorter
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.errors import StorageError
 from hudi_services.files.parquet_schema import FileSchema
+from hudi_services.rows import external_sort
+from hudi_services.rows.external_sort import ExternalSort
+from hudi_services.rows.memory import TaskMemory
+from hudi_services.rows.ordering import HILBERT, Z_ORDER
+from hudi_services.rows.output import RewriteTask
+from hudi_services.rows.settings import FileSettings
+from hudi_services.rows.sort_order import LINEAR, SortColumn, parse_sort_columns
+from hudi_services.rows.sorting import RowSorter
 from hudi_services.storage import ObjectStorage
 
 from .parquet_samples import write_pyarrow
-from .test_row_order import schema_of
+from .test_ordering import schema_of
 from .test_sorting import ORDER, ROW, SCHEMA, expected, schema
 
 __all__ = ["schema"]

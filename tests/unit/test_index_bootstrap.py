@@ -13,14 +13,14 @@ import pytest
 from hudi_services.cli.app import run
 from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConflictError, CorruptFile, Idle, NeedsRecovery, UnsupportedTable
-from hudi_services.indexing.work import WORK_FOLDER, bucket_path, load_buckets
+from hudi_services.errors import ConflictError, CorruptFile, NeedsRecovery, NothingToDo, UnsupportedTable
+from hudi_services.indexing.checkpoints import WORK_FOLDER, load_shards, shard_path
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import State
 from hudi_services.jobs.request import IndexRequest, Mode
-from hudi_services.metadata.keys import BLOOM_FILTERS, FILES, RECORD_INDEX
-from hudi_services.metadata.records import BloomRecord, LocationRecord
+from hudi_services.metadata.records.keys import BLOOM_FILTERS, FILES, RECORD_INDEX
+from hudi_services.metadata.records.model import BloomRecord, LocationRecord
 from hudi_services.metadata.sync import Change, sync_commit
 from hudi_services.model import CommitMetadata
 from hudi_services.options import resolve
@@ -79,7 +79,7 @@ def test_every_key_is_found_where_it_is(release: str, tmp_path: Path) -> None:
     assert indexed_locations(path) == real
     assert (report.rows.after, report.groups) == (len(real), 3)
     assert not (path / WORK_FOLDER).exists()
-    with pytest.raises(Idle, match="has a record index"):
+    with pytest.raises(NothingToDo, match="has a record index"):
         index_bootstrap(wanted(path), engine=LocalEngine())
 
 
@@ -117,14 +117,14 @@ def test_killed_at_any_write_and_resumed(release: str, tmp_path: Path) -> None:
         assert indexed_locations(path) == real, survived
 
 
-def test_finished_buckets_are_not_done_again(tmp_path: Path) -> None:
+def test_finished_shards_are_not_done_again(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
 
     class Dies(LocalEngine):
         def map(self, function, tasks, description, progress):  # type: ignore[no-untyped-def]
             if description == "write the record index":
                 super().map(function, tasks[:2], description, progress)
-                raise Killed("after two buckets")
+                raise Killed("after two shards")
             return super().map(function, tasks, description, progress)
 
     with pytest.raises(Killed):
@@ -322,17 +322,17 @@ def test_work_that_is_lost_while_the_index_is_built(release: str, tmp_path: Path
 
 
 _NOTES: list[tuple[str, Callable[[Any], Any]]] = [
-    ("bucket-0.json", lambda note: {"buckets": 1}),
-    ("bucket-0.json", lambda note: {**note, "more": 1}),
-    ("bucket-0.json", lambda note: {**note, "size": -1}),
-    ("bucket-0.json", lambda note: {**note, "bucket": 1}),
-    ("bucket-0.json", lambda note: None),
+    ("shard-0.json", lambda note: {"shards": 1}),
+    ("shard-0.json", lambda note: {**note, "more": 1}),
+    ("shard-0.json", lambda note: {**note, "size": -1}),
+    ("shard-0.json", lambda note: {**note, "shard": 1}),
+    ("shard-0.json", lambda note: None),
     ("keys-0.json", lambda note: {}),
     ("keys-0.json", lambda note: [{"rows": {"0": 1}}]),
     ("keys-0.json", lambda note: [{**note[0], "path": "../outside"}]),
     ("keys-0.json", lambda note: [{**note[0], "rows": {"0": None}}]),
     ("plan.json", lambda note: []),
-    ("plan.json", lambda note: {**note, "buckets": 10**15}),
+    ("plan.json", lambda note: {**note, "shards": 10**15}),
     ("plan.json", lambda note: {**note, "instant": "../../../outside"}),
     ("plan.json", lambda note: {**note, "tasks": [[None]]}),
 ]
@@ -344,7 +344,7 @@ def test_notes_that_somebody_changed(tmp_path: Path) -> None:
     live_path = {"path": str(live.relative_to(path)), "size": live.stat().st_size}
     moved_and_killed(path)
     folder = path / WORK_FOLDER
-    cases = [*_NOTES, ("bucket-0.json", lambda note: {**note, **live_path})]
+    cases = [*_NOTES, ("shard-0.json", lambda note: {**note, **live_path})]
     for name, change in cases:
         whole = (folder / name).read_text()
         (folder / name).write_text(json.dumps(change(json.loads(whole))))
@@ -423,16 +423,16 @@ def replace_group(path: Path, file_id: str) -> None:
         table.timeline.publish(ts, Action.REPLACE_COMMIT, state, data if completed else b"", times.next())
 
 
-NOTED = {"bucket": 0, "path": bucket_path(0), "size": 9, "entries": 1, "repeated": 0}
+NOTED = {"shard": 0, "path": shard_path(0), "size": 9, "entries": 1, "repeated": 0}
 
 
-@pytest.mark.parametrize("wrong", [{"path": ".hoodie/hoodie.properties"}, {"bucket": 1}, {"other": 1}])
-def test_a_note_of_a_bucket_names_its_own_file(wrong: dict[str, object], tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrong", [{"path": ".hoodie/hoodie.properties"}, {"shard": 1}, {"other": 1}])
+def test_a_note_of_a_shard_names_its_own_file(wrong: dict[str, object], tmp_path: Path) -> None:
     """What it names is moved into the metadata table."""
     storage = ObjectStorage(str(tmp_path))
-    note = f"{WORK_FOLDER}/bucket-0.json"
+    note = f"{WORK_FOLDER}/shard-0.json"
     storage.put(note, json.dumps(NOTED).encode())
-    assert load_buckets(storage)[0].path == bucket_path(0)
+    assert load_shards(storage)[0].path == shard_path(0)
     storage.put(note, json.dumps({**NOTED, **wrong}).encode())
     with pytest.raises(CorruptFile, match="cut off, or was changed"):
-        load_buckets(storage)
+        load_shards(storage)

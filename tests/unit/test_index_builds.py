@@ -13,7 +13,7 @@ from hudi_services.jobs import clean, clustering, undo
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import CleanRequest, IndexRequest, Mode
-from hudi_services.metadata.keys import COLUMN_STATS
+from hudi_services.metadata.records.keys import COLUMN_STATS
 from hudi_services.options import resolve
 
 from .faulty_storage import FaultyStorage

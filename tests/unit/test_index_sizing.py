@@ -2,7 +2,7 @@ import pytest
 
 from hudi_services.errors import UnsupportedTable
 from hudi_services.indexing.sizing import GroupSizing, file_group_count
-from hudi_services.metadata.buckets import Buckets
+from hudi_services.metadata.record_index.shards import Shards
 
 
 @pytest.mark.parametrize(
@@ -21,17 +21,17 @@ def test_file_group_count(keys: int, sizing: GroupSizing, count: int) -> None:
     assert file_group_count(keys, sizing) == count
 
 
-def test_buckets_of_a_global_index_are_for_every_partition() -> None:
-    buckets = Buckets(("record-index-0000-0", "record-index-0001-0"))
-    assert not buckets.is_partitioned
-    assert list(buckets.of("p0")) == list(buckets.of("")) == [0, 1]
+def test_shards_of_a_global_index_are_for_every_partition() -> None:
+    shards = Shards(("record-index-0000-0", "record-index-0001-0"))
+    assert not shards.is_partitioned
+    assert list(shards.of("p0")) == list(shards.of("")) == [0, 1]
 
 
-def test_buckets_of_a_partitioned_index() -> None:
+def test_shards_of_a_partitioned_index() -> None:
     ids = ("record-index-a%2Db-0000-0", "record-index-a%2Db-0001-0", "record-index-day=1%2F2-0000-0")
-    buckets = Buckets(ids)
-    assert buckets.is_partitioned
-    assert list(buckets.of("a-b")) == [0, 1]
-    assert list(buckets.of("day=1/2")) == [2]
+    shards = Shards(ids)
+    assert shards.is_partitioned
+    assert list(shards.of("a-b")) == [0, 1]
+    assert list(shards.of("day=1/2")) == [2]
     with pytest.raises(UnsupportedTable, match="no file group for the partition 'c'"):
-        buckets.of("c")
+        shards.of("c")

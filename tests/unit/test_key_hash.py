@@ -14,7 +14,7 @@ from hudi_services.errors import CheckFailed, ConfigError
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import State
 from hudi_services.jobs.request import IndexRequest
-from hudi_services.metadata.key_hash import HUDI, spread
+from hudi_services.metadata.record_index.key_hash import HUDI, spread
 from hudi_services.options import resolve
 
 from .tables import unpack

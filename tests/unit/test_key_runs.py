@@ -23,18 +23,18 @@ def write(folder: Path, rows: list[tuple[int, str]], notes: dict[str, str] | Non
     """`run`, in which the location of a row is its number."""
     (folder / "run").unlink(missing_ok=True)
     storage = ObjectStorage(str(folder))
-    buckets = np.array([bucket for bucket, _ in rows], np.int32)
+    shards = np.array([shard for shard, _ in rows], np.int32)
     keys = pa.array([key for _, key in rows], pa.string())
-    write_key_run(storage, "run", buckets, keys, np.arange(len(rows), dtype=np.int32), notes or {})
+    write_key_run(storage, "run", shards, keys, np.arange(len(rows), dtype=np.int32), notes or {})
     return storage
 
 
-def read(run: KeyRun, bucket: int) -> list[tuple[str, int]]:
+def read(run: KeyRun, shard: int) -> list[tuple[str, int]]:
     found = []
-    for batch in run.read(bucket):
+    for batch in run.read(shard):
         batch.validate(full=True)
         found += list(zip(batch["key"].to_pylist(), batch["location"].to_pylist(), strict=True))
-    assert len(found) == run.rows(bucket)
+    assert len(found) == run.rows(shard)
     return found
 
 
@@ -45,12 +45,12 @@ def test_round_trip(tmp_path: Path, rows: list[tuple[int, str]], notes: dict[str
         patch.setattr(key_runs, "_BATCH_ROWS", batch)
         run = KeyRun.open(write(tmp_path, rows, notes), "run")
     assert run.notes == notes
-    for wanted in {bucket for bucket, _ in rows} | {1, 7}:
-        assert read(run, wanted) == [(key, i) for i, (bucket, key) in enumerate(rows) if bucket == wanted]
+    for wanted in {shard for shard, _ in rows} | {1, 7}:
+        assert read(run, wanted) == [(key, i) for i, (shard, key) in enumerate(rows) if shard == wanted]
         assert all(part.num_rows <= batch for part in run.read(wanted))
 
 
-def test_a_bucket_is_one_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shard_is_one_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = write(tmp_path, [(i % 10, f"key-{i}") for i in range(200_000)])
     reads: list[int] = []
     original = storage.read_range
@@ -91,8 +91,8 @@ def is_noticed(storage: ObjectStorage) -> bool:
     """Anything but CorruptFile is raised on."""
     try:
         run = KeyRun.open(storage, "run")
-        for bucket in range(4):
-            read(run, bucket)
+        for shard in range(4):
+            read(run, shard)
     except CorruptFile as e:
         assert e.message.startswith(storage.full_path("run"))
         return True

@@ -13,7 +13,7 @@ from hudi_services.validation import key_sets
 from hudi_services.validation.key_sets import Comparison, Entries, Mismatch, Part, compare, compare_keys
 
 Entry = tuple[str, int, int]
-"""Key, bucket, place."""
+"""Key, shard, place."""
 
 KEYS = st.text("abü", max_size=3)
 ENTRIES = st.lists(st.tuples(KEYS, st.integers(0, 2), st.integers(0, 3)), max_size=12)
@@ -26,8 +26,8 @@ def parts(entries: Sequence[Entry], count: int) -> list[Part]:
         own = entries[number::count]
         for batch in (own[:3], own[3:]):
             keys = pa.array([key.encode() for key, *_ in batch], pa.binary())
-            buckets, places = (np.array([entry[at] for entry in batch], np.int32) for at in (1, 2))
-            yield Entries(keys, buckets, places)
+            shards, places = (np.array([entry[at] for entry in batch], np.int32) for at in (1, 2))
+            yield Entries(keys, shards, places)
 
     return [partial(some, number) for number in range(count)]
 
@@ -38,17 +38,17 @@ def silent(done: int, total: int) -> None:
 
 def expected(should: Sequence[Entry], index: dict[tuple[str, int], int]) -> set[tuple[str, int, bool, int | None]]:
     places: dict[tuple[str, int], set[int]] = {}
-    for key, bucket, place in should:
-        places.setdefault((key, bucket), set()).add(place)
+    for key, shard, place in should:
+        places.setdefault((key, shard), set()).add(place)
     wrong = {(*at, at in places, place) for at, place in index.items() if place not in places.get(at, ())}
     return wrong | {(*at, True, None) for at in places.keys() - index.keys()}
 
 
 def told(found: Comparison, should: Sequence[Entry]) -> set[tuple[str, int, bool, int | None]]:
     for one in found.mismatches:
-        assert one.should is None or (one.key, one.bucket, one.should) in should
+        assert one.should is None or (one.key, one.shard, one.should) in should
     assert len(set(found.mismatches)) == len(found.mismatches)
-    return {(one.key, one.bucket, one.should is not None, one.found) for one in found.mismatches}
+    return {(one.key, one.shard, one.should is not None, one.found) for one in found.mismatches}
 
 
 @settings(max_examples=150)
@@ -67,7 +67,7 @@ def test_what_differs_is_found(should: list[Entry], index: dict[tuple[str, int],
 
 def test_little_is_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     should = [(f"key {i}", i % 3, i % 5) for i in range(500)]
-    index = {(key, bucket): place if int(key[4:]) % 50 else 7 for key, bucket, place in should}
+    index = {(key, shard): place if int(key[4:]) % 50 else 7 for key, shard, place in should}
     entries = [(*at, place) for at, place in index.items()]
     monkeypatch.setattr(key_sets, "_HELD_AT_ONCE", 3)
     found = compare(parts(should, 2), parts(entries, 2), silent)
@@ -85,6 +85,6 @@ def test_the_same_key_in_two_places() -> None:
     assert compare(parts(should, 2), parts([("a", 0, 1), ("b", 0, 1)], 1), silent).mismatches == []
     wrong = compare(parts(should, 1), parts([("a", 0, 3)], 1), silent).mismatches
     assert wrong == [Mismatch("a", 0, 2, 3), Mismatch("b", 0, 1, None)]
-    # In a bucket where nobody looks for it, an entry is as good as none.
+    # In a shard where nobody looks for it, an entry is as good as none.
     other = compare(parts([("a", 0, 1)], 1), parts([("a", 1, 1)], 1), silent).mismatches
     assert set(other) == {Mismatch("a", 0, 1, None), Mismatch("a", 1, None, 1)}

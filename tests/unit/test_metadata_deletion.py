@@ -8,7 +8,7 @@ from hudi_services.files.log_blocks import BlockType, HeaderKey
 from hudi_services.files.log_reader import delete_block_keys, read_log_blocks
 from hudi_services.metadata.deletion import deletion_records
 from hudi_services.metadata.delta_commit import write_delta_commit
-from hudi_services.metadata.keys import column_stats_key
+from hudi_services.metadata.records.keys import column_stats_key
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.timeline.instant import Action, State
 

@@ -9,10 +9,10 @@ from hudi_services.errors import CorruptFile, HudiServicesError
 from hudi_services.files.hfile_reader import HFileReader
 from hudi_services.files.log_blocks import BlockType, HeaderKey
 from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.metadata.record_codec import decode_record, encode_record
-from hudi_services.metadata.record_schema import stored_schema, writer_schema
-from hudi_services.metadata.records import FileEntry, FilesRecord, RecordType, StatsRecord, merge_records
-from hudi_services.metadata.values import BoundType, ValueType
+from hudi_services.metadata.records.codec import decode_record, encode_record
+from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType, StatsRecord, merge_records
+from hudi_services.metadata.records.schema import stored_schema, writer_schema
+from hudi_services.metadata.statistics.values import BoundType, ValueType
 
 from .tables import RELEASES, unpack
 

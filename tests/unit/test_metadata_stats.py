@@ -9,9 +9,8 @@ from hudi_services.errors import CorruptFile
 from hudi_services.files.column_stats import ColumnStats
 from hudi_services.files.column_type import ColumnType, Kind
 from hudi_services.metadata.delta_commit import write_delta_commit
-from hudi_services.metadata.index_columns import index_columns
-from hudi_services.metadata.records import RecordType, StatsRecord, merge_records
-from hudi_services.metadata.stats import (
+from hudi_services.metadata.records.model import RecordType, StatsRecord, merge_records
+from hudi_services.metadata.statistics.column_stats import (
     NewFile,
     bound_type,
     column_records,
@@ -20,7 +19,8 @@ from hudi_services.metadata.stats import (
     settled,
     untold_columns,
 )
-from hudi_services.metadata.values import BoundType, ValueType
+from hudi_services.metadata.statistics.indexed_columns import index_columns
+from hudi_services.metadata.statistics.values import BoundType, ValueType
 
 from .metadata_tables import far_future, open_metadata, stats_of
 from .tables import open_local, unpack

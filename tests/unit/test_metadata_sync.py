@@ -11,8 +11,8 @@ from hudi_services.files.column_type import ColumnType, Kind
 from hudi_services.files.log_blocks import BlockType
 from hudi_services.files.log_reader import read_log_blocks
 from hudi_services.metadata.delta_commit import write_delta_commit
-from hudi_services.metadata.records import FileEntry, FilesRecord, RecordType
-from hudi_services.metadata.stats import NewFile
+from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
+from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata.sync import Change, sync_commit, sync_repair, sync_rollback
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.storage import ObjectStorage, Storage

@@ -5,7 +5,7 @@ import pytest
 
 from hudi_services.errors import NeedsRecovery
 from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
-from hudi_services.metadata.blocks import BlockFilter
+from hudi_services.metadata.file_groups.blocks import BlockFilter
 from hudi_services.metadata.table import MetadataLister, MetadataTable
 from hudi_services.model import FileSlice, LogFile
 from hudi_services.storage import ObjectStorage

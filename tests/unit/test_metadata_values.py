@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.metadata.values import (
+from hudi_services.metadata.statistics.values import (
     BoundType,
     NoPromotion,
     ValueType,

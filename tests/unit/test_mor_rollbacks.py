@@ -9,13 +9,13 @@ import pytest
 from hudi_services.clock import SystemClock
 from hudi_services.codecs.rollback_plan import RollbackMetadata, RollbackPlan
 from hudi_services.commit.newest_files import check_superseded
-from hudi_services.commit.removed import remove_instant
-from hudi_services.commit.rollback import is_still_completed, pending_rollback, resume_rollback, roll_back
+from hudi_services.commit.rollback.execution import is_still_completed, pending_rollback, resume_rollback, roll_back
+from hudi_services.commit.timeline_copies import remove_instant
 from hudi_services.commit.times import Times
 from hudi_services.errors import CheckFailed
 from hudi_services.files.log_blocks import BlockType, HeaderKey
 from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.handle import open_table, reopen
+from hudi_services.snapshot import open_snapshot, reopen
 from hudi_services.storage import ObjectStorage, Storage
 from hudi_services.timeline.instant import Action
 
@@ -47,9 +47,9 @@ def made(path: Path) -> tuple[RollbackPlan, RollbackMetadata]:
     return timeline.read_rollback_plan(found), timeline.read_rollback(found)
 
 
-def take_back(path: Path, ts: str, storage: Storage | None = None) -> str:
+def roll_back_instant(path: Path, ts: str, storage: Storage | None = None) -> str:
     """Below `check_config`, which refuses merge-on-read tables so far."""
-    table = open_table(storage or ObjectStorage(str(path)), SystemClock())
+    table = open_snapshot(storage or ObjectStorage(str(path)), SystemClock())
     begun = pending_rollback(table, ts)
     if begun is not None:
         if not is_still_completed(table, table.timeline.read_rollback_plan(begun)):
@@ -96,7 +96,7 @@ def test_the_same_as_hudi(pair: tuple[Path, Path]) -> None:
     path, by_hudi = pair
     ts = target_of(by_hudi)
     sizes = {name(str(log)): log.stat().st_size for log in path.glob("p*/.*.log.*")}
-    take_back(path, ts)
+    roll_back_instant(path, ts)
     (plan, done), theirs = made(path), made(by_hudi)
     assert described(plan, done) == described(*theirs)
     assert command_blocks(path, plan, done.ts) == command_blocks(by_hudi, theirs[0], theirs[1].ts)
@@ -106,7 +106,7 @@ def test_the_same_as_hudi(pair: tuple[Path, Path]) -> None:
 
 def test_the_metadata_table_knows_the_log_files(pair: tuple[Path, Path]) -> None:
     path, by_hudi = pair
-    take_back(path, target_of(by_hudi))
+    roll_back_instant(path, target_of(by_hudi))
     metadata = open_local(path).metadata
     assert metadata is not None and not metadata.timeline.pending()
     for partition, listed in metadata.files_partition().items():
@@ -120,15 +120,15 @@ def test_every_write_may_be_the_last(kind: str, tmp_path: Path) -> None:
     path, by_hudi = unpack(kind, tmp_path / "whole")
     ts = target_of(by_hudi)
     storage = FaultyStorage(str(path))
-    take_back(path, ts, storage)
+    roll_back_instant(path, ts, storage)
     whole = described(*made(path))
     # What follows the completed rollback is not taken up again: markers and heartbeat.
     last = next(i for i, entry in enumerate(storage.log) if entry.endswith(".rollback"))
     for survived in range(last):
         path, _ = unpack(kind, tmp_path / str(survived))
         with pytest.raises(Killed):
-            take_back(path, ts, FaultyStorage(str(path), survived))
-        take_back(path, ts)
+            roll_back_instant(path, ts, FaultyStorage(str(path), survived))
+        roll_back_instant(path, ts)
         assert described(*made(path)) == whole, f"after {survived} writes"
         table = open_local(path)
         assert not table.timeline.pending() and table.metadata is not None and not table.metadata.timeline.pending()

@@ -15,13 +15,13 @@ import pytest
 from hudi_services.clock import SystemClock
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import AlreadyExists, TableNotFound
-from hudi_services.garbage.quarantine import QUARANTINE_FOLDER, list_quarantines
-from hudi_services.handle import open_table
 from hudi_services.jobs import clustering
-from hudi_services.jobs.garbage import collect_garbage
+from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.jobs.report import State
-from hudi_services.jobs.request import GarbageMode, GarbageRequest, Mode
+from hudi_services.jobs.request import Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.options import resolve
+from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER, list_quarantines
+from hudi_services.snapshot import open_snapshot
 from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action
 
@@ -88,7 +88,7 @@ def test_cluster_a_table_on_s3(release: str, tmp_path: Path) -> None:
     ts = clustering.schedule(request(url, Mode.SCHEDULE)).instant
     report = clustering.execute(request(url, Mode.EXECUTE), engine=LocalEngine())
     assert (report.state, report.instant) == (State.COMPLETED, ts)
-    table = open_table(ObjectStorage(url), SystemClock())
+    table = open_snapshot(ObjectStorage(url), SystemClock())
     assert ts is not None
     done = table.timeline.find(ts, Action.REPLACE_COMMIT)
     assert done is not None and done.is_completed
@@ -125,14 +125,14 @@ def test_garbage_goes_and_comes_back_on_s3(tmp_path: Path) -> None:
     storage = ObjectStorage(url)
     before = {file.path: file.size for file in storage.list_tree("")}
     options = resolve([("test", {})])
-    found = GarbageRequest(base_path=url, options=options, mode=GarbageMode.QUARANTINE, min_age_minutes=0)
-    assert collect_garbage(found).files.after == 10
+    found = OrphanFilesRequest(base_path=url, options=options, mode=OrphanFilesMode.QUARANTINE, min_age_minutes=0)
+    assert manage_orphan_files(found).files.after == 10
     (one,) = list_quarantines(storage)
     # A copy that was cut off before the original was deleted.
     stored = next(file.path for file in storage.list_tree(f"{QUARANTINE_FOLDER}/{one.id}/files"))
     storage.create(stored.partition("/files/")[2], storage.read(stored))
-    back = GarbageRequest(base_path=url, options=options, mode=GarbageMode.RESTORE, quarantine=one.id)
-    assert collect_garbage(back).state is State.COMPLETED
+    back = OrphanFilesRequest(base_path=url, options=options, mode=OrphanFilesMode.RESTORE, quarantine=one.id)
+    assert manage_orphan_files(back).state is State.COMPLETED
     leases = ".hoodie/.locks/"
     assert {f.path: f.size for f in storage.list_tree("") if not f.path.startswith(leases)} == before
     assert list_quarantines(storage) == []
@@ -140,4 +140,4 @@ def test_garbage_goes_and_comes_back_on_s3(tmp_path: Path) -> None:
 
 def test_nothing_there() -> None:
     with pytest.raises(TableNotFound, match="there is nothing at s3://lake/none"):
-        open_table(ObjectStorage("s3://lake/none"), SystemClock())
+        open_snapshot(ObjectStorage("s3://lake/none"), SystemClock())

@@ -12,38 +12,38 @@ from hudi_services.codecs import avro
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo, encode_clustering_plan
 from hudi_services.codecs.rollback_plan import RollbackPlan, RollbackRequest, encode_rollback_plan
-from hudi_services.commit.done_groups import notes_folder
+from hudi_services.commit.checkpoints import checkpoint_folder
 from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.commit.markers import marker_folder
-from hudi_services.commit.rollback import plan_rollback
+from hudi_services.commit.rollback.execution import plan_rollback
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import (
     CheckFailed,
     CorruptFile,
-    Idle,
     NeedsRecovery,
+    NothingToDo,
     PartlyDone,
     StorageError,
     SymbolicLink,
     UnsupportedTable,
 )
 from hudi_services.files.names import OWN_FOLDER
-from hudi_services.garbage.quarantine import QUARANTINE_FOLDER
-from hudi_services.indexing.work import WORK_FOLDER
-from hudi_services.jobs import clean, clustering, garbage, recover, rollback, validate
+from hudi_services.indexing.checkpoints import WORK_FOLDER
+from hudi_services.jobs import clean, clustering, orphan_files, recover, rollback, validate
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import (
     CleanRequest,
-    GarbageMode,
-    GarbageRequest,
     IndexRequest,
     Mode,
+    OrphanFilesMode,
+    OrphanFilesRequest,
     RecoverRequest,
     ValidateRequest,
 )
 from hudi_services.model import CommitMetadata, FileSlice, WriteStat
 from hudi_services.options import resolve
+from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as InstantState
 
@@ -128,9 +128,9 @@ def cleaned(path: Path) -> Report:
     return clean.clean(CleanRequest(base_path=str(path), options=OPTIONS))
 
 
-def collected(path: Path, mode: GarbageMode, **more: object) -> Report:
+def collected(path: Path, mode: OrphanFilesMode, **more: object) -> Report:
     wanted = {"base_path": str(path), "options": OPTIONS, "mode": mode, "min_age_minutes": 0, **more}
-    return garbage.collect_garbage(GarbageRequest(**wanted))  # type: ignore[arg-type]
+    return orphan_files.manage_orphan_files(OrphanFilesRequest(**wanted))  # type: ignore[arg-type]
 
 
 # Plans and markers
@@ -203,8 +203,8 @@ def test_what_nobody_could_have_planned_is_dropped(kind: str, place: Place) -> N
     for command in (cleaned, scheduled, lambda path: recovered(path, apply=False)):
         try:
             command(place.table)
-        except (Idle, CorruptFile, CheckFailed, NeedsRecovery) as told:
-            assert str(place.table) in told.message or isinstance(told, Idle)
+        except (NothingToDo, CorruptFile, CheckFailed, NeedsRecovery) as told:
+            assert str(place.table) in told.message or isinstance(told, NothingToDo)
         place.is_whole()
     report = recovered(place.table)
     assert report.state is State.COMPLETED
@@ -215,7 +215,7 @@ def test_what_nobody_could_have_planned_is_dropped(kind: str, place: Place) -> N
         # With that write its file went, and nothing speaks against the clean any more.
         recovered(place.table)
         place.is_whole()
-    with pytest.raises(Idle):
+    with pytest.raises(NothingToDo):
         recovered(place.table)
 
 
@@ -274,7 +274,7 @@ def link_for_notes(place: Place) -> Path:
     scheduled(place.table)
     (plan,) = open_local(place.table).timeline.pending_clusterings()
     place.publish(plan.ts, plan.action, InstantState.INFLIGHT)
-    return place.table / notes_folder(plan.ts)
+    return place.table / checkpoint_folder(plan.ts)
 
 
 @pytest.mark.parametrize("where", [link_in_markers, link_for_markers, link_for_notes], ids=lambda one: one.__name__)
@@ -319,7 +319,7 @@ def test_a_link_in_the_place_of_the_work_of_an_index(tmp_path: Path) -> None:
     place = Place(tmp_path, "1.2.0")
     wanted = IndexRequest(base_path=str(place.table), options=OPTIONS)
     link = place.table / WORK_FOLDER
-    for error in (None, Idle):
+    for error in (None, NothingToDo):
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(place.victim)
         if error is None:
@@ -391,10 +391,10 @@ def test_a_link_in_a_quarantine(tmp_path: Path) -> None:
     (folder / "files").mkdir(parents=True)
     (folder / "manifest.json").write_text('{"files": []}')
     (folder / "files/x").symlink_to(place.victim)
-    report = collected(place.table, GarbageMode.RESTORE, quarantine=ID)
+    report = collected(place.table, OrphanFilesMode.RESTORE, quarantine=ID)
     assert any("files/x is a symbolic link" in text for text in report.warnings)
     assert (folder / "files/x").is_symlink() and not os.path.lexists(place.table / "x")
-    collected(place.table, GarbageMode.DELETE, delete_older_than_days=1)
+    collected(place.table, OrphanFilesMode.DELETE, delete_older_than_days=1)
     assert not folder.exists()
     place.is_whole()
 
@@ -405,8 +405,8 @@ def test_a_link_in_the_place_of_a_quarantine(tmp_path: Path) -> None:
     link.parent.mkdir(parents=True)
     link.symlink_to(place.victim)
     with pytest.raises(SymbolicLink, match=f"{ID} is a symbolic link"):
-        collected(place.table, GarbageMode.RESTORE, quarantine=ID)
-    collected(place.table, GarbageMode.DELETE, delete_older_than_days=1)
+        collected(place.table, OrphanFilesMode.RESTORE, quarantine=ID)
+    collected(place.table, OrphanFilesMode.DELETE, delete_older_than_days=1)
     assert not link.is_symlink()
     place.is_whole()
 
@@ -425,7 +425,7 @@ def repaired(path: Path) -> Report:
 
 
 def quarantined(path: Path) -> Report:
-    return collected(path, GarbageMode.QUARANTINE)
+    return collected(path, OrphanFilesMode.QUARANTINE)
 
 
 @pytest.mark.parametrize("command", [scheduled, cleaned_to_one, repaired, quarantined], ids=lambda one: one.__name__)
@@ -552,10 +552,10 @@ def test_odd_names_belong_to_nobody(folder: str, place: Place) -> None:
     assert not (place.table / marker_folder(ts)).exists()
     scheduled(place.table)
     clustering.execute(request(place.table, Mode.EXECUTE), engine=LocalEngine())
-    for run in (cleaned, lambda path: collected(path, GarbageMode.FIND)):
+    for run in (cleaned, lambda path: collected(path, OrphanFilesMode.FIND)):
         try:
             run(place.table)
-        except Idle:
+        except NothingToDo:
             continue
     assert validate.validate(ValidateRequest(base_path=str(place.table), options=OPTIONS)).state is State.COMPLETED
     assert place.read() == before

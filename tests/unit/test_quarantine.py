@@ -11,14 +11,14 @@ import pytest
 
 from hudi_services import __version__
 from hudi_services.clock import SystemClock
-from hudi_services.errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, Idle, NotFound
+from hudi_services.errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, NotFound, NothingToDo
 from hudi_services.files.names import base_file_name
-from hudi_services.garbage.quarantine import QUARANTINE_FOLDER, list_quarantines
-from hudi_services.jobs.garbage import collect_garbage
+from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import GarbageMode, GarbageRequest
+from hudi_services.jobs.request import OrphanFilesMode, OrphanFilesRequest
 from hudi_services.limits import LARGEST_FILE
 from hudi_services.options import resolve
+from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER, list_quarantines
 from hudi_services.storage import ObjectStorage, Storage
 
 from .archives import unpack_archived
@@ -42,21 +42,21 @@ def path(tmp_path: Path) -> Path:
     return table
 
 
-def run(path: Path, mode: GarbageMode, storage: Storage | None = None, **fields: object) -> Report:
-    wanted = GarbageRequest(
+def run(path: Path, mode: OrphanFilesMode, storage: Storage | None = None, **fields: object) -> Report:
+    wanted = OrphanFilesRequest(
         base_path=str(path),
         options=resolve([("test", {})]),
         mode=mode,
         **{"min_age_minutes": 0, **fields},  # type: ignore[arg-type]
     )
-    return collect_garbage(wanted, storage)
+    return manage_orphan_files(wanted, storage)
 
 
 def garbage_in(path: Path) -> list[str]:
     """Paths of rolled back files: each round of the fixture has one after its good commit."""
     quarantined = list((path / ".hoodie/.hudi_services").rglob("*.parquet"))
     assert not quarantined
-    report = run(path, GarbageMode.FIND)
+    report = run(path, OrphanFilesMode.FIND)
     attempts = {row["attempt"] for row in report.tables["attempts"]}
     return sorted(
         str(file.relative_to(path)) for file in path.glob("p?/*.parquet") if file.stem.split("_")[2] in attempts
@@ -77,10 +77,10 @@ def only_quarantine(path: Path) -> str:
 
 def test_there_and_back(path: Path) -> None:
     before = tree(path)
-    dry = run(path, GarbageMode.FIND)
+    dry = run(path, OrphanFilesMode.FIND)
     assert (dry.state, dry.reason) == (State.COMPLETED, "dry run: nothing was moved")
     assert tree(path) == before and not (path / QUARANTINE_FOLDER).exists()
-    report = run(path, GarbageMode.QUARANTINE)
+    report = run(path, OrphanFilesMode.QUARANTINE)
     assert (report.state, report.files.before, report.files.after) == (State.COMPLETED, 12, 12)
     assert report.bytes.before == report.bytes.after
     name = only_quarantine(path)
@@ -89,9 +89,9 @@ def test_there_and_back(path: Path) -> None:
     assert len(moved) == 12
     # The folder of an attempt's markers goes with its last marker.
     assert os.listdir(path / ".hoodie/.temp") == []
-    with pytest.raises(Idle, match="there is no garbage"):
-        run(path, GarbageMode.FIND)
-    restored = run(path, GarbageMode.RESTORE, quarantine=name)
+    with pytest.raises(NothingToDo, match="there is no garbage"):
+        run(path, OrphanFilesMode.FIND)
+    restored = run(path, OrphanFilesMode.RESTORE, quarantine=name)
     assert (restored.state, restored.files.before, restored.files.after) == (State.COMPLETED, 12, 12)
     assert tree(path) == before
     assert list_quarantines(ObjectStorage(str(path))) == []
@@ -99,7 +99,7 @@ def test_there_and_back(path: Path) -> None:
 
 def test_the_manifest(path: Path) -> None:
     sizes = {name: os.stat(path / name) for name in tree(path)}
-    run(path, GarbageMode.QUARANTINE)
+    run(path, OrphanFilesMode.QUARANTINE)
     name = only_quarantine(path)
     manifest = json.loads((path / QUARANTINE_FOLDER / name / "manifest.json").read_bytes())
     assert manifest["version"] == 1
@@ -120,26 +120,26 @@ def test_any_write_may_be_the_last(path: Path, tmp_path: Path) -> None:
     """The next run finishes what a killed one began, and two restores bring all of it back."""
     before = tree(path)
     whole = FaultyStorage(str(shutil.copytree(path, tmp_path / "whole")))
-    run(path, GarbageMode.QUARANTINE, whole)
+    run(path, OrphanFilesMode.QUARANTINE, whole)
     total = len(whole.log)
     assert total > 14
     for survived in range(total):
         copy = shutil.copytree(path, tmp_path / str(survived))
         with pytest.raises(Killed):
-            run(copy, GarbageMode.QUARANTINE, FaultyStorage(str(copy), survived))
+            run(copy, OrphanFilesMode.QUARANTINE, FaultyStorage(str(copy), survived))
         assert_nothing_lost(copy, before)
         try:
-            assert run(copy, GarbageMode.QUARANTINE).state is State.COMPLETED
-        except Idle:
+            assert run(copy, OrphanFilesMode.QUARANTINE).state is State.COMPLETED
+        except NothingToDo:
             # Only giving the locks back was cut off.
             assert survived >= total - 4
         assert_nothing_lost(copy, before)
-        with pytest.raises(Idle):
-            run(copy, GarbageMode.FIND)
+        with pytest.raises(NothingToDo):
+            run(copy, OrphanFilesMode.FIND)
         names = sorted(os.listdir(copy / QUARANTINE_FOLDER))
         assert 1 <= len(names) <= 2
         for name in names:
-            assert run(copy, GarbageMode.RESTORE, quarantine=name).state is State.COMPLETED
+            assert run(copy, OrphanFilesMode.RESTORE, quarantine=name).state is State.COMPLETED
         assert tree(copy) == before
         shutil.rmtree(copy)
 
@@ -157,12 +157,12 @@ def assert_nothing_lost(path: Path, before: dict[str, bytes]) -> None:
     assert {**held, **now} == before
 
 
-@pytest.mark.parametrize("mode", [GarbageMode.RESTORE, GarbageMode.DELETE])
-def test_restoring_and_deleting_may_be_cut_off(path: Path, tmp_path: Path, mode: GarbageMode) -> None:
+@pytest.mark.parametrize("mode", [OrphanFilesMode.RESTORE, OrphanFilesMode.DELETE])
+def test_restoring_and_deleting_may_be_cut_off(path: Path, tmp_path: Path, mode: OrphanFilesMode) -> None:
     before = tree(path)
-    run(path, GarbageMode.QUARANTINE)
+    run(path, OrphanFilesMode.QUARANTINE)
     name, without = only_quarantine(path), tree(path)
-    expected = before if mode is GarbageMode.RESTORE else without
+    expected = before if mode is OrphanFilesMode.RESTORE else without
     whole = FaultyStorage(str(shutil.copytree(path, tmp_path / "whole")))
     run(path, mode, whole, quarantine=name)
     assert tree(tmp_path / "whole") == expected
@@ -179,22 +179,22 @@ def test_restoring_and_deleting_may_be_cut_off(path: Path, tmp_path: Path, mode:
 
 def test_a_file_whose_place_is_taken_stays(path: Path) -> None:
     before = tree(path)
-    run(path, GarbageMode.QUARANTINE)
+    run(path, OrphanFilesMode.QUARANTINE)
     name, first = only_quarantine(path), sorted(n for n in before if n not in tree(path))[1]
     (path / first).write_bytes(b"another")
-    report = run(path, GarbageMode.RESTORE, quarantine=name)
+    report = run(path, OrphanFilesMode.RESTORE, quarantine=name)
     assert (report.state, report.exit_code, report.files.after) == (State.PARTLY_DONE, 7, 11)
     assert report.warnings == [f"{path / first} exists already"]
     assert report.reason is not None and first in report.reason and name in report.hint
     assert tree(path) == {**before, first: b"another"}
     (path / first).unlink()
-    assert run(path, GarbageMode.RESTORE, quarantine=name).state is State.COMPLETED
+    assert run(path, OrphanFilesMode.RESTORE, quarantine=name).state is State.COMPLETED
     assert tree(path) == before
 
 
 def test_a_move_that_was_cut_off_left_the_file_in_both_places(path: Path) -> None:
     before = tree(path)
-    run(path, GarbageMode.QUARANTINE)
+    run(path, OrphanFilesMode.QUARANTINE)
     name, moved = only_quarantine(path), sorted(n for n in before if n not in tree(path))
     for file in moved:
         stored = path / QUARANTINE_FOLDER / name / "files" / file
@@ -205,13 +205,13 @@ def test_a_move_that_was_cut_off_left_the_file_in_both_places(path: Path) -> Non
             os.link(staged if staged.exists() else stored, path / file)
         else:
             shutil.copyfile(stored, path / file)
-    assert run(path, GarbageMode.RESTORE, quarantine=name).state is State.COMPLETED
+    assert run(path, OrphanFilesMode.RESTORE, quarantine=name).state is State.COMPLETED
     assert tree(path) == before
 
 
 def test_two_files_are_compared_piece_by_piece(path: Path) -> None:
     """Sizes first: base files can be large, and many are moved at the same time."""
-    run(path, GarbageMode.QUARANTINE)
+    run(path, OrphanFilesMode.QUARANTINE)
     name = only_quarantine(path)
     first, second = sorted((path / QUARANTINE_FOLDER / name / "files/p0").glob("*.parquet"))[:2]
     large = b"x" * 3_000_000
@@ -233,7 +233,7 @@ def test_two_files_are_compared_piece_by_piece(path: Path) -> None:
             lengths.append(length)
             return super().read_range(path, start, length)
 
-    report = run(path, GarbageMode.RESTORE, Watched(str(path)), quarantine=name)
+    report = run(path, OrphanFilesMode.RESTORE, Watched(str(path)), quarantine=name)
     assert report.state is State.PARTLY_DONE and len(report.warnings) == 2
     assert max(lengths) < 2_000_000 and (path / "p0" / first.name).read_bytes() == large
     assert not first.exists() and second.exists() and shorter.exists()
@@ -266,15 +266,15 @@ def test_what_readers_would_now_take_for_committed_is_not_restored(release: str,
     hide_metadata(path)
     dead = put_dead_file(path)
     before = rows(open_local(path), open_local(path).view)
-    run(path, GarbageMode.QUARANTINE)
+    run(path, OrphanFilesMode.QUARANTINE)
     name = only_quarantine(path)
-    run(path, GarbageMode.RESTORE, quarantine=name)
-    run(path, GarbageMode.QUARANTINE)
+    run(path, OrphanFilesMode.RESTORE, quarantine=name)
+    run(path, OrphanFilesMode.QUARANTINE)
     name = only_quarantine(path)
     forget_commits(path, 2)
     stored = {str(file) for file in (path / QUARANTINE_FOLDER).rglob("*")}
     with pytest.raises(ConflictError, match=rf"quarantine {name}, so that readers .*: {dead}$") as caught:
-        run(path, GarbageMode.RESTORE, quarantine=name)
+        run(path, OrphanFilesMode.RESTORE, quarantine=name)
     assert caught.value.hint.startswith("nothing was moved")
     assert {str(file) for file in (path / QUARANTINE_FOLDER).rglob("*")} == stored
     assert rows(open_local(path), open_local(path).view).equals(before)
@@ -292,7 +292,7 @@ def test_what_readers_took_for_committed_is_restored(release: str, tmp_path: Pat
     )
     shutil.copy(source, path / "p0" / dead)
     before = rows(table, table.view)
-    run(path, GarbageMode.QUARANTINE)
+    run(path, OrphanFilesMode.QUARANTINE)
     name = only_quarantine(path)
     manifest = path / QUARANTINE_FOLDER / name / "manifest.json"
     (file,) = json.loads(manifest.read_bytes())["files"]
@@ -300,42 +300,42 @@ def test_what_readers_took_for_committed_is_restored(release: str, tmp_path: Pat
     whole = manifest.read_bytes()
     manifest.write_bytes(whole[:-9])
     with pytest.raises(CorruptFile, match=r"manifest\.json is no manifest of a quarantine"):
-        run(path, GarbageMode.RESTORE, quarantine=name)
+        run(path, OrphanFilesMode.RESTORE, quarantine=name)
     manifest.write_bytes(whole)
-    assert run(path, GarbageMode.RESTORE, quarantine=name).state is State.COMPLETED
+    assert run(path, OrphanFilesMode.RESTORE, quarantine=name).state is State.COMPLETED
     assert rows(open_local(path), open_local(path).view).equals(before)
 
 
 def test_unknown_quarantines(path: Path) -> None:
-    run(path, GarbageMode.QUARANTINE)
+    run(path, OrphanFilesMode.QUARANTINE)
     name = only_quarantine(path)
     for wrong in ("20200101T000000000", "..", "", "x/../" + name):
         with pytest.raises(ConfigError, match="there is no quarantine") as caught:
-            run(path, GarbageMode.RESTORE, quarantine=wrong)
+            run(path, OrphanFilesMode.RESTORE, quarantine=wrong)
         assert caught.value.hint == f"there are: {name}"
 
 
 def test_old_quarantines_are_deleted(path: Path) -> None:
-    run(path, GarbageMode.QUARANTINE)
+    run(path, OrphanFilesMode.QUARANTINE)
     folder = path / QUARANTINE_FOLDER
     young = only_quarantine(path)
     for other in ("20200101T000000000", "not-ours", "20209999T000000000"):
         shutil.copytree(folder / young, folder / other)
     without = tree(path)
-    report = run(path, GarbageMode.DELETE, delete_older_than_days=30)
+    report = run(path, OrphanFilesMode.DELETE, delete_older_than_days=30)
     assert [row["quarantine"] for row in report.tables["quarantines"]] == ["20200101T000000000"]
     assert (report.state, report.files.before, report.files.after) == (State.COMPLETED, 12, 0)
     assert sorted(os.listdir(folder)) == sorted([young, "not-ours", "20209999T000000000"])
-    with pytest.raises(Idle, match="no quarantine is 30 days old"):
-        run(path, GarbageMode.DELETE, delete_older_than_days=30)
-    assert run(path, GarbageMode.DELETE, delete_older_than_days=0).state is State.COMPLETED
+    with pytest.raises(NothingToDo, match="no quarantine is 30 days old"):
+        run(path, OrphanFilesMode.DELETE, delete_older_than_days=30)
+    assert run(path, OrphanFilesMode.DELETE, delete_older_than_days=0).state is State.COMPLETED
     assert tree(path) == without
 
 
 def test_the_listing_of_quarantines(path: Path) -> None:
-    run(path, GarbageMode.QUARANTINE)
-    with pytest.raises(Idle):
-        run(path, GarbageMode.FIND)
+    run(path, OrphanFilesMode.QUARANTINE)
+    with pytest.raises(NothingToDo):
+        run(path, OrphanFilesMode.FIND)
     (one,) = list_quarantines(ObjectStorage(str(path)))
     assert one.held.files == 12 and abs((SystemClock().now() - one.created).total_seconds()) < 60
 

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from hudi_services.codecs.avro import read_datum, write_datum
 from hudi_services.errors import CorruptFile, UnsupportedTable
-from hudi_services.metadata.record_index import (
+from hudi_services.metadata.record_index.locations import (
     Location,
     decode_location,
     decode_locations,
     encode_location,
     millis_of,
 )
-from hudi_services.metadata.record_schema import stored_schema
+from hudi_services.metadata.records.schema import stored_schema
 
 from .tables import RELEASES
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from hudi_services.codecs.rollback_plan import encode_rollback_plan
-from hudi_services.commit.guard import Guard
 from hudi_services.commit.heartbeat import heartbeat_path
-from hudi_services.commit.rollback import plan_rollback
+from hudi_services.commit.lease import Lease
+from hudi_services.commit.rollback.execution import plan_rollback
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConfigError, ConflictError, Idle, LockBusy, NeedsRecovery
+from hudi_services.errors import ConfigError, ConflictError, LockBusy, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clean, clustering, recover, rollback, undo
 from hudi_services.jobs.report import Report, Row, State
 from hudi_services.jobs.request import CleanRequest, Mode, RecoverRequest
@@ -69,7 +69,7 @@ def is_mended(path: Path, before: pa.Table) -> None:
     assert strays == set()
     listed = {f"{p}/{name}" for p, names in table.metadata.files_partition().items() for name in names}
     assert {name for name in listed if name.endswith(".parquet")} == data_files(path)
-    with pytest.raises(Idle, match="nothing is pending"):
+    with pytest.raises(NothingToDo, match="nothing is pending"):
         recover.recover(wanted(path))
 
 
@@ -129,7 +129,7 @@ def test_killed_anywhere(release: str, crash: str, tmp_path: Path) -> None:
         age(path)
         try:
             report = recover.recover(wanted(path))
-        except Idle:
+        except NothingToDo:
             assert not open_local(path).timeline.pending(), storage.log[survived]
         else:
             assert report.state is State.COMPLETED, storage.log[survived]
@@ -171,7 +171,7 @@ def test_a_live_writer_is_left_alone(heartbeat: bool, tmp_path: Path) -> None:
         (path / heartbeat_path(ts)).touch()
     (row,) = looked(path)
     assert (row["decision"], row["heartbeat"]) == ("wait", "alive" if heartbeat else "none")
-    with pytest.raises(Idle, match="may be touched"):
+    with pytest.raises(NothingToDo, match="may be touched"):
         recover.recover(wanted(path, after="60"))
     assert open_local(path).timeline.pending()
     if heartbeat:
@@ -352,11 +352,11 @@ def test_whoever_holds_the_lease_is_alive_at_any_age(case: str, tmp_path: Path) 
     path = unpack("1.2.0", tmp_path)
     ts = prepare(path)
     age(path)
-    with Guard(open_local(path).storage, f"{lease}-{ts}", f"execute {ts}"):
+    with Lease(open_local(path).storage, f"{lease}-{ts}", f"execute {ts}"):
         row = next(row for row in looked(path) if row["instant"] == ts)
         assert row["decision"] == "wait"
         assert str(row["why"]).startswith(f"execute {ts} is at work since ")
-        with pytest.raises(Idle, match="may be touched"):
+        with pytest.raises(NothingToDo, match="may be touched"):
             recover.recover(wanted(path, instant=ts))
         if lease != "clean":
             with pytest.raises((LockBusy, NeedsRecovery, ConflictError)):
@@ -371,7 +371,7 @@ def test_whoever_finishes_a_rollback_of_its_plan(tmp_path: Path) -> None:
     ts = killed(scheduled_and_executed, 16)(path)
     rollback_of(path, ts)
     age(path)
-    with Guard(open_local(path).storage, f"clustering-{ts}", f"execute {ts}"):
+    with Lease(open_local(path).storage, f"clustering-{ts}", f"execute {ts}"):
         assert {row["decision"] for row in looked(path)} == {"wait"}
         with pytest.raises(LockBusy):
             rollback.rollback(repair(path, "rollback", ts, DEAD_AT_ONCE))

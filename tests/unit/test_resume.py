@@ -14,22 +14,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.clustering.output import RewriteTask
 from hudi_services.clustering.resume import rewrite_once
 from hudi_services.clustering.rewrite import RewriteResult
-from hudi_services.clustering.settings import FileSettings
-from hudi_services.clustering.sort_order import SortColumn
 from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_plan
+from hudi_services.commit.checkpoints import (
+    Checkpoint,
+    CheckpointFile,
+    checkpoint_folder,
+    read_checkpoint,
+    save_checkpoint,
+)
 from hudi_services.commit.conflicts import StaleInput
-from hudi_services.commit.done_groups import DoneFile, DoneGroup, note_done, notes_folder, read_done
 from hudi_services.commit.markers import read_markers
-from hudi_services.commit.rollback import roll_back
+from hudi_services.commit.rollback.execution import roll_back
 from hudi_services.commit.times import Times
 from hudi_services.commit.transaction import Attempt
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConflictError, CorruptFile, Idle, JobLost, PartlyDone, StorageError
-from hudi_services.garbage.model import Garbage
-from hudi_services.handle import Table
+from hudi_services.errors import ConflictError, CorruptFile, JobLost, NothingToDo, PartlyDone, StorageError
 from hudi_services.jobs import clustering, recover
 from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.report import Report
@@ -38,6 +39,11 @@ from hudi_services.jobs.request import ClusteringRequest, Mode, RecoverRequest, 
 from hudi_services.jobs.validate import validate
 from hudi_services.model import CommitMetadata
 from hudi_services.options import resolve
+from hudi_services.orphan_files.model import OrphanKind
+from hudi_services.rows.output import RewriteTask
+from hudi_services.rows.settings import FileSettings
+from hudi_services.rows.sort_order import SortColumn
+from hudi_services.snapshot import Snapshot
 from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action, Instant, State
 
@@ -45,7 +51,7 @@ from .faulty_storage import FaultyStorage, Killed
 from .repairs import DEAD_AT_ONCE, NO_HEARTBEAT
 from .tables import open_local, request, unpack
 from .test_crash import both_views, mend
-from .test_garbage import found as garbage_found
+from .test_orphan_files import found as garbage_found
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 TWO = pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
@@ -84,14 +90,14 @@ class Planned:
 
         def is_last(write: str) -> bool:
             nonlocal seen
-            seen += notes_folder(self.ts) in write
+            seen += checkpoint_folder(self.ts) in write
             return seen == count
 
         self.kill(is_last)
         assert len(self.notes()) == count
 
     def notes(self) -> list[Path]:
-        return sorted((self.path / notes_folder(self.ts)).glob("*.json"))
+        return sorted((self.path / checkpoint_folder(self.ts)).glob("*.json"))
 
     @property
     def state(self) -> State:
@@ -110,7 +116,7 @@ class Planned:
         report = self.execute(storage)
         assert (report.state, report.instant, report.groups) == (Outcome.COMPLETED, self.ts, GROUPS)
         self.is_whole()
-        assert not (self.path / notes_folder(self.ts)).exists()
+        assert not (self.path / checkpoint_folder(self.ts)).exists()
         return report, written(storage)
 
     def is_whole(self) -> None:
@@ -248,7 +254,7 @@ def test_killed_again_and_again(release: str, planned: Callable[[str], Planned])
     """Each run does one group more, and then the commit is killed, too."""
     table = planned(release)
     for done in range(1, GROUPS + 1):
-        table.kill(lambda write: notes_folder(table.ts) in write)
+        table.kill(lambda write: checkpoint_folder(table.ts) in write)
         assert len(table.notes()) == done
     table.kill(lambda write: "metadata" in write and write.endswith(".deltacommit"))
     report, files = table.resume()
@@ -274,11 +280,11 @@ def test_rolled_back_by_hudi(release: str, began_anew: bool, planned: Callable[[
     """Which knows nothing of notes; and, it may be, began the plan anew and died. Some files came back meanwhile."""
     table = planned(release)
     table.kill_after_groups(6)
-    notes = Path(shutil.copytree(table.path / notes_folder(table.ts), table.path.parent / "notes"))
+    notes = Path(shutil.copytree(table.path / checkpoint_folder(table.ts), table.path.parent / "notes"))
     files = {path: (table.path / path).read_bytes() for path in table.new_files()}
     time.sleep(0.02)
     table.roll_back()
-    shutil.copytree(notes, table.path / notes_folder(table.ts))
+    shutil.copytree(notes, table.path / checkpoint_folder(table.ts))
     for path, content in files.items():
         (table.path / path).write_bytes(content)
     if began_anew:
@@ -435,13 +441,13 @@ def test_what_another_process_took_over_is_not_ours_to_delete(
                 table.execute(engine=Ends(8, LOST), **DEAD_AT_ONCE)
         shutil.rmtree(table.path / ".hoodie/.locks", ignore_errors=True)
 
-    with pytest.raises((ConflictError, Idle)):
+    with pytest.raises((ConflictError, NothingToDo)):
         table.execute(engine=_Taken(another))
     assert len(kept) == 5 and kept.items() <= table.new_files().items()
     assert table.is_unharmed()
     if completes:
         table.is_whole()
-        assert Garbage.NOTES in garbage_found(table.path).values()
+        assert OrphanKind.NOTES in garbage_found(table.path).values()
     else:
         report, files = table.resume()
         assert report.resumed_groups is not None and report.resumed_groups >= 8 and len(files) <= 2
@@ -456,7 +462,7 @@ def test_stopped_under_the_lock_for_longer_than_its_leases(
     original = Attempt._require_ours
     stops = iter([True])
 
-    def stopped(attempt: Attempt, current: Table) -> Instant:
+    def stopped(attempt: Attempt, current: Snapshot) -> Instant:
         if next(stops, False):
             shutil.rmtree(table.path / ".hoodie/.locks")
             (table.path / f".hoodie/.heartbeat/{table.ts}").unlink()
@@ -465,7 +471,7 @@ def test_stopped_under_the_lock_for_longer_than_its_leases(
         return original(attempt, current)
 
     monkeypatch.setattr(Attempt, "_require_ours", stopped)
-    with pytest.raises((ConflictError, Idle, PartlyDone)):
+    with pytest.raises((ConflictError, NothingToDo, PartlyDone)):
         table.execute()
     assert len(table.new_files()) == 10
     table.is_whole()
@@ -474,11 +480,11 @@ def test_stopped_under_the_lock_for_longer_than_its_leases(
 def test_notes_that_were_left_are_garbage(planned: Callable[[str], Planned]) -> None:
     table = planned("1.2.0")
     table.kill_after_groups(2)
-    assert Garbage.NOTES not in garbage_found(table.path).values()
-    kept = Path(shutil.copytree(table.path / notes_folder(table.ts), table.path.parent / "notes"))
+    assert OrphanKind.NOTES not in garbage_found(table.path).values()
+    kept = Path(shutil.copytree(table.path / checkpoint_folder(table.ts), table.path.parent / "notes"))
     table.execute()
-    shutil.copytree(kept, table.path / notes_folder(table.ts))
-    assert list(garbage_found(table.path).values()) == [Garbage.NOTES] * 2
+    shutil.copytree(kept, table.path / checkpoint_folder(table.ts))
+    assert list(garbage_found(table.path).values()) == [OrphanKind.NOTES] * 2
 
 
 # What is not as it was written
@@ -495,7 +501,7 @@ def empty_note(table: Planned, note: Path) -> None:
 
 
 def file_of(table: Planned, note: Path) -> Path:
-    group = read_done(ObjectStorage(str(table.path)), table.ts, note.stem.removeprefix("group-"))
+    group = read_checkpoint(ObjectStorage(str(table.path)), table.ts, note.stem.removeprefix("group-"))
     return table.path / group.files[0].path
 
 
@@ -539,7 +545,7 @@ def test_other_options_are_another_rewrite(planned: Callable[[str], Planned]) ->
     table.is_whole()
 
 
-NOTE = DoneGroup("ab", (DoneFile("a-0", "p=1/a-0_0-0-0_1.parquet", 10, 3, 5),), 3, 9, (3, 7), (3, 7), None)
+NOTE = Checkpoint("ab", (CheckpointFile("a-0", "p=1/a-0_0-0-0_1.parquet", 10, 3, 5),), 3, 9, (3, 7), (3, 7), None)
 
 
 @pytest.fixture(scope="module")
@@ -548,35 +554,35 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> ObjectStorage:
 
 
 def test_a_note_is_what_was_noted(shelf: ObjectStorage) -> None:
-    note_done(shelf, "1", NOTE)
-    assert repr(read_done(shelf, "1", "ab")) == repr(NOTE)
+    save_checkpoint(shelf, "1", NOTE)
+    assert repr(read_checkpoint(shelf, "1", "ab")) == repr(NOTE)
 
 
 @pytest.mark.parametrize("path", ["p=1/a-0_0-0-0_1.parquet", "../p/a-0_0-0-0_4.parquet", ".hoodie/hoodie.properties"])
 def test_a_note_names_files_of_its_attempt(path: str, shelf: ObjectStorage) -> None:
     """What it names becomes part of the commit."""
-    note_done(shelf, "4", replace(NOTE, files=(replace(NOTE.files[0], path=path),)))
+    save_checkpoint(shelf, "4", replace(NOTE, files=(replace(NOTE.files[0], path=path),)))
     with pytest.raises(CorruptFile, match="it names files of others"):
-        read_done(shelf, "4", "ab")
+        read_checkpoint(shelf, "4", "ab")
 
 
 @given(st.binary() | st.from_regex(r'\{"sum": ?[0-9"\[{]*\}?', fullmatch=True).map(str.encode))
 def test_whatever_stands_in_a_note(shelf: ObjectStorage, content: bytes) -> None:
-    shelf.put(f"{notes_folder('2')}/group-ab.json", content)
+    shelf.put(f"{checkpoint_folder('2')}/group-ab.json", content)
     with pytest.raises(CorruptFile):
-        read_done(shelf, "2", "ab")
+        read_checkpoint(shelf, "2", "ab")
 
 
 @given(st.data())
 def test_a_note_with_a_changed_byte(shelf: ObjectStorage, data: st.DataObject) -> None:
-    note_done(shelf, "3", NOTE)
-    path = f"{notes_folder('3')}/group-ab.json"
+    save_checkpoint(shelf, "3", NOTE)
+    path = f"{checkpoint_folder('3')}/group-ab.json"
     content = bytearray(shelf.read(path))
     place = data.draw(st.integers(0, len(content) - 1))
     content[place] = data.draw(st.integers(0, 255))
     shelf.put(path, bytes(content))
     with suppress(CorruptFile):
-        assert read_done(shelf, "3", "ab") == NOTE
+        assert read_checkpoint(shelf, "3", "ab") == NOTE
 
 
 # One task
@@ -629,14 +635,14 @@ def test_what_is_taken_over_is_what_was_done(sort: tuple[SortColumn, ...], tmp_p
 def test_a_note_of_files_of_another_attempt(tmp_path: Path) -> None:
     task = task_in(tmp_path)
     first = rewrite_once(task, "0-0-0")
-    (note,) = (tmp_path / notes_folder(task.instant)).iterdir()
-    group = read_done(task.storage, task.instant, note.stem.removeprefix("group-"))
+    (note,) = (tmp_path / checkpoint_folder(task.instant)).iterdir()
+    group = read_checkpoint(task.storage, task.instant, note.stem.removeprefix("group-"))
     other = first.files[0].file.path.replace(task.instant, "20260101000000001")
     shutil.copy(tmp_path / first.files[0].file.path, tmp_path / other)
-    note_done(task.storage, task.instant, replace(group, files=(replace(group.files[0], path=other),)))
+    save_checkpoint(task.storage, task.instant, replace(group, files=(replace(group.files[0], path=other),)))
     assert not rewrite_once(task, "0-0-1").taken_over
     for changed in (replace(group, after=(8, 1)), replace(group, files=())):
-        note_done(task.storage, task.instant, changed)
+        save_checkpoint(task.storage, task.instant, changed)
         assert not rewrite_once(task, "0-0-2").taken_over
 
 
@@ -649,4 +655,4 @@ def test_a_group_without_its_note_is_done_all_the_same(tmp_path: Path) -> None:
     task = replace(task_in(tmp_path), storage=_Full(str(tmp_path)))
     assert not rewrite_once(task, "0-0-0").taken_over
     assert not rewrite_once(task, "0-0-1").taken_over
-    assert not (tmp_path / notes_folder(task.instant)).exists()
+    assert not (tmp_path / checkpoint_folder(task.instant)).exists()

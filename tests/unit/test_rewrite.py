@@ -7,12 +7,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.clustering import rewrite as rewriting
-from hudi_services.clustering.output import RewriteTask
 from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
-from hudi_services.clustering.settings import FileSettings
-from hudi_services.clustering.sort_order import SortColumn
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.errors import CheckFailed
+from hudi_services.rows.output import RewriteTask
+from hudi_services.rows.settings import FileSettings
+from hudi_services.rows.sort_order import SortColumn
 from hudi_services.storage import ObjectStorage
 
 INSTANT = "20260101000000000"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hudi_services.cli.app import run
-from hudi_services.commit.guard import Guard
+from hudi_services.commit.lease import Lease
 from hudi_services.commit.markers import marker_folder
-from hudi_services.errors import ConfigError, ConflictError, Idle, LockBusy, NeedsRecovery
+from hudi_services.errors import ConfigError, ConflictError, LockBusy, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import Report
 from hudi_services.jobs.report import State as Outcome
@@ -134,7 +134,7 @@ def test_a_plan_that_nobody_began(path: Path) -> None:
     assert report.tables["partitions"] == []
     is_gone(path, ts)
     assert both(path)[0].equals(before[0])
-    with pytest.raises(Idle, match="was rolled back already"):
+    with pytest.raises(NothingToDo, match="was rolled back already"):
         roll_back(path, ts)
 
 
@@ -160,7 +160,7 @@ def files(path: Path) -> set[str]:
 def test_an_attempt_of_ours_that_runs(path: Path) -> None:
     ts = clustering.schedule(request(path, Mode.SCHEDULE)).instant
     assert ts
-    with Guard(open_local(path).storage, f"clustering-{ts}", "execute"), pytest.raises(LockBusy):
+    with Lease(open_local(path).storage, f"clustering-{ts}", "execute"), pytest.raises(LockBusy):
         roll_back(path, ts)
     roll_back(path, ts)
 
@@ -332,7 +332,7 @@ def test_every_write_may_be_the_last(release: str, make: Callable[[Path], str], 
 def mend(path: Path, ts: str) -> None:
     try:
         finish(path, ts, completed=True)
-    except Idle:
+    except NothingToDo:
         assert open_local(path).timeline.find(ts) is None
     is_gone(path, ts)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hudi_services.codecs.rollback_plan import RollbackRequest
 from hudi_services.commit.markers import marker_folder
-from hudi_services.commit.rollback_requests import rollback_requests
+from hudi_services.commit.rollback.requests import rollback_requests
 from hudi_services.errors import CorruptFile
 from hudi_services.model import CommitMetadata, WriteStat
 from hudi_services.timeline.instant import Action, State

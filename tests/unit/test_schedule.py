@@ -14,12 +14,12 @@ from hudi_services.clustering.strategies import STRATEGIES, PlanStrategy
 from hudi_services.clustering.value_ranges import ValueRanges
 from hudi_services.codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConfigError, Idle, NeedsRecovery
+from hudi_services.errors import ConfigError, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import Mode
-from hudi_services.metadata.file_group import FileGroupReader
-from hudi_services.metadata.keys import COLUMN_STATS
+from hudi_services.metadata.file_groups.reader import FileGroupReader
+from hudi_services.metadata.records.keys import COLUMN_STATS
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
 from hudi_services.options import keys
@@ -73,7 +73,7 @@ def test_a_dry_run_writes_nothing_and_says_what_schedule_does(path: Path) -> Non
 def test_every_reason_of_a_dry_run(path: Path) -> None:
     partitions = sorted(live_slices(path))
     schedule(path, {SELECTED: partitions[0]})
-    with pytest.raises(Idle) as idle:
+    with pytest.raises(NothingToDo) as idle:
         schedule(path, {SELECTED: partitions[0]}, dry_run=True)
     assert f"{len(live_slices(path)[partitions[0]])} {Reason.PENDING_CLUSTERING.value}" in idle.value.message
     dry = schedule(path, {SELECTED: ",".join(partitions[:2])}, dry_run=True)
@@ -89,7 +89,7 @@ def test_an_empty_plan_has_a_report_of_its_own(path: Path) -> None:
     """The reasons of the file slices are told when there is nothing to plan, too."""
     wanted = request(path, Mode.SCHEDULE, {"hoodie.clustering.plan.strategy.small.file.limit": "1"}, dry_run=True)
     seen: list[object] = []
-    with pytest.raises(Idle, match=Reason.TOO_LARGE.value):
+    with pytest.raises(NothingToDo, match=Reason.TOO_LARGE.value):
         clustering.schedule(dataclasses.replace(wanted, on_report=seen.append))
     (report,) = seen
     assert isinstance(report, Report) and report.dry_run
@@ -159,7 +159,7 @@ def test_a_budget_below_the_size_of_a_group(path: Path) -> None:
     """Groups are packed to what a plan may take, so that work goes on; a file that it cannot hold says so."""
     sizes = [one.base_file.size for some in live_slices(path).values() for one in some if one.base_file]
     plans = 0
-    with pytest.raises(Idle):
+    with pytest.raises(NothingToDo):
         while True:
             report = schedule(path, {BUDGET: str(2 * max(sizes))})
             assert report.bytes.before is not None and report.bytes.before <= 2 * max(sizes)
@@ -169,23 +169,23 @@ def test_a_budget_below_the_size_of_a_group(path: Path) -> None:
 
 
 def test_a_file_that_no_plan_takes(path: Path) -> None:
-    with pytest.raises(Idle, match=Reason.LARGER_THAN_BUDGET.value):
+    with pytest.raises(NothingToDo, match=Reason.LARGER_THAN_BUDGET.value):
         schedule(path, {BUDGET: "10"})
 
 
 def test_waiting_for_commits(path: Path) -> None:
     commits = len(open_local(path).timeline.completed_writes())
-    with pytest.raises(Idle, match=f"{commits} of {commits + 1} commits on the timeline"):
+    with pytest.raises(NothingToDo, match=f"{commits} of {commits + 1} commits on the timeline"):
         schedule(path, {MAX_COMMITS: str(commits + 1)})
-    with pytest.raises(Idle, match=f"{commits} of {commits + 2} commits"):
+    with pytest.raises(NothingToDo, match=f"{commits} of {commits + 2} commits"):
         schedule(path, {MAX_COMMITS: "1", "hoodie.clustering.async.max.commits": str(commits + 2)})
     ts = schedule(path, {MAX_COMMITS: str(commits)}).instant
-    with pytest.raises(Idle, match=f"0 of 1 commits since the pending clustering {ts}"):
+    with pytest.raises(NothingToDo, match=f"0 of 1 commits since the pending clustering {ts}"):
         schedule(path, {MAX_COMMITS: "1"})
     with pytest.raises(NeedsRecovery, match=f"0 of 1 commits since the pending clustering {ts}"):
         schedule(path, {MAX_COMMITS: "1", **DEAD_AT_ONCE})
     clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
-    with pytest.raises(Idle, match=f"0 of 1 commits since the clustering {ts}"):
+    with pytest.raises(NothingToDo, match=f"0 of 1 commits since the clustering {ts}"):
         schedule(path, {MAX_COMMITS: "1"})
 
 

@@ -2,13 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.clustering.sort_order import (
-    SortColumn,
-    from_strategy_params,
-    parse_sort_columns,
-    to_strategy_params,
-)
 from hudi_services.errors import ConfigError
+from hudi_services.rows.sort_order import SortColumn, from_strategy_params, parse_sort_columns, to_strategy_params
 
 columns = st.lists(
     st.builds(SortColumn, st.from_regex(r"[a-z_.]{1,8}", fullmatch=True), st.booleans(), st.booleans()),

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_services.clustering import sorting
-from hudi_services.clustering.sort_order import SortColumn
-from hudi_services.clustering.sorting import RowSorter, take_rows
 from hudi_services.errors import ConfigError
 from hudi_services.files.parquet_reader import open_base_file
 from hudi_services.files.parquet_schema import FileSchema
+from hudi_services.rows import sorting
+from hudi_services.rows.sort_order import SortColumn
+from hudi_services.rows.sorting import RowSorter, take_rows
 from hudi_services.storage import ObjectStorage
 
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {

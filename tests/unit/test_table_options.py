@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from hudi_services.cli.app import run
-from hudi_services.clustering.row_order import RowOrder
 from hudi_services.codecs.clustering_plan import decode_requested_replace, encode_clustering_plan
 from hudi_services.errors import ConfigError
 from hudi_services.jobs import clustering
@@ -17,6 +16,7 @@ from hudi_services.jobs.request import Mode
 from hudi_services.options import Option, keys, resolve
 from hudi_services.options.option import Phase
 from hudi_services.options.resolve import as_text
+from hudi_services.rows.ordering import RowOrder
 
 from .tables import RELEASES, digest, open_local, request, rows, unpack
 
@@ -101,7 +101,7 @@ def test_a_plan_names_no_code(
     assert f"rollback --instant {instant.ts}" in said and not imported.exists()
     # One that somebody trusts is named by him, too.
     before = rows(open_local(path), open_local(path).view)
-    monkeypatch.setattr("hudi_services.clustering.row_order.load_class", lambda *_: Descending)
+    monkeypatch.setattr("hudi_services.rows.ordering.load_class", lambda *_: Descending)
     code = run(["execute", "--base-path", str(path), "--hoodie-conf", f"{keys.LAYOUT_STRATEGY.key}={CODE}"])
     assert code == 0
     assert rows(open_local(path), open_local(path).view).equals(before)

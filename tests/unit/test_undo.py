@@ -9,7 +9,7 @@ import pytest
 
 from hudi_services.codecs.clean_plan import CleanerPlan
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Idle
+from hudi_services.errors import CheckFailed, ConfigError, ConflictError, NothingToDo
 from hudi_services.files.names import parse_base_file
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
@@ -17,7 +17,7 @@ from hudi_services.jobs.report import Report
 from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import Mode
 from hudi_services.jobs.undo import undo
-from hudi_services.metadata.lasting import may_be_merged
+from hudi_services.metadata.rollback.lasting import may_be_merged
 from hudi_services.model import CommitMetadata, WriteStat
 from hudi_services.storage import Storage
 from hudi_services.timeline.active import Timeline
@@ -38,7 +38,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return unpack(request.param, tmp_path)
 
 
-def take_back(path: Path, ts: str, storage: Storage | None = None, **more: bool) -> Report:
+def roll_back_instant(path: Path, ts: str, storage: Storage | None = None, **more: bool) -> Report:
     return undo(repair(path, "undo", ts, NO_HEARTBEAT, **more), storage)
 
 
@@ -68,9 +68,9 @@ def test_the_old_files_are_read_again(path: Path) -> None:
     ts = cluster(path)
     new = files_of(path, ts)
     assert live_files(path) == new
-    dry = take_back(path, ts, dry_run=True)
+    dry = roll_back_instant(path, ts, dry_run=True)
     assert dry.state is Outcome.COMPLETED and files_of(path, ts) == new
-    report = take_back(path, ts)
+    report = roll_back_instant(path, ts)
     assert report.state is Outcome.COMPLETED
     assert live_files(path) == old
     assert all(seen.equals(before[0]) for seen in both(path))
@@ -79,8 +79,8 @@ def test_the_old_files_are_read_again(path: Path) -> None:
     assert report.tables["partitions"] == dry.tables["partitions"]
     table = open_local(path)
     assert not table.timeline.pending() and table.metadata is not None and not table.metadata.timeline.pending()
-    with pytest.raises(Idle, match="was rolled back already"):
-        take_back(path, ts)
+    with pytest.raises(NothingToDo, match="was rolled back already"):
+        roll_back_instant(path, ts)
     # And all over again.
     again = cluster(path)
     assert again > ts and both(path)[0].equals(before[0])
@@ -91,7 +91,7 @@ def test_rows_written_since_to_other_files_stay(path: Path) -> None:
     source = path / sorted(files_of(path, ts))[0]
     new = write_beside(path, P, source, "11111111-1111-1111-1111-111111111111-0")
     before = rows(open_local(path), listed_view(open_local(path)))
-    take_back(path, ts)
+    roll_back_instant(path, ts)
     assert (path / new).exists()
     assert rows(open_local(path), listed_view(open_local(path))).equals(before)
 
@@ -101,7 +101,7 @@ def test_what_is_no_completed_clustering(path: Path) -> None:
     planned = clustering.schedule(request(path, Mode.SCHEDULE)).instant
     for ts in (write, planned, LATER):
         with pytest.raises(ConfigError, match="has no completed clustering with the instant"):
-            take_back(path, str(ts))
+            roll_back_instant(path, str(ts))
 
 
 def a_newer_slice(path: Path, ts: str) -> str:
@@ -148,7 +148,7 @@ def test_what_somebody_built_on(path: Path, happen: Callable[[Path, str], str]) 
     text = happen(path, ts)
     everything = sorted(file for file in path.rglob("*") if file.is_file() and ".locks" not in file.parts)
     with pytest.raises(ConflictError, match=text):
-        take_back(path, ts)
+        roll_back_instant(path, ts)
     assert everything == sorted(file for file in path.rglob("*") if file.is_file() and ".locks" not in file.parts)
 
 
@@ -160,7 +160,7 @@ def test_log_files_on_the_new_slices(tmp_path: Path) -> None:
     assert base
     (path / P / f".{base.file_id}_{ts}.log.1_0-0-0").write_bytes(b"#HUDI#")
     with pytest.raises(ConflictError, match="got log files"):
-        take_back(path, ts)
+        roll_back_instant(path, ts)
 
 
 def test_a_savepoint_since(path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_savepoint_since(path: Path) -> None:
     for state in (State.INFLIGHT, State.COMPLETED):
         timeline.publish(LATER, Action.SAVEPOINT, state, b"", "20990201000000000")
     with pytest.raises(ConfigError, match=f"the savepoint {LATER} holds the files of {ts}"):
-        take_back(path, ts)
+        roll_back_instant(path, ts)
 
 
 def test_a_clean_that_is_about_to_take_an_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +179,7 @@ def test_a_clean_that_is_about_to_take_an_old_file(path: Path, monkeypatch: pyte
     monkeypatch.setattr(Timeline, "read_cleaner_plan", lambda self, instant: plan)
     open_local(path).timeline.publish(CLEAN, Action.CLEAN, State.REQUESTED)
     with pytest.raises(ConflictError, match=f"the pending clean {CLEAN}"):
-        take_back(path, ts)
+        roll_back_instant(path, ts)
 
 
 def test_another_number_of_rows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_another_number_of_rows(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Timeline, "read_commit", one_less)
     with pytest.raises(CheckFailed, match="rows, and its own") as raised:
-        take_back(path, ts)
+        roll_back_instant(path, ts)
     assert raised.value.exit_code == 5
     assert files_of(path, ts)
 
@@ -220,18 +220,18 @@ def test_every_write_may_be_the_last(release: str, indexed: bool, tmp_path: Path
     made = tmp_path / "made"
     shutil.copytree(whole, made)
     storage = FaultyStorage(str(whole))
-    take_back(whole, ts, storage)
+    roll_back_instant(whole, ts, storage)
     assert len(storage.log) > 15
     for survived in range(len(storage.log)):
         path = tmp_path / str(survived)
         shutil.copytree(made, path)
         with pytest.raises(Killed) as killed:
-            take_back(path, ts, FaultyStorage(str(path), survived))
+            roll_back_instant(path, ts, FaultyStorage(str(path), survived))
         at = f"after {survived} writes: {killed.value}"
         assert all(seen.equals(before) for seen in both(path)), at
         try:
-            take_back(path, ts)
-        except Idle:
+            roll_back_instant(path, ts)
+        except NothingToDo:
             assert survived == len(storage.log) - 1 or not timeline_files(path, ts), at
         assert all(seen.equals(before) for seen in both(path)), at
         assert not open_local(path).timeline.pending(), at

@@ -28,7 +28,7 @@ from hudi_services.jobs.report import CheckResult, Report
 from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import CleanRequest, ValidateRequest
 from hudi_services.limits import LARGEST_FILE
-from hudi_services.metadata.keys import (
+from hudi_services.metadata.records.keys import (
     BLOOM_FILTERS,
     COLUMN_STATS,
     FILES,
@@ -36,17 +36,17 @@ from hudi_services.metadata.keys import (
     RECORD_INDEX,
     column_stats_key,
 )
-from hudi_services.metadata.records import FileEntry, FilesRecord, RecordType, StatsRecord
-from hudi_services.metadata.values import BoundType, ValueType, wrap
+from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType, StatsRecord
+from hudi_services.metadata.statistics.values import BoundType, ValueType, wrap
 from hudi_services.model import CommitMetadata
 from hudi_services.options import resolve
 from hudi_services.storage import FileInfo, ObjectStorage, Storage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.instant import Action, State
 from hudi_services.validation.column_stats import ColumnStatsCheck
+from hudi_services.validation.expected_state import ExpectedState
 from hudi_services.validation.footers import Described, FooterReader
 from hudi_services.validation.model import Doubt, Kind, Severity
-from hudi_services.validation.truth import Truth
 
 from .corruptions import (
     DEAD,
@@ -594,7 +594,7 @@ def test_what_hudi_says_of_row_groups_with_nothing_but_nulls(tmp_path: Path) -> 
     ):
         write_own(path, {COLUMN_STATS: [replace(stored, tight=True)]})
         current = open_local(path)
-        check = ColumnStatsCheck(metadata_of(current), Truth(current))
+        check = ColumnStatsCheck(metadata_of(current), ExpectedState(current))
         assert [one.kind for one in check.at([Described(file, True, row_groups, [right], None)])] == kinds
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hudi_services.metadata.records import RecordType, StatsRecord
-from hudi_services.metadata.text_ranges import as_told, in_both_orders
-from hudi_services.metadata.values import BoundType, ValueType
+from hudi_services.metadata.records.model import RecordType, StatsRecord
+from hudi_services.metadata.statistics.text_ranges import as_told, in_both_orders
+from hudi_services.metadata.statistics.values import BoundType, ValueType
 from hudi_services.model import BaseFile
 from hudi_services.validation.column_stats import _compare
 from hudi_services.validation.footers import Described

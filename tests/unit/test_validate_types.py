@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.metadata.keys import COLUMN_STATS, EXPRESSION_INDEX, PARTITION_STATS
-from hudi_services.metadata.records import RecordType, StatsRecord
+from hudi_services.metadata.records.keys import COLUMN_STATS, EXPRESSION_INDEX, PARTITION_STATS
+from hudi_services.metadata.records.model import RecordType, StatsRecord
 from hudi_services.validation.model import Kind
 
 from .corruptions import Damage, do_damage, metadata_of

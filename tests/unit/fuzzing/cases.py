@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .commands import Command, Outcome, commands, run_command
-from .invariants import Truth, files_seen, tree_of, violations
+from .invariants import ExpectedState, files_seen, tree_of, violations
 from .mutations import damage
 from .tables import kind_of, make_table
 from .values import Source, change
@@ -35,7 +35,7 @@ class Bench:
         self._place = folder / "made" / "table"
         # Plans name files by their whole paths: tables are made where commands run, and always run there.
         path = make_table(name, folder / "made").rename(folder / "intact")
-        self.truth = Truth(path, self._without_damage)
+        self.truth = ExpectedState(path, self._without_damage)
         assert self.truth.visible == files_seen(path, with_metadata=True)
         keys = folder / "keys"
         keys.write_text("\n".join(sorted(self.truth.locations)))

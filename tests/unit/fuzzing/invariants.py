@@ -27,12 +27,12 @@ _FAMILY = {
 
 
 @dataclass
-class Truth:
+class ExpectedState:
     """The intact table, and what each command makes of it (`without_damage`, the folder after it)."""
 
     path: Path
     without_damage: Callable[[Command], Path]
-    _after: dict[str, "Truth"] = field(default_factory=dict)
+    _after: dict[str, "ExpectedState"] = field(default_factory=dict)
 
     @cached_property
     def tree(self) -> Tree:
@@ -60,9 +60,9 @@ class Truth:
             found |= dict.fromkeys(keys["_hoodie_record_key"].to_pylist(), (partition, name.split("_")[0]))
         return found
 
-    def after(self, command: Command) -> "Truth":
+    def after(self, command: Command) -> "ExpectedState":
         if command.name not in self._after:
-            self._after[command.name] = Truth(self.without_damage(command), self.without_damage)
+            self._after[command.name] = ExpectedState(self.without_damage(command), self.without_damage)
         return self._after[command.name]
 
 
@@ -104,7 +104,7 @@ def rows_of(path: Path, visible: frozenset[str] | None) -> pa.Table | None:
 
 
 def violations(
-    truth: Truth, damaged: Path, before: Tree, file: str, command: Command, outcome: Outcome, after: Path
+    truth: ExpectedState, damaged: Path, before: Tree, file: str, command: Command, outcome: Outcome, after: Path
 ) -> list[str]:
     """What must not be.
 
@@ -137,7 +137,7 @@ def _untyped(outcome: Outcome) -> Iterator[str]:
 
 
 def _lost(
-    truth: Truth, was: frozenset[str] | None, file: str, command: Command, before: Tree, now: Tree
+    truth: ExpectedState, was: frozenset[str] | None, file: str, command: Command, before: Tree, now: Tree
 ) -> Iterator[str]:
     """Files that readers need, completed instants and the table's properties are still there, byte for byte.
 
@@ -161,7 +161,7 @@ def _is_history(path: str) -> bool:
 
 
 def _other_rows(
-    truth: Truth, was: frozenset[str] | None, damaged: Path, command: Command, outcome: Outcome, after: Path
+    truth: ExpectedState, was: frozenset[str] | None, damaged: Path, command: Command, outcome: Outcome, after: Path
 ) -> Iterator[str]:
     """Readers see what they saw, in the intact or the damaged table, or what the command makes of the intact one."""
     visible = files_seen(after)
@@ -182,7 +182,7 @@ def _other_rows(
 
 
 def _wrong_result(
-    truth: Truth, damaged: Path, file: str, command: Command, outcome: Outcome, after: Path
+    truth: ExpectedState, damaged: Path, file: str, command: Command, outcome: Outcome, after: Path
 ) -> Iterator[str]:
     """What a command says that it did, is done."""
     document = outcome.document

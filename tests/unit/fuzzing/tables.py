@@ -16,8 +16,8 @@ from unittest.mock import patch
 
 from hudi_services.clock import SystemClock
 from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clean, clustering, garbage, index_bootstrap, rollback
-from hudi_services.jobs.request import CleanRequest, GarbageMode, GarbageRequest, IndexRequest, Mode
+from hudi_services.jobs import clean, clustering, index_bootstrap, orphan_files, rollback
+from hudi_services.jobs.request import CleanRequest, IndexRequest, Mode, OrphanFilesMode, OrphanFilesRequest
 from hudi_services.options import resolve
 
 from ..archives import unpack_archived
@@ -169,10 +169,10 @@ def _quarantine(path: Path) -> None:
 
 
 def _collect(path: Path) -> None:
-    wanted = GarbageRequest(
-        base_path=str(path), options=resolve([("test", _OPTIONS)]), mode=GarbageMode.QUARANTINE, min_age_minutes=0
+    wanted = OrphanFilesRequest(
+        base_path=str(path), options=resolve([("test", _OPTIONS)]), mode=OrphanFilesMode.QUARANTINE, min_age_minutes=0
     )
-    garbage.collect_garbage(wanted)
+    orphan_files.manage_orphan_files(wanted)
 
 
 def _killed(run: Callable[[FaultyStorage], object], path: Path) -> None:

@@ -1,0 +1,131 @@
+"""What the rewrite of a group will cost and give, before it is done: from the footers and a few rows of its files.
+
+The same functions decide here and when the group is rewritten whether it is copied and how many files it becomes. What
+only writing can tell is estimated: a sample of the rows is put in order and written to memory.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..files.parquet_reader import BaseFileReader, shared_dictionary_columns, shared_plain_leaves
+from ..files.parquet_schema import FileSchema
+from ..files.parquet_writer import writer_options
+from ..rows.file_sizing import (
+    LeafPath,
+    Piece,
+    StoredRowGroup,
+    files_needed,
+    overhead_bytes,
+    shares_of,
+    stored_row_groups,
+    weighed_row_groups,
+)
+from ..rows.memory import copy_peak, decoding_peak, sort_bytes, sort_peak
+from ..rows.output import RewriteTask
+from ..rows.sorting import RowSorter
+from .copying import CopyPlan, copy_plan
+from .rewrite import open_inputs, target_schema
+
+_SAMPLED_ROW_GROUPS = 16
+_SAMPLED_ROWS = 16_384
+"""Of each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEstimate:
+    """Of one group. Sizes in bytes; `memory` is the most that the process of its task will have.
+
+    `decoded`: why its rows must be decoded, None when they are copied. `spilled`: whether they go over the local disk.
+    """
+
+    rows: int
+    new_files: tuple[int, ...]
+    memory: int
+    decoded: str | None
+    spilled: bool
+
+
+def estimate_group(task: RewriteTask) -> GroupEstimate:
+    """The estimate of a group. Raises what `rewrite_group` raises for inputs that cannot be read."""
+    readers = open_inputs(task)
+    target, _ = target_schema(task, readers)
+    groups = stored_row_groups(readers)
+    rows = sum(reader.num_rows for reader in readers)
+    pieces = weighed_row_groups(groups, task.settings.codec, task.memory.stored) if not task.sort else []
+    plan = copy_plan(task, readers, target, pieces)
+    if isinstance(plan, CopyPlan):
+        weights = dict(zip(groups, pieces, strict=True))
+        cut = [[weights[source] for source in file] for file in plan.files]
+        largest = max(group.facts.compressed_bytes for group in groups)
+        return GroupEstimate(rows, _sizes(task, readers, cut), copy_peak(largest, len(readers)), None, False)
+    if not rows:
+        return GroupEstimate(0, (), copy_peak(0, len(readers)), plan, False)
+    sample = _sample(task, readers, groups, target)
+    if task.sort:
+        leaves = [leaf.path for leaf in target.leaves]
+        path = task.storage.full_path(task.partition)
+        options = writer_options(target, path, task.settings.codec, shared_plain_leaves(readers))
+        share = shares_of(sample.table, leaves, sample.encoded, options)
+        pieces = [(rows, sum(group.weight(share) for group in groups))]
+    count = min(rows, files_needed(len(task.file_ids), pieces, readers, task.settings))
+    even = [(rows // count, sum(weight for _, weight in pieces) / count)]
+    data = sample.row_bytes * rows
+    peak = (
+        sort_peak(task.memory, data, rows, len(readers))
+        if task.sort
+        else decoding_peak(task.memory, task.settings.row_group_bytes, data, len(readers))
+    )
+    return GroupEstimate(
+        rows,
+        _sizes(task, readers, [even] * count),
+        peak,
+        plan,
+        bool(task.sort) and sort_bytes(int(data), rows) > task.memory.run,
+    )
+
+
+def _sizes(task: RewriteTask, readers: Sequence[BaseFileReader], files: Sequence[Sequence[Piece]]) -> tuple[int, ...]:
+    """Of new files: what their pieces weigh, and what stands in a file besides."""
+    return tuple(
+        round(sum(weight for _, weight in pieces))
+        + overhead_bytes(readers, task.settings, sum(rows for rows, _ in pieces))
+        for pieces in files
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Some rows of a group in its new order; `encoded` is what they had in the old files by column, in bytes."""
+
+    table: pa.Table
+    encoded: dict[LeafPath, float]
+    row_bytes: float
+
+
+def _sample(
+    task: RewriteTask, readers: Sequence[BaseFileReader], groups: Sequence[StoredRowGroup], target: FileSchema
+) -> _Sample:
+    dictionary = shared_dictionary_columns(readers)
+    tables: list[pa.Table] = []
+    encoded: dict[LeafPath, float] = {}
+    rows = size = 0
+    for at in np.unique(np.linspace(0, len(groups) - 1, _SAMPLED_ROW_GROUPS).astype(int)):
+        group = groups[at]
+        piece = group.first_piece(target, dictionary, task.memory.stored)
+        # Scattered: rows that lie together are alike, as those of the new order need not be.
+        step = max(1, piece.num_rows // _SAMPLED_ROWS)
+        table = piece.take(pa.array(range(0, piece.num_rows, step)))
+        for chunk in group.facts.columns:
+            had = chunk.uncompressed_bytes * table.num_rows / group.rows
+            encoded[chunk.path] = encoded.get(chunk.path, 0.0) + had
+        tables.append(table)
+        size += piece.get_total_buffer_size()
+        rows += piece.num_rows
+    if task.sort:
+        sorter = RowSorter(target, task.sort, task.layout)
+        sorter.learn(pa.concat_tables(tables).unify_dictionaries())
+        tables = [sorter.bare(sorter.sorted(tables))]
+    return _Sample(pa.concat_tables(tables).unify_dictionaries(), encoded, size / max(1, rows))

@@ -1,0 +1,127 @@
+"""Groups of a clustering that are rewritten and proved, noted beside the table: a killed attempt can be gone on with.
+
+    .hoodie/.hudi_services/clustering-<instant>/group-<digest>.json    {"sum": SHA-256 of the rest, "version", ...}
+
+The digest is that of all that decides the rewrite of the group. A note counts only while the attempt is on the timeline
+during which it was written: one that is older than the inflight file is of an attempt that was rolled back since.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..codecs.json_text import parse_json
+from ..errors import CorruptFile, NotFound
+from ..files.names import OWN_FOLDER, instant_in
+from ..paths import is_below
+from ..snapshot import Snapshot
+from ..storage import Storage
+from ..timeline.instant import Instant, State
+from .liveness import last_written_millis
+
+_VERSION = 2
+_NOTE = re.compile(r"group-([0-9a-f]+)\.json")
+_READS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFile:
+    """A new base file."""
+
+    file_id: str
+    path: str
+    size: int
+    rows: int
+    millis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """`rows` and `bytes` are those of the old files; `before` and `after` row count and checksum of old and new ones.
+
+    `decoded`: why the rows were decoded, None when they were copied.
+    """
+
+    digest: str
+    files: tuple[CheckpointFile, ...]
+    rows: int
+    bytes: int
+    before: tuple[int, int]
+    after: tuple[int, int]
+    decoded: str | None
+
+
+def checkpoint_folder(instant: str) -> str:
+    return f"{OWN_FOLDER}/clustering-{instant}"
+
+
+def save_checkpoint(storage: Storage, instant: str, group: Checkpoint) -> None:
+    """Write the note of a group, in place of any before. Raises StorageError."""
+    content = {"version": _VERSION, **asdict(group)}
+    data = json.dumps({"sum": _sum(content), **content}).encode()
+    storage.put(_path(instant, group.digest), data)
+
+
+def read_checkpoint(storage: Storage, instant: str, digest: str) -> Checkpoint:
+    """The group that was noted under `digest`. Raises NotFound when there is none, and CorruptFile."""
+    path = _path(instant, digest)
+    try:
+        content = parse_json(storage.read(path))
+        if content.pop("sum") != _sum(content) or content.pop("version") != _VERSION or content["digest"] != digest:
+            raise ValueError("it is not as it was written")
+        files = tuple(CheckpointFile(**file) for file in content.pop("files"))
+        if not all(is_below(file.path) and instant_in(file.path.rpartition("/")[2]) == instant for file in files):
+            raise ValueError("it names files of others")
+        before, after = _pair(content.pop("before")), _pair(content.pop("after"))
+        return Checkpoint(files=files, before=before, after=after, **content)
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise CorruptFile(f"{storage.full_path(path)} is no note of a finished group: {e}") from e
+
+
+def checkpoints(table: Snapshot, attempt: Instant) -> list[Checkpoint]:
+    """The groups that are done of a pending clustering, as far as their notes count and can be read."""
+    if attempt.state is not State.INFLIGHT:
+        return []
+    return _noted_since(table.storage, attempt.ts, last_written_millis(table, attempt, (State.INFLIGHT,)))
+
+
+def checkpointed_files(storage: Storage, instant: str) -> frozenset[str]:
+    """The new files of all groups that are noted of an instant, whether their notes count or not."""
+    return frozenset(file.path for group in _noted_since(storage, instant, 0) for file in group.files)
+
+
+def _noted_since(storage: Storage, instant: str, began_millis: int) -> list[Checkpoint]:
+    # As a tree: a link in its place has none.
+    stored = storage.list_tree(checkpoint_folder(instant))
+    notes = [_NOTE.fullmatch(file.name) for file in stored if file.mtime_millis >= began_millis]
+
+    def read(digest: str) -> Checkpoint | None:
+        try:
+            return read_checkpoint(storage, instant, digest)
+        except (CorruptFile, NotFound):
+            return None
+
+    with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
+        return [group for group in pool.map(read, (note[1] for note in notes if note)) if group is not None]
+
+
+def delete_checkpoints(storage: Storage, instant: str) -> None:
+    """Delete all notes of an instant."""
+    storage.delete_tree(checkpoint_folder(instant))
+
+
+def _path(instant: str, digest: str) -> str:
+    return f"{checkpoint_folder(instant)}/group-{digest}.json"
+
+
+def _sum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _pair(content: Any) -> tuple[int, int]:
+    first, second = content
+    return first, second

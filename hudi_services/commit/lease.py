@@ -1,0 +1,275 @@
+"""A lease between processes of this tool, for tables whose Hudi lock provider is not configured or not ours to hold.
+
+    .hoodie/.locks/hudi_services/<name>.<n>.json    {"owner", "action", "host", "pid", "since", "validUntil"}
+
+The file with the largest n tells who holds `name`: nobody when `validUntil` has passed, or when the process is gone
+(same machine, same process namespace). Taking the lease is creating n + 1, which the store lets one process do. The
+owner alone rewrites its own file: to renew it every few seconds, and to give the lease back (validUntil 0). The newest
+file stays, so that numbers never start again while somebody still looks at an old list.
+
+No owner asks for more than a minute: a `validUntil` further away than clocks may differ was written by nobody of us,
+and then the age of the file tells. A file that is no such object holds nothing.
+"""
+
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from ..codecs.json_text import parse_json
+from ..errors import AlreadyExists, ConflictError, CorruptFile, LockBusy, NotFound, StorageError
+from ..files.names import TABLE_FOLDER
+from ..limits import SMALL_FILE
+from ..storage import FileInfo, Storage
+
+LEASE_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"
+LEASE_MILLIS = 60_000
+_CLOCKS_DIFFER_MILLIS = 600_000
+_SHOWN = 80
+"""Characters of each thing that a lease tells."""
+_RENEW_SECONDS = 10.0
+_POLL_SECONDS = 0.2
+_MOST_TRIES, _PAUSE_SECONDS = 200, 0.01
+"""While nobody holds the lease: others take it, give it back and forget it, but not so often."""
+_MOST_DIGITS = 18
+
+_live: set[str] = set()
+"""Owners inside this process: a lease of ours with another owner was left by something that died in here."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseState:
+    """The newest lease of a name: who holds it, and until when its owner may have worked.
+
+    `until_millis` is by the store's clock: a lease is written anew every few seconds while its owner lives.
+    """
+
+    holder: str
+    """For people: what is at work, since when and where; "" when nobody holds it any more."""
+    until_millis: int
+
+    @property
+    def held(self) -> bool:
+        return bool(self.holder)
+
+
+def read_lease(storage: Storage, name: str) -> LeaseState | None:
+    """The newest lease called `name`, None when nobody ever took it."""
+    newest = _newest(storage, name)
+    if newest is None:
+        return None
+    holder = _holder(storage, newest)
+    return _lease(newest, _described(holder) if holder is not None else "")
+
+
+def _newest(storage: Storage, name: str) -> FileInfo | None:
+    files = dict(_stored(storage, name))
+    return files[max(files)] if files else None
+
+
+def _lease(file: FileInfo, holder: str = "") -> LeaseState:
+    return LeaseState(holder, file.mtime_millis + int(_RENEW_SECONDS * 1000))
+
+
+def _described(holder: dict[str, Any]) -> str:
+    """Who that is, for people."""
+    action, since, pid, host = (str(holder.get(name))[:_SHOWN] for name in ("action", "since", "pid", "host"))
+    return f"{action} is at work since {since} (process {pid} on {host.split('/')[0]})"
+
+
+class Lease:
+    """A context manager that holds the lease `name`.
+
+    Waits up to `wait_seconds` for another action, and not at all for one of the same kind: two schedules at once are
+    a mistake of the caller's cron, not a queue. Raises LockBusy, saying who holds it.
+    """
+
+    def __init__(self, storage: Storage, name: str, action: str, wait_seconds: float = 0.0) -> None:
+        self._storage = storage
+        self._name = name
+        self._action = action
+        self._wait = wait_seconds
+        self._owner = str(uuid.uuid4())
+        self._number = 0
+        self._since = 0
+        self._previous: LeaseState | None = None
+        self._forget = False
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> "Lease":
+        deadline = time.monotonic() + self._wait
+        tries = 0
+        while not self._try():
+            holder = self._holder()
+            if holder is None:
+                tries += 1
+                if tries == _MOST_TRIES:
+                    raise StorageError(
+                        f"{self._storage.full_path(self._path(self._number))} is in the way of a lease, and is none",
+                        hint="delete it: no program makes a folder, a pipe or a socket there",
+                    )
+                time.sleep(_PAUSE_SECONDS)
+                continue
+            if holder.get("action") == self._action or time.monotonic() >= deadline:
+                raise LockBusy(
+                    f"{self._storage.root}: {_described(holder)}",
+                    hint="try again when it has ended; a lease of a dead process ends by itself within a minute",
+                )
+            time.sleep(_POLL_SECONDS)
+        self._thread = threading.Thread(target=self._renew, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        _live.discard(self._owner)
+        if self._thread:
+            self._thread.join()
+        try:
+            if self._forget:
+                # Higher ones are those of others, who took the lease from a process that was stopped for long.
+                self._delete_files(self._number)
+                return
+            self._write(valid_until=0)
+            self._delete_files(self._number - 1)
+        except StorageError:
+            # The lease ends by itself, and what was done under it stands.
+            return
+
+    @property
+    def previous(self) -> LeaseState | None:
+        """What was there before this lease was taken; None when nobody ever took it."""
+        return self._previous
+
+    def forget(self) -> None:
+        """Leave no file behind: nobody will ask for this name again."""
+        self._forget = True
+
+    def check(self) -> None:
+        """Raise ConflictError when the lease was lost (this process was stopped for longer than it lasts)."""
+        if self._latest() != self._number:
+            raise ConflictError(f"{self._storage.root}: another process took over the lease {self._name}")
+
+    def _try(self) -> bool:
+        files = dict(_stored(self._storage, self._name))
+        latest = max(files, default=0)
+        if latest and _holder(self._storage, files[latest]):
+            return False
+        self._previous = _lease(files[latest]) if latest else None
+        self._number, self._since = latest + 1, _now()
+        _live.add(self._owner)
+        try:
+            self._storage.create(self._path(self._number), self._content(_now() + LEASE_MILLIS))
+        except AlreadyExists:
+            _live.discard(self._owner)
+            return False
+        now = dict(_stored(self._storage, self._name))
+        if max(now, default=0) == self._number and (not latest or _is_same(now.get(latest), files[latest])):
+            return True
+        # Others took and gave back the lease between our look and our file, which by then had a number of the past;
+        # or they forgot it: the file that we looked at is gone, numbers began again, and a low one may be held.
+        _live.discard(self._owner)
+        self._storage.delete(self._path(self._number))
+        return False
+
+    def _holder(self) -> dict[str, Any] | None:
+        newest = _newest(self._storage, self._name)
+        return _holder(self._storage, newest) if newest else None
+
+    def _numbers(self) -> list[int]:
+        return sorted(number for number, _ in _stored(self._storage, self._name))
+
+    def _latest(self) -> int:
+        return (self._numbers() or [0])[-1]
+
+    def _delete_files(self, up_to: int) -> None:
+        for number in self._numbers():
+            if number <= up_to:
+                self._storage.delete(self._path(number))
+
+    def _path(self, number: int) -> str:
+        return f"{LEASE_FOLDER}/{self._name}.{number}.json"
+
+    def _content(self, valid_until: int) -> bytes:
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._since / 1000))
+        content = {"owner": self._owner, "action": self._action, "host": _machine(), "pid": os.getpid()}
+        return json.dumps({**content, "since": since, "validUntil": valid_until}).encode()
+
+    def _write(self, valid_until: int) -> None:
+        self._storage.put(self._path(self._number), self._content(valid_until))
+
+    def _renew(self) -> None:
+        while not self._stop.wait(_RENEW_SECONDS):
+            try:
+                self._write(_now() + LEASE_MILLIS)
+            except StorageError:
+                # The next round tries again; check() notices when it was too late.
+                continue
+
+
+def _stored(storage: Storage, name: str) -> Iterator[tuple[int, FileInfo]]:
+    """The files of the lease `name`, with their numbers."""
+    for file in storage.list_dir(LEASE_FOLDER)[0]:
+        parts = file.name.rsplit(".", 2)
+        if len(parts) == 3 and parts[0] == name and parts[1].isdecimal() and len(parts[1]) <= _MOST_DIGITS:
+            yield int(parts[1]), file
+
+
+def _is_same(now: FileInfo | None, then: FileInfo) -> bool:
+    return now is not None and (now, now.tag) == (then, then.tag)
+
+
+def _holder(storage: Storage, file: FileInfo) -> dict[str, Any] | None:
+    """Who holds the lease in this file; None when nobody does any more."""
+    try:
+        holder = parse_json(storage.read(file.path, SMALL_FILE))
+    except (NotFound, ValueError, CorruptFile):
+        return None
+    if not isinstance(holder, dict) or not isinstance(holder.get("validUntil"), int):
+        return None
+    until, latest = holder["validUntil"], _now() + LEASE_MILLIS + _CLOCKS_DIFFER_MILLIS
+    if until > latest:
+        until = file.mtime_millis + LEASE_MILLIS
+    return holder if _now() < until <= latest and not _is_dead(holder) else None
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
+
+
+def _machine() -> str:
+    """This machine and process namespace, as far as a process id means the same process there."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            boot = file.read().strip()
+        return f"{socket.gethostname()}/{boot}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return f"{socket.gethostname()}/{uuid.getnode()}/?"
+
+
+def _is_dead(holder: dict[str, Any]) -> bool:
+    machine = _machine()
+    if machine.endswith("?") or holder.get("host") != machine:
+        return False
+    pid = holder.get("pid")
+    if pid == os.getpid():
+        return holder.get("owner") not in _live
+    # 0 and below are whole groups of processes.
+    if not isinstance(pid, int) or pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,49 @@
+"""Cancelling what an instant appended to log files of older slices (table version 6).
+
+A log file of version 6 is named after its slice and may hold blocks of several instants, so that none can be deleted.
+A ROLLBACK command block, in the next log file of the slice, makes readers forget the blocks of one instant.
+Source: BaseRollbackHelper (0.15.0), RollbackHelperV1 (1.2.0), HoodieLogFormatWriter of Apache Hudi.
+"""
+
+from dataclasses import dataclass
+
+from ...codecs.rollback_plan import RollbackRequest
+from ...files.log_reader import read_log_blocks
+from ...files.log_writer import encode_rollback_command
+from ...files.names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
+from ...limits import LARGEST_LOG
+from ...model import LogFile, path_in
+from ...snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLog:
+    """The log file, with its size in bytes, that cancels an instant in one file slice."""
+
+    path: str
+    size: int
+
+
+def cancel_blocks(table: Snapshot, rollback: str, target: str, request: RollbackRequest) -> CommandLog:
+    """Write the command block of the rollback at `rollback` into the slice of `request`, unless it is there already."""
+    logs = _logs_of_slice(table, request)
+    for log in logs:
+        if log.write_token == UNKNOWN_WRITE_TOKEN and _is_ours(table, log, rollback, target):
+            return CommandLog(log.path, log.size)
+    data = encode_rollback_command(rollback, target)
+    version = max((log.version for log in logs), default=0) + 1
+    name = log_file_name(request.file_id, request.base_instant, version, UNKNOWN_WRITE_TOKEN)
+    path = path_in(request.partition, name)
+    table.storage.create(path, data)
+    return CommandLog(path, len(data))
+
+
+def _logs_of_slice(table: Snapshot, request: RollbackRequest) -> list[LogFile]:
+    files, _ = table.storage.list_dir(request.partition)
+    parsed = (parse_log_file(request.partition, file.name, file.size) for file in files)
+    return [log for log in parsed if log and (log.file_id, log.instant) == (request.file_id, request.base_instant)]
+
+
+def _is_ours(table: Snapshot, log: LogFile, rollback: str, target: str) -> bool:
+    blocks = read_log_blocks(table.storage.read(log.path, LARGEST_LOG), table.storage.full_path(log.path))
+    return any((block.instant, block.rolled_back_instant) == (rollback, target) for block in blocks)

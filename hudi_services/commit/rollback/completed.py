@@ -1,0 +1,259 @@
+"""Whether a completed commit can be taken back without losing a row: what would become visible again must be there.
+
+Sources: BaseRollbackActionExecutor (savepoints, the order of commits), validateRollback of
+HoodieBackedTableMetadataWriter. That the older files still exist, nobody in Hudi checks: it leaves that to the operator
+who restores.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+
+from ...errors import ConfigError, ConflictError, CorruptFile, NeedsRecovery, NotFound
+from ...files.names import parse_base_file
+from ...metadata.rollback.lasting import may_be_merged
+from ...metadata.table import MetadataLister
+from ...model import BaseFile, CommitMetadata
+from ...snapshot import Snapshot, pending_clusterings, pending_compactions
+from ...table.facts import TimelineFacts
+from ...table.partitions import Files, StorageLister
+from ...table.view import FileGroupId
+from ...timeline.instant import Action, Instant
+from ..conflicts import Prospect, pending_writes, prospect, recover_hint
+from ..settings import TransactionSettings
+from .later_indexes import check_indexes
+from .requests import says_nothing
+
+_TOO_LATE = "it cannot be taken back any more"
+
+
+class OldFiles:
+    """Base files in `partitions` as they lie on storage and, when there is one, stand in the metadata table.
+
+    Each partition is listed once, all of them at the beginning.
+    """
+
+    def __init__(self, table: Snapshot, partitions: Collection[str]) -> None:
+        self._lister = StorageLister(table.storage)
+        self._listed = MetadataLister(table.metadata) if table.metadata is not None else None
+        self._facts = TimelineFacts(table.timeline)
+        self._lister.load(sorted(partitions))
+        if self._listed is not None:
+            self._listed.load(sorted(partitions))
+        self._committed: dict[FileGroupId, list[BaseFile]] = defaultdict(list)
+        for partition in partitions:
+            parsed = (parse_base_file(partition, name, size) for name, size in self.stored(partition).items())
+            for file in parsed:
+                if file and self._facts.is_committed(file.instant):
+                    self._committed[partition, file.file_id].append(file)
+
+    def stored(self, partition: str) -> Files:
+        """What lies in the partition's folder."""
+        return self._lister.files(partition)
+
+    def newest(self, group: FileGroupId, before: str | None = None) -> BaseFile | None:
+        """The newest committed base file of a file group (older than `before`); None when it has none any more."""
+        found = (f for f in self._committed.get(group, ()) if before is None or f.instant < before)
+        return max(found, key=lambda f: f.instant, default=None)
+
+    def is_listed(self, file: BaseFile) -> bool:
+        """Whether the metadata table knows the file; True when the table has none."""
+        return self._listed is None or file.name in self._listed.files(file.partition)
+
+
+def check_not_savepointed(table: Snapshot, ts: str) -> None:
+    """Raise ConfigError when a savepoint, of the instant itself or of a later one, holds files of the instant."""
+    held = [i.ts for i in table.timeline.instants if i.action is Action.SAVEPOINT and i.ts >= ts]
+    if held:
+        raise ConfigError(
+            f"{table.storage.root}: the savepoint {held[0]} holds the files of {ts}",
+            hint="delete the savepoint first, if nobody needs it any more",
+        )
+
+
+def check_is_newest(table: Snapshot, target: Instant) -> None:
+    """Raise ConflictError when later writes may build on the completed write `target`."""
+    later = [i for i in table.timeline.instants if i.action.writes_data and i.ts > target.ts]
+    planned = {i.ts for i in table.timeline.pending_clusterings()}
+    for one in reversed(later):
+        if one.is_completed or one.ts not in planned:
+            raise ConflictError(
+                f"{table.storage.root}: the {one.action.value} {one.ts} ({one.state.name.lower()}) is later than "
+                f"{target.ts}, and its rows may build on it",
+                hint=f"roll back {one.ts} first",
+            )
+
+
+def check_not_first(table: Snapshot, target: Instant) -> None:
+    """Raise ConflictError when the active timeline begins with the completed write `target`.
+
+    Without its completed file the timeline begins later, and Hudi takes the files of `target`, as long as they are
+    there, for those of an archived commit.
+    """
+    if table.timeline.first_ts() == target.ts:
+        raise ConflictError(
+            f"{table.storage.root}: the active timeline begins with {target.ts} ({target.file_name}), and readers "
+            "would take its files for those of an archived commit until the last of them is deleted",
+            hint=_TOO_LATE,
+        )
+
+
+def refuse_other_writers(table: Snapshot, target: Instant, settings: TransactionSettings) -> None:
+    """Raise ConflictError while a write is under way, beside which the completed `target` must not be taken back.
+
+    NeedsRecovery when that was abandoned: age alone does not prove that its writer will not come back. A lock does not
+    help: Hudi's conflict check before a commit does not look at rollbacks, so that a write that read files of `target`
+    would complete, with their rows (TransactionUtils.resolveWriteConflictIfAny).
+    """
+    for write in pending_writes(table):
+        if write.ts == target.ts:
+            continue
+        if prospect(table, write, settings, plan="") is Prospect.MAY_COMMIT:
+            raise ConflictError(
+                f"{table.storage.root}: the {write.action.value} {write.ts} of another writer is in progress "
+                f"({write.file_name}), and may build on {target.ts}",
+                hint="wait until it is completed or rolled back, and keep writers away meanwhile: a lock does not help",
+            )
+        raise NeedsRecovery(
+            f"{table.storage.root}: the {write.action.value} {write.ts} ({write.file_name}) was abandoned: its writer "
+            f"gives no sign of life, and it may build on {target.ts}",
+            hint=recover_hint(table),
+        )
+
+
+def restored_files(table: Snapshot, target: Instant, commit: CommitMetadata) -> list[BaseFile]:
+    """The base files that readers see again when the completed `target`, no clustering, is gone.
+
+    Raises ConflictError when one that is needed was or may have been cleaned, or a pending clean is about to delete it.
+    """
+    replaced = [(partition, file_id) for partition, ids in (commit.replaced or {}).items() for file_id in ids]
+    updated = [
+        (partition, stat.file_id)
+        for partition, stats in commit.stats.items()
+        for stat in stats
+        if stat.prev_commit != "null"
+    ]
+    groups = dict.fromkeys((*replaced, *updated))
+    old = OldFiles(table, {partition for partition, _ in groups})
+    found: dict[FileGroupId, BaseFile] = {}
+    for group in groups:
+        file = old.newest(group, before=target.ts)
+        if file is None or not file.size or not old.is_listed(file):
+            raise ConflictError(
+                f"{table.storage.root}: the files of {group[1]} in {group[0] or 'the table'} from before {target.ts} "
+                "were cleaned, so that their rows would be lost",
+                hint=_TOO_LATE,
+            )
+        found[group] = file
+    _check_prev_commits(table, commit, found)
+    if replaced:
+        _check_cleans(table, target, {group: found[group] for group in replaced})
+    check_not_being_cleaned(table, found.values())
+    return list(found.values())
+
+
+def _check_cleans(table: Snapshot, target: Instant, newest: Mapping[FileGroupId, BaseFile]) -> None:
+    """That no clean since `target` took a newer file of a replaced group than the one that is left.
+
+    A commit does not note the files that it replaces, and a savepoint may have kept an older one. What a clean deleted
+    is told by its plan: a clean that was taken up again notes as failed what was gone already.
+    """
+    for clean in table.timeline.completed({Action.CLEAN}):
+        if clean.ts < target.ts:
+            continue
+        try:
+            plan = table.timeline.read_cleaner_plan(clean)
+        except (CorruptFile, NotFound) as error:
+            raise ConflictError(
+                f"{table.storage.root}: the plan of the clean {clean.ts} cannot be read, so that nobody knows whether "
+                f"it took files that {target.ts} replaced: {error.message}",
+                hint=_TOO_LATE,
+            ) from error
+        for partition, paths in plan.files.items():
+            for gone in filter(None, (parse_base_file(partition, path.rpartition("/")[2], 0) for path in paths)):
+                left = newest.get((partition, gone.file_id))
+                if left is not None and gone.instant > left.instant:
+                    raise ConflictError(
+                        f"{table.storage.root}: the clean {clean.ts} took {gone.path}, which {target.ts} replaced; the "
+                        f"newest that is left is {left.name}",
+                        hint=_TOO_LATE,
+                    )
+
+
+def _check_prev_commits(table: Snapshot, commit: CommitMetadata, found: Mapping[FileGroupId, BaseFile]) -> None:
+    for partition, stats in commit.stats.items():
+        for stat in stats:
+            before = found.get((partition, stat.file_id))
+            if before is not None and stat.prev_commit not in ("null", before.instant):
+                raise ConflictError(
+                    f"{table.storage.root}: the file of {stat.file_id} of {stat.prev_commit}, which the commit "
+                    f"updated, was cleaned; the newest that is left is {before.name}",
+                    hint=_TOO_LATE,
+                )
+
+
+def check_not_being_cleaned(table: Snapshot, files: Collection[BaseFile]) -> None:
+    """Raise ConflictError when a pending clean names one of `files`."""
+    names = {(file.partition, file.name) for file in files}
+    for clean in table.timeline.pending({Action.CLEAN}):
+        plan = table.timeline.read_cleaner_plan(clean)
+        taken = next(iter(sorted(names & plan.named)), None)
+        if taken is not None:
+            raise ConflictError(
+                f"{table.storage.root}: the pending clean {clean.ts} ({clean.file_name}) deletes {taken[1]}, which "
+                "would be read again",
+                hint=f"{_TOO_LATE}, unless that clean is rolled back before it deletes anything",
+            )
+
+
+def check_not_planned(table: Snapshot, groups: Collection[FileGroupId], ts: str) -> None:
+    """Raise ConflictError when a pending clustering or compaction is going to read one of `groups`."""
+    for pending in (pending_clusterings(table), pending_compactions(table)):
+        for group in groups:
+            if pending.get(group, ts) != ts:
+                raise ConflictError(
+                    f"{table.storage.root}: the pending plan {pending[group]} reads {group[1]} in "
+                    f"{group[0] or 'the table'}, which {ts} wrote",
+                    hint=f"execute {pending[group]}, or roll it back first",
+                )
+
+
+def written_groups(commit: CommitMetadata) -> list[FileGroupId]:
+    """The file groups that a commit wrote to."""
+    return [(partition, stat.file_id) for partition, stats in commit.stats.items() for stat in stats]
+
+
+def check_completed_rollback(table: Snapshot, target: Instant) -> list[BaseFile]:
+    """All of it, for a completed commit that is no clustering; gives the base files that readers will see again.
+
+    Raises ConfigError for a savepoint, ConflictError for the rest.
+    """
+    check_not_savepointed(table, target.ts)
+    check_is_newest(table, target)
+    check_not_first(table, target)
+    commit = table.timeline.read_commit(target)
+    if says_nothing(commit):
+        raise ConflictError(
+            f"{table.storage.root}: {target.file_name} is empty, so that nobody knows which files would be read again",
+            hint="restore the table to a savepoint with Apache Hudi, or put the file back from a copy",
+        )
+    _check_not_merged(table, target)
+    check_not_planned(table, written_groups(commit), target.ts)
+    files = restored_files(table, target, commit)
+    check_indexes(table, target, files, commit)
+    return files
+
+
+def _check_not_merged(table: Snapshot, target: Instant) -> None:
+    """Raise ConflictError when the metadata table cannot forget `target` any more.
+
+    Its ranges of whole partitions are those after `target`, and would hide rows that are read again.
+    """
+    if table.metadata is None or not may_be_merged(table.metadata, target.ts):
+        return
+    is_there = table.metadata.timeline.find(target.ts, Action.DELTA_COMMIT) is not None
+    what = f"may have compacted {target.ts}" if is_there else f"was built after {target.ts}, or has archived it"
+    raise ConflictError(
+        f"{table.storage.root}: the metadata table {what}, and cannot forget it any more",
+        hint="delete the metadata table (metadata delete of hudi-cli), take the commit back, and let Apache Hudi "
+        "build it anew",
+    )

@@ -1,0 +1,339 @@
+"""Rolling back an instant as Hudi would: an instant of its own, with plan and result.
+
+    .rollback.requested (which files) -> .rollback.inflight
+    -> a completed target becomes inflight again: readers forget it with this one deletion
+    -> notes of its groups -> runs of keys, for an index that keeps it -> its files -> metadata table
+    -> its inflight and requested file, when the plan goes too
+    -> .rollback -> (its inflight file) -> markers, heartbeat
+
+Copies of the timeline files that go are kept. Killed anywhere, the next rollback of the same instant finds the plan and
+goes on, but not while the target is completed: nothing of it was deleted then, nor by Hudi, and since the rollback was
+begun others may have built on it.
+Sources: BaseRollbackActionExecutor, CopyOnWriteRollbackActionExecutor, ActiveTimelineV2.revertToInflight,
+BaseHoodieTableServiceClient.rollbackInflightClustering.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+from ...codecs.rollback_plan import (
+    RollbackMetadata,
+    RollbackPartition,
+    RollbackPlan,
+    encode_rollback_metadata,
+    encode_rollback_plan,
+)
+from ...errors import AlreadyExists, CheckFailed, ConflictError
+from ...files.names import parse_log_file
+from ...metadata.records.keys import RECORD_INDEX
+from ...metadata.rollback.restored import Restored
+from ...metadata.sync import sync_rollback
+from ...model import path_in
+from ...snapshot import Snapshot, reopen
+from ...table.facts import TimelineFacts
+from ...table.partitions import StorageLister
+from ...timeline.instant import Action, Instant, State
+from ..checkpoints import delete_checkpoints
+from ..conflicts import recover_hint
+from ..heartbeat import heartbeat_path
+from ..lease import Lease
+from ..liveness import rollback_lease_name
+from ..markers import delete_markers
+from ..timeline_copies import keep_copies, kept_commit
+from ..times import Times
+from .command_blocks import cancel_blocks
+from .requests import rollback_requests
+from .restored import restored
+
+_DELETES_AT_ONCE = 16
+
+Progress = Callable[[int, int], None]
+"""Called with how many files are deleted, of how many."""
+
+
+def _unseen(done: int, total: int) -> None:
+    """Nobody looks."""
+
+
+def roll_back(
+    table: Snapshot,
+    target: Instant,
+    times: Times,
+    *,
+    keep_plan: bool,
+    plan: RollbackPlan | None = None,
+    checked: bool = False,
+    progress: Progress = _unseen,
+) -> str:
+    """Undo `target` and give the rollback's instant; the caller holds the lock.
+
+    `keep_plan` leaves the requested file, so that the action can be executed again. `plan` is that of `plan_rollback`,
+    where the caller has it already; a rollback that was begun goes by its own. Raises ConflictError for a completed
+    target, unless no rollback of it was begun and the caller `checked`, under this lock, that it may go.
+    """
+    rollback = pending_rollback(table, target.ts)
+    if rollback is not None:
+        return _resume(table, rollback, times, keep_plan, progress)
+    plan = plan or plan_rollback(table, target)
+    if not checked:
+        _refuse_completed(table, plan)
+    ts = times.next()
+    with _at_work(table, ts):
+        data = encode_rollback_plan(plan, table.config.version.release)
+        table.check_held()
+        rollback = table.timeline.publish(ts, Action.ROLLBACK, State.REQUESTED, data)
+        return _finish(table, rollback, plan, times, keep_plan, progress)
+
+
+def plan_rollback(table: Snapshot, target: Instant, *, using_markers: bool = True) -> RollbackPlan:
+    """What a rollback of `target` would take away.
+
+    Raises SymbolicLink when that lies behind a link, and ConflictError for a pending one when a write of the same time
+    is completed: they have their files in common.
+    """
+    twin = "" if target.is_completed else completed_twin(table, target.ts)
+    if twin:
+        raise ConflictError(
+            f"{table.storage.root}: {target.file_name} cannot be rolled back: {twin}, and has the files of that time",
+            hint=f"{recover_hint(table)}, which drops what lies beside it",
+        )
+    requests = rollback_requests(table, target, using_markers=using_markers)
+    table.storage.check_paths(path_in(request.partition, _name(path)) for request in requests for path in request.files)
+    return RollbackPlan(target.ts, target.action.value, requests)
+
+
+def resume_rollback(table: Snapshot, rollback: Instant, times: Times, *, progress: Progress = _unseen) -> str:
+    """Finish a rollback whose process died, and leave nothing of its target, not even the plan.
+
+    Raises ConflictError when the target is still completed.
+    """
+    return _resume(table, rollback, times, False, progress)
+
+
+def is_still_completed(table: Snapshot, plan: RollbackPlan) -> bool:
+    """Whether what `plan` is to take away is a completed instant, of any action: then nothing of it was deleted yet."""
+    return bool(_completed_at(table, plan.ts))
+
+
+def completed_twin(table: Snapshot, ts: str) -> str:
+    """Which completed write has the time `ts`, in words that begin a sentence; "" when there is none.
+
+    One that is archived counts, too; nothing that is pending is as old, or it would not be archived. Raises CorruptFile
+    when the archive cannot be read.
+    """
+    found = _completed_at(table, ts)
+    if found:
+        return f"{found} is completed"
+    if ts < table.timeline.first_write:
+        archived = table.timeline.archived.completed
+        if ts in archived:
+            return f"the {archived[ts]} {ts} is completed and archived"
+    return ""
+
+
+def _completed_at(table: Snapshot, ts: str) -> str:
+    """The file of the completed instant of this time; a savepoint has that of the commit that it holds."""
+    found = (one for one in table.timeline.at(ts) if one.is_completed and one.action is not Action.SAVEPOINT)
+    return next((one.file_name for one in found), "")
+
+
+def without_target(table: Snapshot, plan: RollbackPlan) -> str:
+    """A file that `plan` is to delete, of a time unknown to the timeline, and that readers take for committed; else "".
+
+    What a rollback takes away goes before its instant does: such a file is that of an archived commit.
+    """
+    facts = TimelineFacts(table.timeline)
+    if table.timeline.at(plan.ts) or not (facts.is_committed(plan.ts) or facts.is_hidden(plan.ts)):
+        return ""
+    lister = StorageLister(table.storage)
+    lister.load(sorted({request.partition for request in plan.requests}))
+    named = ((request.partition, _name(path)) for request in plan.requests for path in request.files)
+    return next((path_in(partition, name) for partition, name in named if name in lister.files(partition)), "")
+
+
+def pending_rollback(table: Snapshot, ts: str) -> Instant | None:
+    """The rollback of the instant `ts` that its process did not finish, if there is one."""
+    return table.timeline.pending_rollbacks.get(ts)
+
+
+def drop_requested(table: Snapshot, target: Instant) -> None:
+    """Cancel a plan that was never started."""
+    keep_copies(table, target.ts, _files(table, target.ts, target.action, State.REQUESTED))
+    _drop(table, target.ts, target.action, State.REQUESTED)
+
+
+def clear_traces(table: Snapshot, ts: str) -> None:
+    """Markers and heartbeat of an instant that is rolled back; a folder in the heartbeat's place is none."""
+    delete_markers(table.storage, ts)
+    table.storage.delete(heartbeat_path(ts))
+
+
+def _resume(table: Snapshot, rollback: Instant, times: Times, keep_plan: bool, progress: Progress) -> str:
+    plan = table.timeline.read_rollback_plan(rollback)
+    _refuse_completed(table, plan, rollback)
+    with _at_work(table, rollback.ts):
+        return _finish(table, rollback, plan, times, keep_plan, progress)
+
+
+def _refuse_completed(table: Snapshot, plan: RollbackPlan, begun: Instant | None = None) -> None:
+    committed = without_target(table, plan) if begun else ""
+    if committed:
+        raise CheckFailed(
+            f"{table.storage.root}: a rollback is to delete {committed}, and no instant {plan.ts} is on the timeline",
+            hint=f"{recover_hint(table)}, which drops the plan",
+        )
+    if not is_still_completed(table, plan):
+        return
+    by = f", although {begun.file_name} is to roll it back" if begun else ""
+    raise ConflictError(
+        f"{table.storage.root}: the {plan.action} {plan.ts} is completed{by}",
+        hint=f"if it is to go all the same: hudi-services rollback --instant {plan.ts} --completed, or undo",
+    )
+
+
+@contextmanager
+def _at_work(table: Snapshot, ts: str) -> Iterator[None]:
+    """Hold the lease of the rollback at `ts`: it tells others, should we die, that nobody works at it any more."""
+    with Lease(table.storage, rollback_lease_name(ts), f"rollback {ts}") as lease:
+        yield
+        lease.forget()
+
+
+def _finish(
+    table: Snapshot, rollback: Instant, plan: RollbackPlan, times: Times, keep_plan: bool, progress: Progress
+) -> str:
+    started = time.monotonic()
+    timeline = table.timeline
+    action = Action(plan.action)
+    states = (State.INFLIGHT, State.COMPLETED) if keep_plan else tuple(State)
+    keep_copies(table, rollback.ts, _files(table, plan.ts, action, *states))
+    table.check_held()
+    if rollback.state is State.REQUESTED:
+        timeline.publish(rollback.ts, Action.ROLLBACK, State.INFLIGHT)
+    if _unpublish(table, plan.ts, action):
+        table = reopen(table)
+    # Before their files, so that nobody goes on with what is gone.
+    delete_checkpoints(table.storage, plan.ts)
+    # Before the files go, whose keys it may need.
+    commit = kept_commit(table, rollback.ts, plan.ts, action)
+    again = restored(table, rollback.ts, plan, commit)
+    table.check_held()
+    done = _take_away(table, rollback.ts, plan, progress)
+    _sync(table, rollback.ts, plan.ts, done, times, again, was_completed=commit is not None)
+    # Copies of them are kept, and the rollback says what it did: others may finish it.
+    table.check_held()
+    if not keep_plan:
+        _drop(table, plan.ts, action, State.INFLIGHT)
+        _drop(table, plan.ts, action, State.REQUESTED)
+    millis = round((time.monotonic() - started) * 1000)
+    metadata = RollbackMetadata(rollback.ts, plan.ts, plan.action, done, millis)
+    data = encode_rollback_metadata(metadata, table.config.version.release)
+    timeline.publish(rollback.ts, Action.ROLLBACK, State.COMPLETED, data, times.next())
+    if keep_plan:
+        _drop(table, plan.ts, action, State.INFLIGHT)
+    clear_traces(table, plan.ts)
+    return rollback.ts
+
+
+def _files(table: Snapshot, ts: str, action: Action, *states: State) -> list[str]:
+    return [one.file_name for one in table.timeline.files_of(ts, action) if one.state in states]
+
+
+def _unpublish(table: Snapshot, ts: str, action: Action) -> bool:
+    """Make a completed instant inflight again; whether it was completed.
+
+    The files of its lower states are there as a rule; where they are not, empty ones keep it from being taken for one
+    that was archived.
+    """
+    files = table.timeline.files_of(ts, action)
+    completed = [one for one in files if one.state is State.COMPLETED]
+    if not completed:
+        return False
+    lower = [one for one in files if one.state is not State.COMPLETED]
+    began_as = lower[0].action if lower else action
+    for state in (State.REQUESTED, State.INFLIGHT):
+        name = table.timeline.layout.file_name(ts, began_as, state)
+        if name not in table.timeline.sizes:
+            with suppress(AlreadyExists):
+                table.storage.create(table.timeline.path(name), b"")
+    for one in completed:
+        table.storage.delete(table.timeline.path(one.file_name))
+    return True
+
+
+def _drop(table: Snapshot, ts: str, action: Action, state: State) -> None:
+    for name in _files(table, ts, action, state):
+        table.storage.delete(table.timeline.path(name))
+
+
+def _take_away(table: Snapshot, rollback: str, plan: RollbackPlan, progress: Progress) -> dict[str, RollbackPartition]:
+    """Delete the files of the plan and cancel its log blocks; what was done, by partition."""
+    done = {request.partition: RollbackPartition() for request in plan.requests}
+    for partition, paths in _delete_files(table, plan, progress).items():
+        done[partition] = RollbackPartition(tuple(paths))
+    for request in plan.requests:
+        if request.log_blocks:
+            log = cancel_blocks(table, rollback, plan.ts, request)
+            before = done[request.partition]
+            # A plan without markers knows the file group only.
+            known = {path: size for path, size in request.log_blocks.items() if _is_log(path)}
+            done[request.partition] = replace(
+                before,
+                command_logs={**before.command_logs, table.storage.full_path(log.path): log.size},
+                failed_commit_logs={**before.failed_commit_logs, **known},
+            )
+    return done
+
+
+def _delete_files(table: Snapshot, plan: RollbackPlan, progress: Progress) -> dict[str, list[str]]:
+    wanted = [(request.partition, full_path) for request in plan.requests for full_path in request.files]
+
+    def delete(one: tuple[str, str]) -> None:
+        # By partition and name: the plan keeps full paths, and the table may be known by another.
+        partition, name = one[0], _name(one[1])
+        table.storage.delete_output(path_in(partition, name))
+
+    deleted: dict[str, list[str]] = defaultdict(list)
+    with ThreadPoolExecutor(_DELETES_AT_ONCE) as pool:
+        for number, _ in enumerate(pool.map(delete, wanted)):
+            partition, full_path = wanted[number]
+            deleted[partition].append(full_path)
+            progress(number + 1, len(wanted))
+    return deleted
+
+
+def _sync(
+    table: Snapshot,
+    rollback: str,
+    target: str,
+    done: Mapping[str, RollbackPartition],
+    times: Times,
+    again: Restored | None,
+    *,
+    was_completed: bool,
+) -> None:
+    if table.metadata is None:
+        return
+    deleted = {partition: [_name(path) for path in one.deleted] for partition, one in done.items()}
+    appended = {
+        partition: {
+            _name(path): size for logs in (one.failed_commit_logs, one.command_logs) for path, size in logs.items()
+        }
+        for partition, one in done.items()
+        if one.command_logs
+    }
+    sync_rollback(table.metadata, target, rollback, times.next, appended, deleted, again, was_completed=was_completed)
+    if RECORD_INDEX in table.metadata.partitions:
+        delete_markers(table.storage, rollback)
+
+
+def _is_log(path: str) -> bool:
+    return parse_log_file("", _name(path), 0) is not None
+
+
+def _name(full_path: str) -> str:
+    return full_path.rpartition("/")[2]

@@ -1,0 +1,39 @@
+"""Writes whose writers died: rolled back at a clean when the table's writers leave that to it (LAZY).
+
+Source: HoodieFailedWritesCleaningPolicy, BaseHoodieTableServiceClient.rollbackFailedWrites of Apache Hudi.
+"""
+
+from ...snapshot import Snapshot, reopen
+from ...timeline.instant import Instant
+from ..conflicts import pending_writes
+from ..critical_section import critical_section
+from ..liveness import is_stale_rollback, liveness
+from ..settings import TransactionSettings
+from ..times import Times
+from .execution import pending_rollback, roll_back
+
+
+def roll_back_failed_writes(table: Snapshot, settings: TransactionSettings) -> list[str]:
+    """Roll back every pending write that gives no sign of life; gives the times of those writes.
+
+    Clusterings stay, as with Hudi. Takes no lock when there is nothing to roll back.
+    """
+    dead = [write for write in pending_writes(table) if _is_dead(table, write, settings)]
+    failed: list[str] = []
+    if not dead:
+        return failed
+    with critical_section(table, "clean", settings, repairs=dead[0].ts) as current:
+        for write in pending_writes(current):
+            if _is_dead(current, write, settings):
+                roll_back(current, write, Times(current, settings.skew_millis), keep_plan=False)
+                failed.append(write.ts)
+                current = reopen(current)
+    return failed
+
+
+def _is_dead(table: Snapshot, write: Instant, settings: TransactionSettings) -> bool:
+    """Whether neither its writer nor somebody who rolls it back is at work."""
+    rollback = pending_rollback(table, write.ts)
+    if rollback is not None:
+        return is_stale_rollback(table, rollback, settings)
+    return not liveness(table, write, settings).alive

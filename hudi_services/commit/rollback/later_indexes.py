@@ -1,0 +1,125 @@
+"""Whether the indexes that keep a completed instant (`metadata.rollback.lasting`) can be mended when it is taken back.
+
+                         a clustering                           any other write
+    files                the deleted files leave it             the same
+    column_stats         those of restored files are put in     the same
+    bloom_filters        the same                               the same
+    partition_stats      hold as they are: the same rows        widened by the ranges of restored files
+    record_index         keys move back                         keys move back, or go: the keys of the table are read
+    secondary_index_*    hold as they are: the same pairs       refused
+    expr_index_*         refused without records of restored    refused, unless no file is restored
+                         files
+
+What is refused is told before anything is written. It is dropped with Apache Hudi, and created again afterwards.
+"""
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from ...errors import ConflictError, UnsupportedTable
+from ...files.parquet_footer import read_footers
+from ...metadata.expression_index.index import ExpressionIndex, expression_indexes
+from ...metadata.record_index.shards import Shards
+from ...metadata.records.keys import (
+    COLUMN_STATS,
+    EXPRESSION_INDEX,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
+    bloom_filter_key,
+    column_stats_key,
+)
+from ...metadata.rollback.lasting import lasting_in
+from ...metadata.rollback.restored import columns_without_range, without_record
+from ...metadata.table import MetadataTable
+from ...model import BaseFile, CommitMetadata
+from ...snapshot import Snapshot
+from ...timeline.instant import Instant
+from .restored import adds_keys
+from .restored_keys import live_base_files
+
+_MOST_FILES = 10_000
+_MOST_ROWS = 10_000_000
+"""Of live files whose keys are read, under the lock, to know which keys of deleted files other files have, too."""
+
+
+def check_indexes(
+    table: Snapshot, target: Instant, restored: Sequence[BaseFile], written: CommitMetadata | None = None
+) -> None:
+    """Raise ConflictError when an index keeps the completed `target` and cannot be mended.
+
+    `restored` are the files that readers see again; `written` is what `target` did, None for a clustering, after which
+    the rows are the same. Raises UnsupportedTable for expression indexes that cannot be followed, and CorruptFile.
+    """
+    metadata = table.metadata
+    if metadata is None:
+        return
+    lasting = lasting_in(metadata, target.ts)
+    expressions = {one.partition: one for one in expression_indexes(metadata)}
+    for index in sorted(lasting):
+        if index.startswith(SECONDARY_INDEX_PREFIX) and written is not None:
+            _refuse(table, target, index, "pairs of values and keys cannot be taken out of it")
+        elif index.startswith(EXPRESSION_INDEX):
+            _check_expressions(table, metadata, target, expressions[index], restored, same_rows=written is None)
+        elif index == PARTITION_STATS and written is not None:
+            _check_ranges(table, metadata, target, restored)
+        elif index == RECORD_INDEX:
+            _check_keys(table, metadata, target, restored, written)
+
+
+def _check_expressions(
+    table: Snapshot,
+    metadata: MetadataTable,
+    target: Instant,
+    index: ExpressionIndex,
+    restored: Sequence[BaseFile],
+    *,
+    same_rows: bool,
+) -> None:
+    def key(file: BaseFile) -> str:
+        if index.kind == COLUMN_STATS:
+            return column_stats_key(index.column, file.partition, file.name)
+        return bloom_filter_key(file.partition, file.name)
+
+    missing = without_record(metadata, index.partition, {key(file): file for file in restored})
+    if missing:
+        _refuse(table, target, index.partition, f"it has no record of {missing[0].path}, which would be read again")
+    if restored and not same_rows:
+        _refuse(table, target, index.partition, "its ranges of partitions may not hold the rows that come back")
+
+
+def _check_ranges(table: Snapshot, metadata: MetadataTable, target: Instant, restored: Sequence[BaseFile]) -> None:
+    unknown = columns_without_range(metadata, restored)
+    if unknown:
+        why = f"the files that would be read again do not tell the range of {unknown[0]}"
+        _refuse(table, target, PARTITION_STATS, why)
+
+
+def _check_keys(
+    table: Snapshot,
+    metadata: MetadataTable,
+    target: Instant,
+    restored: Sequence[BaseFile],
+    written: CommitMetadata | None,
+) -> None:
+    shards = Shards.of_groups(metadata.file_groups(RECORD_INDEX))
+    try:
+        for partition in {file.partition for file in restored}:
+            shards.of(partition)
+    except UnsupportedTable as error:
+        _refuse(table, target, RECORD_INDEX, error.message)
+    if written is None or not adds_keys(written):
+        return
+    scopes = written.stats.keys() if shards.is_partitioned else [None]
+    live = [file for scope in scopes for file in live_base_files(table, scope)]
+    if len(live) > _MOST_FILES or sum(read_footers(table.storage, live, lambda _, f: f.num_rows)) > _MOST_ROWS:
+        _refuse(
+            table, target, RECORD_INDEX, f"the keys of {len(live):,} files would have to be read to take its keys out"
+        )
+
+
+def _refuse(table: Snapshot, target: Instant, index: str, why: str) -> NoReturn:
+    raise ConflictError(
+        f"{table.storage.root}: the index {index} was built or repaired after {target.ts}: {why}",
+        hint=f"drop {index} with Apache Hudi, take {target.ts} back, and build the index again",
+    )

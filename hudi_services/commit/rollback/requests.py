@@ -1,0 +1,164 @@
+"""Which files the rollback of an instant takes away: by its markers, its commit metadata, or a listing of the table.
+
+    only requested              nothing
+    completed                   what its commit metadata names: one request a file, without fileId and base instant
+    completed, file empty       every file in any partition that bears its time
+    pending, with markers       one request a marker, with fileId and base instant
+    pending, without            every file in any partition that bears its time (Hudi leaves those behind)
+    pending, with unfit ones    as without, when nothing was appended: a marker names what is no file of the instant
+
+Only files that bear the instant's time are ever deleted. Where it appended to a log file of an older slice (table
+version 6), the request names the log file, for a command block to cancel: then one request a file group.
+Sources: MarkerBasedRollbackStrategy, ListingBasedRollbackStrategy, RollbackUtils of Apache Hudi.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ...codecs.commit_metadata import UNKNOWN_OPERATION
+from ...codecs.rollback_plan import RollbackRequest
+from ...errors import CorruptFile
+from ...files.names import parse_base_file, parse_log_file
+from ...model import CommitMetadata, LogFile, WriteStat, path_in
+from ...snapshot import Snapshot
+from ...table.partitions import StorageLister
+from ...timeline.instant import Action, Instant, State
+from ..markers import Marker, marker_folder, read_markers
+
+
+def rollback_requests(table: Snapshot, target: Instant, *, using_markers: bool = True) -> tuple[RollbackRequest, ...]:
+    """The requests of a plan to roll `target` back.
+
+    Raises CorruptFile for stats that are none of its own, and for such markers where only they tell of appends.
+
+    Without `using_markers` a pending instant goes by listing, too.
+    """
+    if target.state is State.REQUESTED:
+        return ()
+    if target.is_completed:
+        commit = table.timeline.read_commit(target)
+        return _grouped(_by_listing(table, target) if says_nothing(commit) else _by_commit(table, target, commit))
+    if using_markers and table.storage.list_tree(marker_folder(target.ts)):
+        try:
+            return _grouped(_by_markers(table, target))
+        except CorruptFile:
+            if not _listing_finds_all(table, target):
+                raise
+    return _grouped([*_by_listing(table, target), *_forecast_appends(table, target)])
+
+
+def unfit_markers(table: Snapshot, target: Instant) -> tuple[str, bool]:
+    """What is wrong with the markers of an instant, "" when nothing is, and whether it can go without them."""
+    if target.is_completed:
+        return "", True
+    try:
+        list(_by_markers(table, target))
+        return "", True
+    except CorruptFile as error:
+        return error.message, _listing_finds_all(table, target)
+
+
+def _listing_finds_all(table: Snapshot, target: Instant) -> bool:
+    """Whether all that the instant wrote bears its time: not what it appended to log files of older slices."""
+    if not table.config.version.log_files_carry_delta_instant and target.action is Action.DELTA_COMMIT:
+        return False
+    try:
+        return all(marker.kind != "APPEND" for marker in read_markers(table.storage, target.ts))
+    except CorruptFile:
+        return True
+
+
+def says_nothing(commit: CommitMetadata) -> bool:
+    """Whether the commit's file tells nothing of what it did: it is empty, or as good as."""
+    return commit.operation == UNKNOWN_OPERATION and not commit.stats and not commit.replaced
+
+
+def _by_markers(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
+    by_name = not table.config.version.log_files_carry_delta_instant
+    for marker in read_markers(table.storage, target.ts):
+        log = parse_log_file(marker.partition, marker.file_name, 0)
+        if marker.kind == "APPEND" and by_name and log is not None:
+            yield _append(table, log, target.ts)
+        else:
+            yield _created(table, marker, log, target.ts, logs=not by_name)
+
+
+def _created(table: Snapshot, marker: Marker, log: LogFile | None, ts: str, *, logs: bool) -> RollbackRequest:
+    file = parse_base_file(marker.partition, marker.file_name, 0) or (log if logs else None)
+    if file is None or file.instant != ts or marker.kind == "APPEND":
+        raise CorruptFile(
+            f"{table.storage.root}: the marker of {marker.path} ({marker.kind}) does not name a file of {ts}",
+            hint="let Apache Hudi roll this instant back",
+        )
+    return RollbackRequest(marker.partition, (table.storage.full_path(marker.path),), file.file_id, ts)
+
+
+def _append(table: Snapshot, log: LogFile, ts: str) -> RollbackRequest:
+    """The request for a log file that a writer of version 6 was about to append to: named after its slice."""
+    if log.instant == ts:
+        return RollbackRequest(log.partition, (table.storage.full_path(log.path),))
+    stored = table.storage.head(log.path)
+    blocks = {log.name: stored.size} if stored else {}
+    return RollbackRequest(log.partition, (), log.file_id, log.instant, blocks)
+
+
+def _by_commit(table: Snapshot, target: Instant, commit: CommitMetadata) -> Iterator[RollbackRequest]:
+    for partition, stats in commit.stats.items():
+        for stat in stats:
+            names = {path.rpartition("/")[2] for path in (stat.path, *stat.cdc_files, *(stat.log_files or ())) if path}
+            for name in sorted(names):
+                if _bears(partition, name, target.ts):
+                    yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
+            log = parse_log_file(partition, stat.path.rpartition("/")[2], 0)
+            if log is not None and log.instant != target.ts:
+                # Hudi stores the bytes that were written, and 1 where it does not know them.
+                blocks = {table.storage.full_path(log.path): stat.total_write_bytes or 1}
+                yield RollbackRequest(partition, (), log.file_id, log.instant, blocks)
+
+
+def _by_listing(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
+    lister = StorageLister(table.storage)
+    # In version 6 the log files of a compaction's slice bear its time, too, and hold the rows of others.
+    with_logs = table.timeline.began_as(target) is not Action.COMPACTION
+    for partition in lister.partitions():
+        for name in sorted(lister.files(partition)):
+            if _bears(partition, name, target.ts, with_logs=with_logs):
+                yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
+
+
+def _forecast_appends(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
+    """Version 6, without markers: the file groups that an inflight delta commit announced to append to."""
+    if table.config.version.log_files_carry_delta_instant or target.action is not Action.DELTA_COMMIT:
+        return
+    for partition, stats in table.timeline.read_commit(target).stats.items():
+        slices = {one.file_id: one.base_instant for one in table.view.latest_slices(partition)}
+        for stat in stats:
+            base = slices.get(stat.file_id)
+            if _updates(stat) and base is not None and base < target.ts:
+                # Which log file it was nobody noted; its file group stands in, as in Hudi's plans.
+                blocks = {table.storage.full_path(path_in(partition, stat.file_id)): 1}
+                yield RollbackRequest(partition, (), stat.file_id, base, blocks)
+
+
+def _updates(stat: WriteStat) -> bool:
+    return bool(stat.file_id) and stat.prev_commit != "null"
+
+
+def _bears(partition: str, name: str, ts: str, *, with_logs: bool = True) -> bool:
+    """Whether the name is that of a base file or log file of the instant `ts`."""
+    file = parse_base_file(partition, name, 0) or (parse_log_file(partition, name, 0) if with_logs else None)
+    return file is not None and file.instant == ts
+
+
+def _grouped(requests: Iterable[RollbackRequest]) -> tuple[RollbackRequest, ...]:
+    """With one request for all log files of a file group, or it would be cancelled more than once."""
+    cancelled: dict[tuple[str, str], RollbackRequest] = {}
+    others: list[RollbackRequest] = []
+    for request in requests:
+        if request.log_blocks:
+            group = (request.partition, request.file_id)
+            before = cancelled.get(group, request)
+            cancelled[group] = replace(before, log_blocks={**before.log_blocks, **request.log_blocks})
+        else:
+            others.append(request)
+    return (*others, *cancelled.values())

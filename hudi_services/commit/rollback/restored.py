@@ -1,0 +1,83 @@
+"""What readers see again after a rollback, for indexes that keep what the instant did (`metadata.rollback.lasting`)."""
+
+from collections.abc import Collection, Iterator
+
+from ...codecs.rollback_plan import RollbackPlan
+from ...files.names import parse_base_file
+from ...metadata.records.keys import RECORD_INDEX
+from ...metadata.rollback.lasting import lasting_in
+from ...metadata.rollback.restored import Restored
+from ...model import BaseFile, CommitMetadata, path_in
+from ...snapshot import Snapshot
+from ...table.view import FileGroupId
+from ...timeline.instant import Action, Instant
+from .restored_keys import restored_keys
+
+
+def touched_groups(commit: CommitMetadata) -> set[FileGroupId]:
+    """The file groups that a commit wrote to or replaced."""
+    written = {(partition, stat.file_id) for partition, stats in commit.stats.items() for stat in stats}
+    return written | {(partition, file_id) for partition, ids in (commit.replaced or {}).items() for file_id in ids}
+
+
+def adds_keys(commit: CommitMetadata) -> bool:
+    """Whether the files of a commit may have keys that the files before them do not have."""
+    return any(stat.num_inserts or stat.prev_commit == "null" for stats in commit.stats.values() for stat in stats)
+
+
+def restored(table: Snapshot, rollback: str, plan: RollbackPlan, commit: CommitMetadata | None) -> Restored | None:
+    """What the indexes must learn once the rollback at `rollback` is done; None where they need not learn anything.
+
+    To be called when the target is pending again, and before its files are deleted; `commit` is what it was while it
+    was completed, None when it never was. Raises CorruptFile and StorageError.
+    """
+    if table.metadata is None or _is_told(table, rollback):
+        return None
+    lasting = lasting_in(table.metadata, plan.ts, rollback=rollback, was_completed=commit is not None)
+    if not lasting:
+        return None
+    clustering = next((one for one in table.timeline.pending_clusterings() if one.ts == plan.ts), None)
+    gone: tuple[BaseFile, ...] = ()
+    if clustering is not None:
+        groups = _inputs(table, clustering)
+    elif commit is not None:
+        groups = touched_groups(commit)
+        if adds_keys(commit):
+            gone = tuple(_files_that_go(table, plan))
+    else:
+        return None
+    files = tuple(_live(table, groups))
+    keys = restored_keys(table, rollback, files, gone) if RECORD_INDEX in lasting else None
+    return Restored(files, other_rows=clustering is None, keys=keys)
+
+
+def _is_told(table: Snapshot, rollback: str) -> bool:
+    """Whether an earlier attempt of this rollback has written to the metadata table."""
+    assert table.metadata is not None
+    found = table.metadata.timeline.find(rollback, Action.DELTA_COMMIT)
+    return found is not None and found.is_completed
+
+
+def _inputs(table: Snapshot, clustering: Instant) -> set[FileGroupId]:
+    return {
+        (one.partition, one.file_id) for group in table.timeline.read_plan(clustering).groups for one in group.slices
+    }
+
+
+def _live(table: Snapshot, groups: Collection[FileGroupId]) -> Iterator[BaseFile]:
+    """The newest base files of those of `groups` that readers see."""
+    for partition in sorted({partition for partition, _ in groups}):
+        for one in table.view.latest_slices(partition):
+            if (partition, one.file_id) in groups and one.base_file is not None:
+                yield one.base_file
+
+
+def _files_that_go(table: Snapshot, plan: RollbackPlan) -> Iterator[BaseFile]:
+    """The base files of the plan that are there yet."""
+    for request in plan.requests:
+        for full_path in request.files:
+            name = full_path.rpartition("/")[2]
+            info = table.storage.head(path_in(request.partition, name))
+            file = parse_base_file(request.partition, name, info.size) if info is not None else None
+            if file is not None:
+                yield file

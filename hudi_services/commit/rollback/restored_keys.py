@@ -1,0 +1,139 @@
+"""Where record keys lie after a rollback, for a record index that keeps the instant (`metadata.rollback.lasting`).
+
+They are read before the first file goes, and noted beside the markers of the rollback, so that a killed one goes on:
+
+    .hoodie/.temp/<rollback>/record_keys/run-*.arrow    keys of the files that are read again, and of those that go
+    .hoodie/.temp/<rollback>/record_keys/noted.json     which is which; written last
+
+A key of a file that goes may be in another live file, too, where inserts were allowed to repeat keys: there it stays.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...codecs.json_text import parse_json
+from ...errors import CorruptFile, NotFound
+from ...metadata.record_index.key_hash import HUDI, spread
+from ...metadata.record_index.key_reading import KeyRunRef, key_tasks, read_keys, record_keys, write_located
+from ...metadata.record_index.locations import Location, millis_of
+from ...metadata.record_index.log_writing import MovedKeys, write_index_logs
+from ...metadata.record_index.shards import Shards
+from ...metadata.records.keys import RECORD_INDEX
+from ...model import BaseFile
+from ...snapshot import Snapshot
+from ..markers import marker_folder
+
+_P = TypeVar("_P")
+_T = TypeVar("_T")
+_Located = tuple[int, str, Location]
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """Keys as they lie when the instant is taken back, and keys of files that go."""
+
+    new: tuple[KeyRunRef, ...]
+    old: tuple[KeyRunRef, ...]
+
+
+def restored_keys(table: Snapshot, rollback: str, files: Sequence[BaseFile], gone: Sequence[BaseFile]) -> MovedKeys:
+    """What the record index must learn when `files` are read again, and those of `gone`, which are there yet, go.
+
+    What an earlier attempt has noted is taken as it is. Raises CorruptFile and StorageError.
+    """
+    assert table.metadata is not None, "a record index is a part of the metadata table"
+    shards = Shards.of_groups(table.metadata.file_groups(RECORD_INDEX))
+    folder = f"{marker_folder(rollback)}/record_keys"
+    runs = _load(table, folder)
+    if runs is None:
+        runs = _read(table, folder, shards, files, gone)
+        _save(table, folder, runs)
+    return MovedKeys(shards, runs.new, write_index_logs, runs.old)
+
+
+def _read(table: Snapshot, folder: str, shards: Shards, files: Sequence[BaseFile], gone: Sequence[BaseFile]) -> _Runs:
+    new, old = (
+        _in_threads(partial(read_keys, token=name), key_tasks(table.storage, some, shards, f"{folder}/run"))
+        for name, some in (("new", files), ("old", gone))
+    )
+    stay = list(_stay(table, shards, files, gone))
+    if stay:
+        new.append([write_located(table.storage, f"{folder}/run-stay.arrow", stay)])
+    return _Runs(*(tuple(run for of_file in some for run in of_file) for some in (new, old)))
+
+
+def _stay(table: Snapshot, shards: Shards, files: Sequence[BaseFile], gone: Sequence[BaseFile]) -> Iterator[_Located]:
+    """Keys of files that go, but not of those that are read again, in other live files."""
+    scopes = sorted({file.partition for file in gone}) if shards.is_partitioned else [None] if gone else []
+    for scope in scopes:
+        going, back = ([file for file in some if scope in (None, file.partition)] for some in (gone, files))
+        keys = _unique(chunk for file in going for chunk in record_keys(table.storage, file))
+        known = _unique(chunk for found in _in_threads(partial(_among, table, keys), back) for chunk in found)
+        keys = keys.filter(pc.invert(pc.is_in(keys, known)))
+        if len(keys):
+            paths = {file.path for file in (*files, *gone)}
+            others = [file for file in live_base_files(table, scope) if file.path not in paths]
+            for located in _in_threads(partial(_located, table, shards, keys), others):
+                yield from located
+
+
+def live_base_files(table: Snapshot, partition: str | None = None) -> list[BaseFile]:
+    """The base files that readers see, in one data partition or in all."""
+    partitions = table.view.partitions() if partition is None else [partition]
+    slices = (one for name in partitions for one in table.view.latest_slices(name))
+    return [one.base_file for one in slices if one.base_file is not None]
+
+
+def _located(table: Snapshot, shards: Shards, wanted: pa.Array, file: BaseFile) -> list[_Located]:
+    """Those of the keys `wanted` that the file has."""
+    found: list[_Located] = []
+    of_partition = shards.of(file.partition)
+    place = Location(file.partition, file.file_id, millis_of(file.instant))
+    for hits in _among(table, wanted, file):
+        where = spread(HUDI, hits, len(of_partition))
+        found += [(of_partition[i], key, place) for i, key in zip(where.tolist(), hits.to_pylist(), strict=True)]
+    return found
+
+
+def _among(table: Snapshot, wanted: pa.Array, file: BaseFile) -> list[pa.ChunkedArray]:
+    """Those of the keys `wanted` that a file has."""
+    return [keys.filter(pc.is_in(keys, wanted)) for keys in record_keys(table.storage, file)]
+
+
+def _unique(keys: Iterable[pa.ChunkedArray]) -> pa.Array:
+    chunks = [chunk for some in keys for chunk in some.chunks]
+    return pc.unique(pa.chunked_array(chunks, pa.string()))
+
+
+def _in_threads(function: Callable[[_P], _T], parts: Iterable[_P]) -> list[_T]:
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return list(pool.map(function, parts))
+
+
+def _save(table: Snapshot, folder: str, runs: _Runs) -> None:
+    content = {
+        name: [[run.path, sorted(run.rows.items())] for run in some]
+        for name, some in (("new", runs.new), ("old", runs.old))
+    }
+    table.storage.put(f"{folder}/noted.json", json.dumps(content).encode())
+
+
+def _load(table: Snapshot, folder: str) -> _Runs | None:
+    path = f"{folder}/noted.json"
+    try:
+        content = parse_json(table.storage.read(path))
+        return _Runs(
+            *(tuple(KeyRunRef(run, dict(map(tuple, rows))) for run, rows in content[n]) for n in ("new", "old"))
+        )
+    except NotFound:
+        return None
+    except (ValueError, KeyError, TypeError) as e:
+        raise CorruptFile(f"{table.storage.full_path(path)} does not name runs of keys: {e}") from e

@@ -1,0 +1,131 @@
+"""Whether a completed clustering can be undone: nobody built on its files, and the files before it are all there.
+
+A clustering moves rows and changes none, so that the old file groups hold exactly what the new ones do as long as
+neither were written to. Rows written to other file groups since are not concerned, and stay.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from ...errors import CheckFailed, ConfigError, ConflictError
+from ...files.names import parse_base_file
+from ...files.parquet_footer import read_footers
+from ...model import BaseFile, CommitMetadata
+from ...snapshot import Snapshot
+from ...table.view import FileGroupId
+from ...timeline.instant import Action, Instant
+from .completed import (
+    OldFiles,
+    check_not_being_cleaned,
+    check_not_first,
+    check_not_planned,
+    check_not_savepointed,
+    written_groups,
+)
+from .later_indexes import check_indexes
+
+
+def completed_clustering(table: Snapshot, ts: str) -> Instant:
+    """The completed clustering of `ts`; raises ConfigError when there is none in the active timeline."""
+    found = table.timeline.find(ts, Action.REPLACE_COMMIT)
+    if found is None or not found.is_completed or not table.timeline.is_clustering(found):
+        known = [i.ts for i in table.timeline.completed({Action.REPLACE_COMMIT}) if table.timeline.is_clustering(i)]
+        raise ConfigError(
+            f"{table.storage.root} has no completed clustering with the instant {ts} in its active timeline",
+            hint=f"completed clusterings are: {', '.join(known) or 'none'}",
+        )
+    return found
+
+
+def check_undo(table: Snapshot, target: Instant) -> list[BaseFile]:
+    """Whether the completed clustering `target` can be undone; gives the old files, which readers will see again.
+
+    Raises ConfigError when a savepoint holds it, ConflictError when the timeline begins with it, somebody built on its
+    files or the old ones are not all there any more, and CheckFailed when they hold another number of rows.
+    """
+    check_not_savepointed(table, target.ts)
+    check_not_first(table, target)
+    commit = table.timeline.read_commit(target)
+    _check_untouched(table, target, commit)
+    check_not_planned(table, written_groups(commit), target.ts)
+    inputs = list(_inputs(table, target))
+    old = OldFiles(table, {partition for partition, _ in inputs})
+    files = [_input(table, target, path, partition, old) for partition, path in inputs]
+    _check_replaced(table, target, commit, files)
+    check_not_being_cleaned(table, files)
+    _check_rows(table, target, commit, files)
+    check_indexes(table, target, files)
+    return files
+
+
+def _check_untouched(table: Snapshot, target: Instant, commit: CommitMetadata) -> None:
+    """Every file group that the clustering wrote is still exactly its base file."""
+    for partition, stats in commit.stats.items():
+        slices = {one.file_id: one for one in table.view.latest_slices(partition)}
+        for stat in stats:
+            now = slices.get(stat.file_id)
+            if now is None:
+                problem = "was replaced"
+            elif now.base_file is None or now.base_file.name != stat.path.rpartition("/")[2]:
+                problem = f"was superseded by {now.base_file.name if now.base_file else now.base_instant}"
+            elif now.log_files:
+                problem = "got log files"
+            else:
+                continue
+            raise _built_on(table, target, f"{stat.path} {problem} since")
+
+
+def _inputs(table: Snapshot, target: Instant) -> Iterable[tuple[str, str]]:
+    """Partition and full path of each base file that the plan names."""
+    for group in table.timeline.read_plan(target).groups:
+        for one in group.slices:
+            if one.log_files or not one.data_file:
+                raise _built_on(table, target, f"its input {one.file_id} had log files")
+            yield one.partition, one.data_file
+
+
+def _input(table: Snapshot, target: Instant, full_path: str, partition: str, old: OldFiles) -> BaseFile:
+    name = full_path.rpartition("/")[2]
+    file = parse_base_file(partition, name, old.stored(partition).get(name, 0))
+    if file is None or not file.size or not old.is_listed(file):
+        raise ConflictError(
+            f"{table.storage.root}: {name} in {partition or 'the table'}, which the clustering {target.ts} replaced, "
+            "was cleaned",
+            hint="it cannot be undone any more",
+        )
+    newest = old.newest((partition, file.file_id))
+    if newest is not None and newest.name != name:
+        raise _built_on(table, target, f"{name} in {partition or 'the table'} was superseded by {newest.name} since")
+    return file
+
+
+def _check_replaced(table: Snapshot, target: Instant, commit: CommitMetadata, files: Sequence[BaseFile]) -> None:
+    """The plan's files are those of the replaced groups, one each, and nobody else replaced them, too."""
+    replaced: set[FileGroupId] = {(p, file_id) for p, ids in (commit.replaced or {}).items() for file_id in ids}
+    planned = {(file.partition, file.file_id) for file in files}
+    if replaced != planned:
+        odd = min(replaced ^ planned)
+        raise _built_on(table, target, f"it did not replace what its plan says ({odd[1]} in {odd[0] or 'the table'})")
+    for other in table.timeline.completed({Action.REPLACE_COMMIT}):
+        if other.ts == target.ts:
+            continue
+        for partition, file_ids in (table.timeline.read_commit(other).replaced or {}).items():
+            if any((partition, file_id) in replaced for file_id in file_ids):
+                raise _built_on(table, target, f"its inputs in {partition or 'the table'} were replaced by {other.ts}")
+
+
+def _check_rows(table: Snapshot, target: Instant, commit: CommitMetadata, files: Sequence[BaseFile]) -> None:
+    after = sum(stat.num_writes for stats in commit.stats.values() for stat in stats)
+    before = sum(read_footers(table.storage, files, lambda _, footer: footer.num_rows))
+    if before != after:
+        raise CheckFailed(
+            f"{table.storage.root}: the files that the clustering {target.ts} replaced hold {before} rows, and its "
+            f"own {after}",
+            hint="nothing was changed; report it, with the plan",
+        )
+
+
+def _built_on(table: Snapshot, target: Instant, problem: str) -> ConflictError:
+    return ConflictError(
+        f"{table.storage.root}: the clustering {target.ts} cannot be undone: {problem}",
+        hint="cluster again instead",
+    )

@@ -1,0 +1,176 @@
+"""What a build of the record index has done so far, kept beside the table, so that a killed one can be gone on with.
+
+    .hoodie/.hudi_services/index-bootstrap/plan.json         what is built, from which base files
+    .hoodie/.hudi_services/index-bootstrap/keys-<n>.json     the runs of task n, written when it is done
+    .hoodie/.hudi_services/index-bootstrap/shard-<n>.json   the base file of shard n, written when it is done
+    .hoodie/.hudi_services/index-bootstrap/run-*.arrow       runs of keys (`metadata.record_index.key_reading`)
+    .hoodie/.hudi_services/index-bootstrap/shard-<n>.hfile  the base file of shard n
+    .hoodie/.hudi_services/index-bootstrap/log-<n>-<v>       log file v of shard n
+
+Nobody but this service looks here. The files go to the metadata table at the end: writers of Hudi may build the index
+there at any time.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+from ..codecs.json_text import parse_json
+from ..errors import CorruptFile, NotFound, SymbolicLink
+from ..files.names import OWN_FOLDER, parse_base_file
+from ..metadata.record_index.base_files import WrittenBase
+from ..metadata.record_index.key_reading import KeyRunRef
+from ..model import BaseFile
+from ..storage import Storage
+
+WORK_FOLDER = f"{OWN_FOLDER}/index-bootstrap"
+_PLAN = f"{WORK_FOLDER}/plan.json"
+_VERSION = 2
+_ANEW = "run without --resume, which begins anew"
+_MOST_SHARDS = 100_000
+"""Hudi's own limit is a tenth of it."""
+_INSTANT = re.compile("[0-9]{17,32}")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPlan:
+    """One build: the instant of its delta commit, its number of shards, and the base files by task.
+
+    `metadata` is a digest of the properties of the metadata table that it is for.
+    """
+
+    instant: str
+    shards: int
+    tasks: tuple[tuple[BaseFile, ...], ...]
+    metadata: str
+
+    @property
+    def files(self) -> list[BaseFile]:
+        return [file for task in self.tasks for file in task]
+
+
+def save_plan(storage: Storage, plan: BuildPlan) -> None:
+    """Raises AlreadyExists when there is one."""
+    tasks = [[[file.partition, file.name, file.size] for file in task] for task in plan.tasks]
+    content = {"version": _VERSION, "instant": plan.instant, "shards": plan.shards, "tasks": tasks}
+    content["metadata"] = plan.metadata
+    storage.create(_PLAN, json.dumps(content).encode())
+
+
+def load_plan(storage: Storage) -> BuildPlan | None:
+    """The plan of a build that was not finished, None when there is none. Raises CorruptFile."""
+    try:
+        content = parse_json(storage.read(_PLAN))
+        if content["version"] != _VERSION:
+            raise ValueError(f"version {content['version']}")
+        tasks = tuple(tuple(_file(*entry) for entry in task) for task in content["tasks"])
+        # A plan of an earlier version does not say which metadata table it is for.
+        instant = content["instant"]
+        if not _INSTANT.fullmatch(instant):
+            raise ValueError(f"{instant!r:.40} is no instant")
+        return BuildPlan(instant, _shards(content), tasks, str(content.get("metadata", "")))
+    except NotFound:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise CorruptFile(f"{storage.full_path(_PLAN)} is no plan of a build: {e}", hint=_ANEW) from e
+
+
+def save_runs(storage: Storage, task: int, runs: Sequence[KeyRunRef]) -> None:
+    content = [{"path": run.path, "rows": {str(shard): rows for shard, rows in run.rows.items()}} for run in runs]
+    storage.put(f"{WORK_FOLDER}/keys-{task}.json", json.dumps(content).encode())
+
+
+def load_runs(storage: Storage) -> dict[int, list[KeyRunRef]]:
+    """The runs of the tasks that are done, by task. Raises CorruptFile."""
+
+    def runs(_: int, content: Any) -> list[KeyRunRef]:
+        if not isinstance(content, list):
+            raise ValueError("it is no list of runs")
+        return [KeyRunRef(_run(one["path"]), {int(b): _count(n) for b, n in one["rows"].items()}) for one in content]
+
+    return _load_all(storage, "keys-", runs)
+
+
+def save_shard(storage: Storage, written: WrittenBase) -> None:
+    storage.put(f"{WORK_FOLDER}/shard-{written.shard}.json", json.dumps(asdict(written)).encode())
+
+
+def load_shards(storage: Storage) -> dict[int, WrittenBase]:
+    """The base files that are done, by shard. Raises CorruptFile."""
+    return _load_all(storage, "shard-", _written)
+
+
+def run_prefix(task: str) -> str:
+    return f"{WORK_FOLDER}/run-{task}"
+
+
+def shard_path(shard: int) -> str:
+    return f"{WORK_FOLDER}/shard-{shard}.hfile"
+
+
+def log_work_path(shard: int, version: int) -> str:
+    return f"{WORK_FOLDER}/log-{shard}-{version}"
+
+
+def forget(storage: Storage) -> None:
+    """Delete all of it; the plan first, so that nobody goes on with the rest.
+
+    A link in the folder's place goes itself, and a folder in the plan's place goes with the rest.
+    """
+    with suppress(SymbolicLink):
+        storage.delete(_PLAN)
+    storage.delete_tree(WORK_FOLDER)
+
+
+def _load_all(storage: Storage, prefix: str, read: Callable[[int, Any], _T]) -> dict[int, _T]:
+    """What `read` makes of each note of this kind, by its number."""
+    found = {}
+    for file in storage.list_dir(WORK_FOLDER)[0]:
+        number = file.name.removeprefix(prefix).removesuffix(".json")
+        if file.name.startswith(prefix) and number.isdecimal():
+            try:
+                found[int(number)] = read(int(number), parse_json(storage.read(file.path)))
+            except (ValueError, KeyError, TypeError, AttributeError) as e:
+                raise CorruptFile(f"{storage.full_path(file.path)} is cut off, or was changed: {e}", hint=_ANEW) from e
+    return found
+
+
+def _written(shard: int, content: Any) -> WrittenBase:
+    base = WrittenBase(**content)
+    if (base.shard, base.path) != (shard, shard_path(shard)):
+        raise ValueError(f"it is of another shard than {shard}")
+    for number in (base.size, base.entries, base.repeated):
+        _count(number)
+    return base
+
+
+def _run(path: Any) -> str:
+    if not isinstance(path, str) or not path.startswith(run_prefix("")) or "/" in path[len(WORK_FOLDER) + 1 :]:
+        raise ValueError(f"{path!r:.200} is no run of keys")
+    return path
+
+
+def _shards(content: Mapping[str, Any]) -> int:
+    shards = _count(content["shards"])
+    if not 0 < shards <= _MOST_SHARDS:
+        raise ValueError(f"{shards} shards")
+    return shards
+
+
+def _count(number: Any) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise TypeError(f"{number!r:.40} is no count")
+    return number
+
+
+def _file(partition: Any, name: Any, size: Any) -> BaseFile:
+    if not isinstance(partition, str):
+        raise TypeError(f"{partition!r:.40} is no partition")
+    file = parse_base_file(partition, name, _count(size))
+    if file is None:
+        raise ValueError(f"{name} is no base file")
+    return file

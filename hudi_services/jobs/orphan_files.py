@@ -1,0 +1,162 @@
+"""The garbage job: find files that belong to nothing, quarantine them, bring them back, delete them for good."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta, timezone
+
+from ..commit.critical_section import critical_section
+from ..commit.lease import Lease
+from ..errors import ConfigError, NothingToDo
+from ..orphan_files.find import find_orphan_files
+from ..orphan_files.model import Ages, Findings, Item, Kept, Total
+from ..orphan_files.quarantine import Moved, Quarantine, create, delete, fill, list_quarantines, restore
+from ..snapshot import Snapshot
+from ..storage import Storage
+from .opening import open_supported
+from .report import InOut, Report, Row
+from .request import OrphanFilesMode, OrphanFilesRequest
+from .settings import transaction_settings
+
+_MINUTE = 60_000
+_PROBLEMS_TOLD = 10
+
+
+def manage_orphan_files(wanted: OrphanFilesRequest, storage: Storage | None = None) -> Report:
+    """Do what `wanted.mode` says; `storage` stands in for the one of `wanted.base_path`.
+
+    QUARANTINE looks twice, the second time under the lock, and moves what both looks found; where the first finds
+    nothing it takes no lock. Raises NothingToDo when there is nothing to do.
+    """
+    report = Report.start(wanted)
+    table, wanted = open_supported(wanted, storage, report)
+    jobs: dict[OrphanFilesMode, Callable[[OrphanFilesRequest, Snapshot, Report], Report]] = {
+        OrphanFilesMode.FIND: _find,
+        OrphanFilesMode.QUARANTINE: _quarantine,
+        OrphanFilesMode.RESTORE: _restore,
+        OrphanFilesMode.DELETE: _delete,
+    }
+    return jobs[wanted.mode](wanted, table, report)
+
+
+def _find(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
+    _look(wanted, table, report)
+    _list_quarantines(table.storage, report)
+    return report.looked("dry run: nothing was moved")
+
+
+def _quarantine(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
+    seen = _look(wanted, table, report)
+    with critical_section(table, "quarantine garbage", transaction_settings(wanted.options)) as current:
+        again = _look(wanted, current, report)
+        items = _agreed(seen, again)
+        _describe(items, again, report)
+        if not items:
+            raise NothingToDo("the garbage that was found had changed when the table was locked")
+        current.check_held()
+        name = create(current, items)
+        with report.phase("move"):
+            moved = fill(current.storage, name, items, _progress(wanted, "move"))
+    return _end(report, moved, f"moved to the quarantine {name}", "the others are found again by the next run")
+
+
+def _restore(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
+    name = wanted.quarantine
+    if name is None:
+        raise ConfigError("a restore needs the name of a quarantine")
+    with critical_section(table, "restore garbage", transaction_settings(wanted.options)) as current:
+        report.files = InOut(sum(one.held.files for one in list_quarantines(current.storage) if one.id == name), None)
+        with report.phase("move"):
+            moved = restore(current, name, _progress(wanted, "move"))
+    what = f"restored from the quarantine {name}"
+    return _end(report, moved, what, f"{name} is still there: restore it again when nothing stands in the way")
+
+
+def _delete(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
+    limit = table.clock.now() - timedelta(days=wanted.delete_older_than_days)
+    settings = transaction_settings(wanted.options)
+    # No file of the table is touched, so that only another run of ours must wait.
+    with Lease(table.storage, "table", "delete quarantines", settings.lock.wait_millis / 1000):
+        old = [one for one in list_quarantines(table.storage) if one.created <= limit]
+        if not old:
+            raise NothingToDo(f"no quarantine is {wanted.delete_older_than_days} days old")
+        report.tables["quarantines"] = _quarantine_rows(old)
+        with report.phase("delete"):
+            deleted = [delete(table.storage, one.id, _progress(wanted, "delete")) for one in old]
+    report.files = InOut(sum(total.files for total in deleted), 0)
+    report.bytes = InOut(sum(total.bytes for total in deleted), 0)
+    return report.completed(None)
+
+
+def _look(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Findings:
+    """Raises NothingToDo when there is nothing."""
+    ages = Ages(wanted.min_age_minutes * _MINUTE, transaction_settings(wanted.options).heartbeat_expires_millis)
+    with report.phase("look"):
+        findings = find_orphan_files(table, ages, _progress(wanted, "look"))
+    report.warnings += [text for text in findings.warnings if text not in report.warnings]
+    _describe(findings.items, findings, report)
+    if not findings.items:
+        _list_quarantines(table.storage, report)
+        raise NothingToDo("there is no garbage")
+    return findings
+
+
+def _agreed(seen: Findings, again: Findings) -> tuple[Item, ...]:
+    known = {(item.path, item.size, item.mtime_millis) for item in seen.items}
+    return tuple(item for item in again.items if (item.path, item.size, item.mtime_millis) in known)
+
+
+def _describe(items: Sequence[Item], findings: Findings, report: Report) -> None:
+    """What is garbage, by attempt and reason, and what was kept."""
+    groups: dict[tuple[str, str], list[Item]] = {}
+    for item in items:
+        groups.setdefault((item.attempt, item.reason.value), []).append(item)
+    report.tables["attempts"] = [
+        {
+            "attempt": attempt or None,
+            "action": next((item.action for item in group if item.action), None),
+            "reason": reason,
+            "files": len(group),
+            "bytes": sum(item.size for item in group),
+            "oldest": _time(min(item.mtime_millis for item in group)),
+            "newest": _time(max(item.mtime_millis for item in group)),
+        }
+        for (attempt, reason), group in sorted(groups.items())
+    ]
+    kept = dict(findings.kept)
+    changed = [item for item in findings.items if item not in set(items)]
+    if changed:
+        kept[Kept.CHANGED] = Total(len(changed), sum(item.size for item in changed))
+    report.tables["kept"] = [
+        {"reason": why.value, "files": total.files, "bytes": total.bytes}
+        for why, total in sorted(kept.items(), key=lambda pair: pair[0].value)
+    ]
+    report.files = InOut(len(items), None)
+    report.bytes = InOut(sum(item.size for item in items), None)
+
+
+def _end(report: Report, moved: Moved, what: str, hint: str) -> Report:
+    report.files = InOut(report.files.before, moved.total.files)
+    report.bytes = InOut(report.bytes.before, moved.total.bytes)
+    if moved.problems:
+        report.warnings += moved.problems[:_PROBLEMS_TOLD]
+        return report.partly_done(f"{what}: all but {len(moved.problems)} files ({moved.problems[0]})", hint)
+    report.completed(None)
+    report.reason = what
+    return report
+
+
+def _list_quarantines(storage: Storage, report: Report) -> None:
+    found = list_quarantines(storage)
+    if found:
+        report.tables["quarantines"] = _quarantine_rows(found)
+
+
+def _quarantine_rows(quarantines: Iterable[Quarantine]) -> list[Row]:
+    return [{"quarantine": one.id, "files": one.held.files, "bytes": one.held.bytes} for one in quarantines]
+
+
+def _time(epoch_millis: int) -> str:
+    return datetime.fromtimestamp(epoch_millis / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _progress(wanted: OrphanFilesRequest, phase: str) -> Callable[[int, int], None]:
+    return lambda done, total: wanted.progress(phase, done, total)

@@ -1,0 +1,180 @@
+"""What `rollback` and `undo` have in common: under the lock, decide what goes, tell of it, and roll it back."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from ..codecs.rollback_plan import RollbackPlan
+from ..commit.conflicts import refuse_beside_index_builds
+from ..commit.critical_section import critical_section
+from ..commit.liveness import is_stale_rollback
+from ..commit.rollback.completed import refuse_other_writers
+from ..commit.rollback.execution import (
+    clear_traces,
+    is_still_completed,
+    pending_rollback,
+    plan_rollback,
+    resume_rollback,
+    roll_back,
+)
+from ..commit.rollback.requests import unfit_markers
+from ..commit.settings import TransactionSettings
+from ..commit.timeline_copies import remove_instant
+from ..commit.times import Times
+from ..errors import LockBusy, NothingToDo
+from ..model import BaseFile
+from ..options import keys
+from ..snapshot import Snapshot, reopen
+from ..storage import Storage
+from ..table.partitions import StorageLister
+from ..timeline.instant import Action, Instant
+from .opening import open_supported
+from .report import Report, Row
+from .request import RepairRequest
+from .settings import transaction_settings
+
+_DRY_RUN = "dry run: nothing was changed"
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What is to be done to `table`, as it is now: finish the rollback `begun`, or roll `target` back."""
+
+    table: Snapshot
+    plan: RollbackPlan
+    begun: Instant | None = None
+    target: Instant | None = None
+    restored: tuple[BaseFile, ...] = ()
+    """Files that readers will see again."""
+
+
+Choose: TypeAlias = Callable[[RepairRequest, Snapshot, TransactionSettings], tuple[Instant, Sequence[BaseFile]]]
+"""Gives the instant to roll back, and the files that readers will see again; raises what speaks against it."""
+
+
+def roll_back_instant(wanted: RepairRequest, storage: Storage | None, choose: Choose) -> Report:
+    """Roll back what `choose` gives, or finish a rollback of it that was begun.
+
+    `storage` stands in for the one of `wanted.base_path`. Raises LockBusy while somebody is at work at that rollback,
+    ConflictError for a completed instant while another writer is at work.
+    """
+    report = Report.start(wanted)
+    table, wanted = open_supported(wanted, storage, report)
+    settings = transaction_settings(wanted.options)
+    if wanted.dry_run:
+        with report.phase("plan"):
+            decided = _decide(wanted, table, settings, choose, report)
+            _describe(decided, report)
+        return report.looked(_DRY_RUN, decided.plan.ts)
+    with critical_section(table, f"{wanted.command} {wanted.instant}", settings, repairs=wanted.instant) as current:
+        with report.phase("plan"):
+            try:
+                decided = _decide(wanted, current, settings, choose, report)
+            except NothingToDo:
+                # Whoever did it may have died before the last step.
+                clear_traces(current, wanted.instant or "")
+                raise
+            _describe(decided, report)
+        with report.phase("roll back"):
+            done = _carry_out(wanted, decided, Times(decided.table, settings.skew_millis))
+    report.tables["rollbacks"] = [{"instant": done, "of": decided.plan.ts, "action": decided.plan.action}]
+    return report.completed(decided.plan.ts)
+
+
+def _decide(
+    wanted: RepairRequest, table: Snapshot, settings: TransactionSettings, choose: Choose, report: Report
+) -> _Decided:
+    """Raises what `choose` raises, LockBusy, ConflictError, and NothingToDo when it was rolled back already."""
+    ts = wanted.instant or ""
+    begun = pending_rollback(table, ts) or _rollback_named(table, ts)
+    if begun is None:
+        decided = _judge(wanted, table, settings, choose)
+        _warn_of_markers(wanted, decided, report)
+        return decided
+    _refuse_live(table, begun, settings)
+    plan = table.timeline.read_rollback_plan(begun)
+    if not is_still_completed(table, plan):
+        return _Decided(table, plan, begun)
+    # Nothing of it was done, and readers and writers went on with the target since: as if nobody had begun.
+    wanted = replace(wanted, instant=plan.ts)
+    if wanted.dry_run:
+        return _judge(wanted, table, settings, choose)
+    remove_instant(table, begun)
+    report.warnings.append(f"the rollback {begun.ts} of {plan.ts} was begun and had done nothing: it was dropped")
+    return _decide(wanted, reopen(table), settings, choose, report)
+
+
+def _judge(wanted: RepairRequest, table: Snapshot, settings: TransactionSettings, choose: Choose) -> _Decided:
+    """For an instant whose rollback nobody began."""
+    ts = wanted.instant or ""
+    if table.timeline.find(ts) is None:
+        _refuse_done(table, ts)
+    target, restored = choose(wanted, table, settings)
+    if target.is_completed:
+        refuse_other_writers(table, target, settings)
+        refuse_beside_index_builds(table)
+    plan = plan_rollback(table, target, using_markers=wanted.options[keys.ROLLBACK_USING_MARKERS])
+    return _Decided(table, plan, None, target, tuple(restored))
+
+
+def _warn_of_markers(wanted: RepairRequest, decided: _Decided, report: Report) -> None:
+    if decided.target is not None and wanted.options[keys.ROLLBACK_USING_MARKERS]:
+        problem, _ = unfit_markers(decided.table, decided.target)
+        report.warnings += [f"{problem}: the files were found by listing"] if problem else []
+
+
+def _refuse_live(table: Snapshot, begun: Instant, settings: TransactionSettings) -> None:
+    """Raise LockBusy while somebody may be carrying the rollback out: Hudi does so without the lock."""
+    if not is_stale_rollback(table, begun, settings):
+        raise LockBusy(
+            f"{table.storage.root}: somebody is at work on the rollback {begun.ts} ({begun.file_name}), or was until "
+            f"less than {settings.heartbeat_expires_millis / 1000:g} seconds ago",
+            hint="wait for it; without a sign of life for that long it counts as dead "
+            "(hoodie.client.heartbeat.interval_in_ms, hoodie.client.heartbeat.tolerable.misses)",
+        )
+
+
+def _rollback_named(table: Snapshot, ts: str) -> Instant | None:
+    """The pending rollback that has the instant `ts` itself: it stands in the list of pending instants, too."""
+    return next((one for one in table.timeline.pending({Action.ROLLBACK}) if one.ts == ts), None)
+
+
+def _refuse_done(table: Snapshot, ts: str) -> None:
+    """Raise NothingToDo when the instant was rolled back already."""
+    for done in reversed(table.timeline.completed({Action.ROLLBACK})):
+        if table.timeline.read_rollback(done).target_ts == ts:
+            raise NothingToDo(f"{ts} was rolled back already, by {done.ts}")
+
+
+def _carry_out(wanted: RepairRequest, decided: _Decided, times: Times) -> str:
+    """Gives the rollback's instant."""
+
+    def progress(done: int, total: int) -> None:
+        wanted.progress("delete", done, total)
+
+    if decided.begun is not None:
+        return resume_rollback(decided.table, decided.begun, times, progress=progress)
+    assert decided.target is not None, "without a rollback that was begun there is an instant to roll back"
+    return roll_back(
+        decided.table, decided.target, times, keep_plan=False, plan=decided.plan, checked=True, progress=progress
+    )
+
+
+def _describe(decided: _Decided, report: Report) -> None:
+    lister = StorageLister(decided.table.storage)
+    lister.load(sorted({request.partition for request in decided.plan.requests}))
+    gone = [
+        (request.partition, lister.files(request.partition).get(path.rpartition("/")[2], 0))
+        for request in decided.plan.requests
+        for path in request.files
+    ]
+    report.tables["partitions"] = _by_partition(gone)
+    report.tables["visible_again"] = _by_partition((file.partition, file.size) for file in decided.restored)
+
+
+def _by_partition(files: Iterable[tuple[str, int]]) -> list[Row]:
+    """Counted from (partition, bytes) of each file."""
+    sizes: dict[str, list[int]] = {}
+    for partition, size in files:
+        sizes.setdefault(partition, []).append(size)
+    return [{"partition": name, "files": len(found), "bytes": sum(found)} for name, found in sorted(sizes.items())]

@@ -1,0 +1,347 @@
+"""Expression indexes: what their definitions say, and the records of a base file in them.
+
+`.hoodie/.index_defs/index.json` (table versions 8 and 9) has for each partition `expr_index_<name>`:
+
+    {"indexType": "column_stats" | "bloom_filters", "indexFunction": f, "sourceFields": [column],
+     "indexOptions": {"expr": f, ...}, "version": "V1" | "V2"}
+
+    column_stats    a record of type 3 for each base file: the range of f(column). `valueCount` counts what is not null,
+                    `totalSize` is the file's, `totalUncompressedSize` twice that
+    bloom_filters   a record of type 4 for each base file: the texts of f(column)
+
+A file without rows has no record. The definitions are the table's own, and so are bounded: no text is longer than 200
+characters, and filters are no larger than those that `hoodie.properties` may ask for.
+Source: SparkMetadataWriterUtils, HoodieIndexDefinition of Apache Hudi 1.0.2, 1.2.0.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...codecs.table_schema import META_COLUMNS, parse_table_schema
+from ...errors import ConfigError, UnsupportedTable
+from ...files.avro_type import avro_columns
+from ...files.bloom import DYNAMIC, BloomSettings
+from ...files.calendar import FileNotes, is_hybrid
+from ...files.column_type import ColumnType, Kind, parquet_type
+from ...files.parquet_convert import natural
+from ...files.parquet_reader import BaseFileReader, open_base_file
+from ...model import path_in
+from ...options.option import integer
+from ...storage import Storage
+from ..records.keys import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX, bloom_filter_key, column_stats_key
+from ..records.model import BloomRecord, RecordType, StatsRecord
+from ..statistics.indexed_columns import is_typed, read_definitions
+from ..statistics.values import BoundType, ValueType, greatest, smallest
+from ..table import MetadataTable
+from .expressions import Expression, NotComputed, as_texts, compile_expression
+from .times import Zone
+
+_EXPRESSION = "expr"
+_BLOOM_OPTIONS = ("filtertype", "numentries", "fpp", "maxentries")
+_LONGEST_TEXT = 200
+"""Of a function's name and of options: each value of a format has as many characters as the format."""
+_MOST_ENTRIES = 10_000_000
+_LEAST_RATE = 1e-12
+_MOST_ROWS = 10_000
+"""Of a dynamic filter: each takes its time, however small it is."""
+DROP_HINT = "drop the index, or cluster the table with Apache Hudi, where its function can be computed"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionIndex:
+    """The definition of one index, in the partition `partition` of the metadata table."""
+
+    partition: str
+    kind: str
+    """column_stats or bloom_filters."""
+    column: str
+    function: str
+    options: tuple[tuple[str, str], ...]
+    """Of the function."""
+    bloom_options: tuple[tuple[str, str], ...]
+    typed: bool
+    """Whether its statistics say of which type they are."""
+
+
+ExpressionRecord = StatsRecord | BloomRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """How the records of an index are computed; plain values, for a task."""
+
+    index: ExpressionIndex
+    column: ColumnType
+    zone: Zone
+    bloom: BloomSettings
+
+    def expression(self) -> Expression:
+        """Raises UnsupportedTable for what we do not compute."""
+        index = self.index
+        try:
+            found = compile_expression(index.function, dict(index.options), self.column, self.zone)
+            if index.kind == BLOOM_FILTERS:
+                self.bloom.new_filter(0)
+                as_texts(found.apply(pa.array([], found.source)), found.result)
+            elif found.result.type is ValueType.TIMESTAMP_MICROS and not index.typed:
+                # Without a type they would have another wrapper than statistics of columns have.
+                raise NotComputed("statistics of timestamps are not written for an index of version V1")
+        except (NotComputed, ConfigError) as e:
+            raise _refused(index.partition, f"{index.function}({index.column}): {e}") from e
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedIndex:
+    """The records of new base files in one index."""
+
+    index: ExpressionIndex
+    records: tuple[ExpressionRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionTask:
+    """A base file that the pending instant `instant` wrote, and the indexes that need a record of it."""
+
+    storage: Storage
+    instant: str
+    partition: str
+    name: str
+    size: int
+    computations: tuple[Computation, ...]
+
+
+def expression_indexes(metadata: MetadataTable) -> tuple[ExpressionIndex, ...]:
+    """All of a table, by name. Raises UnsupportedTable for definitions that we cannot follow, and CorruptFile."""
+    names = [name for name in metadata.partitions if name.startswith(EXPRESSION_INDEX)]
+    definitions = read_definitions(metadata) if names else {}
+    return tuple(_index(metadata, name, definitions.get(name)) for name in names)
+
+
+def computations(
+    metadata: MetadataTable, table_schema: str | None, zone: Zone, bloom: BloomSettings
+) -> tuple[Computation, ...]:
+    """How each index of the table is computed. Raises UnsupportedTable where we cannot, and CorruptFile.
+
+    `table_schema` is Avro JSON; `bloom` holds where an index has no settings of its own.
+    """
+    return tuple(computation(metadata, index, table_schema, zone, bloom) for index in expression_indexes(metadata))
+
+
+def computation(
+    metadata: MetadataTable, index: ExpressionIndex, table_schema: str | None, zone: Zone, bloom: BloomSettings
+) -> Computation:
+    """How one index is computed; otherwise as `computations`."""
+    _check_texts(index)
+    found = Computation(index, _column(metadata, index, table_schema), zone, _bloom(index, bloom))
+    found.expression()
+    return found
+
+
+def expression_records(task: ExpressionTask, _token: str) -> dict[str, ExpressionRecord]:
+    """The records of a file, by index. It is read row group by row group, and only the columns that are needed.
+
+    Raises UnsupportedTable for values that we do not compute, CorruptFile and StorageError.
+    """
+    reader = open_base_file(task.storage, path_in(task.partition, task.name), task.size)
+    if not reader.num_rows:
+        return {}
+    collectors = [_collector(task, one, reader.num_rows) for one in task.computations]
+    for one, collector in zip(task.computations, collectors, strict=True):
+        for values in expression_values(reader, one):
+            collector.add(values)
+    return {one.index.partition: c.record() for one, c in zip(task.computations, collectors, strict=True)}
+
+
+def expression_values(reader: BaseFileReader, computation: Computation) -> Iterator[pa.Array]:
+    """The values of the function in a file. Raises UnsupportedTable where we do not compute them, and CorruptFile."""
+    expression = computation.expression()
+    for number in range(len(reader.row_groups)):
+        for values in _values(reader, number, computation, expression.source):
+            yield _apply(expression, values, computation, reader.full_path)
+
+
+class _Collector(Protocol):
+    def add(self, values: pa.Array) -> None: ...
+
+    def record(self) -> ExpressionRecord: ...
+
+
+class _Range:
+    """The range of the values of one file."""
+
+    def __init__(self, task: ExpressionTask, index: ExpressionIndex, bound: BoundType) -> None:
+        self._task = task
+        self._index = index
+        self._bound = bound
+        self._bounds: list[Any] = []
+        self._rows = 0
+        self._nulls = 0
+
+    def add(self, values: pa.Array) -> None:
+        self._rows += len(values)
+        self._nulls += values.null_count
+        if pa.types.is_date(values.type):
+            values = values.cast(pa.int32())
+        elif pa.types.is_timestamp(values.type):
+            values = values.cast(pa.int64())
+        both = pc.min_max(values)
+        self._bounds = [smallest([*self._bounds, both["min"].as_py()]), greatest([*self._bounds, both["max"].as_py()])]
+
+    def record(self) -> StatsRecord:
+        low, high = self._bounds or (None, None)
+        task, column = self._task, self._index.column
+        return StatsRecord(
+            key=column_stats_key(column, task.partition, task.name),
+            type=RecordType.COLUMN_STATS,
+            file_name=task.name,
+            column=column,
+            bound=self._bound,
+            minimum=low,
+            maximum=high,
+            value_count=self._rows - self._nulls,
+            null_count=self._nulls,
+            total_size=task.size,
+            total_uncompressed_size=task.size * 2,
+        )
+
+
+class _Filter:
+    """The bloom filter of the values of one file."""
+
+    def __init__(self, task: ExpressionTask, one: Computation, bound: BoundType, rows: int) -> None:
+        self._task = task
+        self._bound = bound
+        self._filter = one.bloom.new_filter(rows)
+
+    def add(self, values: pa.Array) -> None:
+        self._filter.add(as_texts(values, self._bound))
+
+    def record(self) -> BloomRecord:
+        key = bloom_filter_key(self._task.partition, self._task.name)
+        return BloomRecord(key, self._filter.type_code, self._task.instant, self._filter.serialize().encode())
+
+
+def _collector(task: ExpressionTask, one: Computation, rows: int) -> _Collector:
+    bound = one.expression().result
+    return _Range(task, one.index, bound) if one.index.kind == COLUMN_STATS else _Filter(task, one, bound, rows)
+
+
+def _values(reader: BaseFileReader, number: int, one: Computation, wanted: pa.DataType) -> Iterator[pa.Array]:
+    """The column's values in a row group, as the table's schema types them."""
+    leaf = reader.schema.column(one.index.column)
+    if leaf is None:
+        yield pa.nulls(reader.row_groups[number].num_rows, wanted)
+        return
+    own = parquet_type(leaf)
+    if own.kind is not one.column.kind and (own.kind, one.column.kind) != (Kind.INT, Kind.LONG):
+        raise _refused(one.index.partition, f"{leaf.name} is of type {own} in {reader.full_path}, not {one.column}")
+    if own.kind in (Kind.DATE, Kind.TIMESTAMP) and is_hybrid(FileNotes(reader.path, reader.key_values), reader.schema):
+        raise _refused(one.index.partition, f"{reader.full_path} counts its dates in the old calendar")
+    for chunk in reader.read_row_group(number, [leaf.name]).column(leaf.name).chunks:
+        yield natural(chunk, leaf).cast(wanted)
+
+
+def _apply(expression: Expression, values: pa.Array, one: Computation, path: str) -> pa.Array:
+    try:
+        return expression.apply(values)
+    except UnsupportedTable as e:
+        raise _refused(one.index.partition, f"{one.index.function}({one.index.column}) in {path}: {e}") from e
+
+
+def _index(metadata: MetadataTable, name: str, definition: Mapping[str, Any] | None) -> ExpressionIndex:
+    if definition is None:
+        raise _refused(name, "it has no definition in .hoodie/.index_defs/index.json")
+    kind, fields = str(definition.get("indexType", "")).lower(), definition.get("sourceFields")
+    if kind not in (COLUMN_STATS, BLOOM_FILTERS):
+        raise _refused(name, f"it is of the type {kind or 'none':.80}")
+    if not isinstance(fields, list) or len(fields) != 1:
+        raise _refused(name, "it is not of one column")
+    options = definition.get("indexOptions") or {}
+    if not isinstance(options, dict):
+        raise _refused(name, "its options cannot be read")
+    known = _BLOOM_OPTIONS if kind == BLOOM_FILTERS else ()
+    pairs = sorted((str(k), str(v)) for k, v in options.items() if k != _EXPRESSION)
+    return ExpressionIndex(
+        partition=name,
+        kind=kind,
+        column=str(fields[0]),
+        function=str(definition.get("indexFunction", "")),
+        options=tuple(pair for pair in pairs if pair[0] not in known),
+        bloom_options=tuple(pair for pair in pairs if pair[0] in known),
+        typed=is_typed(metadata, definition),
+    )
+
+
+def _column(metadata: MetadataTable, index: ExpressionIndex, table_schema: str | None) -> ColumnType:
+    config = metadata.table_config
+    if index.column in META_COLUMNS:
+        return ColumnType(Kind.STRING, nullable=True)
+    if config.drop_partition_columns and index.column in config.partition_fields:
+        raise _refused(index.partition, f"the column {index.column:.80} is not in the base files")
+    schema = parse_table_schema(table_schema or "{}", metadata.data_timeline.storage.root)
+    own = [field for field in schema["fields"] if field["name"] == index.column]
+    if not own:
+        raise _refused(index.partition, f"the column {index.column:.80} is no column of the table by itself")
+    return avro_columns({**schema, "fields": own})[0][1]
+
+
+def _check_texts(index: ExpressionIndex) -> None:
+    options = (*index.options, *index.bloom_options)
+    texts = [("function", index.function), *(("option", name) for name, _ in options), *options]
+    for what, text in texts:
+        if len(text) > _LONGEST_TEXT:
+            why = f"its {what} has {len(text)} characters, more than {_LONGEST_TEXT}: {text:.80}…"
+            raise _refused(index.partition, why)
+
+
+def _bloom(index: ExpressionIndex, settings: BloomSettings) -> BloomSettings:
+    given = dict(index.bloom_options)
+    found = BloomSettings(
+        entries=_entries(index, "numentries", settings.entries),
+        false_positive_rate=_rate(index, settings.false_positive_rate),
+        max_entries=_entries(index, "maxentries", settings.max_entries),
+        filter_type=given.get("filtertype", settings.filter_type),
+    )
+    # What the operator's options ask for by themselves is theirs to know.
+    sized = "numentries" in given or "maxentries" in given
+    if sized and found.filter_type == DYNAMIC and found.max_entries > _MOST_ROWS * found.entries:
+        rows = f"{found.entries} values in each of its rows and {found.max_entries} in all"
+        raise _not_made(index, f"{rows} are more than {_MOST_ROWS} rows")
+    return found
+
+
+def _entries(index: ExpressionIndex, name: str, default: int) -> int:
+    text = dict(index.bloom_options).get(name)
+    if text is None:
+        return default
+    try:
+        # Fewer than hoodie.properties may ask for are fine: CREATE INDEX takes them for small columns.
+        return integer(1, _MOST_ENTRIES)(text)
+    except ValueError as e:
+        raise _not_made(index, f"{name}={text:.80} {e}") from e
+
+
+def _rate(index: ExpressionIndex, default: float) -> float:
+    text = dict(index.bloom_options).get("fpp")
+    if text is None:
+        return default
+    try:
+        rate = float(text)
+    except ValueError as e:
+        raise _not_made(index, f"fpp={text:.80} is not a number") from e
+    if 0 < rate < _LEAST_RATE:
+        raise _not_made(index, f"fpp={text:.80} is less than {_LEAST_RATE:g}")
+    return rate
+
+
+def _not_made(index: ExpressionIndex, why: str) -> UnsupportedTable:
+    return _refused(index.partition, f"its bloom filter cannot be made: {why}")
+
+
+def _refused(partition: str, why: str) -> UnsupportedTable:
+    return UnsupportedTable(f"the metadata partition {partition} cannot be kept in step: {why}", hint=DROP_HINT)

@@ -1,0 +1,198 @@
+"""Which files the completed writes of the metadata table wrote, and how many bytes: a reader must find all of them.
+
+Hudi's readers pass over a log block that is not whole, because its writer may have died over it, and over a file that
+is not there. Where the write is completed nobody died: then the store has lost something, and a reader that goes on
+would answer from an older state of the table.
+Source: HoodieWriteStat (path, fileSizeInBytes) and HoodieDeltaWriteStat (logOffset) of Apache Hudi.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass
+
+from ...errors import CorruptFile, NotFound, Outdated
+from ...files.log_blocks import LogBlock
+from ...files.names import PARTITION_METAFILE, parse_base_file, parse_log_file
+from ...limits import SMALL_FILE
+from ...model import BaseFile, FileSlice, LogFile, WriteStat
+from ...table_config import METADATA_TABLE_FOLDER
+from ...timeline.active import Timeline
+from ...timeline.instant import Action, Instant
+from .blocks import INITIALISATION, INSTANT_DIGITS
+
+REPAIRED_LOGS = "hudi.services.repaired.logs"
+"""In the commit metadata of a repair: damaged log files, `<partition>/<name>` with commas between, which it makes up
+for."""
+REBUILD_HINT = "let Apache Hudi rebuild it: set hoodie.table.metadata.partitions to nothing and delete .hoodie/metadata"
+"""The way out when the metadata table is not whole."""
+_READS_AT_ONCE = 16
+_WHOLE_GROUP = "is missing, with its whole file group"
+_HINT = "find out what is wrong: hudi-services validate --base-path {}"
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedFile:
+    """What the completed write `write` wrote of a file: the bytes from `start` to `end`."""
+
+    write: Instant
+    file: BaseFile | LogFile
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedLog:
+    """A log file of the metadata partition `partition` that does not hold what the completed `instant` wrote there."""
+
+    partition: str
+    name: str
+    instant: str
+    problem: str
+
+
+def refuse_damage(root: str, damaged: DamagedLog) -> None:
+    """What most readers do about a damaged log file of the table at `root`: raise CorruptFile."""
+    raise CorruptFile(
+        f"{root}/{METADATA_TABLE_FOLDER}/{damaged.partition}/{damaged.name} {damaged.problem}, although the "
+        f"deltacommit {damaged.instant} that wrote it is completed",
+        hint=_HINT.format(root),
+    )
+
+
+class CommittedFiles:
+    """As of one look at the timeline of the metadata table; `counts` says whose log blocks are read."""
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        counts: Callable[[str], bool],
+        on_damage: Callable[[DamagedLog], None],
+        *,
+        logs_by_name: bool,
+    ) -> None:
+        self._timeline = timeline
+        self._on_damage = on_damage
+        self._logs_by_name = logs_by_name
+        self._files: dict[str, list[CommittedFile]] = {}
+        repaired: set[str] = set()
+        writes = [one for one in _needed(timeline, logs_by_name=logs_by_name) if counts(one.ts)]
+        with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
+            for write, commit in zip(writes, pool.map(timeline.read_commit, writes), strict=True):
+                for partition, stats in commit.stats.items():
+                    found = (_committed(write, partition, stat) for stat in stats)
+                    self._files.setdefault(partition, []).extend(one for one in found if one is not None)
+                repaired |= {*filter(None, commit.extra.get(REPAIRED_LOGS, "").split(","))}
+        self._repaired = frozenset(repaired)
+        self._by_path: dict[str, list[CommittedFile]] = {}
+        for one in (one for of_partition in self._files.values() for one in of_partition):
+            self._by_path.setdefault(one.file.path, []).append(one)
+
+    def of_logs(self, logs: Iterable[LogFile]) -> "CommittedFiles":
+        """What is known of these log files alone, for a task to take along: `check_blocks` needs no more."""
+        found = copy(self)
+        found._files, found._by_path = {}, {log.path: self._by_path.get(log.path, []) for log in logs}
+        return found
+
+    def check_slices(self, partition: str, slices: Mapping[str, FileSlice]) -> None:
+        """That the newest slices, by file id, have all files that they should have.
+
+        Raises CorruptFile for a missing base file, what `on_damage` raises for log files, and Outdated when the
+        metadata table is not as it was when its timeline was read.
+        """
+        expected = self._files.get(partition, ())
+        if not any(self._problem(one, slices) for one in expected):
+            return
+        since = self._built_at(partition)
+        for one in expected:
+            problem = self._problem(one, slices)
+            if problem and not _is_older(one.write, since, by_instant=self._logs_by_name):
+                self._tell(one, problem)
+
+    def check_blocks(self, found: Mapping[LogFile, Sequence[LogBlock]], counted: Sequence[LogBlock]) -> None:
+        """That the blocks `found` in log files hold what was committed; `counted` are those that are read.
+
+        Raises what `on_damage` raises.
+        """
+        read = {id(block) for block in counted}
+        for log, blocks in found.items():
+            for one in self._by_path.get(log.path, ()):
+                written = [block for block in blocks if one.start <= block.offset < one.end]
+                if not written:
+                    self._tell_log(one, "holds no block")
+                elif any(id(block) not in read or block.instant != one.write.ts for block in written):
+                    self._tell_log(one, "holds a block that is not whole")
+
+    def _problem(self, one: CommittedFile, slices: Mapping[str, FileSlice]) -> str:
+        """What is wrong with a file that was committed, "" when readers have it or need it no more."""
+        found = slices.get(one.file.file_id)
+        if found is None:
+            return _WHOLE_GROUP
+        base = found.base_file
+        if isinstance(one.file, BaseFile):
+            if base is None or base.instant < one.file.instant:
+                return "is missing"
+            return "is cut off" if base.name == one.file.name and base.size < one.end else ""
+        if base is not None and self._is_merged(one, base):
+            return ""
+        stored = next((log for log in found.log_files if log.name == one.file.name), None)
+        if stored is None:
+            return "is missing"
+        return "is cut off" if stored.size < one.end else ""
+
+    def _is_merged(self, one: CommittedFile, base: BaseFile) -> bool:
+        """Whether the log file belongs to a slice before that of `base`."""
+        if self._logs_by_name:
+            return one.file.instant < base.instant
+        return (one.write.completion_time or "") < base.instant
+
+    def _tell(self, one: CommittedFile, problem: str) -> None:
+        timeline, root = self._timeline, self._timeline.storage.root
+        if timeline.storage.head(timeline.path(one.write.file_name)) is None:
+            raise Outdated(f"{root}: the metadata table was changed while it was read", hint="run the command again")
+        if isinstance(one.file, LogFile) and problem != _WHOLE_GROUP:
+            self._tell_log(one, problem)
+            return
+        raise CorruptFile(
+            f"{root}/{METADATA_TABLE_FOLDER}/{one.file.path} {problem}, although the {one.write.action.value} "
+            f"{one.write.ts} that wrote it is completed",
+            hint=REBUILD_HINT,
+        )
+
+    def _tell_log(self, one: CommittedFile, problem: str) -> None:
+        if one.file.path not in self._repaired:
+            self._on_damage(DamagedLog(one.file.partition, one.file.name, one.write.ts, problem))
+
+    def _built_at(self, partition: str) -> Instant | None:
+        """The write that built the partition as it is now: what wrote to another one of its name is of no account."""
+        path = f"{METADATA_TABLE_FOLDER}/{partition}/{PARTITION_METAFILE}"
+        try:
+            lines = self._timeline.storage.read(path, SMALL_FILE).decode(errors="replace").splitlines()
+        except NotFound:
+            return None
+        times = (line.partition("=")[2].strip() for line in lines if line.startswith("commitTime="))
+        return self._timeline.find(next(times, ""), Action.DELTA_COMMIT)
+
+
+def _needed(timeline: Timeline, *, logs_by_name: bool) -> Iterable[Instant]:
+    """Completed writes whose files the newest slices may have: all but the delta commits that were compacted."""
+    last = max((one.ts for one in timeline.completed({Action.COMMIT})), default="")
+    for one in timeline.completed_writes():
+        is_build = one.ts.startswith(INITIALISATION) or len(one.ts) > INSTANT_DIGITS
+        at = one.ts if logs_by_name else one.completion_time or ""
+        if one.action is Action.COMMIT or is_build or at >= last:
+            yield one
+
+
+def _committed(write: Instant, partition: str, stat: WriteStat) -> CommittedFile | None:
+    name = stat.path.rpartition("/")[2]
+    file = parse_base_file(partition, name, stat.file_size) or parse_log_file(partition, name, stat.file_size)
+    return None if file is None else CommittedFile(write, file, stat.log_offset, stat.file_size)
+
+
+def _is_older(write: Instant, since: Instant | None, *, by_instant: bool) -> bool:
+    if since is None or since == write:
+        return False
+    if by_instant:
+        return write.ts < since.ts
+    return (write.completion_time or "") < (since.completion_time or "")

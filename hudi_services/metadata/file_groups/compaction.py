@@ -1,0 +1,221 @@
+"""Compaction of the metadata table: every file slice with log files gets a new base file, under Hudi's own rules.
+
+    <T>.compaction.requested    the plan: base file and log files of each file group
+    <T>.compaction.inflight     empty
+    one HFile per file group    by tasks (`merged_base`)
+    <T>.commit                  what was written: from here on readers take the new slices
+
+T on version 6 is the last delta commit with a suffix, later a new time. Killed in between, readers merge the log files
+as before; the plan that is left is completed by whoever comes next, Hudi's writer or this tool. A plan of Hudi's is
+left to Hudi, which from 1.1 on may execute it without the table's lock.
+Source: HoodieBackedTableMetadataWriter (performTableServices, compactIfNecessary, validateCompactionScheduling),
+ScheduleCompactionActionExecutor, BaseHoodieCompactionPlanGenerator, RunCompactionActionExecutor of Apache Hudi.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...codecs.avro import load_schema
+from ...codecs.compaction_plan import CompactionOperation, CompactionPlan, encode_compaction_plan
+from ...errors import ConflictError, CorruptFile
+from ...files.names import base_file_name, parse_base_file, parse_log_file
+from ...model import CommitMetadata, FileSlice, MergedLogs, WriteStat
+from ...table.partitions import Files
+from ...timeline.instant import Action, Instant, State
+from ..statistics.indexed_columns import typed_among
+from ..table import MetadataTable
+from .merged_base import MergedBase, MergeTask
+
+_SUFFIX = "001"
+"""What a compaction of version 6 appends to the last delta commit."""
+_OURS = {"hudi.services.compaction": "metadata"}
+"""In the plan's notes: nobody else executes it at this moment."""
+_NO_TASK = "0-0-0"
+_OPERATION = "COMPACT"
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A completed compaction: its instant, the file groups, and the log files that readers need no more."""
+
+    instant: str
+    file_groups: int
+    log_files: int
+
+
+def compact(
+    metadata: MetadataTable,
+    limit: int,
+    times: Callable[[], str],
+    run: Callable[[Sequence[MergeTask]], Sequence[MergedBase]],
+) -> Compacted | None:
+    """Compact when `limit` delta commits were completed since the last time; None when it is not due, or must wait.
+
+    The caller holds the table's lock, and nothing of his own is under way; `times` gives instants greater than all on
+    both timelines, `run` executes tasks. A plan that we left is completed first. Raises what the tasks raise,
+    ConflictError and StorageError; the plan then stays for the next one.
+    """
+    left = _left_by_us(metadata)
+    if left is not None:
+        return _execute(metadata, left.ts, times, run)
+    ts = _instant(metadata, limit, times)
+    plan = CompactionPlan(tuple(_operations(metadata)), _OURS) if ts is not None else CompactionPlan()
+    if ts is None or not plan.operations:
+        return None
+    data = encode_compaction_plan(plan, metadata.config.version.release)
+    metadata.timeline.publish(ts, Action.COMPACTION, State.REQUESTED, data)
+    return _execute(metadata.reload(), ts, times, run)
+
+
+def _left_by_us(metadata: MetadataTable) -> Instant | None:
+    pending = metadata.timeline.pending({Action.COMPACTION})
+    return next((i for i in pending if _OURS.items() <= metadata.timeline.read_compaction_plan(i).extra.items()), None)
+
+
+def _instant(metadata: MetadataTable, limit: int, times: Callable[[], str]) -> str | None:
+    """The instant for a compaction now, None for none.
+
+    All that the table has completed must be in it, and nothing that may still be taken back: a base file cannot forget.
+    So no write may be under way on the table that is older, and none at all on the metadata table.
+    """
+    timeline = metadata.timeline
+    deltas = timeline.completed({Action.DELTA_COMMIT})
+    if len(_since_the_last(metadata, deltas)) < limit or timeline.pending():
+        return None
+    if metadata.table_config.metadata_partitions_inflight:
+        return None
+    ts = deltas[-1].ts + _SUFFIX if metadata.logs_by_name else times()
+    if any(i.ts < ts for i in metadata.data_timeline.pending()) or any(i.ts >= ts for i in timeline.completed_writes()):
+        return None
+    return ts
+
+
+def _since_the_last(metadata: MetadataTable, deltas: Sequence[Instant]) -> Sequence[Instant]:
+    """The delta commits that were completed since the last compaction was planned."""
+    done = metadata.timeline.completed({Action.COMMIT})
+    if not done:
+        return deltas
+    if metadata.logs_by_name:
+        return [i for i in deltas if i.ts > done[-1].ts]
+    return [i for i in deltas if (i.completion_time or "") > done[-1].ts]
+
+
+def _operations(metadata: MetadataTable) -> Iterator[CompactionOperation]:
+    for partition in sorted(metadata.table_config.metadata_partitions):
+        for group in metadata.file_groups(partition):
+            if group.log_files:
+                yield CompactionOperation(
+                    partition,
+                    group.file_id,
+                    group.base_instant,
+                    group.base_file.name if group.base_file else "",
+                    tuple(log.name for log in group.log_files),
+                    group.base_file.size if group.base_file else 0,
+                    sum(log.size for log in group.log_files),
+                )
+
+
+def _execute(
+    metadata: MetadataTable,
+    ts: str,
+    times: Callable[[], str],
+    run: Callable[[Sequence[MergeTask]], Sequence[MergedBase]],
+) -> Compacted:
+    timeline, release = metadata.timeline, metadata.config.version.release
+    pending = _pending(metadata, ts)
+    plan = timeline.read_compaction_plan(pending)
+    if pending.state is State.REQUESTED:
+        timeline.publish(ts, Action.COMPACTION, State.INFLIGHT)
+    tasks = list(_tasks(metadata, ts, plan))
+    merged = run(tasks)
+    written = [(task, base) for task, base in zip(tasks, merged, strict=True) if base.size]
+    _settle(
+        metadata, ts, {task.path: base.size for task, base in written}, {task.file_slice.partition for task in tasks}
+    )
+    stats: dict[str, tuple[WriteStat, ...]] = {}
+    for task, base in written:
+        partition = task.file_slice.partition
+        stats[partition] = (*stats.get(partition, ()), _stat(task, base))
+    extra = {"schema": load_schema("HoodieMetadataRecord", release).text}
+    done = CommitMetadata(_OPERATION, stats, extra, compacted=True)
+    data, completion = timeline.layout.encode_commit(done, release), times()
+    # Once more: the tasks may have taken long, and a lock may be taken over.
+    _pending(metadata.reload(), ts)
+    timeline.publish(ts, Action.COMPACTION, State.COMPLETED, data, completion)
+    return Compacted(ts, len(written), sum(len(task.file_slice.log_files) for task, _ in written))
+
+
+def _pending(metadata: MetadataTable, ts: str) -> Instant:
+    found = metadata.timeline.find(ts, Action.COMPACTION)
+    if found is None or found.is_completed:
+        raise ConflictError(f"{metadata.storage.root}: another process took over the compaction {ts}")
+    return found
+
+
+def _tasks(metadata: MetadataTable, ts: str, plan: CompactionPlan) -> Iterator[MergeTask]:
+    # An index may have been dropped since.
+    operations = [one for one in plan.operations if one.partition in metadata.partitions]
+    schema, typed = metadata.writer_schema.text, typed_among(metadata, {one.partition for one in operations})
+    stored = {one.partition: metadata.stored_files(one.partition) for one in operations}
+    for one in operations:
+        path = metadata.path(one.partition, base_file_name(one.file_id, _NO_TASK, ts, ".hfile"))
+        planned = _slice(metadata, one, stored[one.partition])
+        yield MergeTask(
+            metadata.storage,
+            path,
+            planned,
+            metadata.blocks,
+            metadata.committed.of_logs(planned.log_files),
+            schema,
+            one.partition in typed,
+        )
+
+
+def _slice(metadata: MetadataTable, one: CompactionOperation, sizes: Files) -> FileSlice:
+    """What the plan names, and no log file that was written since."""
+    try:
+        base = parse_base_file(one.partition, one.base_file, sizes[one.base_file]) if one.base_file else None
+        logs = tuple(parse_log_file(one.partition, name, sizes[name]) for name in one.log_files)
+    except KeyError as e:
+        full_path = metadata.storage.full_path(metadata.path(one.partition, e.args[0]))
+        raise CorruptFile(f"{full_path} is gone, which a compaction is going to read") from e
+    return FileSlice(one.partition, one.file_id, one.base_instant, base, tuple(log for log in logs if log))
+
+
+def _settle(metadata: MetadataTable, ts: str, written: Mapping[str, int], partitions: Iterable[str]) -> None:
+    """See that the written files (bytes by path) are there, and no others of this compaction, which somebody left."""
+    missing = dict(written)
+    for partition in sorted(partitions):
+        for name, size in metadata.stored_files(partition).items():
+            base, path = parse_base_file(partition, name, size), metadata.path(partition, name)
+            if missing.get(path) == size:
+                del missing[path]
+            elif base and base.instant == ts:
+                metadata.storage.delete_output(path)
+    if missing:
+        raise ConflictError(f"{metadata.storage.full_path(min(missing))} was deleted while the table was compacted")
+
+
+def _stat(task: MergeTask, base: MergedBase) -> WriteStat:
+    """As Hudi writes it; how many entries the log files changed is not counted."""
+    old, logs = task.file_slice.base_file, task.file_slice.log_files
+    name = task.path.rpartition("/")[2]
+    merged = MergedLogs(
+        base_file=old.name if old else "",
+        files=len(logs),
+        size=sum(log.size for log in logs),
+        blocks=base.blocks,
+        records=base.records,
+    )
+    stat = WriteStat(
+        partition=task.file_slice.partition,
+        file_id=task.file_slice.file_id,
+        path=f"{task.file_slice.partition}/{name}",
+        prev_commit=old.instant if old else "null",
+        num_writes=base.entries,
+        total_write_bytes=base.size,
+        file_size=base.size,
+        merged_logs=merged,
+    )
+    gained = base.entries - base.entries_before
+    return replace(stat, num_inserts=max(gained, 0), num_deletes=max(-gained, 0))

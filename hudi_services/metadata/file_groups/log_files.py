@@ -1,0 +1,66 @@
+"""Names of new log files in the metadata table, by table version.
+
+Version 6: the log file is named after the slice it belongs to, or after the pending compaction of that slice, and takes
+the next free number there. Versions 8 and 9: it is named after its own delta commit. Source: HoodieAppendHandle,
+HoodieLogFormat.WriterBuilder of Apache Hudi.
+"""
+
+from dataclasses import dataclass
+
+from ...files.names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
+from ...model import FileSlice, WriteStat
+from ...timeline.instant import Action
+from ..table import MetadataTable
+
+
+@dataclass(frozen=True, slots=True)
+class NewLog:
+    """The next log file of a file group; `stat` says what will stand in it, without counts and sizes."""
+
+    name: str
+    stat: WriteStat
+
+
+class LogNames:
+    """Names the log files that the delta commit or rollback `instant` adds to a partition."""
+
+    def __init__(self, metadata: MetadataTable, partition: str, instant: str) -> None:
+        self._by_name = metadata.logs_by_name
+        self._instant = instant
+        self._partition = partition
+        parsed = (parse_log_file(partition, name, size) for name, size in metadata.stored_files(partition).items())
+        self._stored = [log for log in parsed if log]
+        self._compacting = _pending_compactions(metadata, partition) if self._by_name else {}
+
+    def next(self, group: FileSlice) -> NewLog:
+        base = self.base_instant(group)
+        taken = [log.version for log in self._stored if log.file_id == group.file_id and log.instant == base]
+        version = max(taken, default=0) + 1
+        name = log_file_name(group.file_id, base, version, UNKNOWN_WRITE_TOKEN)
+        older = [log.name for log in group.log_files] if self._by_name else []
+        base_file = group.base_file.name if self._by_name and group.base_file else ""
+        stat = WriteStat(
+            partition=self._partition,
+            file_id=group.file_id,
+            path=f"{self._partition}/{name}",
+            prev_commit=base,
+            log_version=version,
+            base_file=base_file,
+            log_files=(*older, name),
+        )
+        return NewLog(name, stat)
+
+    def base_instant(self, group: FileSlice) -> str:
+        """The time in the names of the group's new log files."""
+        return self._compacting.get(group.file_id, group.base_instant) if self._by_name else self._instant
+
+
+def _pending_compactions(metadata: MetadataTable, partition: str) -> dict[str, str]:
+    """File id -> instant of the compaction that is going to merge it."""
+    pending = metadata.timeline.pending({Action.COMPACTION})
+    return {
+        operation.file_id: instant.ts
+        for instant in pending
+        for operation in metadata.timeline.read_compaction_plan(instant).operations
+        if operation.partition == partition
+    }

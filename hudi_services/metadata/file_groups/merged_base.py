@@ -1,0 +1,134 @@
+"""The base file that a compaction makes of one file slice of the metadata table: what readers find in it, and no more.
+
+Hudi keeps whatever its readers' merge gives, and so does this: keys that a delete block names go, while entries of a
+listing that say "deleted", and records that do, stay as they are; but those of secondary indexes, where they mean the
+same as none, go. Where nothing is left there is no file, and the slice stays: not every release reads an HFile without
+entries.
+Source: HoodieCompactor, HoodieSortedMergeHandle, FileGroupReaderBasedMergeHandle, HoodieMetadataPayload of Apache Hudi.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from ...codecs.avro import AvroSchema, parse_schema
+from ...errors import CheckFailed
+from ...files.hfile_entries import entry_columns
+from ...files.hfile_reader import HFileReader, StoredRanges
+from ...files.hfile_writer import HFileStream
+from ...model import FileSlice
+from ...storage import Storage
+from ...table_config import METADATA_TABLE_FOLDER
+from ..record_index.locations import encode_location
+from ..record_index.shard_entries import LocationNumbers, ShardEntries, decode_secondary
+from ..records.codec import encode_record
+from ..records.keys import RECORD_INDEX, SECONDARY_INDEX_PREFIX
+from ..records.model import SecondaryRecord
+from .blocks import BlockFilter
+from .committed_files import CommittedFiles
+from .reader import FileGroupReader
+
+_PIECE = 4 << 20
+"""Bytes of encoded records that are held at once."""
+_Columns: TypeAlias = tuple[pa.Array, pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTask:
+    """The base file to write at `path`, from those blocks of `file_slice` that count; `typed` as for encode_record.
+
+    `committed`: what the log files must hold.
+    """
+
+    storage: Storage
+    path: str
+    file_slice: FileSlice
+    blocks: BlockFilter
+    committed: CommittedFiles
+    schema: str
+    typed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MergedBase:
+    """What was written: bytes, 0 for no file; entries, and those of the base file before; blocks and their records."""
+
+    size: int
+    entries: int
+    entries_before: int
+    blocks: int
+    records: int
+
+
+def write_merged_base(task: MergeTask, _token: str) -> MergedBase:
+    """Write the file: the same one again, should the task be repeated.
+
+    Raises CorruptFile, CheckFailed and StorageError.
+    """
+    schema = parse_schema(task.schema, task.path)
+    group = FileGroupReader(task.storage, METADATA_TABLE_FOLDER, task.file_slice, task.blocks, task.committed)
+    entries, size = 0, 0
+    pieces = _pieces(group, schema, task)
+    first = next((piece for piece in pieces if len(piece[0])), None)
+    if first is not None:
+        output = task.storage.open_output(task.path)
+        hfile = HFileStream(output.write, schema.text)
+        hfile.add(*first)
+        entries = len(first[0])
+        for keys, values in pieces:
+            hfile.add(keys, values)
+            entries += len(keys)
+        size = hfile.close()
+        output.close()
+        _check_stored(task, size, entries)
+    before, blocks, records = group.counts
+    return MergedBase(size, entries, before, blocks, records)
+
+
+def _pieces(group: FileGroupReader, schema: AvroSchema, task: MergeTask) -> Iterator[_Columns]:
+    if task.file_slice.partition == RECORD_INDEX:
+        return _locations(group, schema)
+    if task.file_slice.partition.startswith(SECONDARY_INDEX_PREFIX):
+        return _secondary_keys(group, schema)
+    return _records(group, schema, task)
+
+
+def _locations(group: FileGroupReader, schema: AvroSchema) -> Iterator[_Columns]:
+    """Keys of the record index; those with one location share its value."""
+    numbers = LocationNumbers()
+    values = pa.array([], pa.binary())
+    for entries in ShardEntries(group, numbers).read():
+        if len(numbers.locations) > len(values):
+            new = [encode_location(one, schema) for one in numbers.locations[len(values) :]]
+            values = pa.concat_arrays([values, pa.array(new, pa.binary())])
+        yield entries.keys, pa.DictionaryArray.from_arrays(pa.array(entries.places), values)
+
+
+def _secondary_keys(group: FileGroupReader, schema: AvroSchema) -> Iterator[_Columns]:
+    """Keys of a secondary index, which all have one value; those that are marked as deleted go."""
+    value = pa.array([encode_record(SecondaryRecord(""), schema, typed=False)], pa.binary())
+    for entries in ShardEntries(group, decode_secondary).read():
+        yield entries.keys, pa.DictionaryArray.from_arrays(pa.array(entries.places), value)
+
+
+def _records(group: FileGroupReader, schema: AvroSchema, task: MergeTask) -> Iterator[_Columns]:
+    """Records of every other partition, piece by piece."""
+    rows: list[tuple[bytes, bytes]] = []
+    held = 0
+    for row in group.merged_values(schema, lambda record: encode_record(record, schema, typed=task.typed)):
+        rows.append(row)
+        held += len(row[1])
+        if held >= _PIECE:
+            yield entry_columns(rows)
+            rows, held = [], 0
+    yield entry_columns(rows)
+
+
+def _check_stored(task: MergeTask, size: int, entries: int) -> None:
+    """Raise CheckFailed unless the file is there as it was written: it takes the place of many."""
+    full_path = task.storage.full_path(task.path)
+    stored = HFileReader(StoredRanges(task.storage, task.path, size), full_path).entry_count
+    if stored != entries:
+        raise CheckFailed(f"{full_path} holds {stored} entries, and {entries} were written")

@@ -1,0 +1,198 @@
+"""Reading the file groups of the metadata table: a base HFile each, and the blocks of its log files on top.
+
+Each HFile is a layer, each delete block is one; all have their keys in order, and are read side by side. What the
+layers hold under one key is merged as `records.Stored` says.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import merge
+from itertools import chain, groupby
+from operator import itemgetter
+
+from ...codecs.avro import AvroSchema, parse_schema
+from ...codecs.hashing import file_group_index
+from ...errors import CorruptFile
+from ...files.hfile_reader import HFileReader, StoredRanges
+from ...files.log_blocks import BlockType, HeaderKey, LogBlock
+from ...files.log_reader import delete_block_keys, read_log_blocks
+from ...limits import LARGEST_LOG
+from ...model import FileSlice, LogFile
+from ...storage import Storage
+from ..records.codec import decode_record
+from ..records.model import Record, Stored
+from .blocks import BlockFilter
+from .committed_files import CommittedFiles
+
+_SCHEMA_INFO = b"schema"
+_Row = tuple[bytes, int, bytes | None]
+"""(key, number of the layer, value), the value None where a delete block names the key."""
+Keep = Callable[[str], bool]
+Layer = tuple[frozenset[str], HFileReader | None, AvroSchema | None, str]
+"""The keys that a layer deletes, or its file with the schema and the path of its values."""
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """Records of one HFile, or the keys of one delete block, in order."""
+
+    path: str
+    reader: HFileReader | None
+    schema: AvroSchema | None
+    deleted: frozenset[str] = frozenset()
+
+    @cached_property
+    def _deleted_rows(self) -> list[bytes]:
+        return sorted(key.encode() for key in self.deleted)
+
+    def rows(self, number: int, prefix: bytes) -> Iterator[_Row]:
+        if self.reader is not None:
+            pairs = self.reader.scan_prefix(prefix) if prefix else self.reader.scan()
+            return ((key, number, value) for key, value in pairs)
+        return ((key, number, None) for key in self._deleted_rows if key.startswith(prefix))
+
+    def decode(self, key: str, value: bytes) -> Record:
+        assert self.schema is not None, "only HFiles have values"
+        return decode_record(key, value, self.schema, self.path)
+
+
+class FileGroupReader:
+    """The merged records of one file slice. Log files are read when it is made, the base file in pieces.
+
+    Raises CorruptFile when log files do not hold what was `committed` there.
+    """
+
+    def __init__(
+        self, storage: Storage, folder: str, file_slice: FileSlice, blocks: BlockFilter, committed: CommittedFiles
+    ) -> None:
+        self._layers: list[_Layer] = []
+        self._has_base = file_slice.base_file is not None
+        if file_slice.base_file is not None:
+            path = f"{folder}/{file_slice.base_file.path}"
+            ranges = StoredRanges(storage, path, file_slice.base_file.size)
+            self._layers.append(_hfile_layer(HFileReader(ranges, storage.full_path(path)), storage.full_path(path)))
+        found: dict[LogFile, list[LogBlock]] = {}
+        for log in file_slice.log_files:
+            path = f"{folder}/{log.path}"
+            found[log] = read_log_blocks(storage.read(path, LARGEST_LOG), storage.full_path(path))
+        counted = blocks.surviving(chain.from_iterable(found.values()))
+        committed.check_blocks(found, counted)
+        self._layers += [_block_layer(block) for block in counted]
+
+    @property
+    def newest_schema(self) -> AvroSchema | None:
+        """Of the records that were written last; None when there are none."""
+        return next((layer.schema for layer in reversed(self._layers) if layer.schema is not None), None)
+
+    def scan(self, prefix: str = "", keep: Keep | None = None) -> Iterator[Record]:
+        """Records whose key begins with `prefix`, in order; keys that `keep` refuses are not even decoded."""
+        for _, stored in self.stored(prefix, keep):
+            if stored.merged is not None:
+                yield stored.merged
+
+    def stored(self, prefix: str = "", keep: Keep | None = None) -> Iterator[tuple[str, Stored]]:
+        """As `scan`, every key that any layer names, with what stands in the base file and in the log files."""
+        raw = prefix.encode()
+        rows = merge(*(layer.rows(number, raw) for number, layer in enumerate(self._layers)))
+        for row, found in groupby(rows, itemgetter(0)):
+            versions = list(found)
+            key = _text(row, self._layers[versions[0][1]].path)
+            if keep is None or keep(key):
+                yield key, self._stored(key, versions)
+
+    def merged_values(self, schema: AvroSchema, encode: Callable[[Record], bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """As `scan`, key and value as they are stored in `schema`; `encode` makes the values that have to change."""
+        rows = merge(*(layer.rows(number, b"") for number, layer in enumerate(self._layers)))
+        for row, found in groupby(rows, itemgetter(0)):
+            versions = list(found)
+            _, number, value = versions[0]
+            layer = self._layers[number]
+            as_it_is = layer.schema is not None and layer.schema.text == schema.text
+            if as_it_is and value is not None and len(versions) == 1:
+                yield row, value
+                continue
+            merged = self._stored(_text(row, layer.path), versions).merged
+            if merged is not None:
+                yield row, encode(merged)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Entries of the base file; blocks of the log files, and their records and deleted keys."""
+        base = self._layers[:1] if self._has_base else []
+        logs = self._layers[len(base) :]
+        return sum(map(_count, base)), len(logs), sum(map(_count, logs))
+
+    def newest_first(self) -> Iterator[Layer]:
+        """The layers from the newest on."""
+        for layer in reversed(self._layers):
+            yield layer.deleted, layer.reader, layer.schema, layer.path
+
+    def _stored(self, key: str, versions: Iterable[_Row]) -> Stored:
+        found = Stored()
+        for _, number, value in versions:
+            if value is None:
+                found = found.forgotten()
+                continue
+            record = self._layers[number].decode(key, value)
+            found = Stored(record) if number == 0 and self._has_base else found.after(record)
+        return found
+
+
+class PartitionReader:
+    """The merged records of one partition of the metadata table; its log files are read when they are first needed."""
+
+    def __init__(self, open_groups: Callable[[], Sequence[FileGroupReader]]) -> None:
+        self._open_groups = open_groups
+
+    @cached_property
+    def groups(self) -> Sequence[FileGroupReader]:
+        return self._open_groups()
+
+    def scan(self, prefix: str = "", keep: Keep | None = None) -> Iterator[Record]:
+        """Records whose key begins with `prefix` (and that `keep` wants), file group by file group."""
+        for group in self.groups:
+            yield from group.scan(prefix, keep)
+
+    def scan_prefixes(
+        self, prefixes: Iterable[str], keep: Keep | None = None
+    ) -> Iterator[tuple[str, Iterator[Record]]]:
+        """Each prefix with what `scan` finds of it."""
+        # In order, so that each block of an HFile is unpacked once.
+        for prefix in sorted(prefixes):
+            yield prefix, self.scan(prefix, keep)
+
+    def stored(self, keys: Iterable[str]) -> Iterator[tuple[str, Stored]]:
+        """What stands under each of `keys`, nothing for a key that no layer names."""
+        for key in sorted(keys):
+            group = self.groups[file_group_index(key, len(self.groups))]
+            yield key, next((stored for _, stored in group.stored(key, key.__eq__)), Stored())
+
+
+def _count(layer: _Layer) -> int:
+    return len(layer.deleted) if layer.reader is None else layer.reader.entry_count
+
+
+def _hfile_layer(reader: HFileReader, path: str) -> _Layer:
+    try:
+        schema = reader.file_info[_SCHEMA_INFO].decode()
+    except (KeyError, UnicodeDecodeError) as e:
+        raise CorruptFile(f"{path} has no schema in its file info") from e
+    return _Layer(path, reader, parse_schema(schema, path))
+
+
+def _block_layer(block: LogBlock) -> _Layer:
+    if block.type is BlockType.DELETE:
+        return _Layer(block.path, None, None, frozenset(delete_block_keys(block)))
+    schema = block.header.get(HeaderKey.SCHEMA)
+    reader = HFileReader(block.content, block.path)
+    if schema is None:
+        return _hfile_layer(reader, block.path)
+    return _Layer(block.path, reader, parse_schema(schema, block.path))
+
+
+def _text(row: bytes, path: str) -> str:
+    try:
+        return row.decode()
+    except UnicodeDecodeError as e:
+        raise CorruptFile(f"{path} has the key {row[:40]!r}, which is not UTF-8") from e

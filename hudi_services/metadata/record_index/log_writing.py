@@ -1,0 +1,106 @@
+"""Log files of the record index: keys that have a new location, and keys that are gone, one file for each shard.
+
+A task writes one log file: an HFile block for each range of about a million keys, then a delete block. Readers take the
+blocks one after the other, so that no task ever holds more than one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...codecs.avro import parse_schema
+from ...files.hfile_writer import HFileStream
+from ...files.log_blocks import BlockType, HeaderKey, LogBlock
+from ...files.log_writer import delete_block_content, encode_block
+from ...storage import Storage
+from ..records.keys import RECORD_INDEX
+from .key_reading import KeyRunRef
+from .locations import Location
+from .shard_keys import ShardKeys, SortedKeys
+from .shards import Shards
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLogTask:
+    """One log file to write at `path`: the keys that `runs` have of a shard; those that only `old_runs` have go.
+
+    Of these, the ones stay that `other_runs` have, too, at another location than `gone`: two files may have a key.
+    """
+
+    storage: Storage
+    path: str
+    instant: str
+    schema: str
+    shard: int
+    runs: tuple[str, ...]
+    old_runs: tuple[str, ...] = ()
+    other_runs: tuple[str, ...] = ()
+    gone: frozenset[Location] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class MovedKeys:
+    """Keys that have a new location: which, by `shards` as they were when the runs were made, and who writes them.
+
+    `write` runs the tasks and gives the size in bytes of each one's file. `old_runs` are the keys before the change,
+    where some may be gone.
+    """
+
+    shards: Shards
+    runs: tuple[KeyRunRef, ...]
+    write: Callable[[Sequence[IndexLogTask]], Sequence[int]]
+    old_runs: tuple[KeyRunRef, ...] = ()
+
+    def counts(self) -> dict[int, int]:
+        """Keys by shard, for those that have any."""
+        found: dict[int, int] = {}
+        for run in (*self.runs, *self.old_runs):
+            for shard, rows in run.rows.items():
+                found[shard] = found.get(shard, 0) + rows
+        return found
+
+
+def write_index_logs(tasks: Sequence[IndexLogTask]) -> list[int]:
+    """The files of all tasks, one after the other in this process: a `MovedKeys.write` for where there is no engine."""
+    return [write_index_log(task, "") for task in tasks]
+
+
+def write_index_log(task: IndexLogTask, _token: str) -> int:
+    """Write the file; its size in bytes. Raises CorruptFile for a broken run, and StorageError."""
+    schema = parse_schema(task.schema, task.path)
+    new = ShardKeys(task.storage, task.runs, task.shard, schema)
+    old = ShardKeys(task.storage, task.old_runs, task.shard, schema)
+    others = ShardKeys(task.storage, task.other_runs, task.shard, schema)
+    splits = max((new, old), key=lambda keys: keys.rows).splits()
+    header = {HeaderKey.INSTANT_TIME: task.instant, HeaderKey.SCHEMA: schema.text}
+    size = 0
+    output = task.storage.open_output(task.path)
+    for low, high in pairwise([None, *splits, None]):
+        added, before = new.read(low, high), old.read(low, high)
+        gone = _without(before.keys, added.keys)
+        stay = others.elsewhere(gone, task.gone)
+        for entries in (added, stay):
+            if len(entries.keys):
+                content = _hfile(entries, schema.text)
+                size += output.write(encode_block(LogBlock(BlockType.HFILE_DATA, header, content)))
+        gone = _without(gone, stay.keys)
+        if len(gone):
+            content = delete_block_content([(key, RECORD_INDEX) for key in gone.to_pylist()])
+            size += output.write(encode_block(LogBlock(BlockType.DELETE, header, content)))
+    output.close()
+    return size
+
+
+def _without(keys: pa.Array, others: pa.Array) -> pa.Array:
+    return keys.filter(pc.invert(pc.is_in(keys, others)))
+
+
+def _hfile(entries: SortedKeys, schema: str) -> bytes:
+    content = bytearray()
+    hfile = HFileStream(content.extend, schema)
+    hfile.add(entries.keys, entries.values)
+    hfile.close()
+    return bytes(content)

@@ -1,0 +1,160 @@
+"""All entries of one file group of a key index, in order: a range of keys at a time, from all its layers side by side.
+
+The newest layer that has a key, or has deleted it, decides. Memory holds a few blocks of each file that has keys in the
+range at hand.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...codecs.avro import AvroSchema
+from ...files.key_sort import SortedRows, sort_keys
+from ..file_groups.reader import FileGroupReader, Layer
+from ..records.codec import decode_record
+from ..records.model import SecondaryRecord
+from .locations import Location, decode_locations
+
+GONE = -1
+Places = npt.NDArray[np.int32]
+Decode = Callable[[pa.Array, AvroSchema, str], Places]
+"""Of binary values, in this schema and of the file with this path: a number for each, GONE for one that is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Ascending binary keys, and the number that stands for the value of each."""
+
+    keys: pa.Array
+    places: Places
+
+
+@dataclass
+class LocationNumbers:
+    """Decodes values of the record index: to positions in `locations`, which grows."""
+
+    locations: list[Location] = field(default_factory=list)
+    _numbers: dict[Location, int] = field(default_factory=dict)
+
+    def __call__(self, values: pa.Array, schema: AvroSchema, path: str) -> Places:
+        indices, found = decode_locations(values, schema, path)
+        return spread([self._number(location) for location in found], indices)
+
+    def _number(self, location: Location) -> int:
+        number = self._numbers.setdefault(location, len(self.locations))
+        if number == len(self.locations):
+            self.locations.append(location)
+        return number
+
+
+def decode_secondary(values: pa.Array, schema: AvroSchema, path: str) -> Places:
+    """Values of a secondary index: 0, or GONE."""
+    encoded = values.dictionary_encode()
+    records = (decode_record("", value, schema, path) for value in encoded.dictionary.to_pylist())
+    numbers = [GONE if isinstance(one, SecondaryRecord) and one.deleted else 0 for one in records]
+    return spread(numbers, encoded.indices)
+
+
+def spread(numbers: Sequence[int], indices: pa.Array) -> Places:
+    """The number at each index: what was decided for distinct values, for all of them."""
+    places: Places = np.array(numbers, np.int32)[indices.to_numpy()]
+    return places
+
+
+@dataclass
+class ShardEntries:
+    """The entries that `group` has, their values as `decode` has them."""
+
+    group: FileGroupReader
+    decode: Decode
+
+    def read(self) -> Iterator[Entries]:
+        """Everything, in ascending order of the keys. Raises CorruptFile and StorageError."""
+        streams = [_Stream(layer, self.decode) for layer in self.group.newest_first()][::-1]
+        while streams := [one for one in streams if not one.is_done]:
+            end = _end_of_the_next(streams)
+            if end is not None:
+                yield _merged([part for one in streams for part in one.take(end)])
+
+
+class _Stream:
+    """What a layer still has to give: opened when its keys are due, and never more than one piece of it is held."""
+
+    def __init__(self, layer: Layer, decode: Decode) -> None:
+        deleted, reader, schema, path = layer
+        self._pieces: Iterator[Entries] = iter(())
+        self._piece: Entries | None = None
+        self._at = 0
+        self.low: bytes | None
+        """The next key, or an earlier one; None when nothing is left."""
+        if reader is not None and schema is not None:
+            pieces = ((keys, values) for keys, values in reader.scan_columns() if len(keys))
+            self._pieces = (Entries(keys, decode(values, schema, path)) for keys, values in pieces)
+            self.low = reader.first_row
+        else:
+            gone = sorted(key.encode() for key in deleted)
+            self.low = gone[0] if gone else None
+            if gone:
+                self._pieces = iter([Entries(pa.array(gone, pa.binary()), np.full(len(gone), GONE, np.int32))])
+
+    @property
+    def is_done(self) -> bool:
+        return self.low is None
+
+    @property
+    def end(self) -> bytes | None:
+        """The last key of the piece that is held."""
+        if self._piece is None:
+            self._next_piece()
+        return None if self._piece is None else SortedRows(self._piece.keys)[-1]
+
+    def take(self, end: bytes) -> Iterator[Entries]:
+        """The entries up to and with the key `end`; keys that repeat stay so."""
+        while self.low is not None and self.low <= end:
+            if self._piece is None:
+                self._next_piece()
+                continue
+            keys = self._piece.keys
+            stop = bisect_right(SortedRows(keys), end, self._at)
+            if stop > self._at:
+                yield Entries(keys[self._at : stop], self._piece.places[self._at : stop])
+            self._at = stop
+            if stop == len(keys):
+                self._next_piece()
+            else:
+                self.low = SortedRows(keys)[stop]
+
+    def _next_piece(self) -> None:
+        self._piece, self._at = next(self._pieces, None), 0
+        self.low = None if self._piece is None else SortedRows(self._piece.keys)[0]
+
+
+def _end_of_the_next(streams: Sequence[_Stream]) -> bytes | None:
+    """Up to which key all streams can give what they have without going on to another piece; None for nothing."""
+    end: bytes | None = None
+    for low, one in sorted(((one.low or b"", one) for one in streams), key=itemgetter(0)):
+        if end is not None and low > end:
+            break
+        own = one.end
+        end = own if end is None or own is None else min(end, own)
+    return end
+
+
+def _merged(parts: Sequence[Entries]) -> Entries:
+    """What `parts`, the oldest first, mean together, without what is deleted."""
+    keys = pa.concat_arrays([part.keys for part in parts])
+    places = np.concatenate([part.places for part in parts])
+    if len(parts) > 1:
+        # Stable: of equal keys the newest is the last.
+        order = sort_keys(keys)
+        keys, places = keys.take(order), places[order.to_numpy()]
+    there = places != GONE
+    if len(keys) > 1:
+        there &= np.append(pc.not_equal(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False), True)
+    return Entries(keys, places) if there.all() else Entries(keys.filter(pa.array(there)), places[there])

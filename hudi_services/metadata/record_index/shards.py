@@ -1,0 +1,57 @@
+"""Over which file groups of record_index the keys of the table are spread.
+
+    global         record-index-<%04d>-0                          all keys over all of them
+    partitioned    record-index-<data partition>-<%04d>-0         a partition's keys over its own (Hudi 1.1 and later)
+
+Four dashes tell the second form: the partition stands there with `-`, `_` and what a path cannot hold as %XX.
+Source: HoodieTableMetadataUtil.verifyRLIFile, getDataTablePartitionNameFromFileGroupName of Apache Hudi 1.2.0.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...errors import UnsupportedTable
+from ...model import FileSlice
+
+_ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
+_DASHES_OF_PARTITIONED = 4
+
+
+@dataclass(frozen=True)
+class Shards:
+    """The file ids of record_index, sorted; a shard is one of them, by its position."""
+
+    file_ids: tuple[str, ...]
+
+    @classmethod
+    def of_groups(cls, groups: Iterable[FileSlice]) -> "Shards":
+        """Those of the file groups, in the order of their file ids."""
+        return cls(tuple(group.file_id for group in groups))
+
+    def of(self, partition: str) -> Sequence[int]:
+        """The shards for the keys of a data partition, in the order of `key_hash.spread`.
+
+        Raises UnsupportedTable when a partitioned index has none for it.
+        """
+        if not self.is_partitioned:
+            return range(len(self.file_ids))
+        if partition not in self._by_partition:
+            raise UnsupportedTable(
+                f"the record index has no file group for the partition {partition!r}",
+                hint="it is an index of each partition: name one that has had rows",
+            )
+        return self._by_partition[partition]
+
+    @property
+    def is_partitioned(self) -> bool:
+        return self.file_ids[0].count("-") == _DASHES_OF_PARTITIONED
+
+    @cached_property
+    def _by_partition(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = defaultdict(list)
+        for shard, file_id in enumerate(self.file_ids):
+            found[_ESCAPED.sub(lambda m: chr(int(m[1], 16)), file_id.split("-")[2])].append(shard)
+        return dict(found)

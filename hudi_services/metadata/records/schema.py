@@ -1,0 +1,36 @@
+"""The Avro schema of the metadata table's records, as Hudi's releases write it.
+
+In HFiles and log blocks it is HoodieMetadataRecord with the five meta columns, always null there, in front.
+"""
+
+import functools
+import json
+
+from ...codecs.avro import AvroSchema, load_schema, parse_schema
+from ...versions import RELEASES
+
+_META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+
+
+@functools.lru_cache(maxsize=8)
+def stored_schema(release: str) -> AvroSchema:
+    """The schema of HFiles and log blocks that a writer of this Hudi release uses."""
+    record = json.loads(load_schema("HoodieMetadataRecord", release).text)
+    meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in _META_COLUMNS]
+    record["fields"] = meta + record["fields"]
+    return parse_schema(json.dumps(record, separators=(",", ":"), ensure_ascii=False), "HoodieMetadataRecord.avsc")
+
+
+def writer_schema(release: str, newest: AvroSchema | None) -> AvroSchema:
+    """The schema for a new block: `release`'s, or that of a later writer which wrote the `newest` one already.
+
+    Some readers (hudi-rs) take the schema of one block for all of them.
+    """
+    later = (stored_schema(r) for r in RELEASES[RELEASES.index(release) + 1 :])
+    return next((schema for schema in later if newest and schema.text == newest.text), stored_schema(release))

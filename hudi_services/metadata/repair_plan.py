@@ -1,0 +1,138 @@
+"""Which records to write so that readers find what they should under a key.
+
+Merging never takes a size down or a range in, and it merges log files among themselves first, so that a deletion there
+may not reach the base file (`records.Stored`). So, for each key or name, the first series is taken that gives the
+right result:
+
+    name that is missing, size    the entry | its deletion, the entry
+    name that is too many         its deletion | that twice, where the base file and the log files both have it
+    statistics of a file          the record | the same as a tight one (versions 8, 9) | a deletion, the record with
+                                  counts that make up for those of the base file
+    range of a partition          the record, which widens the range | a tight one with what is stored
+    bloom filter                  the record
+    record that is too many       a deletion of the key
+    secondary key                 the record | a deletion of the key
+
+What cannot be put right above a base file is left: a size that is too big, and on version 6 a range that is too wide.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from .records.keys import SECONDARY_INDEX_PREFIX
+from .records.model import FileEntry, FilesRecord, Record, RecordType, StatsRecord, Stored
+from .statistics.column_stats import counts, same_statistics, settled
+from .table import MetadataTable
+
+Wanted = Mapping[str, Mapping[str, Record | None]]
+"""By metadata partition and key: what readers should find, None for nothing. A listing names just what is wrong."""
+
+_TIGHT = '"isTightBound"'
+_GONE = FileEntry(0, deleted=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """Records and deleted keys, by metadata partition, for `delta_commit.write_delta_commit`."""
+
+    records: dict[str, list[Record]] = field(default_factory=dict)
+    deletes: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def count(self) -> dict[str, int]:
+        """Keys that are written or deleted, by metadata partition; none is left out that has any."""
+        written = {name: len({record.key for record in records}) for name, records in self.records.items()}
+        return {
+            name: found
+            for name in sorted({*written, *self.deletes})
+            if (found := written.get(name, 0) + len(self.deletes.get(name, ())))
+        }
+
+
+def plan_repair(metadata: MetadataTable, wanted: Wanted) -> RepairPlan:
+    """What brings `wanted` about, as far as that can be done. Raises CorruptFile."""
+    mending = RepairPlan()
+    can_be_tight = _TIGHT in metadata.writer_schema.text
+    for partition, targets in wanted.items():
+        records = mending.records.setdefault(partition, [])
+        if partition.startswith(SECONDARY_INDEX_PREFIX):
+            # What is newest counts, whatever stands below it. Hudi 1.2 finds a record that only says it is deleted.
+            records += (target for target in targets.values() if target is not None)
+            mending.deletes[partition] = [key for key, target in targets.items() if target is None]
+            continue
+        for key, stored in metadata.reader(partition).stored(targets):
+            target = targets[key]
+            match target:
+                case None:
+                    if stored.merged is not None:
+                        mending.deletes.setdefault(partition, []).append(key)
+                case FilesRecord():
+                    records += _listing_steps(stored, target)
+                case StatsRecord():
+                    records += _stats_steps(stored, target, can_be_tight)
+                case _:
+                    records.append(target)
+    return mending
+
+
+def _listing_steps(stored: Stored, target: FilesRecord) -> Iterator[FilesRecord]:
+    steps: list[dict[str, FileEntry]] = []
+    for name, entry in target.entries.items():
+        series: tuple[tuple[FileEntry, ...], ...] = ((_GONE,), (_GONE, _GONE))
+        if not entry.deleted:
+            series = ((entry,), (_GONE, entry))
+        for number, step in enumerate(_entry_steps(stored, target, name, series)):
+            if number == len(steps):
+                steps.append({})
+            steps[number][name] = step
+    return (replace(target, entries=entries) for entries in steps)
+
+
+def _entry_steps(
+    stored: Stored, target: FilesRecord, name: str, series: Sequence[tuple[FileEntry, ...]]
+) -> tuple[FileEntry, ...]:
+    """The first of `series` after which readers find the entry of `name`, or the want of it, as in `target`."""
+    alone = Stored(_only(stored.base, name), _only(stored.logs, name), stored.is_deleted)
+    wanted = target.entries[name]
+    for steps in series:
+        result = _after(alone, (replace(target, entries={name: step}) for step in steps)).merged
+        found = result.entries.get(name, _GONE) if isinstance(result, FilesRecord) else _GONE
+        if found == wanted or (found.deleted and wanted.deleted):
+            return steps
+    return ()
+
+
+def _only(record: Record | None, name: str) -> FilesRecord | None:
+    if not isinstance(record, FilesRecord):
+        return None
+    return replace(record, entries={n: e for n, e in record.entries.items() if n == name})
+
+
+def _stats_steps(stored: Stored, target: StatsRecord, can_be_tight: bool) -> Sequence[StatsRecord]:
+    if target.type is RecordType.PARTITION_STATS:
+        return (settled(target, stored.merged if isinstance(stored.merged, StatsRecord) else None),)
+    forgotten = replace(target, minimum=None, maximum=None, deleted=True)
+    anew = (forgotten, _made_up(stored.after(forgotten), target))
+    series: list[tuple[StatsRecord, ...]] = [(target,), anew]
+    if can_be_tight:
+        series.insert(1, (replace(target, tight=True),))
+    for steps in series:
+        result = _after(stored, steps).merged
+        if isinstance(result, StatsRecord) and not result.deleted and same_statistics(result, target):
+            return steps
+    # Too wide a range harms nobody; but it must not be too narrow at its other end, nor the counts be wrong.
+    return () if _after(stored, anew).merged == stored.merged else anew
+
+
+def _made_up(stored: Stored, target: StatsRecord) -> StatsRecord:
+    """`target` with counts that add up to its own when they are merged with what is stored."""
+    merged = stored.after(target).merged
+    assert isinstance(merged, StatsRecord), "statistics merge to statistics"
+    less = [2 * wanted - found for wanted, found in zip(counts(target), counts(merged), strict=True)]
+    return replace(target, value_count=less[0], null_count=less[1], total_size=less[2], total_uncompressed_size=less[3])
+
+
+def _after(stored: Stored, steps: Iterable[Record]) -> Stored:
+    for step in steps:
+        stored = stored.after(step)
+    return stored

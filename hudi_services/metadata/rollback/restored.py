@@ -1,0 +1,143 @@
+"""Records of the files that readers see again when an instant is taken back, where an index may not have them.
+
+    column_stats, bloom_filters    of each file that has no record
+    partition_stats                the range of the files, which widens the stored one; not when the rows stay the same
+    record_index                   the keys (`index_log.MovedKeys`)
+
+An index that was built, or repaired, after the instant may never have seen these files (`lasting`).
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...errors import CorruptFile, UnsupportedTable
+from ...files.chunk_bounds import complete_stats
+from ...files.column_stats import column_stats
+from ...files.parquet_footer import Footer, read_footers
+from ...files.parquet_reader import open_base_file
+from ...files.parquet_schema import FileSchema
+from ...model import BaseFile
+from ..bloom_filters import bloom_record
+from ..record_index.log_writing import MovedKeys
+from ..records.keys import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
+from ..records.model import Record, StatsRecord
+from ..repair_plan import RepairPlan, plan_repair
+from ..statistics.column_stats import NewFile, column_records, partition_record, untold_columns
+from ..statistics.indexed_columns import IndexColumns, index_columns
+from ..statistics.text_ranges import in_both_orders
+from ..table import MetadataTable
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The base files that readers see again, and whether they hold other rows than what is taken back.
+
+    `keys` is what the record index must learn; None for nothing.
+    """
+
+    files: tuple[BaseFile, ...]
+    other_rows: bool
+    keys: MovedKeys | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    file: NewFile
+    rows: int
+    bloom: Record | None
+
+
+def restored_records(metadata: MetadataTable, restored: Restored, lasting: Collection[str]) -> RepairPlan:
+    """What to write into those of `lasting` that have no record of a file. Raises CorruptFile and StorageError."""
+    wanted = {COLUMN_STATS, BLOOM_FILTERS} | ({PARTITION_STATS} if restored.other_rows else set())
+    wanted &= set(lasting)
+    if not wanted or not restored.files:
+        return RepairPlan()
+    described = _described(metadata, restored.files)
+    records: dict[str, dict[str, Record | None]] = {}
+    indexed = _indexed(metadata, described)
+    stats = [one for each in described if each.rows for one in _stats(each.file, indexed)]
+    if COLUMN_STATS in wanted:
+        records[COLUMN_STATS] = _missing(metadata, COLUMN_STATS, stats)
+    if BLOOM_FILTERS in wanted:
+        blooms = [one.bloom for one in described if one.bloom is not None]
+        records[BLOOM_FILTERS] = _missing(metadata, BLOOM_FILTERS, blooms)
+    if PARTITION_STATS in wanted:
+        partitions = {each.file.name: each.file.partition for each in described}
+        ranges = _ranges((partitions[one.file_name], one) for one in stats)
+        records[PARTITION_STATS] = {one.key: one for one in ranges}
+    return plan_repair(metadata, records)
+
+
+def columns_without_range(metadata: MetadataTable, files: Sequence[BaseFile]) -> list[str]:
+    """Indexed columns of a file whose range nobody knows: that of its partition cannot be made to hold them."""
+    described = _described(metadata, files)
+    indexed = _indexed(metadata, described)
+    return sorted({column for one in described if one.rows for column in _untold(one, indexed)})
+
+
+def _described(metadata: MetadataTable, files: Sequence[BaseFile]) -> list[_Described]:
+    """What the footers say, and the values where a footer does not tell the range of an indexed column."""
+    found = _footers(metadata, files)
+    indexed = _indexed(metadata, found)
+    return [_with_values(metadata, one, file, indexed) for one, file in zip(found, files, strict=True)]
+
+
+def _untold(one: _Described, indexed: IndexColumns) -> list[str]:
+    return untold_columns(one.file, indexed.columns, typed=indexed.typed)
+
+
+def _with_values(metadata: MetadataTable, one: _Described, file: BaseFile, indexed: IndexColumns) -> _Described:
+    untold = _untold(one, indexed) if one.rows else []
+    if not untold:
+        return one
+    try:
+        columns = complete_stats(open_base_file(metadata.storage, file.path, file.size), untold)
+    except (CorruptFile, UnsupportedTable):
+        return one
+    return replace(one, file=replace(one.file, columns=columns))
+
+
+def _footers(metadata: MetadataTable, files: Sequence[BaseFile]) -> list[_Described]:
+    def describe(file: BaseFile, footer: Footer) -> _Described:
+        columns = column_stats(FileSchema.of(footer), footer.row_groups)
+        bloom = bloom_record(file.partition, file.name, footer, file.instant)
+        return _Described(NewFile(file.partition, file.name, file.size, columns), footer.num_rows, bloom)
+
+    return read_footers(metadata.storage, files, describe)
+
+
+def _indexed(metadata: MetadataTable, described: Sequence[_Described]) -> IndexColumns:
+    if COLUMN_STATS not in metadata.partitions:
+        return IndexColumns(frozenset(), typed=False)
+    candidates = {stats.column: stats for one in described for stats in one.file.columns}
+    return index_columns(metadata, list(candidates.values()))
+
+
+def _stats(file: NewFile, indexed: IndexColumns) -> list[StatsRecord]:
+    return [in_both_orders(record) for record in column_records(file, indexed.columns, typed=indexed.typed)]
+
+
+def _missing(metadata: MetadataTable, index: str, records: Iterable[Record]) -> dict[str, Record | None]:
+    """Those of `records` that readers do not find."""
+    expected = {record.key: record for record in records}
+    found: dict[str, Record | None] = {}
+    for key, stored in metadata.reader(index).stored(expected):
+        if stored.merged is None or getattr(stored.merged, "deleted", False):
+            found[key] = expected[key]
+    return found
+
+
+def _ranges(stats: Iterable[tuple[str, StatsRecord]]) -> list[StatsRecord]:
+    columns: dict[tuple[str, str], list[StatsRecord]] = {}
+    for partition, record in stats:
+        columns.setdefault((partition, record.column), []).append(record)
+    return [
+        partition_record(partition, column, records, tight=False) for (partition, column), records in columns.items()
+    ]
+
+
+def without_record(metadata: MetadataTable, index: str, keys: Mapping[str, BaseFile]) -> list[BaseFile]:
+    """The files, by their keys in `index`, of which it has no record."""
+    found = (key for key, stored in metadata.reader(index).stored(keys) if stored.merged is None)
+    return [keys[key] for key in found]

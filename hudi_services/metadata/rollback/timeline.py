@@ -1,0 +1,158 @@
+"""Rolling back delta commits of the metadata table: those of killed writers, repeated ones, and rolled back commits.
+
+    <R>.rollback.requested    a plan: the delta commit T, and its log files
+    <R>.rollback.inflight     empty
+    T's completed file is deleted first: from here on its blocks count for nobody
+    version 6                 a command block in a new log file of each file group that T wrote to
+    versions 8, 9             T's log files are deleted
+    T's inflight and requested files are deleted
+    <R>.rollback              what was done
+
+A killed rollback is resumed by its plan; every step may be repeated. Rollbacks of anything but delta commits (of a
+compaction) are Hudi's own affair. Source: BaseRollbackActionExecutor, ListingBasedRollbackStrategy of Apache Hudi.
+"""
+
+from collections.abc import Callable, Iterable
+
+from ...codecs.rollback_plan import (
+    RollbackMetadata,
+    RollbackPartition,
+    RollbackPlan,
+    RollbackRequest,
+    encode_rollback_metadata,
+    encode_rollback_plan,
+)
+from ...files.log_writer import encode_rollback_command
+from ...files.names import parse_base_file, parse_log_file
+from ...model import WriteStat
+from ...timeline.instant import Action, Instant, State
+from ..file_groups.blocks import INITIALISATION
+from ..file_groups.log_files import LogNames
+from ..table import MetadataTable
+
+_INSTANT_DIGITS = 17
+
+
+def resume_rollbacks(metadata: MetadataTable, times: Callable[[], str]) -> MetadataTable:
+    """Finish rollbacks of delta commits that a killed writer left; gives a new look when there were any."""
+    pending = metadata.timeline.pending({Action.ROLLBACK})
+    plans = [(instant, metadata.timeline.read_rollback_plan(instant)) for instant in pending]
+    unfinished = [(instant.ts, plan) for instant, plan in plans if plan.action == Action.DELTA_COMMIT.value]
+    for ts, plan in unfinished:
+        metadata = _execute(metadata, ts, plan, times)
+    return metadata
+
+
+def undo_pending(metadata: MetadataTable, times: Callable[[], str]) -> MetadataTable:
+    """Roll back the repairs that were killed, and on version 6 every delta commit that a killed writer left incomplete.
+
+    There a reader stops at a block that is newer than the newest completed instant, whatever follows it. Delta commits
+    that build a partition (their instants have more digits) are left to Hudi.
+    """
+    left = metadata.timeline.pending({Action.DELTA_COMMIT})
+    repairs = repairs_among(metadata, left)
+    for instant in left:
+        if instant in repairs or (metadata.logs_by_name and len(instant.ts) == _INSTANT_DIGITS):
+            metadata = undo(metadata, instant, times(), times)
+    return metadata
+
+
+def repairs_among(metadata: MetadataTable, instants: Iterable[Instant]) -> list[Instant]:
+    """Those that repaired the metadata table, or belong to writes that are gone: the table does not have their time."""
+    unknown = [i for i in instants if not i.ts.startswith(INITIALISATION)]
+    if unknown:
+        # Anew: what a writer begins here while we look has been begun there before.
+        known = metadata.data_timeline.reload()
+        unknown = [i for i in unknown if known.find(i.ts[:_INSTANT_DIGITS]) is None]
+    return unknown
+
+
+def undo(metadata: MetadataTable, target: Instant, ts: str, times: Callable[[], str]) -> MetadataTable:
+    """Roll back the delta commit `target`, in any state, by a rollback at `ts`; gives a new look."""
+    plan = RollbackPlan(target.ts, Action.DELTA_COMMIT.value, _requests(metadata, target))
+    data = encode_rollback_plan(plan, metadata.config.version.release)
+    metadata.timeline.publish(ts, Action.ROLLBACK, State.REQUESTED, data)
+    return _execute(metadata.reload(), ts, plan, times)
+
+
+def _requests(metadata: MetadataTable, target: Instant) -> tuple[RollbackRequest, ...]:
+    if not metadata.logs_by_name:
+        return tuple(
+            RollbackRequest(partition, (metadata.storage.full_path(metadata.path(partition, name)),))
+            for partition in metadata.partitions
+            for name in _files_of(metadata, partition, target.ts)
+        )
+    if not metadata.timeline.sizes.get(target.file_name):
+        # Only requested, or the empty inflight file of a bulk insert: nothing of it is in a log file.
+        return ()
+    commit = metadata.timeline.read_commit(target)
+    return tuple(
+        RollbackRequest(
+            partition=partition,
+            files=(),
+            file_id=stat.file_id,
+            base_instant=stat.prev_commit,
+            # Hudi stores the size of what is cancelled, and 1 where it is not known.
+            log_blocks={_full_path(metadata, stat): stat.file_size or 1},
+        )
+        for partition, stats in commit.stats.items()
+        for stat in stats
+        if stat.file_id
+    )
+
+
+def _full_path(metadata: MetadataTable, stat: WriteStat) -> str:
+    """Of the log file; a forecast does not name it yet, and its file group stands in."""
+    name = stat.path.rpartition("/")[2] or stat.file_id
+    return metadata.storage.full_path(metadata.path(stat.partition, name))
+
+
+def _files_of(metadata: MetadataTable, partition: str, ts: str) -> list[str]:
+    """The files that the instant wrote, by their names (versions 8 and 9)."""
+    stored = metadata.stored_files(partition)
+    parsed = ((parse_log_file(partition, n, s) or parse_base_file(partition, n, s)) for n, s in stored.items())
+    return sorted(file.name for file in parsed if file and file.instant == ts)
+
+
+def _execute(metadata: MetadataTable, ts: str, plan: RollbackPlan, times: Callable[[], str]) -> MetadataTable:
+    timeline, layout = metadata.timeline, metadata.timeline.layout
+    inflight = layout.file_name(ts, Action.ROLLBACK, State.INFLIGHT)
+    if inflight not in timeline.sizes:
+        timeline.publish(ts, Action.ROLLBACK, State.INFLIGHT)
+    target = timeline.find(plan.ts, Action.DELTA_COMMIT)
+    if target and target.is_completed:
+        metadata.storage.delete(timeline.path(target.file_name))
+    done = _cancel(metadata, ts, plan) if metadata.logs_by_name else _delete(metadata, plan)
+    for state in (State.INFLIGHT, State.REQUESTED):
+        metadata.storage.delete(timeline.path(layout.file_name(plan.ts, Action.DELTA_COMMIT, state)))
+    report = RollbackMetadata(ts, plan.ts, plan.action, done)
+    data = encode_rollback_metadata(report, metadata.config.version.release)
+    timeline.publish(ts, Action.ROLLBACK, State.COMPLETED, data, times())
+    return metadata.reload()
+
+
+def _delete(metadata: MetadataTable, plan: RollbackPlan) -> dict[str, RollbackPartition]:
+    done = {}
+    for partition in metadata.partitions:
+        paths = [metadata.path(partition, name) for name in _files_of(metadata, partition, plan.ts)]
+        for path in paths:
+            metadata.storage.delete(path)
+        if paths:
+            done[partition] = RollbackPartition(deleted=tuple(map(metadata.storage.full_path, paths)))
+    return done
+
+
+def _cancel(metadata: MetadataTable, ts: str, plan: RollbackPlan) -> dict[str, RollbackPartition]:
+    done: dict[str, RollbackPartition] = {}
+    data = encode_rollback_command(ts, plan.ts)
+    for partition in sorted({request.partition for request in plan.requests if request.log_blocks}):
+        names = LogNames(metadata, partition, ts)
+        groups = {group.file_id: group for group in metadata.file_groups(partition)}
+        written: dict[str, int] = {}
+        for request in plan.requests:
+            if request.partition == partition and request.file_id in groups:
+                path = metadata.path(partition, names.next(groups[request.file_id]).name)
+                metadata.storage.create(path, data)
+                written[metadata.storage.full_path(path)] = len(data)
+        done[partition] = RollbackPartition(command_logs=written)
+    return done

@@ -1,0 +1,240 @@
+"""Column statistics of new files as records, and what they add up to per partition.
+
+A range in partition_stats is tight when it was computed over every live file of the partition: readers then take it
+instead of widening the older one. Readers skip a whole partition by it, so it must never be narrower than the data.
+Source: HoodieTableMetadataUtil (getColumnsToIndex, collectAndProcessColumnMetadata), HoodieMetadataWriteUtils,
+FileFormatUtils.getColumnRangeInPartition of Apache Hudi.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, Literal
+
+from ...files.column_stats import ColumnStats
+from ...files.column_type import ColumnType, Kind
+from ...model import path_in
+from ..records.keys import column_stats_key, partition_stats_key
+from ..records.model import RecordType, StatsRecord, merge_records
+from .values import BoundType, NoPromotion, ValueType, comparable, greatest, promote, smallest
+
+Side = Literal["minimum", "maximum"]
+"""Of a range."""
+SIDES: tuple[Side, Side] = ("minimum", "maximum")
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file that a commit added: its data partition, bare name, size in bytes and its columns' statistics."""
+
+    partition: str
+    name: str
+    size: int
+    columns: tuple[ColumnStats, ...] = ()
+
+    @property
+    def path(self) -> str:
+        return path_in(self.partition, self.name)
+
+
+_READ_AS_MICROS = frozenset(t for t in ValueType if t.name.endswith(("TIMESTAMP_MILLIS", "TIMESTAMP_NANOS")))
+"""A record without a type (V1) is a number in no unit. Hudi writes it as the file has it and compares it with others as
+it is, while its readers take it for microseconds, and miss the rows (seen with 1.0.2): a range must hold either."""
+_SIMPLE = {
+    Kind.BOOLEAN: ValueType.BOOLEAN,
+    Kind.INT: ValueType.INT,
+    Kind.LONG: ValueType.LONG,
+    Kind.FLOAT: ValueType.FLOAT,
+    Kind.DOUBLE: ValueType.DOUBLE,
+    Kind.STRING: ValueType.STRING,
+    Kind.BYTES: ValueType.BYTES,
+    Kind.FIXED: ValueType.FIXED,
+    Kind.DATE: ValueType.DATE,
+}
+_TIMES = {
+    (Kind.TIME, "millis", False): ValueType.TIME_MILLIS,
+    (Kind.TIME, "micros", False): ValueType.TIME_MICROS,
+    (Kind.TIMESTAMP, "millis", True): ValueType.TIMESTAMP_MILLIS,
+    (Kind.TIMESTAMP, "micros", True): ValueType.TIMESTAMP_MICROS,
+    (Kind.TIMESTAMP, "nanos", True): ValueType.TIMESTAMP_NANOS,
+    (Kind.TIMESTAMP, "millis", False): ValueType.LOCAL_TIMESTAMP_MILLIS,
+    (Kind.TIMESTAMP, "micros", False): ValueType.LOCAL_TIMESTAMP_MICROS,
+    (Kind.TIMESTAMP, "nanos", False): ValueType.LOCAL_TIMESTAMP_NANOS,
+}
+# Widest last: a partition's range is kept in the widest type that its files have, and in the finest unit.
+_WIDTH = {ValueType.INT: 1, ValueType.LONG: 2, ValueType.FLOAT: 3, ValueType.DOUBLE: 4}
+
+
+def bound_type(column: ColumnType) -> BoundType | None:
+    """The type of a column's bounds; None for columns that no index covers (groups, enums, unsigned numbers)."""
+    if column.kind is Kind.DECIMAL:
+        return BoundType(ValueType.DECIMAL, column.precision, column.scale)
+    kind = _SIMPLE.get(column.kind) or _TIMES.get((column.kind, column.unit, column.utc))
+    return BoundType(kind) if kind else None
+
+
+def is_covered(column: ColumnType, *, typed: bool) -> bool:
+    """Whether a record can hold the bounds of such a column."""
+    bound = bound_type(column)
+    return bound is not None and (typed or (bound.fits_v1 and bound.type is not ValueType.FIXED))
+
+
+def column_records(file: NewFile, columns: Collection[str], *, typed: bool) -> list[StatsRecord]:
+    """The column_stats records of a file, for those of `columns` whose range is known."""
+    covered = (one for one in file.columns if one.column in columns and is_covered(one.type, typed=typed))
+    return [_column_record(file, stats, typed) for stats in covered if _is_known(stats)]
+
+
+def untold_columns(file: NewFile, columns: Collection[str], *, typed: bool) -> list[str]:
+    """Those of `columns` that a record must be written of, and whose range is not known."""
+    covered = (one for one in file.columns if one.column in columns and is_covered(one.type, typed=typed))
+    return [stats.column for stats in covered if not _is_known(stats)]
+
+
+def _is_known(stats: ColumnStats) -> bool:
+    return stats.has_range and stats.null_count is not None
+
+
+def partition_record(partition: str, column: str, files: Sequence[StatsRecord], *, tight: bool) -> StatsRecord:
+    """The partition_stats record over the column_stats records of `files`, at least one.
+
+    Hudi drops the statistics of files whose type cannot be promoted; here the record then is not tight, and the older
+    range stays in.
+    """
+    bound = _widest([record.bound for record in files])
+    minima, maxima = [], []
+    for record in files:
+        try:
+            low, high = (promote(v, record.bound, bound) for v in (record.minimum, record.maximum))
+        except NoPromotion:
+            tight = False
+            continue
+        minima.append(low)
+        maxima.append(high)
+    return StatsRecord(
+        key=partition_stats_key(column, partition),
+        type=RecordType.PARTITION_STATS,
+        file_name=partition,
+        column=column,
+        bound=bound,
+        minimum=smallest(minima),
+        maximum=greatest(maxima),
+        value_count=sum(record.value_count for record in files),
+        null_count=sum(record.null_count for record in files),
+        total_size=sum(record.total_size for record in files),
+        total_uncompressed_size=sum(record.total_uncompressed_size for record in files),
+        tight=tight,
+    )
+
+
+def same_statistics(one: StatsRecord, other: StatsRecord) -> bool:
+    """Whether two records tell the same, in whatever form: -0.0 is 0.0, and a type may be a wider one."""
+    return same_bound(one, other, "minimum") and same_bound(one, other, "maximum") and counts(one) == counts(other)
+
+
+def same_bound(one: StatsRecord, other: StatsRecord, side: Side) -> bool:
+    """Of a column whose type one of the records tells."""
+    left, right = getattr(one, side), getattr(other, side)
+    if left is None or right is None:
+        return left is right
+    return bool(comparable(left, one.bound, other.bound) == comparable(right, other.bound, one.bound))
+
+
+def counts(record: StatsRecord) -> tuple[int, int, int, int]:
+    """Values, nulls among them, bytes, uncompressed bytes."""
+    return (record.value_count, record.null_count, record.total_size, record.total_uncompressed_size)
+
+
+def holds_range(partition: StatsRecord, files: StatsRecord) -> bool:
+    """Whether the range of a partition holds that of `files`: then no reader skips the partition who must not.
+
+    Spark compares byte arrays by unsigned bytes; Hudi computes the ranges of partitions by signed ones, and its own
+    readers then skip rows that are there (seen with 1.0.2).
+    """
+    return holds_bound(partition, files, "minimum") and holds_bound(partition, files, "maximum")
+
+
+def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Side, *, incomparable: bool = True) -> bool:
+    """Whether one bound of `inner` is not outside of `outer`; otherwise as `holds_range`.
+
+    `incomparable` is what is said where the values do not compare: the column had another type before.
+    """
+    bound, value = getattr(outer, side), getattr(inner, side)
+    if value is None or bound is None:
+        return value is None
+    # Hudi's readers do not find their way by NaN, see value_bounds.
+    if bound != bound:
+        return False
+    limit, found = comparable(bound, outer.bound, inner.bound), comparable(value, inner.bound, outer.bound)
+    try:
+        return bool(limit <= found if side == "minimum" else found <= limit)
+    except TypeError:
+        return incomparable
+
+
+def holds_nulls(partition: StatsRecord, files: StatsRecord) -> bool:
+    """Whether the counts of a partition say that there are nulls, and values, where `files` have some."""
+    if files.null_count > 0 and partition.null_count <= 0:
+        return False
+    return files.null_count >= files.value_count or partition.null_count < partition.value_count
+
+
+def settled(record: StatsRecord, stored: StatsRecord | None) -> StatsRecord:
+    """The partition_stats `record` so that readers find its range above the `stored` one, and that one, too.
+
+    What is not tight they merge with what is stored: byte arrays by signed bytes, times in the unit of the newer one.
+    Where that would give too narrow a range, the record holds both, and is tight.
+    """
+    if stored is None or stored.deleted or record.tight:
+        return record
+    merged = merge_records(stored, record)
+    assert isinstance(merged, StatsRecord), "statistics merge to statistics"
+    if holds_range(merged, record) and holds_range(merged, stored):
+        return record
+    both = partition_record(record.file_name, record.column, [record, stored], tight=True)
+    return replace(both, key=record.key) if both.tight else record
+
+
+def is_exact(column: ColumnType, *, typed: bool) -> bool:
+    """Whether the bounds of a record are those of the column, and no wider ones."""
+    bound = bound_type(column)
+    return typed or bound is None or bound.type not in _READ_AS_MICROS
+
+
+def _column_record(file: NewFile, stats: ColumnStats, typed: bool) -> StatsRecord:
+    bound = bound_type(stats.type)
+    assert bound is not None and stats.null_count is not None, "no other is covered and known"
+    low, high = _plain(stats.min), _plain(stats.max)
+    if low is not None and not is_exact(stats.type, typed=typed):
+        assert bound.unit_nanos is not None, "a time has a unit"
+        low, high = min(low, low * bound.unit_nanos // 1000), max(high, -(-high * bound.unit_nanos // 1000))
+    return StatsRecord(
+        key=column_stats_key(stats.column, file.partition, file.name),
+        type=RecordType.COLUMN_STATS,
+        file_name=file.name,
+        column=stats.column,
+        bound=bound,
+        minimum=low,
+        maximum=high,
+        value_count=stats.value_count,
+        null_count=stats.null_count,
+        total_size=stats.total_size,
+        total_uncompressed_size=stats.total_uncompressed_size,
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A decimal as its unscaled number; it stands at its column's scale."""
+    if not isinstance(value, Decimal):
+        return value
+    sign, digits, _ = value.as_tuple()
+    unscaled = int("".join(map(str, digits)) or "0")
+    return -unscaled if sign else unscaled
+
+
+def _widest(bounds: Sequence[BoundType]) -> BoundType:
+    """The first bound's type, which is the newest file's, unless an older file is wider."""
+    known = [bound for bound in bounds if bound.type is not ValueType.NULL]
+    if not known:
+        return bounds[0]
+    return max(known, key=lambda bound: (_WIDTH.get(bound.type, 0), bound.scale, -(bound.unit_nanos or 0)))

@@ -1,0 +1,136 @@
+"""Which columns the statistics of a table cover, and in which form they are stored.
+
+`.hoodie/.index_defs/index.json` (table versions 8 and 9) names them:
+
+    {"indexDefinitions": {"column_stats": {"sourceFields": [column, ...], "version": "V1" | "V2", ...}}}
+
+Without it the existing records tell; in an empty index Hudi's default applies. Source: HoodieIndexDefinition,
+HoodieIndexVersion, HoodieTableMetadataUtil.getColumnsToIndex of Apache Hudi.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...codecs.hashing import xxh64_key
+from ...codecs.json_text import parse_json
+from ...codecs.table_schema import META_COLUMNS, parse_table_schema
+from ...errors import CorruptFile, NotFound
+from ...files.avro_type import avro_columns
+from ...files.column_stats import ColumnStats
+from ...files.column_type import ColumnType
+from ...limits import SMALL_FILE
+from ..records.keys import COLUMN_STATS, PARTITION_STATS
+from ..table import MetadataTable
+from .column_stats import is_covered
+
+_DEFAULT_COLUMNS = 32
+"""hoodie.metadata.index.column.stats.max.columns.to.index"""
+
+_ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
+_META_PREFIX = "_hoodie_"
+_V2 = "V2"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexColumns:
+    """Columns with statistics; `typed` records carry a value type (index version V2)."""
+
+    columns: frozenset[str]
+    typed: bool
+
+
+def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) -> IndexColumns:
+    """What to record of files that have the columns `candidates`, in the order of their schema. Raises CorruptFile."""
+    definition = read_definitions(metadata).get(COLUMN_STATS) or {}
+    typed = is_typed(metadata, definition)
+    fields = definition.get("sourceFields")
+    if fields:
+        return IndexColumns(frozenset(map(str, fields)), typed)
+    supported = [stats.column for stats in candidates if is_covered(stats.type, typed=typed)]
+    recorded = _recorded(metadata, described_columns(metadata).union(supported))
+    return IndexColumns(recorded or _default(metadata, supported), typed)
+
+
+def typed_among(metadata: MetadataTable, partitions: Iterable[str]) -> frozenset[str]:
+    """Those metadata partitions whose statistics are written with a value type. Raises CorruptFile."""
+    definitions = read_definitions(metadata)
+    # Ranges of whole partitions are what the statistics of columns are.
+    names = {one: COLUMN_STATS if one == PARTITION_STATS else one for one in partitions}
+    return frozenset(one for one, name in names.items() if is_typed(metadata, definitions.get(name) or {}))
+
+
+def is_typed(metadata: MetadataTable, definition: Mapping[str, Any]) -> bool:
+    """Whether the statistics of an index are written with a value type."""
+    version = definition.get("version")
+    return metadata.config.version.typed_column_stats if version is None else version == _V2
+
+
+def described_columns(metadata: MetadataTable) -> frozenset[str]:
+    """Columns that any file may have a record of: those of the definition, else the schema's. Raises CorruptFile.
+
+    Hudi indexes the fields of the table's schema where it has no list of its own, meta columns included.
+    """
+    fields = (read_definitions(metadata).get(COLUMN_STATS) or {}).get("sourceFields")
+    if fields:
+        return frozenset(map(str, fields))
+    schema = metadata.data_timeline.newest_schema() or metadata.table_config.create_schema
+    if schema is None:
+        return frozenset(META_COLUMNS)
+    own = parse_table_schema(schema, metadata.data_timeline.storage.root)["fields"]
+    return frozenset([*META_COLUMNS, *(str(field["name"]) for field in own)])
+
+
+def may_be_indexed(metadata: MetadataTable) -> frozenset[str]:
+    """What `index_columns` may name for files of any schema, and maybe more. Raises CorruptFile."""
+    found = described_columns(metadata)
+    schema = metadata.data_timeline.newest_schema() or metadata.table_config.create_schema
+    if schema is None or (read_definitions(metadata).get(COLUMN_STATS) or {}).get("sourceFields"):
+        return found
+    columns = avro_columns(parse_table_schema(schema, metadata.data_timeline.storage.root))
+    return found.union(leaf for name, column in columns for leaf in _struct_leaves(name, column))
+
+
+def _struct_leaves(name: str, column: ColumnType) -> Iterator[str]:
+    for field, part in column.fields:
+        yield from _struct_leaves(f"{name}.{field}", part)
+    if not column.fields:
+        yield name
+
+
+def read_definitions(metadata: MetadataTable) -> Mapping[str, Mapping[str, Any]]:
+    """The index definitions by name; {} when there are none. Raises CorruptFile."""
+    path = metadata.table_config.index_defs_path
+    try:
+        tree = parse_json(metadata.storage.read(path, SMALL_FILE))
+        return {str(name): _definition(one) for name, one in (tree.get("indexDefinitions") or {}).items()}
+    except NotFound:
+        return {}
+    except (ValueError, TypeError, AttributeError) as e:
+        raise CorruptFile(f"{metadata.storage.full_path(path)} holds no index definitions: {e}") from e
+
+
+def _definition(tree: Any) -> dict[str, Any]:
+    """Raises TypeError and ValueError when a field that we read is of another kind than Hudi's."""
+    one = dict(tree)
+    fields, options = one.get("sourceFields") or [], one.get("indexOptions") or {}
+    if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
+        raise ValueError(f"sourceFields is {fields!r:.100}")
+    if not isinstance(options, dict):
+        raise ValueError(f"indexOptions is {options!r:.100}")
+    return one
+
+
+def _recorded(metadata: MetadataTable, columns: Iterable[str]) -> frozenset[str]:
+    """The columns that some file has a record of."""
+    prefixes = {xxh64_key(column): column for column in columns}
+    found = metadata.reader(COLUMN_STATS).scan_prefixes(prefixes)
+    return frozenset(prefixes[prefix] for prefix, records in found if next(records, None) is not None)
+
+
+def _default(metadata: MetadataTable, columns: Sequence[str]) -> frozenset[str]:
+    top_level = [column for column in columns if "." not in column]
+    if metadata.logs_by_name:
+        return frozenset(top_level)
+    own = [column for column in top_level if not column.startswith(_META_PREFIX)]
+    return frozenset([*own[:_DEFAULT_COLUMNS], *(c for c in _ALWAYS if c in top_level)])

@@ -1,0 +1,240 @@
+"""What one look at a table tells about its data files: live, garbage, or in doubt.
+
+Readers see a file when its instant is a completed write of the active timeline, or is older than that timeline's start;
+of the latter some were rolled back, and only the archive, a rollback or the metadata table can tell which.
+Sources: AbstractTableFileSystemView, BaseRollbackActionExecutor of Apache Hudi.
+"""
+
+from collections.abc import Collection, Iterable
+from functools import cached_property
+
+from ..errors import CorruptFile, NotFound
+from ..model import LogFile
+from ..snapshot import Snapshot, pending_compactions
+from ..table.facts import written_names
+from ..timeline.archived_instants import ArchivedInstants
+from ..timeline.instant import Action, Instant, State
+from .model import DataFile, Kept, OrphanKind, Verdict
+
+_CHANGE_DATA = ".cdc"
+_NEVER_AGAIN = frozenset({Action.COMMIT.value, Action.DELTA_COMMIT.value})
+"""Actions that are not executed a second time at the same instant, once they were rolled back."""
+
+
+class KnownFiles:
+    """Judges the data files of `table`, which must have been opened after they were listed.
+
+    A writer that begins in between is then seen as a pending one. Raises CorruptFile for pending plans, rollbacks and
+    savepoints that cannot be read: what they name must not be moved.
+    """
+
+    def __init__(self, table: Snapshot) -> None:
+        self._table = table
+        self._timeline = table.timeline
+        self._writes = {instant.ts: instant for instant in self._timeline.completed_writes()}
+        # Also what a savepoint hides from readers may be needed again.
+        self._first = self._timeline.archived_until()
+        self._committed: dict[str, frozenset[str] | None] = {}
+        self._of_gone: dict[str, Verdict] = {}
+        self._listing: tuple[str, frozenset[str]] | None = None
+        self.warnings: list[str] = []
+
+    def is_live(self, file: DataFile) -> bool:
+        """Whether something vouches for the file, so that it needs no judgement however the table changes."""
+        if file.instant in self._writes:
+            return self._is_committed(file) or self._is_listed(file)
+        if self._table.metadata is not None:
+            return self._is_old(file.instant) and self._is_listed(file)
+        return self._is_old(file.instant) and self._is_archived(file.instant)
+
+    def judge(self, file: DataFile) -> Verdict:
+        if file.instant in self.pending:
+            return Kept.PENDING
+        listed = self._is_listed(file)
+        if listed and (file.instant in self._writes or self._is_old(file.instant)):
+            return None
+        verdict = self._beside_commit(file) if file.instant in self._writes else self._without_commit(file)
+        if not isinstance(verdict, OrphanKind):
+            return verdict
+        if listed:
+            # Who deletes timeline files by hand leaves the attempt in the metadata table of table versions 8 and 9.
+            return Kept.LISTED
+        return self._held.get((file.partition, file.name)) or self._in_group(file) or verdict
+
+    def beyond_knowledge(self, file: DataFile) -> Kept | None:
+        """Why no later look will tell more of an old file that is not live, None for one that is to be judged then."""
+        if not self._is_old(file.instant) or file.instant in self._writes or file.instant in self.pending:
+            return None
+        verdict = self._without_commit(file)
+        return verdict if verdict in (Kept.UNREADABLE_ARCHIVE, Kept.NOT_IN_ARCHIVE) else None
+
+    def is_held(self, file: DataFile) -> bool:
+        """Whether a savepoint or a pending plan names it."""
+        return (file.partition, file.name) in self._held
+
+    @property
+    def readers_list_storage(self) -> bool:
+        """Whether, for want of a metadata table, all old files are seen: by a clean, too, which may have deleted what a
+        rolled back file seemed to supersede."""
+        return self._table.metadata is None
+
+    def begun_by_dead_attempts(self, files: Collection[DataFile]) -> frozenset[str]:
+        """Ids of those file groups of rolled back `files` that no completed write of the archive has touched."""
+        asked = {file.file_id for file in files if self._archive is not None and self._archive.surrounds(file.instant)}
+        if not asked:
+            return frozenset()
+        return frozenset(asked) - self._read_archive(asked).written
+
+    @cached_property
+    def pending(self) -> frozenset[str]:
+        """Times of pending instants, and of those that a pending rollback is about to undo."""
+        rollbacks = (r for r in self._timeline.pending({Action.ROLLBACK}) if self._has_plan(r))
+        targets = {self._timeline.read_rollback_plan(rollback).ts for rollback in rollbacks}
+        return frozenset(targets | {instant.ts for instant in self._timeline.pending()})
+
+    def action(self, ts: str) -> str | None:
+        """The action of an instant, as far as the timeline, a rollback, or the archive (if it was read) tells."""
+        found = self._timeline.find(ts)
+        if found is not None:
+            return found.action.value
+        archive = self.__dict__.get("_archive")
+        known = (archive.completed, archive.unfinished, archive.rolled_back) if archive else ()
+        return next((one[ts] for one in (self._rolled_back, *known) if one.get(ts)), None)
+
+    def _beside_commit(self, file: DataFile) -> Verdict:
+        names = self._names(self._writes[file.instant])
+        if names is None:
+            return Kept.UNREADABLE_COMMIT
+        # Change-data files stay, those of repeated tasks, too.
+        if file.name in names or (isinstance(file, LogFile) and file.suffix == _CHANGE_DATA):
+            return None
+        if self._is_log_of_slice(file):
+            return Kept.LOG_OF_SLICE
+        return OrphanKind.STRAY if self._table.metadata is not None else Kept.SUSPICIOUS
+
+    def _without_commit(self, file: DataFile) -> Verdict:
+        if file.instant not in self._of_gone:
+            self._of_gone[file.instant] = self._gone(file.instant)
+        verdict = self._of_gone[file.instant]
+        if isinstance(verdict, OrphanKind) and self._is_log_of_slice(file):
+            return Kept.LOG_OF_SLICE
+        return verdict
+
+    def _gone(self, ts: str) -> Verdict:
+        """Of a file without a completed or pending write on the timeline, which no metadata table lists."""
+        if self._timeline.find(ts) is not None:
+            return Kept.OTHER_ACTION
+        archive = self._archive
+        if archive is None:
+            return Kept.UNREADABLE_ARCHIVE
+        # Also inside the timeline: while Hudi archives, a look may miss some of what it removes.
+        if ts in archive.completed:
+            return None
+        if self._first is None:
+            return Kept.NO_TIMELINE
+        if not self._is_old(ts):
+            return OrphanKind.DEAD_ATTEMPT
+        listed = self._table.metadata is not None
+        surrounded = archive.surrounds(ts) and ts not in archive.unfinished
+        action = self._rolled_back.get(ts) or archive.rolled_back.get(ts)
+        # Another attempt at a clustering has the same instant, and may have been completed and archived since.
+        if action is not None and (action in _NEVER_AGAIN or surrounded or listed):
+            return OrphanKind.ROLLED_BACK
+        return OrphanKind.NEVER_COMMITTED if surrounded and listed else Kept.NOT_IN_ARCHIVE
+
+    def _is_old(self, ts: str) -> bool:
+        return self._first is not None and ts < self._first
+
+    def _is_archived(self, ts: str) -> bool:
+        return self._archive is not None and ts in self._archive.completed
+
+    def _is_listed(self, file: DataFile) -> bool:
+        """Whether the metadata table has it; one partition is kept, files come partition by partition."""
+        if self._table.metadata is None:
+            return False
+        if self._listing is None or self._listing[0] != file.partition:
+            self._listing = (file.partition, frozenset(self._table.metadata.list_partition(file.partition)))
+        return file.name in self._listing[1]
+
+    def _is_committed(self, file: DataFile) -> bool:
+        names = self._names(self._writes[file.instant])
+        return names is not None and file.name in names
+
+    def _names(self, write: Instant) -> frozenset[str] | None:
+        """Names of the files of a completed write; None when it does not tell."""
+        if write.ts not in self._committed:
+            self._committed[write.ts] = self._read_names(write)
+        return self._committed[write.ts]
+
+    def _read_names(self, write: Instant) -> frozenset[str] | None:
+        try:
+            commit = self._timeline.read_commit(write)
+        except (CorruptFile, NotFound) as error:
+            self.warnings.append(error.message)
+            return None
+        return written_names(commit)
+
+    def _is_log_of_slice(self, file: DataFile) -> bool:
+        return isinstance(file, LogFile) and not self._table.config.version.log_files_carry_delta_instant
+
+    @cached_property
+    def _archive(self) -> ArchivedInstants | None:
+        try:
+            return self._read_archive()
+        except (CorruptFile, NotFound) as error:
+            self.warnings.append(error.message)
+            return None
+
+    def _read_archive(self, file_ids: Collection[str] = ()) -> ArchivedInstants:
+        folder = self._table.config.history_path
+        return self._timeline.layout.read_archive(self._table.storage, folder, file_ids)
+
+    @cached_property
+    def _rolled_back(self) -> dict[str, str]:
+        """What rollbacks of the active timeline undid: time to action."""
+        done = (self._timeline.read_rollback(i) for i in self._timeline.completed({Action.ROLLBACK}))
+        return {one.target_ts: one.target_action for one in done}
+
+    @cached_property
+    def _held(self) -> dict[tuple[str, str], Kept]:
+        """(partition, name) of files that savepoints and pending plans name."""
+        timeline = self._timeline
+        held: dict[tuple[str, str], Kept] = {}
+
+        def hold(partition: str, paths: Iterable[str], why: Kept) -> None:
+            # By name: plans keep full paths, and the table may be known by another.
+            held.update({(partition, _name(path)): why for path in paths})
+
+        for clustering in timeline.pending_clusterings():
+            for group in timeline.read_plan(clustering).groups:
+                for one in group.slices:
+                    hold(one.partition, (one.data_file, *one.log_files), Kept.IN_PLAN)
+        for clean in filter(self._has_plan, timeline.pending({Action.CLEAN})):
+            for partition, paths in timeline.read_cleaner_plan(clean).files.items():
+                hold(partition, paths, Kept.IN_PLAN)
+        for rollback in filter(self._has_plan, timeline.pending({Action.ROLLBACK})):
+            for request in timeline.read_rollback_plan(rollback).requests:
+                hold(request.partition, (*request.files, *request.log_blocks), Kept.IN_PLAN)
+        for savepoint in timeline.instants:
+            # Hudi's inflight savepoints are empty.
+            if savepoint.action is Action.SAVEPOINT and timeline.sizes[savepoint.file_name]:
+                for partition, names in timeline.read_savepoint(savepoint).items():
+                    hold(partition, names, Kept.IN_SAVEPOINT)
+        return held
+
+    def _in_group(self, file: DataFile) -> Kept | None:
+        """A pending compaction may need any file of its groups."""
+        return Kept.IN_PLAN if (file.partition, file.file_id) in self._compacting else None
+
+    @cached_property
+    def _compacting(self) -> frozenset[tuple[str, str]]:
+        return frozenset(pending_compactions(self._table))
+
+    def _has_plan(self, instant: Instant) -> bool:
+        # Hudi deletes instants whose plan is empty.
+        name = self._timeline.layout.file_name(instant.ts, instant.action, State.REQUESTED)
+        return bool(self._timeline.sizes.get(name))
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,123 @@
+"""What attempts leave beside data files: markers, heartbeats, leases and notes of this tool, unfinished uploads.
+
+    .hoodie/.temp/<ts>/**                                   markers
+    .hoodie/.heartbeat/<ts>                                 heartbeat
+    .hoodie/.locks/hudi_services/<action>-<ts>.<n>.json     lease
+    .hoodie/.hudi_services/clustering-<ts>/**               notes of finished groups
+    <any file>#<n>                                          upload, on local storage
+
+Readers pass all of them over.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from ..commit.checkpoints import checkpoint_folder
+from ..commit.heartbeat import heartbeat_path
+from ..commit.lease import LEASE_FOLDER, LEASE_MILLIS
+from ..commit.markers import marker_folder
+from ..files.names import OWN_FOLDER, TABLE_FOLDER
+from ..storage import FileInfo, Storage
+from .data_files import parse_data_file
+from .model import Ages, OrphanKind
+
+_INSTANT = re.compile(r"[0-9]{14,}")
+_LEASE = re.compile(r"[a-z]+-([0-9]{14,})\.[0-9]+\.json")
+_TIMELINE_FILE = re.compile(r"([0-9]{14,})(?:_[0-9]+)?\..+")
+_UPLOAD = re.compile(r"(.+)#[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """Files that go together: all markers or notes of an attempt, or a single file.
+
+    `attempt` is "" where nothing tells.
+    """
+
+    attempt: str
+    reason: OrphanKind
+    files: tuple[FileInfo, ...]
+
+    @property
+    def mtime_millis(self) -> int:
+        return max(file.mtime_millis for file in self.files)
+
+    def least_age(self, ages: Ages) -> int:
+        """Milliseconds that must have passed; Hudi writes a heartbeat before the instant's first file."""
+        if self.reason is OrphanKind.HEARTBEAT:
+            return max(ages.minimum, ages.sign_of_life)
+        return max(ages.minimum, LEASE_MILLIS) if self.reason is OrphanKind.LEASE else ages.minimum
+
+
+def list_leftovers(storage: Storage) -> list[Leftover]:
+    """All of them, also those of attempts that are at work."""
+    return [*_markers(storage), *_heartbeats(storage), *_leases(storage), *_notes(storage)]
+
+
+def list_uploads(storage: Storage, nested: Collection[str]) -> list[Leftover]:
+    """Unfinished uploads of this tool; `nested` are folders of other tables in here."""
+    found = []
+    for file in storage.list_staged():
+        match = _UPLOAD.fullmatch(file.path)
+        if match is None or any(file.path.startswith(f"{folder}/") for folder in nested):
+            continue
+        partition, _, name = match[1].rpartition("/")
+        data_file = parse_data_file(partition, FileInfo(match[1], file.size, file.mtime_millis))
+        if data_file is not None:
+            found.append(Leftover(data_file.instant, OrphanKind.UPLOAD, (file,)))
+        elif file.path.startswith(f"{TABLE_FOLDER}/"):
+            found.append(Leftover(_instant_in(match[1], name), OrphanKind.UPLOAD, (file,)))
+    return found
+
+
+def _instant_in(path: str, name: str) -> str:
+    """Of a file below `.hoodie`: its folder's when that is a marker folder, else its own."""
+    folder = marker_folder("")
+    if path.startswith(folder):
+        return path[len(folder) :].partition("/")[0]
+    match = _TIMELINE_FILE.fullmatch(name)
+    return match[1] if match else ""
+
+
+def _markers(storage: Storage) -> Iterator[Leftover]:
+    folder = marker_folder("")
+    by_attempt: dict[str, list[FileInfo]] = defaultdict(list)
+    for file in storage.list_tree(folder.rstrip("/")):
+        attempt, _, below = file.path[len(folder) :].partition("/")
+        if below and _INSTANT.fullmatch(attempt):
+            by_attempt[attempt].append(file)
+    for attempt, files in by_attempt.items():
+        paths = {file.path for file in files}
+        yield Leftover(attempt, OrphanKind.MARKERS, tuple(file for file in files if _main_file(file) not in paths))
+
+
+def _main_file(file: FileInfo) -> str | None:
+    """The file whose checksum `file` holds (it goes with that), None for one that is no such twin."""
+    if not (file.name.startswith(".") and file.name.endswith(".crc")):
+        return None
+    return f"{file.path[: -len(file.name)]}{file.name[1:-4]}"
+
+
+def _heartbeats(storage: Storage) -> Iterator[Leftover]:
+    for file in storage.list_dir(heartbeat_path("").rstrip("/"))[0]:
+        if _INSTANT.fullmatch(file.name):
+            yield Leftover(file.name, OrphanKind.HEARTBEAT, (file,))
+
+
+def _leases(storage: Storage) -> Iterator[Leftover]:
+    for file in storage.list_dir(LEASE_FOLDER)[0]:
+        match = _LEASE.fullmatch(file.name)
+        if match is not None:
+            yield Leftover(match[1], OrphanKind.LEASE, (file,))
+
+
+def _notes(storage: Storage) -> Iterator[Leftover]:
+    prefix = checkpoint_folder("")
+    for folder in storage.list_dir(OWN_FOLDER)[1]:
+        attempt = folder.removeprefix(prefix)
+        if folder.startswith(prefix) and _INSTANT.fullmatch(attempt):
+            files = tuple(storage.list_tree(folder))
+            if files:
+                yield Leftover(attempt, OrphanKind.NOTES, files)

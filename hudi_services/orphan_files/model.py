@@ -1,0 +1,87 @@
+"""What is garbage and what is not, with the reasons that an operator reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from ..model import BaseFile, LogFile
+
+DataFile = BaseFile | LogFile
+
+
+class OrphanKind(Enum):
+    """Why a file is garbage."""
+
+    STRAY = "its commit does not list it: written by a repeated task"
+    DEAD_ATTEMPT = "its instant is not on the timeline: rolled back, or never requested"
+    ROLLED_BACK = "rolled back before the timeline begins"
+    NEVER_COMMITTED = "older than the timeline, and neither the archive nor the metadata table has it"
+    MARKERS = "markers of an attempt that has ended"
+    HEARTBEAT = "heartbeat of an attempt that has ended"
+    LEASE = "lease of an attempt that has ended"
+    NOTES = "notes of an attempt that has ended"
+    UPLOAD = "what a killed writer left of a file"
+
+
+class Kept(Enum):
+    """Why a file that readers do not need, or may not need, stays where it is."""
+
+    PENDING = "belongs to a pending instant: see recover"
+    YOUNG = "younger than the minimum age"
+    IN_SAVEPOINT = "named in a savepoint"
+    IN_PLAN = "named in a pending plan"
+    SUSPICIOUS = "suspicious: its commit does not list it, but readers see its rows for want of a metadata table"
+    UNREADABLE_COMMIT = "unknown: its commit tells nothing of files"
+    OTHER_ACTION = "unknown: its instant is none that writes files"
+    LOG_OF_SLICE = "unknown: a log file named after its slice, whose writer only its blocks tell"
+    NO_TIMELINE = "unknown: the timeline has no completed write"
+    UNREADABLE_ARCHIVE = "unknown: older than the timeline, and the archive cannot be read"
+    NOT_IN_ARCHIVE = "unknown: older than the timeline, and the archive does not tell enough of that time"
+    LISTED = "unknown: its instant is gone from the timeline, but the metadata table lists it"
+    ONLY_FILE = "unknown: rolled back, but all that is left of a file group that a completed write may have begun"
+    CLEANING = "unknown: rolled back, but a clean is pending, or has just ended, that may rely on it"
+    CHANGED = "changed while we looked"
+
+
+Verdict = OrphanKind | Kept | None
+"""None: a live file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One file that is garbage. `attempt` is the time of the instant that made it, "" where nothing tells."""
+
+    path: str
+    size: int
+    mtime_millis: int
+    attempt: str
+    action: str | None
+    reason: OrphanKind
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    files: int = 0
+    bytes: int = 0
+
+    def plus(self, size: int) -> "Total":
+        return Total(self.files + 1, self.bytes + size)
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """Milliseconds since a file was last written."""
+
+    minimum: int
+    """Younger files are never garbage."""
+    sign_of_life: int
+    """Heartbeats younger than this may be of a writer whose instant is not on the timeline yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """One look at a table: garbage by path, what was kept, and what could not be read."""
+
+    items: tuple[Item, ...]
+    kept: Mapping[Kept, Total]
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,200 @@
+"""Putting the rows of a group in order, columnar."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import CheckFailed
+from ..files.parquet_schema import FileSchema
+from ..files.parquet_sort import sort_key, sort_value
+from ..plugins import guarded, name_of
+from .ordering import RowOrder, row_order
+from .sort_order import LINEAR, SortColumn
+
+Order = npt.NDArray[np.int64]
+
+_PIECE_BYTES = 512 << 20
+_MUCH_BYTES = 8 << 20
+_PLACE = "hudi_services place"
+"""A column of sorted rows: their places along a layout that is not linear."""
+
+
+class RowSorter:
+    """The order of rows (raw form of `schema`) by `columns`; equal rows keep no order.
+
+    `layout` is that of `row_order`. Strings go by their UTF-8 bytes; NaN comes after every number, along a curve before
+    them in descending order. Raises ConfigError for a layout that there is not.
+    """
+
+    def __init__(self, schema: FileSchema, columns: Sequence[SortColumn], layout: str = LINEAR) -> None:
+        self.columns = [column.name for column in columns]
+        self._schema = schema
+        self._sort = columns
+        self._layout = row_order(layout, columns)
+
+    @property
+    def needs_sample(self) -> bool:
+        """Whether `learn` must be called before rows are sorted."""
+        return self._layout is not None
+
+    def learn(self, sample: pa.Table) -> None:
+        """Take note of the values in some rows of the group; other columns than those to sort by may be missing.
+
+        Raises ConfigError for a column without an order, and for a layout of the operator's own that fails.
+        """
+        if self._layout is not None:
+            with guarded("layout", type(self._layout)):
+                self._layout.learn(self._values(sample))
+
+    def sorted(self, tables: list[pa.Table]) -> pa.Table:
+        """The rows of `tables` in order, with what `order` needs of them besides; see `bare`.
+
+        Empties `tables`, so that one column at a time is held twice and not all of them. Raises as `learn`, and
+        CheckFailed when a layout of the operator's own does not give what it should.
+        """
+        # Promoted types cannot occur: every table has the target's form, only its dictionaries differ.
+        table = pa.concat_tables(tables).unify_dictionaries()
+        tables.clear()
+        if self._layout is not None:
+            table = table.append_column(_PLACE, pa.array(self._places(self._layout, table)))
+        order = self.order(table)
+        schema, columns = table.schema, table.columns
+        del table
+        return taken(schema, columns, order)
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns of a sorted table that `order` goes by."""
+        return self.columns if self._layout is None else [_PLACE]
+
+    def order(self, table: pa.Table) -> Order:
+        """The numbers of the rows of `table`, which has the `keys`, in their order; equal rows stay as they are."""
+        if self._layout is not None:
+            return np.argsort(table.column(_PLACE).to_numpy(), kind="stable")
+        keys = [sort_key(self._schema, table, column) for column in self.columns]
+        order = _packed_order(keys, self._sort)
+        return _general_order(keys, self._sort) if order is None else order
+
+    def bare(self, table: pa.Table) -> pa.Table:
+        """A sorted table as it was before it was sorted."""
+        return table if self._layout is None else table.drop_columns([_PLACE])
+
+    def _values(self, table: pa.Table) -> list[pa.ChunkedArray]:
+        return [sort_value(self._schema, table, column) for column in self.columns]
+
+    def _places(self, layout: RowOrder, table: pa.Table) -> Order:
+        with guarded("layout", type(layout)):
+            places = np.asarray(layout.places(self._values(table)))
+        if places.shape != (table.num_rows,) or places.dtype != np.int64:
+            raise CheckFailed(
+                f"the layout {name_of(type(layout))} gave {places.shape} places of the type {places.dtype} for "
+                f"{table.num_rows} rows",
+                hint="it must give an int64 for each row",
+            )
+        return places
+
+
+def taken(schema: pa.Schema, columns: list[pa.ChunkedArray], order: Order) -> pa.Table:
+    """The rows `order` of a table of these columns. Empties `columns`, which nobody else should hold."""
+    rows, done = pa.array(order), []
+    columns.reverse()
+    while columns:
+        done.append(_taken(columns.pop(), rows))
+        if done[-1].nbytes >= _MUCH_BYTES:
+            # What the old column took was in small blocks, which would stay with the process.
+            pa.default_memory_pool().release_unused()
+    return pa.table(done, schema=schema)
+
+
+def _taken(column: pa.ChunkedArray, order: pa.Array) -> pa.ChunkedArray:
+    # One chunk first: taking from many chunks costs four times as much (measured on 1.5 million rows).
+    with suppress(pa.ArrowInvalid):
+        column = pa.chunked_array([column.combine_chunks()])
+    return take_rows(column, order)
+
+
+def take_rows(column: pa.ChunkedArray, order: pa.Array) -> pa.ChunkedArray:
+    """`column.take(order)` for a column of any size: strings of more than 2 GiB do not fit into one array."""
+    if column.num_chunks <= 1:
+        return column.take(order)
+    numbers = order.to_numpy().astype(np.int64)
+    step = max(1, len(numbers) * _PIECE_BYTES // max(1, column.nbytes))
+    pieces = (_gather(column, numbers[start : start + step]) for start in range(0, len(numbers), step))
+    return pa.chunked_array([array for piece in pieces for array in piece], type=column.type)
+
+
+def _gather(column: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> list[pa.Array]:
+    """These rows chunk by chunk, then in their order; in halves when they do not fit into one array."""
+    starts = np.cumsum([0, *(len(chunk) for chunk in column.chunks)])
+    by_chunk = np.argsort(rows, kind="stable")
+    cuts = np.searchsorted(rows[by_chunk], starts)
+    parts = [
+        chunk.take(pa.array(rows[by_chunk[low:high]] - start))
+        for chunk, start, low, high in zip(column.chunks, starts, cuts, cuts[1:], strict=False)
+    ]
+    back = np.empty(len(rows), dtype=np.int64)
+    back[by_chunk] = np.arange(len(rows))
+    try:
+        return [pa.concat_arrays(parts).take(pa.array(back))]
+    except pa.ArrowInvalid:
+        if len(rows) < 2:
+            raise
+        half = len(rows) // 2
+        return [*_gather(column, rows[:half]), *_gather(column, rows[half:])]
+
+
+def _packed_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn]) -> Order | None:
+    """The order when all keys fit into 63 bits side by side, else None; twice as fast as comparing key by key."""
+    packed: npt.NDArray[np.int64] | None = None
+    bits = 0
+    for key, column in zip(keys, columns, strict=True):
+        found = _ordinals(key, column)
+        if found is None:
+            return None
+        ordinals, width = found
+        bits += width
+        if bits > 63:
+            return None
+        packed = ordinals if packed is None else (packed << width) | ordinals
+    return None if packed is None else np.argsort(packed, kind="stable")
+
+
+def _ordinals(key: pa.ChunkedArray, column: SortColumn) -> tuple[npt.NDArray[np.int64], int] | None:
+    """The key as numbers from 0 that ascend in the wanted order, and how many bits they need."""
+    kind = key.type
+    if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind)):
+        return None
+    if pa.types.is_uint64(kind):
+        return None
+    numbers = pc.cast(key, pa.int8()) if pa.types.is_boolean(kind) else key
+    if not pa.types.is_integer(numbers.type):
+        numbers = pc.cast(numbers, pa.int32() if kind.bit_width == 32 else pa.int64())
+    limits = pc.min_max(numbers).as_py()
+    low, high = limits["min"] or 0, limits["max"] or 0
+    width = (high - low + 2).bit_length()
+    if width > 63:
+        return None
+    values = pc.fill_null(numbers, low).to_numpy().astype(np.int64)
+    # 0 and span + 2 are left for nulls.
+    ordinals = high - values + 1 if column.descending else values - low + 1
+    if key.null_count:
+        ordinals[pc.is_null(key).to_numpy()] = 0 if column.nulls_first else high - low + 2
+    return ordinals, width
+
+
+def _general_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn]) -> Order:
+    arrays: dict[str, pa.ChunkedArray] = {}
+    order: list[tuple[str, str]] = []
+    for i, (key, column) in enumerate(zip(keys, columns, strict=True)):
+        if key.null_count:
+            # Arrow puts the nulls of all keys at one end; a flag before the key puts each where it belongs.
+            arrays[f"null {i}"] = pc.is_null(key).cast(pa.int8())
+            order.append((f"null {i}", "descending" if column.nulls_first else "ascending"))
+        arrays[f"key {i}"] = key
+        order.append((f"key {i}", "descending" if column.descending else "ascending"))
+    found: Order = pc.sort_indices(pa.table(arrays), sort_keys=order).to_numpy().astype(np.int64)
+    return found

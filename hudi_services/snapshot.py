@@ -1,0 +1,105 @@
+"""Opening a table: its configuration, timeline and file-system view, as one value."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from .clock import Clock
+from .codecs.compaction_plan import CompactionOperation
+from .errors import Outdated, TableNotFound
+from .metadata.table import MetadataLister, MetadataTable
+from .storage import Storage
+from .table.facts import TimelineFacts, replaced_file_groups
+from .table.partitions import Lister, StorageLister
+from .table.view import FileGroupId, FileSystemView, SlicingRules
+from .table_config import TableConfig
+from .timeline.active import Timeline
+from .timeline.instant import Action, Instant
+
+_LOOKS = 3
+"""At a timeline that is archived under our eyes."""
+
+
+def _hold_nothing() -> None:
+    """Whoever only reads needs no lock."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A table at one moment. `metadata` is None when the table has no metadata table."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    metadata: MetadataTable | None
+    view: FileSystemView
+    clock: Clock
+    check_held: Callable[[], None] = _hold_nothing
+    """To be called before each step that cannot be taken back: raises ConflictError when the lease or the lock under
+    which the table was opened was lost meanwhile."""
+
+
+def open_snapshot(storage: Storage, clock: Clock) -> Snapshot:
+    """Open the table at the root of `storage`.
+
+    Raises TableNotFound, UnsupportedTable (table version), CorruptFile and StorageError.
+    """
+    files, folders = storage.list_dir("")
+    if not files and not folders:
+        raise TableNotFound(f"there is nothing at {storage.root}", hint="check --base-path")
+    return _at_present(storage, TableConfig.load(storage, clock=clock), clock)
+
+
+def is_unchanged(table: Snapshot, since: Snapshot) -> bool:
+    """Whether nothing happened to the table between two looks: what one of them was told, the other would be, too."""
+    return table.timeline.sizes == since.timeline.sizes and table.config.raw == since.config.raw
+
+
+def reopen(table: Snapshot) -> Snapshot:
+    """The same table now, under the same lock."""
+    now = _at_present(table.storage, TableConfig.load(table.storage, clock=table.clock), table.clock)
+    return replace(now, check_held=table.check_held)
+
+
+def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
+    for _ in range(_LOOKS - 1):
+        # Whoever archives between our listing and our reading has done so when we look again.
+        with suppress(Outdated):
+            return _look(storage, config, clock)
+    return _look(storage, config, clock)
+
+
+def _look(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
+    timeline = Timeline.open(storage, config)
+    metadata = MetadataTable.open(storage, config, timeline)
+    lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
+    rules = SlicingRules(config.version.log_files_carry_delta_instant)
+    view = FileSystemView(lister, TimelineFacts(timeline), replaced_file_groups(timeline), rules)
+    return Snapshot(storage, config, timeline, metadata, view, clock)
+
+
+def pending_compactions(table: Snapshot) -> dict[FileGroupId, str]:
+    """File groups in a pending compaction or log compaction, with its instant."""
+    return {(one.partition, one.file_id): instant.ts for instant, one in pending_operations(table)}
+
+
+def pending_operations(table: Snapshot) -> Iterator[tuple[Instant, CompactionOperation]]:
+    """What pending compactions and log compactions are to do, each with its instant."""
+    for instant in table.timeline.pending({Action.COMPACTION, Action.LOG_COMPACTION}):
+        for operation in table.timeline.read_compaction_plan(instant).operations:
+            yield instant, operation
+
+
+def pending_clusterings(table: Snapshot) -> Mapping[FileGroupId, str]:
+    """File groups in a pending clustering, with its instant."""
+    return {
+        (one.partition, one.file_id): instant.ts
+        for instant in table.timeline.pending_clusterings()
+        for group in table.timeline.read_plan(instant).groups
+        for one in group.slices
+    }
+
+
+def current_schema(table: Snapshot) -> str | None:
+    """The table's Avro schema as JSON, without meta columns: the newest commit's that has one (TableSchemaResolver)."""
+    return table.timeline.newest_schema() or table.config.create_schema

@@ -1,0 +1,139 @@
+"""What storage and the timeline say about the data files of a table, which its metadata table must agree with."""
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from functools import cached_property
+
+from ..codecs.clean_plan import CleanerPlan
+from ..errors import CorruptFile, NotFound
+from ..files.names import parse_base_file, parse_log_file
+from ..metadata.records.keys import bloom_filter_key
+from ..model import BaseFile, LogFile
+from ..snapshot import Snapshot
+from ..table.facts import TimelineFacts, written_names
+from ..table.partitions import Files, StorageLister
+from ..timeline.instant import Action, Instant
+from .model import Doubt
+
+DataFile = BaseFile | LogFile
+
+
+class ExpectedState:
+    """Lists the storage of `table`, which was opened before: whoever begins to write afterwards is not in its timeline,
+    and what he writes not committed for this look."""
+
+    def __init__(self, table: Snapshot, *, drop_missing: bool = False) -> None:
+        """`drop_missing`: a partition of which nothing is there is gone, whatever the timeline says."""
+        self._table = table
+        self._drop_missing = drop_missing
+        self._missing: set[tuple[str, str]] = set()
+        self._lister = StorageLister(table.storage)
+        self.partitions = frozenset(self._lister.partitions())
+        """Folders with a partition metafile."""
+        self._facts = TimelineFacts(table.timeline)
+        self._writes = {instant.ts: instant for instant in table.timeline.completed_writes()}
+        self._names: dict[str, frozenset[str] | None] = {}
+
+    def files(self, partition: str) -> Files:
+        """All base and log files of a partition, whoever wrote them."""
+        stored = self._lister.files(partition)
+        return {name: size for name, size in stored.items() if parse(partition, name, size) is not None}
+
+    def is_committed(self, instant: str) -> bool:
+        return self._facts.is_committed(instant)
+
+    def is_hidden(self, instant: str) -> bool:
+        """Whether a savepoint hides the files of the instant for as long as it is there."""
+        return self._facts.is_hidden(instant)
+
+    def is_going(self, partition: str, name: str) -> bool:
+        """Whether a pending clean or rollback is to delete the file, or has done so already."""
+        return (partition, name) in self._going_files
+
+    def is_partition_going(self, partition: str) -> bool:
+        """Whether a pending clean is to delete the partition, or has done so already: the folder goes first."""
+        return partition in self._going_partitions
+
+    def must_be_listed(self, file: DataFile) -> bool | Doubt:
+        """Of a file of a committed instant that is not listed. False: readers do not need it."""
+        write = self._writes.get(file.instant)
+        if write is None:
+            return Doubt.ARCHIVED
+        names = self._names_of(write)
+        if names is None:
+            return Doubt.SILENT_COMMIT
+        if file.name in names:
+            return True
+        by_slice = isinstance(file, LogFile) and not self._table.config.version.log_files_carry_delta_instant
+        return Doubt.LOG_OF_SLICE if by_slice else False
+
+    def is_missing(self, partition: str, listed: Collection[str]) -> bool:
+        """Whether nothing of a partition is there whose `listed` files should be, by the commits and cleans.
+
+        Its folder may not be mounted, or be out of sight for a while. Its files then count as there for whoever looks
+        for records of files that are gone.
+        """
+        if self._drop_missing or not listed or self.files(partition):
+            return False
+        live = (one.base_file for one in self._table.view.latest_slices(partition))
+        if all(base is None or (partition, base.name) in self._cleaned for base in live):
+            return False
+        self._missing.update((partition, name) for name in listed)
+        return True
+
+    @cached_property
+    def is_written_to(self) -> bool:
+        """Whether a write is pending."""
+        return any(instant.action.writes_data for instant in self._table.timeline.pending())
+
+    @cached_property
+    def file_keys(self) -> frozenset[str]:
+        """Of all files that are there, are going, or are missing: what the keys of their records end with."""
+        there = {(partition, name) for partition in self.partitions for name in self.files(partition)}
+        return frozenset(bloom_filter_key(*file) for file in there | self._going_files | self._missing)
+
+    @cached_property
+    def _cleaned(self) -> frozenset[tuple[str, str]]:
+        """What the completed cleans of the active timeline were to delete."""
+        found: set[tuple[str, str]] = set()
+        for clean in self._table.timeline.completed({Action.CLEAN}):
+            # What cannot be read tells of nothing.
+            with suppress(CorruptFile, NotFound):
+                found |= self._table.timeline.read_cleaner_plan(clean).named
+        return frozenset(found)
+
+    @cached_property
+    def _pending_cleans(self) -> Sequence[CleanerPlan]:
+        timeline = self._table.timeline
+        cleans = (*timeline.pending({Action.CLEAN}), *timeline.emptied_cleans())
+        return [timeline.read_cleaner_plan(one) for one in cleans if timeline.sizes.get(timeline.requested_name(one))]
+
+    @cached_property
+    def _going_partitions(self) -> frozenset[str]:
+        return frozenset(partition for plan in self._pending_cleans for partition in plan.partitions_to_delete)
+
+    @cached_property
+    def _going_files(self) -> frozenset[tuple[str, str]]:
+        timeline = self._table.timeline
+        found: set[tuple[str, str]] = set()
+        for plan in self._pending_cleans:
+            found |= plan.named
+        for rollback in timeline.pending({Action.ROLLBACK}):
+            if timeline.sizes.get(timeline.requested_name(rollback)):
+                for request in timeline.read_rollback_plan(rollback).requests:
+                    paths = (*request.files, *request.log_blocks)
+                    found |= {(request.partition, path.rpartition("/")[2]) for path in paths}
+        return frozenset(found)
+
+    def _names_of(self, write: Instant) -> frozenset[str] | None:
+        if write.ts not in self._names:
+            try:
+                self._names[write.ts] = written_names(self._table.timeline.read_commit(write))
+            except (CorruptFile, NotFound):
+                self._names[write.ts] = None
+        return self._names[write.ts]
+
+
+def parse(partition: str, name: str, size: int) -> DataFile | None:
+    """The base or log file called so."""
+    return parse_base_file(partition, name, size) or parse_log_file(partition, name, size)

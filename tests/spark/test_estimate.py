@@ -1,0 +1,35 @@
+"""The memory that a dry run predicts is what the worker of `execute` then has."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).resolve().parents[2]
+SORTED = ("--hoodie-conf", "hoodie.clustering.plan.strategy.sort.columns=_hoodie_record_key")
+
+
+def run(*words: str) -> dict[str, Any]:
+    line = [sys.executable, "-m", "hudi_services", *words, "--format", "json"]
+    return json.loads(subprocess.run(line, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def test_memory_of_a_task(tmp_path: Path) -> None:
+    with zipfile.ZipFile(ROOT / "scripts/demo_table.zip") as archive:
+        archive.extractall(tmp_path)
+    path = str(next(tmp_path.rglob(".hoodie")).parent)
+    flags = ("--base-path", path, "--memory-per-task", "64m", *SORTED)
+    estimate = run("schedule", "--dry-run", *flags)
+    run("schedule", *flags)
+    done = run("execute", *flags)
+    assert (estimate["files"], estimate["rows"]) == (done["files"], done["rows"])
+    assert estimate["bytes"]["out"] == pytest.approx(done["bytes"]["out"], rel=0.15)
+    (predicted,), (measured,) = estimate["tables"]["memory"], done["tables"]["memory"]
+    assert predicted["limit_bytes"] == measured["limit_bytes"] == 64 << 20
+    assert predicted["peak_bytes"] == pytest.approx(measured["peak_bytes"], rel=0.3)
