@@ -53,6 +53,21 @@ class FileSlice:
     base_file: BaseFile | None
     log_files: tuple[LogFile, ...] = ()
 
+    @classmethod
+    def of_base(cls, file: BaseFile) -> "FileSlice":
+        """The slice that is a base file alone."""
+        return cls(file.partition, file.file_id, file.instant, file)
+
+    @property
+    def files(self) -> "tuple[BaseFile | LogFile, ...]":
+        """The base file, if there is one, and the log files."""
+        return (*((self.base_file,) if self.base_file is not None else ()), *self.log_files)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return sum(file.size for file in self.files)
+
 
 @dataclass(frozen=True, slots=True)
 class MergedLogs:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from .clock import Clock
 from .codecs.compaction_plan import CompactionOperation
 from .errors import Outdated, TableNotFound
+from .files.slices import BaseFileSlices, SliceSource
 from .metadata.table import MetadataLister, MetadataTable
 from .storage import Storage
 from .table.facts import TimelineFacts, replaced_file_groups
@@ -33,6 +34,8 @@ class Snapshot:
     timeline: Timeline
     metadata: MetadataTable | None
     view: FileSystemView
+    slices: SliceSource
+    """Opens the file slices of the table."""
     clock: Clock
     check_held: Callable[[], None] = _hold_nothing
     """To be called before each step that cannot be taken back: raises ConflictError when the lease or the lock under
@@ -71,11 +74,12 @@ def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot
 
 def _look(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
     timeline = Timeline.open(storage, config)
-    metadata = MetadataTable.open(storage, config, timeline)
+    slices = BaseFileSlices(storage)
+    metadata = MetadataTable.open(storage, config, timeline, slices)
     lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
     rules = SlicingRules(config.version.log_files_carry_delta_instant)
     view = FileSystemView(lister, TimelineFacts(timeline), replaced_file_groups(timeline), rules)
-    return Snapshot(storage, config, timeline, metadata, view, clock)
+    return Snapshot(storage, config, timeline, metadata, view, slices, clock)
 
 
 def pending_compactions(table: Snapshot) -> dict[FileGroupId, str]:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from ..files.column_stats import column_stats
 from ..files.parquet_copy import RowGroupCopier, can_be_copied, needs_recoding, row_group_fingerprint
-from ..files.parquet_reader import BaseFileReader
 from ..files.parquet_schema import FileSchema
+from ..files.slices import SliceReader, StoredRowGroup
 from ..rows.conservation import Checksum
-from ..rows.file_sizing import Piece, StoredRowGroup, files_needed, stored_row_groups
-from ..rows.output import RECORD_KEY_FIELD, Form, NewFile, Output, RewriteTask, Stopwatch
+from ..rows.file_sizing import Piece, files_needed, stored_row_groups
+from ..rows.output import RECORD_KEY_FIELD, Form, NewFile, Output, Stopwatch
+from .task import RewriteTask
 
 _SMALLEST_PART = 16
 """Row groups are copied when they have, on average, this part of the size that new ones would have: smaller ones make
@@ -29,16 +30,19 @@ class CopyPlan:
 
 
 def copy_plan(
-    task: RewriteTask, readers: Sequence[BaseFileReader], target: FileSchema, pieces: Sequence[Piece]
+    task: RewriteTask, readers: Sequence[SliceReader], target: FileSchema, pieces: Sequence[Piece]
 ) -> CopyPlan | str:
     """How to copy the group, whose row groups weigh so much; or the reason why its rows must be decoded."""
     if task.sort:
         return "sorted"
     if any(reader.schema != target for reader in readers):
         return "schemas differ"
-    if len({reader.created_by for reader in readers}) > 1:
+    if any(reader.num_rows and not reader.stored for reader in readers):
+        return "log files"
+    files = {source.reader for reader in readers for source in reader.stored}
+    if len({file.created_by for file in files}) > 1:
         return "different parquet writers"
-    if not all(can_be_copied(reader) for reader in readers):
+    if not all(can_be_copied(file) for file in files):
         return "unknown codec"
     sources = stored_row_groups(readers)
     if not sources:
@@ -52,8 +56,8 @@ def copy_plan(
     if max(source.facts.compressed_bytes for source in sources) > task.memory.stored:
         return "row groups too large for the memory"
     count = files_needed(len(task.file_ids), pieces, readers, task.settings)
-    files = _cut(sources, [weight for _, weight in pieces], count)
-    return CopyPlan(files) if files is not None else "large row groups"
+    cut = _cut(sources, [weight for _, weight in pieces], count)
+    return CopyPlan(cut) if cut is not None else "large row groups"
 
 
 def _cut(
@@ -88,31 +92,32 @@ class CopiedGroup:
 
     spilled_bytes = 0
 
-    def __init__(self, form: Form, plan: CopyPlan, clock: Stopwatch) -> None:
+    def __init__(self, task: RewriteTask, form: Form, plan: CopyPlan, clock: Stopwatch) -> None:
+        self._task = task
         self._form = form
         self._plan = plan
         self._clock = clock
         readers = {source.reader for file in plan.files for source in file}
-        codec = form.task.settings.codec
+        codec = form.settings.codec
         self._codec = codec if any(needs_recoding(reader, codec) for reader in readers) else None
         self.before = Checksum()
 
     def write(self) -> list[NewFile]:
         """Copy every row group; counts them into `before`."""
         files = self._plan.files
-        pairs = zip(self._form.task.ids_of(len(files)), files, strict=True)
+        pairs = zip(self._task.ids_of(len(files)), files, strict=True)
         return [self._write_file(file_id, sources) for file_id, sources in pairs]
 
     def _write_file(self, file_id: str, sources: Sequence[StoredRowGroup]) -> NewFile:
         output = Output(self._form, file_id, sum(source.rows for source in sources))
         with RowGroupCopier(
-            self._form.task.storage,
+            self._form.storage,
             output.path,
             self._form.target,
             file_name=output.file_name,
             codec=self._codec,
             created_by=sources[0].reader.created_by,
-            ranged=self._form.task.ranged,
+            ranged=self._form.ranged,
         ) as copier:
             for source in sources:
                 self._copy(source, output, copier)
@@ -131,11 +136,11 @@ class CopiedGroup:
         if source.index + 1 == len(source.reader.row_groups):
             source.reader.release()
 
-    def checksum_of(self, new: BaseFileReader) -> Checksum:
+    def checksum_of(self, new: SliceReader) -> Checksum:
         """The checksum of the row groups of a new file."""
-        name = new.path.rpartition("/")[2] if self._form.task.meta_fields else None
+        name = new.path.rpartition("/")[2] if self._form.meta_fields else None
         result = Checksum()
-        for i, group in enumerate(new.row_groups):
-            found = row_group_fingerprint(new, i, file_name=name, recoded=self._codec is not None)
-            result += Checksum(group.num_rows, found)
+        for one in new.stored:
+            found = row_group_fingerprint(one.reader, one.index, file_name=name, recoded=self._codec is not None)
+            result += Checksum(one.rows, found)
         return result

@@ -6,8 +6,8 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ..files.parquet_reader import BaseFileReader, shared_dictionary_columns, shared_plain_leaves
-from ..files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter, writer_options
+from ..files.parquet_writer import FILE_NAME_COLUMN, writer_options
+from ..files.slices import SliceReader, shared_dictionary_columns, shared_plain_leaves
 from ..rows.conservation import Checksum, check_file_names, checksum
 from ..rows.conversion_check import ConversionCheck
 from ..rows.external_sort import ExternalSort
@@ -15,6 +15,7 @@ from ..rows.file_sizing import Piece, even_cuts, files_needed, needs_no_cut, wei
 from ..rows.ordering import SAMPLE_ROWS
 from ..rows.output import Form, NewFile, Output, Stopwatch
 from ..rows.sorting import RowSorter
+from .task import RewriteTask
 
 Item = TypeVar("Item")
 
@@ -23,16 +24,21 @@ class DecodedGroup:
     """The state of one rewrite that decodes; `pieces` are the row groups as they weigh, when it does not sort."""
 
     def __init__(
-        self, form: Form, readers: Sequence[BaseFileReader], pieces: Sequence[Piece], clock: Stopwatch
+        self,
+        task: RewriteTask,
+        form: Form,
+        readers: Sequence[SliceReader],
+        pieces: Sequence[Piece],
+        clock: Stopwatch,
     ) -> None:
         self._form = form
-        self._task = form.task
+        self._task = task
         self._target = form.target
         self._readers = readers
         self._pieces = pieces
         self._clock = clock
         # The one column that is made anew; without meta fields the row writer leaves it empty, and so it stays.
-        self._made = [FILE_NAME_COLUMN] if form.task.meta_fields and form.target.column(FILE_NAME_COLUMN) else []
+        self._made = [FILE_NAME_COLUMN] if form.meta_fields and form.target.column(FILE_NAME_COLUMN) else []
         self._columns = [name for name in form.target.columns if name not in self._made]
         self._dictionary = shared_dictionary_columns(readers)
         self._plain_leaves = shared_plain_leaves(readers)
@@ -66,19 +72,10 @@ class DecodedGroup:
                     self.before += checksum(proof.rows(read, table))
                 yield table
 
-    def _read(self, reader: BaseFileReader, columns: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
+    def _read(self, reader: SliceReader, columns: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Every row of a file, as it was read and in the form of the target."""
-        for i in range(len(reader.row_groups)):
-            yield from self._timed(
-                reader.pieces_as_read(
-                    i,
-                    columns,
-                    target=self._target,
-                    dictionary=self._dictionary.intersection(columns),
-                    at_once=self._task.memory.stored,
-                ),
-                "read",
-            )
+        dictionary, at_once = self._dictionary.intersection(columns), self._task.memory.stored
+        yield from self._timed(reader.tables(columns, self._target, dictionary, at_once=at_once), "read")
         reader.release()
 
     def _sorter(self) -> RowSorter:
@@ -124,10 +121,11 @@ class DecodedGroup:
     def _write(self, tables: Iterator[pa.Table], cuts: Sequence[int]) -> list[NewFile]:
         """Write files of so many rows each."""
         files: list[NewFile] = []
+        row_group = self._task.memory.row_group(self._task.settings.row_group_bytes)
         rest: pa.Table | None = None
         for file_id, wanted in zip(self._task.ids_of(len(cuts)), cuts, strict=True):
             output = Output(self._form, file_id, wanted)
-            with self._open(output) as writer:
+            with output.row_writer(row_group, self._plain_leaves) as writer:
                 while wanted:
                     if rest is None or rest.num_rows == 0:
                         rest = next(tables, None)
@@ -146,30 +144,13 @@ class DecodedGroup:
             pass
         return files
 
-    def _open(self, output: Output) -> BaseFileWriter:
-        settings = self._task.settings
-        return BaseFileWriter(
-            self._task.storage,
-            output.path,
-            self._target,
-            file_name=output.file_name,
-            codec=settings.codec,
-            row_group_bytes=self._task.memory.row_group(settings.row_group_bytes),
-            page_bytes=settings.page_bytes,
-            plain_leaves=self._plain_leaves,
-            ranged=self._task.ranged,
-        )
-
-    def checksum_of(self, new: BaseFileReader) -> Checksum:
+    def checksum_of(self, new: SliceReader) -> Checksum:
         """The checksum of the rows of a new file. Raises CheckFailed when one has another file name."""
         dictionary = new.dictionary_columns & {*self._dictionary, *self._made}
         result = Checksum()
-        for i in range(len(new.row_groups)):
-            pieces = new.pieces(
-                i, [*self._columns, *self._made], dictionary=dictionary, at_once=self._task.memory.stored
-            )
-            for table in pieces:
-                for column in table.select(self._made).columns:
-                    check_file_names(column, new.full_path)
-                result += checksum(table.select(self._columns))
+        columns, at_once = [*self._columns, *self._made], self._task.memory.stored
+        for _, table in new.tables(columns, dictionary=dictionary, at_once=at_once):
+            for column in table.select(self._made).columns:
+                check_file_names(column, new.full_path)
+            result += checksum(table.select(self._columns))
         return result

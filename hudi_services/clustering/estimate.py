@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ..files.parquet_reader import BaseFileReader, shared_dictionary_columns, shared_plain_leaves
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import writer_options
+from ..files.slices import SliceReader, StoredRowGroup, shared_dictionary_columns, shared_plain_leaves
 from ..rows.file_sizing import (
     LeafPath,
     Piece,
-    StoredRowGroup,
+    compressed_bytes,
     files_needed,
     overhead_bytes,
     shares_of,
@@ -24,10 +24,10 @@ from ..rows.file_sizing import (
     weighed_row_groups,
 )
 from ..rows.memory import copy_peak, decoding_peak, sort_bytes, sort_peak
-from ..rows.output import RewriteTask
 from ..rows.sorting import RowSorter
 from .copying import CopyPlan, copy_plan
 from .rewrite import open_inputs, target_schema
+from .task import RewriteTask
 
 _SAMPLED_ROW_GROUPS = 16
 _SAMPLED_ROWS = 16_384
@@ -69,7 +69,7 @@ def estimate_group(task: RewriteTask) -> GroupEstimate:
         path = task.storage.full_path(task.partition)
         options = writer_options(target, path, task.settings.codec, shared_plain_leaves(readers))
         share = shares_of(sample.table, leaves, sample.encoded, options)
-        pieces = [(rows, sum(group.weight(share) for group in groups))]
+        pieces = [(rows, sum(compressed_bytes(group, share) for group in groups))]
     count = min(rows, files_needed(len(task.file_ids), pieces, readers, task.settings))
     even = [(rows // count, sum(weight for _, weight in pieces) / count)]
     data = sample.row_bytes * rows
@@ -87,7 +87,7 @@ def estimate_group(task: RewriteTask) -> GroupEstimate:
     )
 
 
-def _sizes(task: RewriteTask, readers: Sequence[BaseFileReader], files: Sequence[Sequence[Piece]]) -> tuple[int, ...]:
+def _sizes(task: RewriteTask, readers: Sequence[SliceReader], files: Sequence[Sequence[Piece]]) -> tuple[int, ...]:
     """Of new files: what their pieces weigh, and what stands in a file besides."""
     return tuple(
         round(sum(weight for _, weight in pieces))
@@ -106,7 +106,7 @@ class _Sample:
 
 
 def _sample(
-    task: RewriteTask, readers: Sequence[BaseFileReader], groups: Sequence[StoredRowGroup], target: FileSchema
+    task: RewriteTask, readers: Sequence[SliceReader], groups: Sequence[StoredRowGroup], target: FileSchema
 ) -> _Sample:
     dictionary = shared_dictionary_columns(readers)
     tables: list[pa.Table] = []

@@ -9,8 +9,8 @@ from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from ..codecs.table_schema import parse_table_schema
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..files.names import parse_base_file
-from ..metadata.record_index.key_reading import RECORD_KEY
-from ..model import BaseFile
+from ..files.slices import RECORD_KEY
+from ..model import FileSlice
 from ..rows.ordering import row_order
 from ..rows.sort_order import LINEAR, SortColumn, to_strategy_params
 from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
@@ -145,8 +145,8 @@ def _why_empty(everything: Collection[str], chosen: Collection[str], reasons: Ma
     return f"no file slice to cluster in {len(chosen)} partitions: {counts}"
 
 
-def input_files(plan: ClusteringPlan, source: str) -> list[tuple[BaseFile, ...]]:
-    """The base files of each group of a plan, ours or Hudi's; sizes are not known.
+def input_slices(plan: ClusteringPlan, source: str) -> list[tuple[FileSlice, ...]]:
+    """The file slices of each group of a plan, ours or Hudi's; sizes are not known.
 
     Raises UnsupportedTable for slices with log files or bootstrap files and for groups over several partitions,
     CorruptFile for paths that are none of the table's base files and for file groups that are named twice (`source`
@@ -156,23 +156,23 @@ def input_files(plan: ClusteringPlan, source: str) -> list[tuple[BaseFile, ...]]
     outputs = max((group.output_groups for group in plan.groups), default=0)
     if outputs > MOST_OUTPUTS:
         raise CorruptFile(f"{source} asks for {outputs:,} new files of one group, and {MOST_OUTPUTS:,} is the most")
-    ids = Counter((file.partition, file.file_id) for files in groups for file in files)
+    ids = Counter((one.partition, one.file_id) for group in groups for one in group)
     if not ids:
         raise CorruptFile(f"{source} names no file slice")
     (partition, file_id), count = ids.most_common(1)[0]
     if count > 1:
         # Its rows would be written twice, and each rewrite by itself would prove right.
         raise CorruptFile(f"{source} names the file group {file_id} in partition {partition!r} {count} times")
-    for files in groups:
-        if len({file.partition for file in files}) > 1:
+    for group in groups:
+        if len({one.partition for one in group}) > 1:
             raise UnsupportedTable(
-                f"{source} has a group over the partitions {files[0].partition!r} and others, which is not supported",
+                f"{source} has a group over the partitions {group[0].partition!r} and others, which is not supported",
                 hint="let Apache Hudi execute this plan",
             )
     return groups
 
 
-def _input(one: SliceInfo, source: str) -> BaseFile:
+def _input(one: SliceInfo, source: str) -> FileSlice:
     if one.log_files or one.bootstrap_file or not one.data_file:
         raise UnsupportedTable(
             f"{source}: the slice of {one.file_id} in {one.partition} has log files or no base file",
@@ -186,7 +186,7 @@ def _input(one: SliceInfo, source: str) -> BaseFile:
             f"{source} names {one.data_file}, which is not a base file of {one.file_id} in partition {one.partition!r}",
             hint="drop this plan with Apache Hudi and schedule a new one",
         )
-    return file
+    return FileSlice.of_base(file)
 
 
 def check_order(columns: Sequence[SortColumn], layout: str, table: Snapshot) -> None:

@@ -12,15 +12,13 @@ from .. import __version__
 from ..commit.checkpoints import Checkpoint, CheckpointFile, read_checkpoint, save_checkpoint
 from ..commit.markers import create_marker
 from ..errors import CorruptFile, HudiServicesError, StorageError
-from ..files.chunk_bounds import complete_stats
-from ..files.names import parse_base_file
-from ..files.parquet_reader import open_base_file
 from ..files.parquet_writer import WrittenFile
 from ..rows.conservation import Checksum
-from ..rows.output import NewFile, RewriteTask, Stopwatch
-from .rewrite import RewriteResult, open_inputs, rewrite_group, skipping_bounds
+from ..rows.output import NewFile, Stopwatch
+from .rewrite import RewriteResult, new_slice, open_inputs, rewrite_group, skipping_bounds
+from .task import RewriteTask
 
-_DECIDES_NOTHING = {"storage", "file_ids", "memory"}
+_DECIDES_NOTHING = {"storage", "source", "file_ids", "memory"}
 """Of a task; but how many file ids it has does."""
 
 
@@ -78,13 +76,9 @@ def _taken_over(task: RewriteTask, done: Checkpoint) -> RewriteResult:
 
 
 def _new_file(task: RewriteTask, done: CheckpointFile) -> NewFile:
-    partition, _, name = done.path.rpartition("/")
-    named = parse_base_file(partition, name, done.size)
-    if named is None or (named.partition, named.instant, named.file_id) != (task.partition, task.instant, done.file_id):
-        raise CorruptFile(f"{done.path} is no new file of {task.instant}")
-    reader = open_base_file(task.storage, done.path)
+    reader = task.source.open(new_slice(task, done.file_id, done.path))
     if (reader.size, reader.num_rows) != (done.size, done.rows):
         raise CorruptFile(f"{reader.full_path} is not as it was written")
     # As the writer told them, who knew the values: those are read where the footer does not tell the range.
-    columns = complete_stats(reader, task.ranged)
+    columns = reader.column_stats(complete=task.ranged)
     return NewFile(done.file_id, WrittenFile(done.path, done.size, done.rows, columns), done.millis)

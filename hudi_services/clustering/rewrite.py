@@ -9,19 +9,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..codecs.table_schema import for_files, parse_table_schema
-from ..errors import CheckFailed
+from ..errors import CheckFailed, CorruptFile
 from ..files.calendar import FileNotes, calendar_notes, same_calendar
+from ..files.names import parse_base_file
 from ..files.parquet_evolution import SourceSchema, agrees, resolve_target
-from ..files.parquet_reader import BaseFileReader, open_base_file
 from ..files.parquet_schema import FileSchema
 from ..files.record_keys import AVRO_SCHEMA, WRITER_MODEL
+from ..files.slices import SliceReader
+from ..model import FileSlice
 from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum
 from ..rows.file_sizing import Piece, needs_no_cut, stored_row_groups, weighed_row_groups
-from ..rows.output import Form, NewFile, RewriteTask, Stopwatch
+from ..rows.output import Form, NewFile, Stopwatch
 from .copying import CopiedGroup, CopyPlan, copy_plan
 from .data_skipping import ColumnBounds, column_bounds
 from .decoding import DecodedGroup
+from .task import RewriteTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,12 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     pieces = _pieces(task, readers, clock)
     plan = copy_plan(task, readers, form.target, pieces)
     if isinstance(plan, CopyPlan):
-        group: CopiedGroup | DecodedGroup = CopiedGroup(form, plan, clock)
+        group: CopiedGroup | DecodedGroup = CopiedGroup(task, form, plan, clock)
     else:
-        group = DecodedGroup(form, readers, pieces, clock)
+        group = DecodedGroup(task, form, readers, pieces, clock)
     files = group.write()
     with clock.phase("proof"):
-        after = sum((group.checksum_of(_read_back(form, readers, new)) for new in files), start=Checksum())
+        after = sum((group.checksum_of(_read_back(task, form, readers, new)) for new in files), start=Checksum())
     rows = sum(reader.num_rows for reader in readers)
     if group.before != after or after.rows != rows:
         raise CheckFailed(
@@ -91,15 +94,15 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     )
 
 
-def open_inputs(task: RewriteTask) -> list[BaseFileReader]:
+def open_inputs(task: RewriteTask) -> list[SliceReader]:
     """The old files of the group. Raises CorruptFile, UnsupportedTable and StorageError."""
-    readers: list[BaseFileReader] = []
-    for path in task.inputs:
-        readers.append(open_base_file(task.storage, path, like=readers[-1] if readers else None))
+    readers: list[SliceReader] = []
+    for one in task.slices:
+        readers.append(task.source.open(one, like=readers[-1] if readers else None))
     return readers
 
 
-def target_schema(task: RewriteTask, readers: Sequence[BaseFileReader]) -> tuple[FileSchema, dict[str, Any] | None]:
+def target_schema(task: RewriteTask, readers: Sequence[SliceReader]) -> tuple[FileSchema, dict[str, Any] | None]:
     """The one schema of the new files, and the table's Avro schema as files have it, None when there is none.
 
     Raises UnsupportedTable where the schemas of the old files do not go together.
@@ -108,16 +111,16 @@ def target_schema(task: RewriteTask, readers: Sequence[BaseFileReader]) -> tuple
     return resolve_target([SourceSchema(r.path, r.schema) for r in readers], avro_schema), avro_schema
 
 
-def _form(task: RewriteTask, readers: Sequence[BaseFileReader], write_token: str) -> Form:
+def _form(task: RewriteTask, readers: Sequence[SliceReader], write_token: str) -> Form:
     target, avro_schema = target_schema(task, readers)
     notes = calendar_notes([FileNotes(r.path, r.key_values) for r in readers], target)
     # A reader that trusts the note would take millis for micros; without it, it asks the parquet schema.
     if avro_schema is not None and agrees(target, avro_schema):
         notes |= {AVRO_SCHEMA: json.dumps(avro_schema), WRITER_MODEL: "avro"}
-    return Form(task, write_token, target, notes)
+    return task.form(write_token, target, notes)
 
 
-def _pieces(task: RewriteTask, readers: list[BaseFileReader], clock: Stopwatch) -> list[Piece]:
+def _pieces(task: RewriteTask, readers: list[SliceReader], clock: Stopwatch) -> list[Piece]:
     """The row groups of a group that is not sorted, as they weigh; [] when it is, for then its rows are weighed."""
     if task.sort:
         return []
@@ -128,8 +131,17 @@ def _pieces(task: RewriteTask, readers: list[BaseFileReader], clock: Stopwatch) 
         return weighed_row_groups(groups, task.settings.codec, task.memory.stored)
 
 
+def new_slice(task: RewriteTask, file_id: str, path: str) -> FileSlice:
+    """The slice that a new file of the group is; of unknown size, so that storage tells it."""
+    name = path.rpartition("/")[2]
+    file = parse_base_file(task.partition, name, 0)
+    if file is None or (file.instant, file.file_id, file.path) != (task.instant, file_id, path):
+        raise CorruptFile(f"{path} is no new file of {task.instant}")
+    return FileSlice.of_base(file)
+
+
 def skipping_bounds(
-    task: RewriteTask, readers: Sequence[BaseFileReader], files: Sequence[NewFile]
+    task: RewriteTask, readers: Sequence[SliceReader], files: Sequence[NewFile]
 ) -> tuple[ColumnBounds, ...]:
     """Those of the sort columns, in the old files and in the new ones."""
     if not task.sort:
@@ -138,9 +150,9 @@ def skipping_bounds(
     return column_bounds(columns, [r.column_stats() for r in readers], [new.file.columns for new in files])
 
 
-def _read_back(form: Form, readers: Sequence[BaseFileReader], new: NewFile) -> BaseFileReader:
+def _read_back(task: RewriteTask, form: Form, readers: Sequence[SliceReader], new: NewFile) -> SliceReader:
     """What storage now holds. Raises CheckFailed when its footer gives the values another meaning."""
-    reader = open_base_file(form.task.storage, new.file.path)
+    reader = task.source.open(new_slice(task, new.file_id, new.file.path))
     if reader.schema != form.target:
         raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
     if any(reader.key_values.get(key) != value for key, value in form.notes.items()):
@@ -150,7 +162,7 @@ def _read_back(form: Form, readers: Sequence[BaseFileReader], new: NewFile) -> B
     return reader
 
 
-def _file_schema(task: RewriteTask, readers: Sequence[BaseFileReader]) -> dict[str, Any] | None:
+def _file_schema(task: RewriteTask, readers: Sequence[SliceReader]) -> dict[str, Any] | None:
     if task.table_schema is None:
         return None
     columns = {column for reader in readers for column in reader.schema.columns}

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ConfigError
-from ..metadata.record_index.key_reading import RECORD_KEY
+from ..files.slices import RECORD_KEY
 from ..model import FileSlice
 from ..packing import pack
 from ..plugins import guarded, load_class

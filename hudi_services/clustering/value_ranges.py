@@ -4,13 +4,12 @@ import numbers
 from collections.abc import Sequence
 
 from ..errors import ConfigError
-from ..files.column_stats import ColumnStats, column_stats
-from ..files.parquet_footer import Footer, read_footers
-from ..files.parquet_schema import FileSchema
+from ..files.column_stats import ColumnStats
+from ..files.slices import SliceFacts, describe
 from ..metadata.records.keys import COLUMN_STATS, column_stats_prefix
 from ..metadata.records.model import StatsRecord
 from ..metadata.statistics.values import number
-from ..model import BaseFile, FileSlice
+from ..model import FileSlice
 from ..snapshot import Snapshot
 from .strategies import Range
 
@@ -24,6 +23,7 @@ class ValueRanges:
         self._index = metadata.reader(COLUMN_STATS) if metadata is not None and indexed else None
         self._partition: str | None = None
         self._footers: dict[str, tuple[ColumnStats, ...]] = {}
+        """By file id."""
 
     def __call__(self, slices: Sequence[FileSlice], column: str) -> list[Range]:
         """The range of each of the slices of one partition.
@@ -39,13 +39,14 @@ class ValueRanges:
         return found
 
     def _find(self, slices: Sequence[FileSlice], column: str) -> list[Range]:
-        names = [one.base_file.name for one in slices if one.base_file is not None]
         indexed = self._indexed(slices[0].partition, column)
-        if all(name in indexed for name in names):
-            return [_of_record(indexed[name]) for name in names]
+        records = [[indexed.get(file.name) for file in one.files] for one in slices]
+        known = [of_slice[0] for of_slice in records if len(of_slice) == 1 and of_slice[0] is not None]
+        if len(known) == len(slices):
+            return [_of_record(record) for record in known]
         # All of one source: what both say of a value is not always equal.
         self._read_footers(slices)
-        return [_of_footer(self._footers[name], column) for name in names]
+        return [_of_footer(self._footers[one.file_id], column) for one in slices]
 
     def _indexed(self, partition: str, column: str) -> dict[str, StatsRecord]:
         if self._index is None:
@@ -56,13 +57,12 @@ class ValueRanges:
     def _read_footers(self, slices: Sequence[FileSlice]) -> None:
         if self._partition != slices[0].partition:
             self._partition, self._footers = slices[0].partition, {}
-        files = [one.base_file for one in slices if one.base_file is not None]
-        missing = [file for file in files if file.name not in self._footers]
-        self._footers.update(read_footers(self._table.storage, missing, _columns))
+        missing = [one for one in slices if one.file_id not in self._footers]
+        self._footers.update(describe(self._table.slices, missing, _columns))
 
 
-def _columns(file: BaseFile, footer: Footer) -> tuple[str, tuple[ColumnStats, ...]]:
-    return file.name, column_stats(FileSchema.of(footer), footer.row_groups)
+def _columns(one: FileSlice, facts: SliceFacts) -> tuple[str, tuple[ColumnStats, ...]]:
+    return one.file_id, facts.columns
 
 
 def _of_record(record: StatsRecord) -> Range:

@@ -6,7 +6,7 @@ from enum import Enum
 from ..errors import ConflictError, CorruptFile, NeedsRecovery, NotFound
 from ..metadata.records.keys import FILES
 from ..metadata.table import being_built
-from ..model import BaseFile, FileSlice
+from ..model import FileSlice
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
@@ -171,41 +171,46 @@ def refuse_beside_index_builds(table: Snapshot) -> None:
         raise being_built(table.storage, FILES)
 
 
-def check_inputs(table: Snapshot, inputs: Iterable[BaseFile]) -> None:
+def check_inputs(table: Snapshot, inputs: Iterable[FileSlice]) -> None:
     """Raise StaleInput unless each input is still the whole newest slice of a live file group.
 
     Holds for any table version and whatever the other writer did: updated the group, logged to it, replaced it, or
     rolled back what the plan was made from. Raises what `check_newest` raises, when no source can be trusted to tell.
     """
-    wanted: dict[str, list[BaseFile]] = {}
+    wanted: dict[str, list[FileSlice]] = {}
     for one in inputs:
         wanted.setdefault(one.partition, []).append(one)
-    check_newest(table, [(one.partition, one.file_id) for files in wanted.values() for one in files])
-    for partition, files in wanted.items():
-        slices = {one.file_id: one for one in table.view.latest_slices(partition)}
-        for file in files:
-            problem = _change(slices.get(file.file_id), file)
+    check_newest(table, [(one.partition, one.file_id) for slices in wanted.values() for one in slices])
+    for partition, slices in wanted.items():
+        latest = {one.file_id: one for one in table.view.latest_slices(partition)}
+        for one in slices:
+            problem = _change(latest.get(one.file_id), one)
             if problem:
                 raise StaleInput(
-                    f"{table.storage.full_path(file.path)} {problem} since the plan was made",
+                    f"{table.storage.full_path(one.files[0].path)} {problem} since the plan was made",
                     hint="nothing was committed; schedule a new plan",
                 )
 
 
-def _change(current: FileSlice | None, planned: BaseFile) -> str:
-    if current is None or current.base_file is None:
+def _change(current: FileSlice | None, planned: FileSlice) -> str:
+    if current is None or (current.base_file is None and planned.base_file is not None):
         return "was replaced or removed"
-    if current.base_file.name != planned.name:
+    if current.base_file is not None and (
+        planned.base_file is None or current.base_file.name != planned.base_file.name
+    ):
         return f"was superseded by {current.base_file.name}"
-    return "got log files" if current.log_files else ""
+    planned_logs, logs = ({log.name for log in one.log_files} for one in (planned, current))
+    if logs - planned_logs:
+        return "got log files"
+    return "lost log files" if planned_logs - logs else ""
 
 
-def check_pending_rollbacks(table: Snapshot, inputs: Iterable[BaseFile], settings: TransactionSettings) -> None:
+def check_pending_rollbacks(table: Snapshot, inputs: Iterable[FileSlice], settings: TransactionSettings) -> None:
     """Raise ConflictError while a commit that wrote one of `inputs` is to be rolled back: its rows must not live on.
 
     NeedsRecovery when nobody is at work at that rollback any more.
     """
-    written_by = {one.instant for one in inputs}
+    written_by = {file.instant for one in inputs for file in one.files}
     for rollback in table.timeline.pending({Action.ROLLBACK}):
         target = table.timeline.read_rollback_plan(rollback).ts
         if target not in written_by:

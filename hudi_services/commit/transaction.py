@@ -29,7 +29,7 @@ from ..metadata.record_index.log_writing import MovedKeys
 from ..metadata.statistics.column_stats import NewFile
 from ..metadata.sync import Change, sync_commit
 from ..metadata.table import MetadataTable
-from ..model import BaseFile, CommitMetadata, WriteStat
+from ..model import CommitMetadata, FileSlice, WriteStat
 from ..snapshot import Snapshot, current_schema, reopen
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
@@ -68,7 +68,7 @@ class Attempt:
     """
 
     def __init__(
-        self, table: Snapshot, instant: Instant, inputs: Sequence[BaseFile], settings: TransactionSettings
+        self, table: Snapshot, instant: Instant, inputs: Sequence[FileSlice], settings: TransactionSettings
     ) -> None:
         self.table = table
         self.instant = instant
@@ -392,10 +392,7 @@ def _change(
     for partition in {one.stat.partition for one in files}:
         gone = set(replaced.get(partition, ()))
         live[partition] = [
-            file.name
-            for one in table.view.latest_slices(partition)
-            if one.file_id not in gone
-            for file in (*((one.base_file,) if one.base_file else ()), *one.log_files)
+            file.name for one in table.view.latest_slices(partition) if one.file_id not in gone for file in one.files
         ]
     new = tuple(
         NewFile(one.stat.partition, one.stat.path.rpartition("/")[2], one.stat.file_size, one.columns) for one in files

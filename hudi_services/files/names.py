@@ -11,7 +11,8 @@ Sources: FSUtils, HoodieBaseFile, HoodieLogFile, HoodiePartitionMetadata.
 import re
 import uuid
 
-from ..model import BaseFile, LogFile
+from ..errors import CorruptFile
+from ..model import BaseFile, FileSlice, LogFile
 
 UNKNOWN_WRITE_TOKEN = "1-0-1"
 """HoodieLogFormat.UNKNOWN_WRITE_TOKEN: the writer was no task of a job."""
@@ -37,6 +38,14 @@ def parse_base_file(partition: str, name: str, size: int) -> BaseFile | None:
         return None
     file_id, token, instant, _ = match.groups()
     return BaseFile(partition, name, file_id, token, instant, size)
+
+
+def base_slice(partition: str, name: str, size: int) -> FileSlice:
+    """The slice that is the base file called `name` alone. Raises CorruptFile for other names."""
+    file = parse_base_file(partition, name, size)
+    if file is None:
+        raise CorruptFile(f"{name} in partition {partition!r} does not have the name of a base file")
+    return FileSlice.of_base(file)
 
 
 def log_file_name(file_id: str, instant: str, version: int, write_token: str) -> str:

@@ -17,14 +17,13 @@ Source: apache/parquet-format, src/main/thrift/parquet.thrift.
 import functools
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ..codecs import thrift
 from ..codecs.thrift import ListValue, Struct
@@ -35,8 +34,6 @@ MAGIC = b"PAR1"
 _TAIL = 8
 # One range usually brings the whole footer: Hudi's bloom filter alone is 430 KB.
 _FIRST_READ = 640 * 1024
-
-_FOOTERS_AT_ONCE = 16
 
 # Bloom filters are the largest part of any footer, and one of ten million keys takes 72 MB.
 _LARGEST_FOOTER = 128 << 20
@@ -224,34 +221,18 @@ def _read_tail(storage: Storage, path: str, size: int) -> bytes:
     return tail if needed <= len(tail) else storage.read_range(path, size - needed, needed)
 
 
-class _Stored(Protocol):
-    """A file below a storage; its size in bytes."""
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def size(self) -> int: ...
-
-
-F = TypeVar("F", bound=_Stored)
 T = TypeVar("T")
 
 
-def read_footers(storage: Storage, files: Iterable[F], take: Callable[[F, Footer], T]) -> list[T]:
-    """What `take` makes of the footer of each file, in order; several are read at once. Raises CorruptFile, NotFound.
+def using_footer(storage: Storage, path: str, size: int, take: Callable[[Footer], T]) -> T:
+    """What `take` makes of the footer of a file of `size` bytes. Raises CorruptFile and NotFound.
 
-    `take` runs beside others of its kind. Its footer goes afterwards: all of them, with their bloom filters, would take
-    much memory.
+    To be called for several files at once: the footer goes afterwards, for all of them, with their bloom filters, would
+    take much memory.
     """
-
-    def read(file: F) -> T:
-        tail, name = _read_tail(storage, file.path, file.size), storage.full_path(file.path)
-        with _one_large if len(tail) > _LARGE_FOOTER else nullcontext():
-            return take(file, parse_footer(tail, name))
-
-    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-        return list(pool.map(read, files))
+    tail, name = _read_tail(storage, path, size), storage.full_path(path)
+    with _one_large if len(tail) > _LARGE_FOOTER else nullcontext():
+        return take(parse_footer(tail, name))
 
 
 def footer_length(tail: bytes, size: int, path: str) -> int:

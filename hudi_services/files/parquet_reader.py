@@ -319,16 +319,6 @@ class BaseFileReader:
             raise CorruptFile(f"{self.full_path} cannot be read: {reason}", hint=DAMAGED_HINT) from e
 
 
-def shared_dictionary_columns(readers: Sequence[BaseFileReader]) -> frozenset[str]:
-    """String columns to read as dictionaries from all of `readers`, whose rows go into one file."""
-    return frozenset.intersection(*(r.dictionary_columns for r in readers)) if readers else frozenset()
-
-
-def shared_plain_leaves(readers: Sequence[BaseFileReader]) -> frozenset[str]:
-    """Leaves for which a dictionary did not pay in any one of `readers`, so it will not pay in their union."""
-    return frozenset.union(*(r.plain_leaves for r in readers)) if readers else frozenset()
-
-
 def _repeats(group: RowGroup, index: int) -> bool:
     chunk = group.columns[index]
     return chunk.only_dictionary and chunk.dictionary_bytes <= max(_SMALL_DICTIONARY, chunk.compressed_bytes // 2)

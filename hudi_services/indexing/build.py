@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from ..engine import Engine
 from ..errors import ConflictError
-from ..files.parquet_footer import read_footers
+from ..files.slices import describe
 from ..metadata.new_partition import (
     LostWork,
     Placed,
@@ -26,7 +26,7 @@ from ..metadata.record_index.locations import Location, millis_of
 from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log
 from ..metadata.record_index.shards import Shards
 from ..metadata.table import MetadataTable
-from ..model import BaseFile
+from ..model import FileSlice
 from ..snapshot import Snapshot
 from .checkpoints import (
     BuildPlan,
@@ -49,10 +49,9 @@ _KEYS_PER_TASK = 1_000_000
 _FIRST_FREE_LOG = 2
 
 
-def live_files(table: Snapshot) -> list[BaseFile]:
-    """The base files that readers see, by partition."""
-    slices = (one for partition in table.view.partitions() for one in table.view.latest_slices(partition))
-    return [one.base_file for one in slices if one.base_file is not None]
+def live_slices(table: Snapshot) -> list[FileSlice]:
+    """The file slices that readers see, by partition."""
+    return [one for partition in table.view.partitions() for one in table.view.latest_slices(partition)]
 
 
 class Build:
@@ -62,16 +61,17 @@ class Build:
         self, table: Snapshot, metadata: MetadataTable, engine: Engine, progress: Progress, hash_name: str
     ) -> None:
         self._storage = table.storage
+        self._source = table.slices
         self._metadata = metadata
         self._engine = engine
         self._progress = progress
         self._hash_name = hash_name
         self._plan: BuildPlan | None = None
-        self._known: list[BaseFile] = []
-        """The base files whose keys are in the index by now."""
-        self._read: set[BaseFile] = set()
+        self._known: list[FileSlice] = []
+        """The file slices whose keys are in the index by now."""
+        self._read: set[FileSlice] = set()
         self._followed: tuple[KeyRunRef, ...] = ()
-        """All base files whose keys were ever read, and the runs of those that came after the plan."""
+        """All file slices whose keys were ever read, and the runs of those that came after the plan."""
         self._next_log = _FIRST_FREE_LOG
         self._logs: dict[tuple[int, int], int] = {}
         """Bytes of the log files that follow the table, by shard and version."""
@@ -80,9 +80,9 @@ class Build:
         """Forget an older build, count the keys, and write the plan. `times` gives instants greater than all."""
         forget(self._storage)
         self._metadata = metadata
-        files = live_files(table)
-        counts = read_footers(self._storage, files, lambda _, footer: footer.num_rows)
-        tasks = _tasks(files, counts)
+        slices = live_slices(table)
+        counts = describe(self._source, slices, lambda _, facts: facts.rows)
+        tasks = _tasks(slices, counts)
         instant, digest = initial_instant(metadata, times), metadata.config.file_digest(self._storage)
         plan = BuildPlan(instant, file_group_count(sum(counts), sizing), tasks, digest)
         save_plan(self._storage, plan)
@@ -100,14 +100,14 @@ class Build:
         lost = self._lost()
         if lost is not None:
             return f"{self._storage.full_path(lost.path)} is not there as it was written"
-        undone = [file for number in self._undone() for file in plan.tasks[number]]
-        if any(self._storage.head(file.path) is None for file in undone):
+        undone = [one for number in self._undone() for one in plan.tasks[number]]
+        if any(self._lacks(one) for one in undone):
             return "base files that it has not read yet were cleaned"
         return ""
 
     def _take(self, plan: BuildPlan) -> None:
-        self._plan, self._known = plan, plan.files
-        self._read, self._followed = set(plan.files), ()
+        self._plan, self._known = plan, plan.slices
+        self._read, self._followed = set(plan.slices), ()
         self._next_log, self._logs = _FIRST_FREE_LOG, {}
 
     @property
@@ -134,32 +134,31 @@ class Build:
         return sorted((*done.values(), *made), key=lambda base: base.shard)
 
     def is_behind(self, table: Snapshot) -> bool:
-        """Whether the table has other base files than those whose keys are in the index."""
-        return {file.path for file in live_files(table)} != {file.path for file in self._known}
+        """Whether the table has other file slices than those whose keys are in the index."""
+        return set(live_slices(table)) != set(self._known)
 
     def catch_up(self, table: Snapshot) -> None:
-        """Write log files with what changed between the base files that are known and those of `table`.
+        """Write log files with what changed between the file slices that are known and those of `table`.
 
         Raises ConflictError when files were cleaned that nobody has read.
         """
-        now = live_files(table)
-        before, after = {file.path for file in self._known}, {file.path for file in now}
-        added = [file for file in now if file.path not in before]
-        gone = [file for file in self._known if file.path not in after]
-        lost = next((file for file in gone if self._storage.head(file.path) is None), None)
-        if lost is not None:
+        now = live_slices(table)
+        before, after = set(self._known), set(now)
+        added = [one for one in now if one not in before]
+        gone = [one for one in self._known if one not in after]
+        lost = next((path for one in gone if (path := self._lacks(one))), "")
+        if lost:
             raise ConflictError(
-                f"{self._storage.full_path(lost.path)} was replaced and cleaned while the record index was built",
+                f"{self._storage.full_path(lost)} was replaced and cleaned while the record index was built",
                 hint="run again without --resume, and let cleans retain more commits meanwhile",
             )
         number = self._next_log
-        new_runs, old_runs = (
-            self._runs(f"{number}-{which}", files) for which, files in (("new", added), ("old", gone))
-        )
+        new_runs, old_runs = (self._runs(f"{number}-{which}", some) for which, some in (("new", added), ("old", gone)))
         moved = MovedKeys(self._shards, new_runs, self._write_logs, old_runs)
         touched = sorted(moved.counts())
         self._read.update(added)
-        places = frozenset(Location(f.partition, f.file_id, millis_of(f.instant)) for f in self._read.difference(now))
+        unseen = self._read.difference(now)
+        places = frozenset(Location(one.partition, one.file_id, millis_of(one.base_instant)) for one in unseen)
         others = [run for of_task in load_runs(self._storage).values() for run in of_task]
         others += self._followed
         sizes = moved.write([self._log_task(shard, number, moved, others, places) for shard in touched])
@@ -210,12 +209,16 @@ class Build:
         done = load_runs(self._storage)
         return [number for number in range(len(self.plan.tasks)) if number not in done]
 
-    def _key_task(self, name: str, files: Sequence[BaseFile]) -> KeyTask:
-        dated = tuple((file, millis_of(file.instant)) for file in files)
-        return KeyTask(self._storage, dated, self._shards, run_prefix(name), self._hash_name)
+    def _lacks(self, one: FileSlice) -> str:
+        """The path of a file of the slice that is not there any more; "" when all are."""
+        return next((file.path for file in one.files if self._storage.head(file.path) is None), "")
 
-    def _runs(self, name: str, files: Sequence[BaseFile]) -> tuple[KeyRunRef, ...]:
-        tasks = [self._key_task(f"{name}-{i}", [file]) for i, file in enumerate(files)]
+    def _key_task(self, name: str, slices: Sequence[FileSlice]) -> KeyTask:
+        dated = tuple((one, millis_of(one.base_instant)) for one in slices)
+        return KeyTask(self._storage, self._source, dated, self._shards, run_prefix(name), self._hash_name)
+
+    def _runs(self, name: str, slices: Sequence[FileSlice]) -> tuple[KeyRunRef, ...]:
+        tasks = [self._key_task(f"{name}-{i}", [one]) for i, one in enumerate(slices)]
         found = self._engine.map(read_keys, tasks, "read changed keys", self._tell("catch up"))
         return tuple(run for of_task in found for run in of_task)
 
@@ -251,14 +254,14 @@ def _noted_base(task: IndexBaseTask, token: str) -> WrittenBase:
     return written
 
 
-def _tasks(files: Sequence[BaseFile], counts: Sequence[int]) -> tuple[tuple[BaseFile, ...], ...]:
-    """Neighbouring files that have about as many keys together as a task should read."""
-    tasks: list[tuple[BaseFile, ...]] = []
+def _tasks(slices: Sequence[FileSlice], counts: Sequence[int]) -> tuple[tuple[FileSlice, ...], ...]:
+    """Neighbouring slices that have about as many keys together as a task should read."""
+    tasks: list[tuple[FileSlice, ...]] = []
     rows = _KEYS_PER_TASK
-    for file, count in zip(files, counts, strict=True):
+    for one, count in zip(slices, counts, strict=True):
         if rows + count > _KEYS_PER_TASK:
             tasks.append(())
             rows = 0
-        tasks[-1] = (*tasks[-1], file)
+        tasks[-1] = (*tasks[-1], one)
         rows += count
     return tuple(tasks)

@@ -1,6 +1,6 @@
 """What a build of the record index has done so far, kept beside the table, so that a killed one can be gone on with.
 
-    .hoodie/.hudi_services/index-bootstrap/plan.json         what is built, from which base files
+    .hoodie/.hudi_services/index-bootstrap/plan.json         what is built, from which file slices
     .hoodie/.hudi_services/index-bootstrap/keys-<n>.json     the runs of task n, written when it is done
     .hoodie/.hudi_services/index-bootstrap/shard-<n>.json   the base file of shard n, written when it is done
     .hoodie/.hudi_services/index-bootstrap/run-*.arrow       runs of keys (`metadata.record_index.key_reading`)
@@ -15,15 +15,15 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
 from ..codecs.json_text import parse_json
 from ..errors import CorruptFile, NotFound, SymbolicLink
-from ..files.names import OWN_FOLDER, parse_base_file
+from ..files.names import OWN_FOLDER, base_slice, parse_log_file
 from ..metadata.record_index.base_files import WrittenBase
 from ..metadata.record_index.key_reading import KeyRunRef
-from ..model import BaseFile
+from ..model import FileSlice, LogFile
 from ..storage import Storage
 
 WORK_FOLDER = f"{OWN_FOLDER}/index-bootstrap"
@@ -38,24 +38,24 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """One build: the instant of its delta commit, its number of shards, and the base files by task.
+    """One build: the instant of its delta commit, its number of shards, and the file slices by task.
 
     `metadata` is a digest of the properties of the metadata table that it is for.
     """
 
     instant: str
     shards: int
-    tasks: tuple[tuple[BaseFile, ...], ...]
+    tasks: tuple[tuple[FileSlice, ...], ...]
     metadata: str
 
     @property
-    def files(self) -> list[BaseFile]:
-        return [file for task in self.tasks for file in task]
+    def slices(self) -> list[FileSlice]:
+        return [one for task in self.tasks for one in task]
 
 
 def save_plan(storage: Storage, plan: BuildPlan) -> None:
     """Raises AlreadyExists when there is one."""
-    tasks = [[[file.partition, file.name, file.size] for file in task] for task in plan.tasks]
+    tasks = [[_entry(one) for one in task] for task in plan.tasks]
     content = {"version": _VERSION, "instant": plan.instant, "shards": plan.shards, "tasks": tasks}
     content["metadata"] = plan.metadata
     storage.create(_PLAN, json.dumps(content).encode())
@@ -67,7 +67,7 @@ def load_plan(storage: Storage) -> BuildPlan | None:
         content = parse_json(storage.read(_PLAN))
         if content["version"] != _VERSION:
             raise ValueError(f"version {content['version']}")
-        tasks = tuple(tuple(_file(*entry) for entry in task) for task in content["tasks"])
+        tasks = tuple(tuple(_slice(*entry) for entry in task) for task in content["tasks"])
         # A plan of an earlier version does not say which metadata table it is for.
         instant = content["instant"]
         if not _INSTANT.fullmatch(instant):
@@ -167,10 +167,20 @@ def _count(number: Any) -> int:
     return number
 
 
-def _file(partition: Any, name: Any, size: Any) -> BaseFile:
+def _entry(one: FileSlice) -> list[Any]:
+    assert one.base_file is not None, "a slice without a base file is not planned yet"
+    logs = [[log.name, log.size] for log in one.log_files]
+    return [one.partition, one.base_file.name, one.base_file.size, logs]
+
+
+def _slice(partition: Any, name: Any, size: Any, logs: Any) -> FileSlice:
     if not isinstance(partition, str):
         raise TypeError(f"{partition!r:.40} is no partition")
-    file = parse_base_file(partition, name, _count(size))
-    if file is None:
-        raise ValueError(f"{name} is no base file")
-    return file
+    return replace(base_slice(partition, name, _count(size)), log_files=tuple(_log(partition, *log) for log in logs))
+
+
+def _log(partition: str, name: Any, size: Any) -> LogFile:
+    log = parse_log_file(partition, name, _count(size))
+    if log is None:
+        raise ValueError(f"{name} is no log file")
+    return log

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..engine import Engine
 from ..errors import CheckFailed
+from ..files.names import base_slice
 from ..metadata.expression_index.index import Computation, ComputedIndex, ExpressionTask, expression_records
 from ..metadata.records.keys import column_stats_key, column_stats_prefix
 from ..metadata.records.model import StatsRecord
 from ..metadata.statistics.column_stats import partition_record, same_bound
 from ..metadata.table import MetadataTable
-from ..model import BaseFile, WriteStat
+from ..model import FileSlice, WriteStat
 from ..snapshot import Snapshot
 
 
@@ -23,7 +24,7 @@ def computed_indexes(
     computations: tuple[Computation, ...],
     instant: str,
     written: Sequence[WriteStat],
-    inputs: Sequence[BaseFile],
+    inputs: Sequence[FileSlice],
 ) -> tuple[ComputedIndex, ...]:
     """The records of the files that the pending clustering `instant` wrote in place of `inputs`.
 
@@ -32,10 +33,10 @@ def computed_indexes(
     """
     if not computations or table.metadata is None:
         return ()
-    names = [(one.partition, one.path.rpartition("/")[2], one.file_size) for one in written]
-    tasks = [ExpressionTask(table.storage, instant, *name, computations) for name in names]
+    slices = [base_slice(one.partition, one.path.rpartition("/")[2], one.file_size) for one in written]
+    tasks = [ExpressionTask(table.slices, instant, one, computations) for one in slices]
     found = engine.map(expression_records, tasks, "compute expression indexes", _silent)
-    partitions = [partition for partition, _, _ in names]
+    partitions = [one.partition for one in slices]
     indexes = []
     for index in (one.index for one in computations):
         records = [(p, of_file[index.partition]) for p, of_file in zip(partitions, found, strict=True) if of_file]
@@ -46,11 +47,11 @@ def computed_indexes(
 
 
 def _check_ranges(
-    metadata: MetadataTable, index: str, new: Sequence[tuple[str, StatsRecord]], inputs: Iterable[BaseFile]
+    metadata: MetadataTable, index: str, new: Sequence[tuple[str, StatsRecord]], inputs: Iterable[FileSlice]
 ) -> None:
     old_files: dict[str, list[str]] = {}
-    for file in inputs:
-        old_files.setdefault(file.partition, []).append(file.name)
+    for one in inputs:
+        old_files.setdefault(one.partition, []).extend(file.name for file in one.files)
     for partition, names in old_files.items():
         after = [record for of, record in new if of == partition]
         if not after:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from ..commit.markers import marker_folder
 from ..engine import Engine
-from ..files.names import parse_base_file
+from ..files.names import base_slice
 from ..metadata.record_index.key_reading import key_tasks, read_keys
 from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
-from ..model import BaseFile, WriteStat
+from ..model import WriteStat
 from ..snapshot import Snapshot
 
 
@@ -24,19 +24,15 @@ def moved_keys(
     engine: Engine, table: Snapshot, shards: Shards, instant: str, written: Sequence[WriteStat]
 ) -> MovedKeys:
     """Read the keys of the files that the pending `instant` wrote; the runs lie beside its markers and go with them."""
-    tasks = key_tasks(table.storage, map(_base_file, written), shards, f"{marker_folder(instant)}/record_keys/run")
+    slices = [base_slice(one.partition, one.path.rpartition("/")[2], one.file_size) for one in written]
+    prefix = f"{marker_folder(instant)}/record_keys/run"
+    tasks = key_tasks(table.storage, table.slices, slices, shards, prefix)
     runs = [run for of_task in engine.map(read_keys, tasks, "read record keys", _silent) for run in of_task]
 
     def write(logs: Sequence[IndexLogTask]) -> list[int]:
         return engine.map(write_index_log, logs, "write the record index", _silent)
 
     return MovedKeys(shards, tuple(runs), write)
-
-
-def _base_file(stat: WriteStat) -> BaseFile:
-    file = parse_base_file(stat.partition, stat.path.rpartition("/")[2], stat.file_size)
-    assert file is not None, "we named it"
-    return file
 
 
 def _silent(done: int, total: int) -> None:

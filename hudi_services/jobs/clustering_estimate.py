@@ -6,12 +6,12 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from ..clustering.estimate import GroupEstimate, estimate_group
-from ..clustering.plan import input_files
+from ..clustering.plan import input_slices
+from ..clustering.task import RewriteTask
 from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import HudiServicesError
 from ..options import keys
 from ..rows.memory import TaskMemory
-from ..rows.output import RewriteTask
 from ..snapshot import Snapshot
 from .clustering_tasks import memory_row, rewrite_tasks
 from .report import InOut, Report, Row
@@ -29,7 +29,7 @@ def add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPla
     """
     with report.phase("bill"):
         try:
-            _add_bill(wanted, table, plan, report)
+            _add_estimate(wanted, table, plan, report)
         except HudiServicesError as error:
             report.warnings.append(f"no estimate, and this plan could not be executed: {error.message}")
         # The operator's own layout may raise anything.
@@ -37,9 +37,9 @@ def add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPla
             report.warnings.append(f"no estimate: {type(error).__name__}: {error}")
 
 
-def _add_bill(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPlan, report: Report) -> None:
+def _add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPlan, report: Report) -> None:
     memory = TaskMemory(wanted.options[keys.MEMORY_PER_TASK] or _assumed_memory(wanted))
-    tasks = rewrite_tasks(wanted, table, "", plan, input_files(plan, "the plan"))
+    tasks = rewrite_tasks(wanted, table, "", plan, input_slices(plan, "the plan"))
     tasks = [replace(task, memory=memory) for task in tasks]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         estimates = list(pool.map(estimate_group, _first(tasks)))
@@ -55,7 +55,7 @@ def _first(tasks: Sequence[RewriteTask]) -> list[RewriteTask]:
     found: list[RewriteTask] = []
     files = 0
     for task in tasks:
-        files += len(task.inputs)
+        files += len(task.slices)
         if found and files > _MOST_FILES:
             break
         found.append(task)

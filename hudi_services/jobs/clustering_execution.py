@@ -8,9 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 
 from ..clustering.data_skipping import skipping
-from ..clustering.plan import input_files
+from ..clustering.plan import input_slices
 from ..clustering.resume import rewrite_once
 from ..clustering.rewrite import RewriteResult
+from ..clustering.task import RewriteTask
 from ..codecs.clustering_plan import CLUSTER
 from ..commit.times import refuse_ahead
 from ..commit.transaction import Attempt, WrittenBaseFile
@@ -19,11 +20,10 @@ from ..errors import HudiServicesError
 from ..indexing.expressions import computed_indexes
 from ..indexing.keys import moved_keys, record_shards
 from ..metadata.expression_index.index import Computation, computations, expression_indexes
-from ..model import BaseFile, WriteStat
+from ..model import FileSlice, WriteStat
 from ..options import keys
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
-from ..rows.output import RewriteTask
 from ..snapshot import Snapshot, current_schema
 from ..timeline.instant import Instant
 from .clustering_tasks import copying_that_sorts, memory_row, rewrite_tasks
@@ -43,11 +43,11 @@ def execute_plan(
     with report.phase("open"):
         plan = table.timeline.read_plan(instant)
         source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))
-        groups = input_files(plan, source)
+        groups = input_slices(plan, source)
         tasks = rewrite_tasks(wanted, table, instant.ts, plan, groups)
         report.warnings += copying_that_sorts(plan.strategy_class, tasks[0].sort if tasks else ())
         expressions = usable_expressions(wanted, table)
-    inputs = [file for group in groups for file in group]
+    inputs = [one for group in groups for one in group]
     report.groups = len(groups)
     report.files = InOut(len(inputs), None)
     with Attempt(table, instant, inputs, settings) as attempt, _running(wanted, tasks, report, engine) as runner:
@@ -166,8 +166,8 @@ def _evenness(sizes: Sequence[int]) -> Row:
     }
 
 
-def _replaced(inputs: Sequence[BaseFile]) -> dict[str, list[str]]:
+def _replaced(inputs: Sequence[FileSlice]) -> dict[str, list[str]]:
     replaced: dict[str, list[str]] = {}
-    for file in inputs:
-        replaced.setdefault(file.partition, []).append(file.file_id)
+    for one in inputs:
+        replaced.setdefault(one.partition, []).append(one.file_id)
     return replaced

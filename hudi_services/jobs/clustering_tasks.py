@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..clustering.plan import check_order, dropped_columns
+from ..clustering.task import RewriteTask
 from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import ConfigError
 from ..files.names import new_file_id
 from ..metadata.records.keys import COLUMN_STATS
 from ..metadata.statistics.indexed_columns import may_be_indexed
-from ..model import BaseFile
+from ..model import FileSlice
 from ..options import keys
 from ..options.option import is_code
 from ..rows.memory import TaskMemory
-from ..rows.output import RewriteTask
 from ..rows.sort_order import SortColumn, from_strategy_params, layout_of
 from ..snapshot import Snapshot, current_schema
 from .report import Row
@@ -27,7 +27,7 @@ def rewrite_tasks(
     table: Snapshot,
     instant: str,
     plan: ClusteringPlan,
-    groups: Sequence[Sequence[BaseFile]],
+    groups: Sequence[Sequence[FileSlice]],
 ) -> list[RewriteTask]:
     """A task for each of the `groups` of the plan. Raises ConfigError for sort columns that cannot be sorted by."""
     schema = current_schema(table)
@@ -42,7 +42,8 @@ def rewrite_tasks(
             storage=table.storage,
             instant=instant,
             partition=group[0].partition,
-            inputs=tuple(file.path for file in sorted(group, key=lambda file: file.instant, reverse=True)),
+            slices=tuple(sorted(group, key=lambda one: one.base_instant, reverse=True)),
+            source=table.slices,
             file_ids=tuple(new_file_id() for _ in range(max(1, planned.output_groups))),
             sort=sort,
             layout=layout,

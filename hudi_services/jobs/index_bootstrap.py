@@ -154,7 +154,7 @@ def _blocked(table: Snapshot, pending: Instant, settings: TransactionSettings) -
 def _account(report: Report, build: Build, bases: list[WrittenBase]) -> Report:
     entries, repeated = sum(base.entries for base in bases), sum(base.repeated for base in bases)
     size = sum(base.size for base in bases)
-    report.files, report.rows = InOut(len(build.plan.files), len(bases)), InOut(entries + repeated, entries)
+    report.files, report.rows = InOut(len(build.plan.slices), len(bases)), InOut(entries + repeated, entries)
     report.bytes = InOut(None, size)
     if repeated:
         report.warnings.append(f"{repeated} rows have a record key that another row has, too: the last one is indexed")

@@ -7,7 +7,7 @@ from ..commit.rollback.completed import check_completed_rollback, check_is_newes
 from ..commit.rollback.undo_clustering import check_undo
 from ..commit.settings import TransactionSettings
 from ..errors import ConfigError, LockBusy
-from ..model import BaseFile
+from ..model import FileSlice
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Instant
@@ -27,7 +27,7 @@ def rollback(wanted: RepairRequest, storage: Storage | None = None) -> Report:
 
 def _choose(
     wanted: RepairRequest, table: Snapshot, settings: TransactionSettings
-) -> tuple[Instant, Sequence[BaseFile]]:
+) -> tuple[Instant, Sequence[FileSlice]]:
     target = _written(wanted, table, settings)
     if not target.is_completed:
         return target, ()

@@ -22,7 +22,7 @@ from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
 from ..errors import LockBusy, NothingToDo
-from ..model import BaseFile
+from ..model import FileSlice
 from ..options import keys
 from ..snapshot import Snapshot, reopen
 from ..storage import Storage
@@ -44,12 +44,12 @@ class _Decided:
     plan: RollbackPlan
     begun: Instant | None = None
     target: Instant | None = None
-    restored: tuple[BaseFile, ...] = ()
-    """Files that readers will see again."""
+    restored: tuple[FileSlice, ...] = ()
+    """File slices that readers will see again."""
 
 
-Choose: TypeAlias = Callable[[RepairRequest, Snapshot, TransactionSettings], tuple[Instant, Sequence[BaseFile]]]
-"""Gives the instant to roll back, and the files that readers will see again; raises what speaks against it."""
+Choose: TypeAlias = Callable[[RepairRequest, Snapshot, TransactionSettings], tuple[Instant, Sequence[FileSlice]]]
+"""Gives the instant to roll back, and the file slices that readers will see again; raises what speaks against it."""
 
 
 def roll_back_instant(wanted: RepairRequest, storage: Storage | None, choose: Choose) -> Report:
@@ -169,7 +169,7 @@ def _describe(decided: _Decided, report: Report) -> None:
         for path in request.files
     ]
     report.tables["partitions"] = _by_partition(gone)
-    report.tables["visible_again"] = _by_partition((file.partition, file.size) for file in decided.restored)
+    report.tables["visible_again"] = _by_partition((one.partition, one.size) for one in decided.restored)
 
 
 def _by_partition(files: Iterable[tuple[str, int]]) -> list[Row]:

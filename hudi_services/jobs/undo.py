@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..commit.rollback.undo_clustering import check_undo, completed_clustering
 from ..commit.settings import TransactionSettings
-from ..model import BaseFile
+from ..model import FileSlice
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Instant
@@ -24,6 +24,6 @@ def undo(wanted: RepairRequest, storage: Storage | None = None) -> Report:
 
 def _choose(
     wanted: RepairRequest, table: Snapshot, settings: TransactionSettings
-) -> tuple[Instant, Sequence[BaseFile]]:
+) -> tuple[Instant, Sequence[FileSlice]]:
     target = completed_clustering(table, wanted.instant or "")
     return target, check_undo(table, target)

@@ -7,28 +7,26 @@ Source: HoodieTableMetadataUtil.convertMetadataToBloomFilterRecords of Apache Hu
 
 from collections.abc import Iterable
 
-from ..files.bloom import SIMPLE
-from ..files.parquet_footer import Footer, read_footers
-from ..files.record_keys import BLOOM_FILTER, BLOOM_FILTER_TYPE
-from ..storage import Storage
+from ..files.names import base_slice
+from ..files.slices import BloomBits, SliceFacts, SliceSource, describe
+from ..model import FileSlice
 from .records.keys import bloom_filter_key
 from .records.model import BloomRecord
 from .statistics.column_stats import NewFile
 
 
-def bloom_records(storage: Storage, files: Iterable[NewFile], instant: str) -> list[BloomRecord]:
+def bloom_records(source: SliceSource, files: Iterable[NewFile], instant: str) -> list[BloomRecord]:
     """The records of new base files, read back from their footers. Raises CorruptFile and StorageError."""
 
-    def record(file: NewFile, footer: Footer) -> BloomRecord | None:
-        return bloom_record(file.partition, file.name, footer, instant)
+    def record(one: FileSlice, facts: SliceFacts) -> BloomRecord | None:
+        return bloom_record(one, facts.bloom, instant)
 
-    return [found for found in read_footers(storage, files, record) if found is not None]
+    slices = [base_slice(file.partition, file.name, file.size) for file in files]
+    return [found for found in describe(source, slices, record) if found is not None]
 
 
-def bloom_record(partition: str, name: str, footer: Footer, instant: str) -> BloomRecord | None:
-    """The record of one base file, None when it has no filter. Raises CorruptFile."""
-    bits = footer.key_values.get(BLOOM_FILTER)
-    if bits is None:
+def bloom_record(one: FileSlice, bloom: BloomBits | None, instant: str) -> BloomRecord | None:
+    """The record of the base file of a slice, None when it has no filter."""
+    if bloom is None or one.base_file is None:
         return None
-    type_code = footer.key_values.get(BLOOM_FILTER_TYPE, SIMPLE)
-    return BloomRecord(bloom_filter_key(partition, name), type_code, instant, bits.encode())
+    return BloomRecord(bloom_filter_key(one.partition, one.base_file.name), bloom.type_code, instant, bloom.bits)

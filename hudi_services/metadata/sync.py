@@ -81,7 +81,7 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     if PARTITION_STATS in metadata.partitions:
         records[PARTITION_STATS] = _settled(metadata, PARTITION_STATS, _partition_records(metadata, change, indexed))
     if BLOOM_FILTERS in metadata.partitions:
-        records[BLOOM_FILTERS] = bloom_records(metadata.storage, change.new_files, change.instant)
+        records[BLOOM_FILTERS] = bloom_records(metadata.slices, change.new_files, change.instant)
     for index in expression_indexes(metadata):
         computed = next((one for one in change.expressions if one.index == index), None)
         if computed is None and change.new_files:

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 
 from ..codecs.avro import AvroSchema
 from ..errors import ConflictError, NeedsRecovery, NotFound, Outdated, TableNotFound
+from ..files.slices import BaseFileSlices, SliceSource
 from ..model import FileSlice
 from ..storage import Storage
 from ..table.facts import TimelineFacts
@@ -41,11 +42,15 @@ class MetadataTable:
     """Of the metadata table itself."""
     data_timeline: Timeline
     timeline: Timeline
+    slices: SliceSource
+    """Opens the file slices of the table that this is about."""
     on_damage: Callable[[DamagedLog], None]
     """Called for a log file that has lost what was committed there; by default it raises CorruptFile."""
 
     @classmethod
-    def open(cls, storage: Storage, config: TableConfig, data_timeline: Timeline) -> "MetadataTable | None":
+    def open(
+        cls, storage: Storage, config: TableConfig, data_timeline: Timeline, slices: SliceSource | None = None
+    ) -> "MetadataTable | None":
         """None when the table does without one (`files` is not among its metadata partitions).
 
         Writers open it anew under the lock, with a timeline that was loaded there. Raises NeedsRecovery when the table
@@ -60,7 +65,8 @@ class MetadataTable:
         timeline = Timeline.open(storage, own)
         if not timeline.completed():
             raise NeedsRecovery(f"{storage.full_path(own.timeline_path)} has no completed instant", hint=REBUILD_HINT)
-        return cls(storage, config, own, data_timeline, timeline, partial(refuse_damage, storage.root))
+        slices = slices or BaseFileSlices(storage)
+        return cls(storage, config, own, data_timeline, timeline, slices, partial(refuse_damage, storage.root))
 
     def reload(self) -> "MetadataTable":
         """A new look at the metadata table, beside the same look at the table."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..clock import duration
-from ..clustering.plan import input_files
+from ..clustering.plan import input_slices
 from ..commit.checkpoints import checkpoints
 from ..commit.clean import pending_cleans
 from ..commit.conflicts import StaleInput, check_inputs
@@ -245,14 +245,14 @@ def _why_stale(case: _Case) -> str:
     timeline = case.table.timeline
     source = case.table.storage.full_path(timeline.path(timeline.requested_name(case.instant)))
     try:
-        groups = input_files(timeline.read_plan(case.instant), source)
+        groups = input_slices(timeline.read_plan(case.instant), source)
     except CorruptFile as error:
         return error.message
     except HudiServicesError:
         # A slice with log files, a path that names no file: a plan that is not ours to execute, but Hudi's.
         return ""
     try:
-        check_inputs(case.table, [file for group in groups for file in group])
+        check_inputs(case.table, [one for group in groups for one in group])
     except StaleInput as stale:
         return stale.message
     return ""

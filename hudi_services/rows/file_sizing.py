@@ -6,8 +6,7 @@ are weighed, by the row groups that they come from or by writing a part of them,
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..files.parquet_codec import codec_called
-from ..files.parquet_footer import RowGroup
-from ..files.parquet_reader import BaseFileReader
-from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import writer_options
+from ..files.slices import SliceReader, StoredRowGroup
 from .external_sort import Section, plain
 from .settings import FileSettings
 
@@ -36,50 +33,24 @@ _MUCH_LARGER = 1.05
 """Files that would be so many times as large as wanted become more files."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRowGroup:
-    """One row group of an old file."""
-
-    reader: BaseFileReader
-    index: int
-
-    @property
-    def facts(self) -> RowGroup:
-        return self.reader.row_groups[self.index]
-
-    @property
-    def rows(self) -> int:
-        return self.facts.num_rows
-
-    def weight(self, shares: Mapping[LeafPath, float]) -> float:
-        """Its bytes when each column is compressed to such a share of what it has encoded."""
-        return sum(chunk.uncompressed_bytes * shares.get(chunk.path, 1.0) for chunk in self.facts.columns)
-
-    def first_piece(self, target: FileSchema, dictionary: Collection[str], at_once: int) -> pa.Table:
-        """Its first rows, which stand for it; the arguments are those of `BaseFileReader.pieces`."""
-        pieces = self.reader.pieces(self.index, target=target, dictionary=dictionary, at_once=at_once)
-        piece = next(pieces)
-        pieces.close()
-        self.reader.release()
-        return piece
-
-
-def stored_row_groups(readers: Iterable[BaseFileReader]) -> list[StoredRowGroup]:
+def stored_row_groups(readers: Iterable[SliceReader]) -> list[StoredRowGroup]:
     """Those that have rows, in order."""
-    return [StoredRowGroup(r, i) for r in readers for i, group in enumerate(r.row_groups) if group.num_rows]
+    return [group for reader in readers for group in reader.stored if group.rows]
 
 
-def overhead_bytes(readers: Sequence[BaseFileReader], settings: FileSettings, rows: int) -> int:
+def compressed_bytes(group: StoredRowGroup, shares: Mapping[LeafPath, float]) -> float:
+    """The bytes of a row group when each column is compressed to such a share of what it has encoded."""
+    return sum(chunk.uncompressed_bytes * shares.get(chunk.path, 1.0) for chunk in group.facts.columns)
+
+
+def overhead_bytes(readers: Sequence[SliceReader], settings: FileSettings, rows: int) -> int:
     """About how many bytes a new file of so many rows has that are no pages: footer, page indexes, bloom filter."""
-    pages = sum(group.compressed_bytes for reader in readers for group in reader.row_groups)
-    others = sum(reader.size - reader.bloom_bytes for reader in readers) - pages
-    footer = others // max(1, sum(len(reader.row_groups) for reader in readers))
+    others = sum(reader.overhead_bytes for reader in readers)
+    footer = others // max(1, sum(len(reader.stored) for reader in readers))
     return footer + (0 if settings.bloom is None else settings.bloom.new_filter(0).serialized_bytes(rows))
 
 
-def files_needed(
-    planned: int, pieces: Sequence[Piece], readers: Sequence[BaseFileReader], settings: FileSettings
-) -> int:
+def files_needed(planned: int, pieces: Sequence[Piece], readers: Sequence[SliceReader], settings: FileSettings) -> int:
     """How many files: as planned, or more where these would be larger than they should be."""
     if needs_no_cut(readers, planned, settings):
         return planned
@@ -108,10 +79,9 @@ def even_cuts(pieces: Sequence[Piece], files: int) -> list[int]:
     return [int(rows) for rows in np.diff(cuts)]
 
 
-def needs_no_cut(readers: Iterable[BaseFileReader], planned: int, settings: FileSettings) -> bool:
+def needs_no_cut(readers: Iterable[SliceReader], planned: int, settings: FileSettings) -> bool:
     """Whether all rows fit into the one planned file however they compress."""
-    encoded = sum(group.uncompressed_bytes for reader in readers for group in reader.row_groups)
-    return planned < 2 and encoded <= settings.file_bytes
+    return planned < 2 and sum(reader.encoded_bytes for reader in readers) <= settings.file_bytes
 
 
 def weighed(sections: Iterable[Section], rows: int, files: int, options: WriterOptions) -> list[Piece]:
@@ -132,7 +102,7 @@ def weighed_row_groups(groups: Sequence[StoredRowGroup], codec: str, at_once: in
     if all(chunk.codec == number for group in groups for chunk in group.facts.columns):
         return [(group.rows, group.facts.compressed_bytes) for group in groups]
     shares = _shares(groups[:: max(1, len(groups) // _MOST_READ, min(len(groups), _WEIGHED_PART))], codec, at_once)
-    return [(group.rows, group.weight(shares)) for group in groups]
+    return [(group.rows, compressed_bytes(group, shares)) for group in groups]
 
 
 def _shares(groups: Sequence[StoredRowGroup], codec: str, at_once: int) -> dict[LeafPath, float]:

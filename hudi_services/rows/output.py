@@ -1,7 +1,7 @@
-"""The new base files of a clustering group: what they have in common, their names, markers, keys and footers."""
+"""New base files: what those of one task have in common, their names, markers, record keys and footers."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -11,64 +11,38 @@ import pyarrow as pa
 from ..clock import counted
 from ..commit.markers import create_marker
 from ..files.bloom import BloomFilter
-from ..files.names import base_file_name, new_file_id
+from ..files.names import base_file_name
 from ..files.parquet_schema import FileSchema
-from ..files.parquet_writer import WrittenFile
+from ..files.parquet_writer import BaseFileWriter, WrittenFile
 from ..files.record_keys import RecordKeys
 from ..model import path_in
 from ..storage import Storage
-from .memory import TaskMemory
 from .settings import FileSettings
-from .sort_order import SortColumn
 
 RECORD_KEY_FIELD = "_hoodie_record_key"
 
 
 @dataclass(frozen=True, slots=True)
-class RewriteTask:
-    """One group. `inputs` are base-file paths, newest first; `file_ids` names the new file groups."""
+class Form:
+    """What all new files of one task have in common: where they go, and how they are written."""
 
     storage: Storage
     instant: str
     partition: str
-    inputs: tuple[str, ...]
-    file_ids: tuple[str, ...]
-    sort: tuple[SortColumn, ...]
-    layout: str
-    """How the sort columns order the rows, see `row_order`."""
-    table_schema: str | None
-    """The table's Avro schema as JSON, without meta columns; None lets the newest file decide."""
-    dropped_columns: tuple[str, ...]
-    """Partition columns that base files need not have (hoodie.datasource.write.drop.partition.columns)."""
-    meta_fields: bool
-    settings: FileSettings
-    memory: TaskMemory = field(default_factory=TaskMemory)
-    indexed: tuple[str, ...] = ()
-    """Columns (dotted paths) of which the commit needs the ranges, whether footers tell them or not."""
-
-    @property
-    def ranged(self) -> frozenset[str]:
-        """Columns whose ranges in the new files are wanted: the report tells those of the sort columns."""
-        return frozenset(self.indexed).union(column.name for column in self.sort)
-
-    def ids_of(self, files: int) -> list[str]:
-        """File ids for so many new files; the group may need more than were planned."""
-        return [*self.file_ids[:files], *(new_file_id() for _ in range(files - len(self.file_ids)))]
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """What all new files of a group have in common."""
-
-    task: RewriteTask
     token: str
     target: FileSchema
     notes: Mapping[str, str]
     """Key/value metadata that says nothing of single rows."""
+    meta_fields: bool
+    settings: FileSettings
+    ranged: frozenset[str] = frozenset()
+    """Columns (dotted paths) whose ranges are wanted, whether footers tell them or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
+    """A base file that was written, of the new file group `file_id`; `millis` is how long that took."""
+
     file_id: str
     file: WrittenFile
     millis: int
@@ -99,16 +73,15 @@ class Output:
     """One new base file: creates its marker, collects its record keys, and gives it its footer at the end."""
 
     def __init__(self, form: Form, file_id: str, rows: int) -> None:
-        task = form.task
         self._form = form
         self._file_id = file_id
         self._start = time.perf_counter()
-        name = base_file_name(file_id, form.token, task.instant)
-        self.path = path_in(task.partition, name)
-        self.file_name = name if task.meta_fields else None
+        name = base_file_name(file_id, form.token, form.instant)
+        self.path = path_in(form.partition, name)
+        self.file_name = name if form.meta_fields else None
         """The value of `_hoodie_file_name`; None in tables without meta fields."""
-        self._keys = RecordKeys(_bloom_filter(task.settings, rows)) if task.meta_fields else None
-        create_marker(task.storage, task.instant, self.path)
+        self._keys = RecordKeys(_bloom_filter(form.settings, rows)) if form.meta_fields else None
+        create_marker(form.storage, form.instant, self.path)
 
     @property
     def wants_keys(self) -> bool:
@@ -122,6 +95,21 @@ class Output:
         """Count the record keys of rows that go into the file; without meta fields there are none."""
         if self._keys is not None:
             self._keys.add(table.column(RECORD_KEY_FIELD))
+
+    def row_writer(self, row_group_bytes: int, plain_leaves: Collection[str]) -> BaseFileWriter:
+        """What writes rows into the file, in row groups of so many bytes in memory; close it by `close`."""
+        form = self._form
+        return BaseFileWriter(
+            form.storage,
+            self.path,
+            form.target,
+            file_name=self.file_name,
+            codec=form.settings.codec,
+            row_group_bytes=row_group_bytes,
+            page_bytes=form.settings.page_bytes,
+            plain_leaves=plain_leaves,
+            ranged=form.ranged,
+        )
 
     def close(self, writer: Writer) -> NewFile:
         """Publish what `writer` wrote."""

@@ -47,7 +47,7 @@ class BloomFiltersCheck:
             yield self._difference(Kind.BLOOM_MISSING, key, self._expected[key][0], "its file has one")
 
     def _difference(self, kind: Kind, key: str, file: BaseFile, detail: str) -> Difference:
-        storage = self._metadata.storage
+        source = self._metadata.slices
         return Difference(
-            BLOOM_FILTERS, kind, key, file.partition, file.name, None, detail, lambda: read_bloom(storage, file)
+            BLOOM_FILTERS, kind, key, file.partition, file.name, None, detail, lambda: read_bloom(source, file)
         )

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from ..errors import NotFound, UnsupportedTable
 from ..files.bloom import parse
-from ..files.parquet_reader import open_base_file
 from ..metadata.expression_index.expressions import as_texts
 from ..metadata.expression_index.index import (
     Computation,
@@ -23,7 +22,7 @@ from ..metadata.records.keys import bloom_filter_key, column_stats_prefix, expre
 from ..metadata.records.model import BloomRecord, RecordType, StatsRecord
 from ..metadata.statistics.column_stats import counts, holds_range, partition_record, same_bound
 from ..metadata.table import MetadataTable
-from ..model import BaseFile
+from ..model import BaseFile, FileSlice
 from .column_stats import COLUMN_DIGITS, severity_of_bound, severity_of_counts, told_counts, told_range
 from .expected_state import ExpectedState
 from .footers import Described
@@ -37,7 +36,7 @@ class _Check:
     """What both kinds of index have in common."""
 
     def __init__(self, metadata: MetadataTable, truth: ExpectedState, computation: Computation) -> None:
-        self._storage = metadata.storage
+        self._source = metadata.slices
         self._reader = metadata.reader(computation.index.partition)
         self._truth = truth
         self._computation = computation
@@ -47,7 +46,7 @@ class _Check:
 
     def _record(self, file: BaseFile) -> ExpressionRecord | Unsure | None:
         """What a commit would write of the file; None for one without rows, and for one that is gone meanwhile."""
-        task = ExpressionTask(self._storage, file.instant, file.partition, file.name, file.size, (self._computation,))
+        task = ExpressionTask(self._source, file.instant, FileSlice.of_base(file), (self._computation,))
         try:
             return expression_records(task, "").get(self._name)
         except UnsupportedTable:
@@ -187,7 +186,7 @@ class ExpressionBloomsCheck(_Check):
     def _missing(self, file: BaseFile, stored: BloomRecord) -> int:
         """How many values the filter says are not there; of a file that is gone meanwhile, none."""
         try:
-            reader = open_base_file(self._storage, file.path, file.size)
+            reader = self._source.open(FileSlice.of_base(file))
             held = parse(stored.bits.decode(), file.name)
             result = self._computation.expression().result
             return sum(held.lacks(as_texts(v, result)) for v in expression_values(reader, self._computation))

@@ -4,21 +4,17 @@ import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ..errors import CorruptFile, NotFound, UnsupportedTable
-from ..files.chunk_bounds import complete_stats
-from ..files.column_stats import column_stats
-from ..files.parquet_footer import Footer, read_footer
-from ..files.parquet_reader import open_base_file
-from ..files.parquet_schema import FileSchema
+from ..files.slices import SliceFacts, SliceSource
 from ..metadata.bloom_filters import bloom_record
 from ..metadata.records.keys import COLUMN_STATS
 from ..metadata.records.model import BloomRecord, StatsRecord
 from ..metadata.statistics.column_stats import NewFile, column_records, is_exact, untold_columns
 from ..metadata.statistics.indexed_columns import IndexColumns, index_columns
 from ..metadata.table import MetadataTable
-from ..model import BaseFile
-from ..storage import Storage
+from ..model import BaseFile, FileSlice
 
 _FOOTERS_AT_ONCE = 16
 _VALUES_AT_ONCE = 4
@@ -97,15 +93,11 @@ class FooterReader:
     def _read(self, pair: tuple[BaseFile, bool]) -> _Read | Broken | None:
         file, is_live = pair
         try:
-            footer = _footer(self._metadata.storage, file)
-            columns = column_stats(FileSchema.of(footer), footer.row_groups)
-            bloom = bloom_record(file.partition, file.name, footer, file.instant)
+            return self._metadata.slices.facts(FileSlice.of_base(file), partial(_of_facts, file, is_live))
         except NotFound:
             return None
         except CorruptFile:
             return Broken(file)
-        stats = NewFile(file.partition, file.name, file.size, columns)
-        return _Read(file, is_live, len(footer.row_groups), stats, None if bloom is None else digest(bloom))
 
     def _described(self, one: _Read | Broken) -> Described | Broken | None:
         if isinstance(one, Broken):
@@ -120,8 +112,8 @@ class FooterReader:
             return one.describe(self._indexed)
 
     def _with_values(self, one: _Read, columns: frozenset[str]) -> _Read:
-        reader = open_base_file(self._metadata.storage, one.file.path, one.file.size)
-        stats = replace(one.stats, columns=complete_stats(reader, columns))
+        reader = self._metadata.slices.open(FileSlice.of_base(one.file))
+        stats = replace(one.stats, columns=reader.column_stats(complete=columns))
         return replace(one, stats=stats, from_values=columns)
 
     def _columns(self, files: Sequence[NewFile]) -> IndexColumns:
@@ -131,9 +123,10 @@ class FooterReader:
         return index_columns(self._metadata, list(candidates.values()))
 
 
-def read_bloom(storage: Storage, file: BaseFile) -> BloomRecord | None:
+def read_bloom(source: SliceSource, file: BaseFile) -> BloomRecord | None:
     """The bloom filter of one file as a record. Raises CorruptFile and StorageError."""
-    return bloom_record(file.partition, file.name, _footer(storage, file), file.instant)
+    one = FileSlice.of_base(file)
+    return source.facts(one, lambda facts: bloom_record(one, facts.bloom, file.instant))
 
 
 def digest(bloom: BloomRecord) -> bytes:
@@ -141,6 +134,7 @@ def digest(bloom: BloomRecord) -> bytes:
     return hashlib.blake2b(bloom.bits, digest_size=16, key=bloom.type_code.encode()).digest()
 
 
-def _footer(storage: Storage, file: BaseFile) -> Footer:
-    footer, _ = read_footer(storage, file.path, file.size)
-    return footer
+def _of_facts(file: BaseFile, is_live: bool, facts: SliceFacts) -> _Read:
+    bloom = bloom_record(FileSlice.of_base(file), facts.bloom, file.instant)
+    stats = NewFile(file.partition, file.name, file.size, facts.columns)
+    return _Read(file, is_live, facts.row_groups, stats, None if bloom is None else digest(bloom))

@@ -9,7 +9,7 @@ import pyarrow as pa
 from ..codecs.avro import AvroSchema
 from ..codecs.java_hash import file_group_indexes
 from ..files.names import OWN_FOLDER
-from ..metadata.record_index.key_reading import record_keys, write_located
+from ..metadata.record_index.key_reading import write_located
 from ..metadata.record_index.locations import Location, decode_locations, millis_of
 from ..metadata.record_index.log_writing import MovedKeys, write_index_logs
 from ..metadata.record_index.shard_entries import Places, spread
@@ -17,7 +17,7 @@ from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.records.model import LocationRecord
 from ..metadata.table import MetadataTable
-from ..model import BaseFile
+from ..model import FileSlice
 from ..storage import Storage
 from .key_index import KeyIndexCheck, Progress
 from .key_sets import Entries, Mismatch
@@ -39,10 +39,10 @@ class RecordIndexCheck(KeyIndexCheck):
         self._places: dict[_Place, int] = {}
         self._lock = threading.Lock()
 
-    def of_file(self, file: BaseFile, shards: Shards) -> Iterator[Entries]:
-        of_partition = np.asarray(shards.of(file.partition), np.int32)
-        place = self._number((file.partition, file.file_id))
-        for keys in record_keys(self._metadata.storage, file):
+    def of_slice(self, one: FileSlice, shards: Shards) -> Iterator[Entries]:
+        of_partition = np.asarray(shards.of(one.partition), np.int32)
+        place = self._number((one.partition, one.file_id))
+        for keys in self._metadata.slices.open(one).record_keys():
             where = of_partition[file_group_indexes(keys, len(of_partition))]
             yield Entries(keys.combine_chunks().cast(pa.binary()), where, np.full(len(keys), place, np.int32))
 
@@ -51,9 +51,9 @@ class RecordIndexCheck(KeyIndexCheck):
         return spread([self._number((one.partition, one.file_id)) for one in found], indices)
 
     def differences(self, mismatches: Sequence[Mismatch]) -> Iterator[Difference]:
-        files = {(file.partition, file.file_id): file for file in self._files}
+        slices = {(one.partition, one.file_id): one for one in self._slices}
         places = list(self._places)
-        return (_difference(one, places, files) for one in mismatches)
+        return (_difference(one, places, slices) for one in mismatches)
 
     def _number(self, place: _Place) -> int:
         with self._lock:
@@ -79,17 +79,18 @@ def forget_runs(storage: Storage) -> None:
         storage.delete(path)
 
 
-def _difference(one: Mismatch, places: Sequence[_Place], files: Mapping[_Place, BaseFile]) -> Difference:
+def _difference(one: Mismatch, places: Sequence[_Place], slices: Mapping[_Place, FileSlice]) -> Difference:
     if one.should is None:
         assert one.found is not None, "a key that is nowhere and should be nowhere"
         partition, file_id = places[one.found]
         return Difference(
             RECORD_INDEX, Kind.DEAD_KEY, one.key, partition, None, None, f"it says {file_id}", lambda: None, one.shard
         )
-    file = files[places[one.should]]
-    location = Location(file.partition, file.file_id, millis_of(file.instant))
+    holder = slices[places[one.should]]
+    location = Location(holder.partition, holder.file_id, millis_of(holder.base_instant))
     record = LocationRecord(one.key, location)
     kind, detail = Kind.KEY_MISSING, "the file has it"
     if one.found is not None:
         kind, detail = Kind.WRONG_LOCATION, f"it says {'/'.join(filter(None, places[one.found]))}"
-    return Difference(RECORD_INDEX, kind, one.key, file.partition, file.name, None, detail, lambda: record, one.shard)
+    name = holder.files[0].name
+    return Difference(RECORD_INDEX, kind, one.key, holder.partition, name, None, detail, lambda: record, one.shard)

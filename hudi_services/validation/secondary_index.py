@@ -8,14 +8,13 @@ import pyarrow.compute as pc
 
 from ..codecs.avro import AvroSchema
 from ..codecs.java_hash import file_group_indexes
-from ..files.parquet_reader import open_base_file
-from ..metadata.record_index.key_reading import RECORD_KEY
+from ..files.slices import RECORD_KEY
 from ..metadata.record_index.shard_entries import Places, decode_secondary
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.model import SecondaryRecord
 from ..metadata.secondary_index import NULL_VALUE, placing_parts, secondary_index, secondary_keys
 from ..metadata.table import MetadataTable
-from ..model import BaseFile
+from ..model import FileSlice
 from .key_index import KeyIndexCheck, Progress, Unjudged
 from .key_sets import Entries, Mismatch
 from .model import Difference, Doubt, Kind, Severity
@@ -33,16 +32,16 @@ class SecondaryIndexCheck(KeyIndexCheck):
         super().__init__(metadata, index, progress, only)
         self._definition = secondary_index(metadata, index)
 
-    def of_file(self, file: BaseFile, shards: Shards) -> Iterator[Entries]:
-        reader = open_base_file(self._metadata.storage, file.path, file.size)
+    def of_slice(self, one: FileSlice, shards: Shards) -> Iterator[Entries]:
+        reader = self._metadata.slices.open(one)
         column = self._definition.column
         known = column in reader.schema.columns
-        for group in range(len(reader.row_groups)):
-            rows = reader.read_row_group(group, [RECORD_KEY, *([column] if known else [])]).combine_chunks()
+        for _, table in reader.tables([RECORD_KEY, *([column] if known else [])]):
+            rows = table.combine_chunks()
             record_keys = rows.column(RECORD_KEY).cast(pa.string()).combine_chunks()
             values = rows.column(column).combine_chunks() if known else pa.nulls(len(record_keys), pa.string())
             if not (pa.types.is_string(values.type) or pa.types.is_integer(values.type)):
-                raise Unjudged(file, Doubt.UNKNOWN_TYPE)
+                raise Unjudged(one, Doubt.UNKNOWN_TYPE)
             keys = secondary_keys(values, record_keys)
             where = file_group_indexes(placing_parts(keys, self._definition), len(shards.file_ids))
             yield Entries(keys.cast(pa.binary()), where, np.full(len(keys), _THERE, np.int32))

@@ -11,7 +11,9 @@ from hudi_services.codecs import thrift
 from hudi_services.codecs.thrift import ListValue, Struct
 from hudi_services.files.parquet_footer import Footer
 from hudi_services.files.parquet_schema import REQUIRED, FileSchema, Node, node
-from hudi_services.storage import ObjectStorage
+from hudi_services.files.slices import BaseFileSlices
+from hudi_services.model import BaseFile, FileSlice
+from hudi_services.storage import ObjectStorage, Storage
 
 REAL_FILES = ("0.15.0_plain", "1.2.0_bulk")
 """Insert by 0.15.0 (two-level lists, Avro write path) and bulk_insert by 1.2.0 (three-level lists, row writer)."""
@@ -47,3 +49,14 @@ def empty_footer(elements: Sequence[Struct]) -> Footer:
         4: (thrift.LIST, ListValue(thrift.STRUCT, [])),
     }
     return Footer(Struct(fields), "f")
+
+
+def slices_in(storage: Storage, *paths: str) -> tuple[tuple[FileSlice, ...], BaseFileSlices]:
+    """The files at `paths` as slices that are a base file alone, whatever they are called, and what opens them."""
+    files = [BaseFile(*_parted(path), path, "0-0-0", "0", 0) for path in paths]
+    return tuple(FileSlice.of_base(file) for file in files), BaseFileSlices(storage)
+
+
+def _parted(path: str) -> tuple[str, str]:
+    partition, _, name = path.rpartition("/")
+    return partition, name

@@ -6,15 +6,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.clustering.rewrite import rewrite_group
+from hudi_services.clustering.task import RewriteTask
 from hudi_services.errors import UnsupportedTable
 from hudi_services.files import parquet_schema as ps
 from hudi_services.files.calendar import FileNotes, calendar_notes
 from hudi_services.files.parquet_footer import Physical
 from hudi_services.files.parquet_schema import OPTIONAL, node
-from hudi_services.rows.output import RewriteTask
 from hudi_services.rows.settings import FileSettings
 
-from .parquet_samples import real_file, schema_of
+from .parquet_samples import real_file, schema_of, slices_in
 
 DAY = node("day", OPTIONAL, Physical.INT32, converted=ps.DATE)
 DATES = schema_of(DAY)
@@ -70,7 +70,7 @@ def test_a_rewrite_carries_it_over(tmp_path: Path) -> None:
         storage,
         "20260101000000000",
         "",
-        (path,),
+        *slices_in(storage, path),
         ("a-0",),
         (),
         "LINEAR",

@@ -9,19 +9,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.clustering import rewrite
 from hudi_services.clustering.copying import CopyPlan, copy_plan
 from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
+from hudi_services.clustering.task import RewriteTask
 from hudi_services.codecs.table_schema import META_COLUMNS
+from hudi_services.files import slices
 from hudi_services.files.bloom import BloomSettings, parse
 from hudi_services.files.parquet_footer import read_footer
 from hudi_services.files.parquet_reader import BaseFileReader, open_base_file
 from hudi_services.files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
+from hudi_services.files.slices import BaseFileSlice
 from hudi_services.rows.file_sizing import stored_row_groups, weighed_row_groups
-from hudi_services.rows.output import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
 from hudi_services.storage import ObjectStorage
+
+from .parquet_samples import slices_in
 
 SMALL = FileSettings(row_group_bytes=4096)
 
@@ -33,17 +36,17 @@ def write(folder: Path, name: str, rows: int, *, kind: pa.DataType | None = None
 
 def task_of(folder: Path, *inputs: str, files: int = 1) -> RewriteTask:
     ids = tuple(f"f{i}-0" for i in range(files))
-    return RewriteTask(
-        ObjectStorage(str(folder)), "20260101000000000", "", inputs, ids, (), "LINEAR", None, (), True, SMALL
-    )
+    storage = ObjectStorage(str(folder))
+    slices = slices_in(storage, *inputs)
+    return RewriteTask(storage, "20260101000000000", "", *slices, ids, (), "LINEAR", None, (), True, SMALL)
 
 
 def planned(task: RewriteTask) -> CopyPlan | str:
-    readers = [open_base_file(task.storage, path) for path in task.inputs]
+    readers = [task.source.open(one) for one in task.slices]
     return plan_of(task, readers)
 
 
-def plan_of(task: RewriteTask, readers: list[BaseFileReader]) -> CopyPlan | str:
+def plan_of(task: RewriteTask, readers: list[BaseFileSlice]) -> CopyPlan | str:
     pieces = weighed_row_groups(stored_row_groups(readers), task.settings.codec, task.memory.stored)
     return copy_plan(task, readers, readers[0].schema, pieces)
 
@@ -109,8 +112,8 @@ def test_other_reasons(tmp_path: Path) -> None:
 def test_reasons_in_footers(change: Callable[[BaseFileReader], None], reason: str, tmp_path: Path) -> None:
     write(tmp_path, "a", 10)
     task = task_of(tmp_path, "a", "a")
-    readers = [open_base_file(task.storage, path) for path in task.inputs]
-    change(readers[1])
+    readers = [task.source.open(one) for one in task.slices]
+    change(readers[1].file)
     assert plan_of(task, readers) == reason
 
 
@@ -137,7 +140,7 @@ def test_the_range_of_record_keys_comes_from_the_footers_where_it_can(
             reader.row_groups = tuple(groups)
             return reader
 
-        monkeypatch.setattr(rewrite, "open_base_file", cut_off)
+        monkeypatch.setattr(slices, "open_base_file", cut_off)
     read: list[str] = []
     original = BaseFileReader.read_row_group
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from hudi_services.clustering.estimate import estimate_group
 from hudi_services.clustering.rewrite import rewrite_group
+from hudi_services.clustering.task import RewriteTask
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.engine import LocalEngine
 from hudi_services.files.bloom import DYNAMIC, SIMPLE, BloomFilter
@@ -21,11 +22,11 @@ from hudi_services.jobs import clustering, clustering_estimate, clustering_sched
 from hudi_services.jobs.report import InOut, Report
 from hudi_services.jobs.request import Mode
 from hudi_services.rows.memory import TaskMemory
-from hudi_services.rows.output import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import parse_sort_columns
 from hudi_services.storage import ObjectStorage
 
+from .parquet_samples import slices_in
 from .tables import RELEASES, digest, request, unpack
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
@@ -89,8 +90,9 @@ def test_on_groups_of_several_row_groups(codec: str, sort: str, tmp_path: Path) 
     for part in range(3):
         piece = table.slice(part * 20_000, 20_000)
         pq.write_table(piece, tmp_path / f"{part}.parquet", compression="gzip", row_group_size=7_000)
+    storage = ObjectStorage(str(tmp_path))
     one = RewriteTask(
-        ObjectStorage(str(tmp_path)), "20260101000000000", "", tuple(f"{part}.parquet" for part in range(3)), ("x-0",),
+        storage, "20260101000000000", "", *slices_in(storage, *(f"{part}.parquet" for part in range(3))), ("x-0",),
         parse_sort_columns(sort), "LINEAR", None, (), True, FileSettings(codec, bloom=None), TaskMemory(4 << 20),
     )  # fmt: skip
     # Half way between two numbers of files.

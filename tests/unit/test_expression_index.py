@@ -15,6 +15,7 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConfigError, UnsupportedTable
 from hudi_services.files.bloom import SIMPLE, BloomSettings, parse
 from hudi_services.files.column_type import ColumnType, Kind
+from hudi_services.files.slices import BaseFileSlices
 from hudi_services.jobs import clean, clustering, validate
 from hudi_services.jobs.report import Report
 from hudi_services.jobs.report import State as Outcome
@@ -33,6 +34,7 @@ from hudi_services.metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS
 from hudi_services.metadata.records.model import BloomRecord, Record, StatsRecord
 from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata.sync import Change, sync_commit
+from hudi_services.model import BaseFile, FileSlice
 from hudi_services.options import resolve
 from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action
@@ -287,9 +289,9 @@ def test_an_index_that_the_commit_does_not_know(newest_table: Path) -> None:
 def task(folder: Path, rows: pa.Table, index: ExpressionIndex, column: ColumnType, **more: Any) -> ExpressionTask:
     pq.write_table(rows, folder / "f.parquet", **more)
     computation = Computation(index, column, Zone.parse("UTC"), BloomSettings(100, 0.01, 200))
-    return ExpressionTask(
-        ObjectStorage(str(folder)), "7", "", "f.parquet", (folder / "f.parquet").stat().st_size, (computation,)
-    )
+    file = BaseFile("", "f.parquet", "f", "0-0-0", "7", (folder / "f.parquet").stat().st_size)
+    source = BaseFileSlices(ObjectStorage(str(folder)))
+    return ExpressionTask(source, "7", FileSlice.of_base(file), (computation,))
 
 
 IDENTITY = ExpressionIndex("expr_index_x", COLUMN_STATS, "x", "identity", (), (), typed=True)

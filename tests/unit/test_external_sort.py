@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
+from hudi_services.clustering.task import RewriteTask
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.errors import StorageError
 from hudi_services.files.parquet_schema import FileSchema
@@ -20,13 +21,12 @@ from hudi_services.rows import external_sort
 from hudi_services.rows.external_sort import ExternalSort
 from hudi_services.rows.memory import TaskMemory
 from hudi_services.rows.ordering import HILBERT, Z_ORDER
-from hudi_services.rows.output import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import LINEAR, SortColumn, parse_sort_columns
 from hudi_services.rows.sorting import RowSorter
 from hudi_services.storage import ObjectStorage
 
-from .parquet_samples import write_pyarrow
+from .parquet_samples import slices_in, write_pyarrow
 from .test_ordering import schema_of
 from .test_sorting import ORDER, ROW, SCHEMA, expected, schema
 
@@ -111,8 +111,8 @@ def rewritten(folder: Path, table: pa.Table, sort: str, layout: str, limit: int)
     rows = pa.table({**meta, **dict(zip(table.column_names, table.columns, strict=True))})
     storage, path = write_pyarrow(folder, rows, row_group_size=3000)
     task = RewriteTask(
-        storage, "20260101000000000", "", (path,), ("a-0", "b-0"), parse_sort_columns(sort), layout, None, (), True,
-        FileSettings(bloom=None), TaskMemory(limit),
+        storage, "20260101000000000", "", *slices_in(storage, path), ("a-0", "b-0"),
+        parse_sort_columns(sort), layout, None, (), True, FileSettings(bloom=None), TaskMemory(limit),
     )  # fmt: skip
     result = rewrite_group(task, f"0-0-{limit}")
     return result, pa.concat_tables([read(storage, new.file.path) for new in result.files])

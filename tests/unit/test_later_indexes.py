@@ -30,11 +30,11 @@ from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import build_anew, open_metadata, stats_of
 from .repairs import NO_HEARTBEAT, P, both, cluster, files_of, insert_copy, newest, repair
 from .tables import RELEASES, digest, open_local, unpack
+from .test_completed_rollback import delete_partition
 from .test_expression_index import BLOOM, index_is_true
 from .test_expression_index import INDEXES as EXPRESSIONS
 from .test_expression_index import cluster as cluster_expressions
 from .test_index_bootstrap import indexed_locations, real_locations, wanted
-from .test_completed_rollback import delete_partition
 from .test_validate import run, with_indexes
 
 TakeBack = Callable[..., None]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hudi_services.errors import CheckFailed, ConfigError, CorruptFile, HudiServicesError, UnsupportedTable
 from hudi_services.files import parquet_schema as ps
 from hudi_services.files.parquet_footer import Physical, read_footer
-from hudi_services.files.parquet_reader import open_base_file, shared_dictionary_columns, shared_plain_leaves
+from hudi_services.files.parquet_reader import open_base_file
 from hudi_services.files.parquet_schema import FileSchema, node
 from hudi_services.files.parquet_sort import sort_key
 from hudi_services.files.parquet_writer import BaseFileWriter, check_pages
@@ -30,8 +30,8 @@ FLBA, BYTES = Physical.FIXED_LEN_BYTE_ARRAY, Physical.BYTE_ARRAY
 def copy(storage, path, name="out.parquet", **options):
     """Copy a base file through the raw form, as clustering does."""
     reader = open_base_file(storage, path)
-    dictionary = shared_dictionary_columns([reader])
-    with BaseFileWriter(storage, name, reader.schema, plain_leaves=shared_plain_leaves([reader]), **options) as writer:
+    dictionary = reader.dictionary_columns
+    with BaseFileWriter(storage, name, reader.schema, plain_leaves=reader.plain_leaves, **options) as writer:
         for i in range(len(reader.row_groups)):
             writer.write(reader.read_row_group(i, dictionary=dictionary))
         return writer.close({"k": "v"})

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from hudi_services.codecs import thrift
 from hudi_services.codecs.thrift import ListValue, Struct
 from hudi_services.errors import CorruptFile, NotFound
-from hudi_services.files.parquet_footer import Physical, parse_footer, read_footer, read_footers
-from hudi_services.model import BaseFile
+from hudi_services.files.parquet_footer import Physical, parse_footer, read_footer
+from hudi_services.files.slices import BaseFileSlices, describe
+from hudi_services.model import BaseFile, FileSlice
 from hudi_services.storage import ObjectStorage
 
 from .parquet_samples import REAL_FILES, real_bytes, real_file, write_pyarrow
@@ -120,13 +121,14 @@ def test_footers_of_many_files_are_read_in_order(tmp_path):
     for rows in range(40):
         name = f"{rows}.parquet"
         pq.write_table(pa.table({"a": range(rows)}), tmp_path / name)
-        files.append(BaseFile("", name, str(rows), "0-0-0", "1", (tmp_path / name).stat().st_size))
-    storage = ObjectStorage(str(tmp_path))
-    found = read_footers(storage, files, lambda file, footer: (file.name, footer.num_rows))
+        file = BaseFile("", name, str(rows), "0-0-0", "1", (tmp_path / name).stat().st_size)
+        files.append(FileSlice.of_base(file))
+    source = BaseFileSlices(ObjectStorage(str(tmp_path)))
+    found = describe(source, files, lambda one, facts: (one.files[0].name, facts.rows))
     assert found == [(f"{rows}.parquet", rows) for rows in range(40)]
     (tmp_path / "7.parquet").unlink()
     with pytest.raises(NotFound, match=r"/7\.parquet"):
-        read_footers(storage, files, lambda file, footer: footer.num_rows)
+        describe(source, files, lambda one, facts: facts.rows)
 
 
 def small_footer() -> bytes:

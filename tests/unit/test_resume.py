@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from hudi_services.clustering.resume import rewrite_once
 from hudi_services.clustering.rewrite import RewriteResult
+from hudi_services.clustering.task import RewriteTask
 from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_plan
 from hudi_services.commit.checkpoints import (
     Checkpoint,
@@ -40,7 +41,6 @@ from hudi_services.jobs.validate import validate
 from hudi_services.model import CommitMetadata
 from hudi_services.options import resolve
 from hudi_services.orphan_files.model import OrphanKind
-from hudi_services.rows.output import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
 from hudi_services.snapshot import Snapshot
@@ -48,6 +48,7 @@ from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action, Instant, State
 
 from .faulty_storage import FaultyStorage, Killed
+from .parquet_samples import slices_in
 from .repairs import DEAD_AT_ONCE, NO_HEARTBEAT
 from .tables import open_local, request, unpack
 from .test_crash import both_views, mend
@@ -607,8 +608,8 @@ def task_in(folder: Path, sort: tuple[SortColumn, ...] = ()) -> RewriteTask:
     inputs = ("one.parquet", "two.parquet")
     storage = ObjectStorage(str(folder))
     return RewriteTask(
-        storage, "20260101000000000", "", inputs, ("a-0",), sort, "LINEAR", None, (), True, FileSettings(),
-        indexed=(*rows.column_names, "nested.x"),
+        storage, "20260101000000000", "", *slices_in(storage, *inputs), ("a-0",),
+        sort, "LINEAR", None, (), True, FileSettings(), indexed=(*rows.column_names, "nested.x"),
     )  # fmt: skip
 
 

@@ -8,20 +8,33 @@ import pytest
 
 from hudi_services.clustering import rewrite as rewriting
 from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
+from hudi_services.clustering.task import RewriteTask
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.errors import CheckFailed
-from hudi_services.rows.output import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
 from hudi_services.storage import ObjectStorage
+
+from .parquet_samples import slices_in
 
 INSTANT = "20260101000000000"
 
 
 def rewrite(folder: Path, *inputs: str, meta_fields: bool = True, sort: tuple[SortColumn, ...] = ()) -> RewriteResult:
     """Into one file; the inputs are newest first."""
+    storage = ObjectStorage(str(folder))
     task = RewriteTask(
-        ObjectStorage(str(folder)), INSTANT, "", inputs, ("a-0",), sort, "LINEAR", None, (), meta_fields, FileSettings()
+        storage,
+        INSTANT,
+        "",
+        *slices_in(storage, *inputs),
+        ("a-0",),
+        sort,
+        "LINEAR",
+        None,
+        (),
+        meta_fields,
+        FileSettings(),
     )
     return rewrite_group(task, "0-0-0")
 

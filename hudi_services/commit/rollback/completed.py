@@ -12,7 +12,7 @@ from ...errors import ConfigError, ConflictError, CorruptFile, NeedsRecovery, No
 from ...files.names import parse_base_file
 from ...metadata.rollback.lasting import may_be_merged
 from ...metadata.table import MetadataLister
-from ...model import BaseFile, CommitMetadata
+from ...model import BaseFile, CommitMetadata, FileSlice
 from ...snapshot import Snapshot, pending_clusterings, pending_compactions
 from ...table.facts import TimelineFacts
 from ...table.partitions import Files, StorageLister
@@ -222,8 +222,8 @@ def written_groups(commit: CommitMetadata) -> list[FileGroupId]:
     return [(partition, stat.file_id) for partition, stats in commit.stats.items() for stat in stats]
 
 
-def check_completed_rollback(table: Snapshot, target: Instant) -> list[BaseFile]:
-    """All of it, for a completed commit that is no clustering; gives the base files that readers will see again.
+def check_completed_rollback(table: Snapshot, target: Instant) -> list[FileSlice]:
+    """All of it, for a completed commit that is no clustering; gives the file slices that readers will see again.
 
     Raises ConfigError for a savepoint, ConflictError for the rest.
     """
@@ -238,9 +238,9 @@ def check_completed_rollback(table: Snapshot, target: Instant) -> list[BaseFile]
         )
     _check_not_merged(table, target)
     check_not_planned(table, written_groups(commit), target.ts)
-    files = restored_files(table, target, commit)
-    check_indexes(table, target, files, commit)
-    return files
+    restored = [FileSlice.of_base(file) for file in restored_files(table, target, commit)]
+    check_indexes(table, target, restored, commit)
+    return restored
 
 
 def _check_not_merged(table: Snapshot, target: Instant) -> None:

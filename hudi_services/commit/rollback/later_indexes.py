@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ...errors import ConflictError, UnsupportedTable
-from ...files.parquet_footer import read_footers
+from ...files.slices import describe
 from ...metadata.expression_index.index import ExpressionIndex, expression_indexes
 from ...metadata.record_index.shards import Shards
 from ...metadata.records.keys import (
@@ -32,11 +32,11 @@ from ...metadata.records.keys import (
 from ...metadata.rollback.lasting import lasting_in
 from ...metadata.rollback.restored import columns_without_range, without_record
 from ...metadata.table import MetadataTable
-from ...model import BaseFile, CommitMetadata
+from ...model import BaseFile, CommitMetadata, FileSlice
 from ...snapshot import Snapshot
 from ...timeline.instant import Instant
 from .restored import adds_keys
-from .restored_keys import live_base_files
+from .restored_keys import live_slices
 
 _MOST_FILES = 10_000
 _MOST_ROWS = 10_000_000
@@ -44,11 +44,11 @@ _MOST_ROWS = 10_000_000
 
 
 def check_indexes(
-    table: Snapshot, target: Instant, restored: Sequence[BaseFile], written: CommitMetadata | None = None
+    table: Snapshot, target: Instant, restored: Sequence[FileSlice], written: CommitMetadata | None = None
 ) -> None:
     """Raise ConflictError when an index keeps the completed `target` and cannot be mended.
 
-    `restored` are the files that readers see again; `written` is what `target` did, None for a clustering, after which
+    `restored` are the slices that readers see again; `written` is what `target` did, None for a clustering, after which
     the rows are the same. Raises UnsupportedTable for expression indexes that cannot be followed, and CorruptFile.
     """
     metadata = table.metadata
@@ -72,7 +72,7 @@ def _check_expressions(
     metadata: MetadataTable,
     target: Instant,
     index: ExpressionIndex,
-    restored: Sequence[BaseFile],
+    restored: Sequence[FileSlice],
     *,
     same_rows: bool,
 ) -> None:
@@ -81,14 +81,16 @@ def _check_expressions(
             return column_stats_key(index.column, file.partition, file.name)
         return bloom_filter_key(file.partition, file.name)
 
-    missing = without_record(metadata, index.partition, {key(file): file for file in restored})
+    files = {key(one.base_file): one.base_file for one in restored if one.base_file is not None}
+    missing = without_record(metadata, index.partition, files)
     if missing:
-        _refuse(table, target, index.partition, f"it has no record of {missing[0].path}, which would be read again")
+        why = f"it has no record of {files[missing[0]].path}, which would be read again"
+        _refuse(table, target, index.partition, why)
     if restored and not same_rows:
         _refuse(table, target, index.partition, "its ranges of partitions may not hold the rows that come back")
 
 
-def _check_ranges(table: Snapshot, metadata: MetadataTable, target: Instant, restored: Sequence[BaseFile]) -> None:
+def _check_ranges(table: Snapshot, metadata: MetadataTable, target: Instant, restored: Sequence[FileSlice]) -> None:
     unknown = columns_without_range(metadata, restored)
     if unknown:
         why = f"the files that would be read again do not tell the range of {unknown[0]}"
@@ -99,20 +101,20 @@ def _check_keys(
     table: Snapshot,
     metadata: MetadataTable,
     target: Instant,
-    restored: Sequence[BaseFile],
+    restored: Sequence[FileSlice],
     written: CommitMetadata | None,
 ) -> None:
     shards = Shards.of_groups(metadata.file_groups(RECORD_INDEX))
     try:
-        for partition in {file.partition for file in restored}:
+        for partition in {one.partition for one in restored}:
             shards.of(partition)
     except UnsupportedTable as error:
         _refuse(table, target, RECORD_INDEX, error.message)
     if written is None or not adds_keys(written):
         return
     scopes = written.stats.keys() if shards.is_partitioned else [None]
-    live = [file for scope in scopes for file in live_base_files(table, scope)]
-    if len(live) > _MOST_FILES or sum(read_footers(table.storage, live, lambda _, f: f.num_rows)) > _MOST_ROWS:
+    live = [one for scope in scopes for one in live_slices(table, scope)]
+    if len(live) > _MOST_FILES or sum(describe(table.slices, live, lambda _, facts: facts.rows)) > _MOST_ROWS:
         _refuse(
             table, target, RECORD_INDEX, f"the keys of {len(live):,} files would have to be read to take its keys out"
         )

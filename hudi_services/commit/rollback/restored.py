@@ -7,7 +7,7 @@ from ...files.names import parse_base_file
 from ...metadata.records.keys import RECORD_INDEX
 from ...metadata.rollback.lasting import lasting_in
 from ...metadata.rollback.restored import Restored
-from ...model import BaseFile, CommitMetadata, path_in
+from ...model import CommitMetadata, FileSlice, path_in
 from ...snapshot import Snapshot
 from ...table.view import FileGroupId
 from ...timeline.instant import Action, Instant
@@ -37,18 +37,18 @@ def restored(table: Snapshot, rollback: str, plan: RollbackPlan, commit: CommitM
     if not lasting:
         return None
     clustering = next((one for one in table.timeline.pending_clusterings() if one.ts == plan.ts), None)
-    gone: tuple[BaseFile, ...] = ()
+    gone: tuple[FileSlice, ...] = ()
     if clustering is not None:
         groups = _inputs(table, clustering)
     elif commit is not None:
         groups = touched_groups(commit)
         if adds_keys(commit):
-            gone = tuple(_files_that_go(table, plan))
+            gone = tuple(_slices_that_go(table, plan))
     else:
         return None
-    files = tuple(_live(table, groups))
-    keys = restored_keys(table, rollback, files, gone) if RECORD_INDEX in lasting else None
-    return Restored(files, other_rows=clustering is None, keys=keys)
+    slices = tuple(_live(table, groups))
+    keys = restored_keys(table, rollback, slices, gone) if RECORD_INDEX in lasting else None
+    return Restored(slices, other_rows=clustering is None, keys=keys)
 
 
 def _is_told(table: Snapshot, rollback: str) -> bool:
@@ -64,20 +64,20 @@ def _inputs(table: Snapshot, clustering: Instant) -> set[FileGroupId]:
     }
 
 
-def _live(table: Snapshot, groups: Collection[FileGroupId]) -> Iterator[BaseFile]:
-    """The newest base files of those of `groups` that readers see."""
+def _live(table: Snapshot, groups: Collection[FileGroupId]) -> Iterator[FileSlice]:
+    """The newest slices of those of `groups` that readers see."""
     for partition in sorted({partition for partition, _ in groups}):
         for one in table.view.latest_slices(partition):
             if (partition, one.file_id) in groups and one.base_file is not None:
-                yield one.base_file
+                yield one
 
 
-def _files_that_go(table: Snapshot, plan: RollbackPlan) -> Iterator[BaseFile]:
-    """The base files of the plan that are there yet."""
+def _slices_that_go(table: Snapshot, plan: RollbackPlan) -> Iterator[FileSlice]:
+    """The slices that the base files of the plan are, of those that are there yet."""
     for request in plan.requests:
         for full_path in request.files:
             name = full_path.rpartition("/")[2]
             info = table.storage.head(path_in(request.partition, name))
             file = parse_base_file(request.partition, name, info.size) if info is not None else None
             if file is not None:
-                yield file
+                yield FileSlice.of_base(file)

@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 from ...codecs.json_text import parse_json
 from ...errors import CorruptFile, NotFound
 from ...metadata.record_index.key_hash import HUDI, spread
-from ...metadata.record_index.key_reading import KeyRunRef, key_tasks, read_keys, record_keys, write_located
+from ...metadata.record_index.key_reading import KeyRunRef, key_tasks, read_keys, write_located
 from ...metadata.record_index.locations import Location, millis_of
 from ...metadata.record_index.log_writing import MovedKeys, write_index_logs
 from ...metadata.record_index.shards import Shards
 from ...metadata.records.keys import RECORD_INDEX
-from ...model import BaseFile
+from ...model import FileSlice
 from ...snapshot import Snapshot
 from ..markers import marker_folder
 
@@ -44,8 +44,8 @@ class _Runs:
     old: tuple[KeyRunRef, ...]
 
 
-def restored_keys(table: Snapshot, rollback: str, files: Sequence[BaseFile], gone: Sequence[BaseFile]) -> MovedKeys:
-    """What the record index must learn when `files` are read again, and those of `gone`, which are there yet, go.
+def restored_keys(table: Snapshot, rollback: str, slices: Sequence[FileSlice], gone: Sequence[FileSlice]) -> MovedKeys:
+    """What the record index must learn when `slices` are read again, and those of `gone`, which are there yet, go.
 
     What an earlier attempt has noted is taken as it is. Raises CorruptFile and StorageError.
     """
@@ -54,58 +54,62 @@ def restored_keys(table: Snapshot, rollback: str, files: Sequence[BaseFile], gon
     folder = f"{marker_folder(rollback)}/record_keys"
     runs = _load(table, folder)
     if runs is None:
-        runs = _read(table, folder, shards, files, gone)
+        runs = _read(table, folder, shards, slices, gone)
         _save(table, folder, runs)
     return MovedKeys(shards, runs.new, write_index_logs, runs.old)
 
 
-def _read(table: Snapshot, folder: str, shards: Shards, files: Sequence[BaseFile], gone: Sequence[BaseFile]) -> _Runs:
-    new, old = (
-        _in_threads(partial(read_keys, token=name), key_tasks(table.storage, some, shards, f"{folder}/run"))
-        for name, some in (("new", files), ("old", gone))
-    )
-    stay = list(_stay(table, shards, files, gone))
+def _read(
+    table: Snapshot, folder: str, shards: Shards, slices: Sequence[FileSlice], gone: Sequence[FileSlice]
+) -> _Runs:
+    def read(name: str, some: Sequence[FileSlice]) -> list[list[KeyRunRef]]:
+        tasks = key_tasks(table.storage, table.slices, some, shards, f"{folder}/run")
+        return _in_threads(partial(read_keys, token=name), tasks)
+
+    new, old = read("new", slices), read("old", gone)
+    stay = list(_stay(table, shards, slices, gone))
     if stay:
         new.append([write_located(table.storage, f"{folder}/run-stay.arrow", stay)])
-    return _Runs(*(tuple(run for of_file in some for run in of_file) for some in (new, old)))
+    return _Runs(*(tuple(run for of_slice in some for run in of_slice) for some in (new, old)))
 
 
-def _stay(table: Snapshot, shards: Shards, files: Sequence[BaseFile], gone: Sequence[BaseFile]) -> Iterator[_Located]:
-    """Keys of files that go, but not of those that are read again, in other live files."""
-    scopes = sorted({file.partition for file in gone}) if shards.is_partitioned else [None] if gone else []
+def _stay(
+    table: Snapshot, shards: Shards, slices: Sequence[FileSlice], gone: Sequence[FileSlice]
+) -> Iterator[_Located]:
+    """Keys of slices that go, but not of those that are read again, in other live slices."""
+    scopes = sorted({one.partition for one in gone}) if shards.is_partitioned else [None] if gone else []
     for scope in scopes:
-        going, back = ([file for file in some if scope in (None, file.partition)] for some in (gone, files))
-        keys = _unique(chunk for file in going for chunk in record_keys(table.storage, file))
+        going, back = ([one for one in some if scope in (None, one.partition)] for some in (gone, slices))
+        keys = _unique(chunk for one in going for chunk in table.slices.open(one).record_keys())
         known = _unique(chunk for found in _in_threads(partial(_among, table, keys), back) for chunk in found)
         keys = keys.filter(pc.invert(pc.is_in(keys, known)))
         if len(keys):
-            paths = {file.path for file in (*files, *gone)}
-            others = [file for file in live_base_files(table, scope) if file.path not in paths]
+            known_slices = {*slices, *gone}
+            others = [one for one in live_slices(table, scope) if one not in known_slices]
             for located in _in_threads(partial(_located, table, shards, keys), others):
                 yield from located
 
 
-def live_base_files(table: Snapshot, partition: str | None = None) -> list[BaseFile]:
-    """The base files that readers see, in one data partition or in all."""
+def live_slices(table: Snapshot, partition: str | None = None) -> list[FileSlice]:
+    """The file slices that readers see, in one data partition or in all."""
     partitions = table.view.partitions() if partition is None else [partition]
-    slices = (one for name in partitions for one in table.view.latest_slices(name))
-    return [one.base_file for one in slices if one.base_file is not None]
+    return [one for name in partitions for one in table.view.latest_slices(name)]
 
 
-def _located(table: Snapshot, shards: Shards, wanted: pa.Array, file: BaseFile) -> list[_Located]:
-    """Those of the keys `wanted` that the file has."""
+def _located(table: Snapshot, shards: Shards, wanted: pa.Array, one: FileSlice) -> list[_Located]:
+    """Those of the keys `wanted` that the slice has."""
     found: list[_Located] = []
-    of_partition = shards.of(file.partition)
-    place = Location(file.partition, file.file_id, millis_of(file.instant))
-    for hits in _among(table, wanted, file):
+    of_partition = shards.of(one.partition)
+    place = Location(one.partition, one.file_id, millis_of(one.base_instant))
+    for hits in _among(table, wanted, one):
         where = spread(HUDI, hits, len(of_partition))
         found += [(of_partition[i], key, place) for i, key in zip(where.tolist(), hits.to_pylist(), strict=True)]
     return found
 
 
-def _among(table: Snapshot, wanted: pa.Array, file: BaseFile) -> list[pa.ChunkedArray]:
-    """Those of the keys `wanted` that a file has."""
-    return [keys.filter(pc.is_in(keys, wanted)) for keys in record_keys(table.storage, file)]
+def _among(table: Snapshot, wanted: pa.Array, one: FileSlice) -> list[pa.ChunkedArray]:
+    """Those of the keys `wanted` that a slice has."""
+    return [keys.filter(pc.is_in(keys, wanted)) for keys in table.slices.open(one).record_keys()]
 
 
 def _unique(keys: Iterable[pa.ChunkedArray]) -> pa.Array:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from ...errors import CheckFailed, ConfigError, ConflictError
 from ...files.names import parse_base_file
-from ...files.parquet_footer import read_footers
-from ...model import BaseFile, CommitMetadata
+from ...files.slices import describe
+from ...model import BaseFile, CommitMetadata, FileSlice
 from ...snapshot import Snapshot
 from ...table.view import FileGroupId
 from ...timeline.instant import Action, Instant
@@ -36,7 +36,7 @@ def completed_clustering(table: Snapshot, ts: str) -> Instant:
     return found
 
 
-def check_undo(table: Snapshot, target: Instant) -> list[BaseFile]:
+def check_undo(table: Snapshot, target: Instant) -> list[FileSlice]:
     """Whether the completed clustering `target` can be undone; gives the old files, which readers will see again.
 
     Raises ConfigError when a savepoint holds it, ConflictError when the timeline begins with it, somebody built on its
@@ -52,9 +52,10 @@ def check_undo(table: Snapshot, target: Instant) -> list[BaseFile]:
     files = [_input(table, target, path, partition, old) for partition, path in inputs]
     _check_replaced(table, target, commit, files)
     check_not_being_cleaned(table, files)
-    _check_rows(table, target, commit, files)
-    check_indexes(table, target, files)
-    return files
+    restored = [FileSlice.of_base(file) for file in files]
+    _check_rows(table, target, commit, restored)
+    check_indexes(table, target, restored)
+    return restored
 
 
 def _check_untouched(table: Snapshot, target: Instant, commit: CommitMetadata) -> None:
@@ -113,9 +114,9 @@ def _check_replaced(table: Snapshot, target: Instant, commit: CommitMetadata, fi
                 raise _built_on(table, target, f"its inputs in {partition or 'the table'} were replaced by {other.ts}")
 
 
-def _check_rows(table: Snapshot, target: Instant, commit: CommitMetadata, files: Sequence[BaseFile]) -> None:
+def _check_rows(table: Snapshot, target: Instant, commit: CommitMetadata, slices: Sequence[FileSlice]) -> None:
     after = sum(stat.num_writes for stats in commit.stats.values() for stat in stats)
-    before = sum(read_footers(table.storage, files, lambda _, footer: footer.num_rows))
+    before = sum(describe(table.slices, slices, lambda _, facts: facts.rows))
     if before != after:
         raise CheckFailed(
             f"{table.storage.root}: the files that the clustering {target.ts} replaced hold {before} rows, and its "

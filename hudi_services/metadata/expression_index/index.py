@@ -28,10 +28,9 @@ from ...files.bloom import DYNAMIC, BloomSettings
 from ...files.calendar import FileNotes, is_hybrid
 from ...files.column_type import ColumnType, Kind, parquet_type
 from ...files.parquet_convert import natural
-from ...files.parquet_reader import BaseFileReader, open_base_file
-from ...model import path_in
+from ...files.slices import SliceReader, SliceSource
+from ...model import FileSlice
 from ...options.option import integer
-from ...storage import Storage
 from ..records.keys import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX, bloom_filter_key, column_stats_key
 from ..records.model import BloomRecord, RecordType, StatsRecord
 from ..statistics.indexed_columns import is_typed, read_definitions
@@ -68,6 +67,7 @@ class ExpressionIndex:
 
 
 ExpressionRecord = StatsRecord | BloomRecord
+_NULLS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +105,25 @@ class ComputedIndex:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionTask:
-    """A base file that the pending instant `instant` wrote, and the indexes that need a record of it."""
+    """A slice that the instant `instant` wrote, and the indexes that need a record of its base file."""
 
-    storage: Storage
+    source: SliceSource
     instant: str
-    partition: str
-    name: str
-    size: int
+    slice: FileSlice
     computations: tuple[Computation, ...]
+
+    @property
+    def partition(self) -> str:
+        return self.slice.partition
+
+    @property
+    def name(self) -> str:
+        assert self.slice.base_file is not None, "a slice that was written has a base file"
+        return self.slice.base_file.name
+
+    @property
+    def size(self) -> int:
+        return self.slice.size
 
 
 def expression_indexes(metadata: MetadataTable) -> tuple[ExpressionIndex, ...]:
@@ -147,7 +158,7 @@ def expression_records(task: ExpressionTask, _token: str) -> dict[str, Expressio
 
     Raises UnsupportedTable for values that we do not compute, CorruptFile and StorageError.
     """
-    reader = open_base_file(task.storage, path_in(task.partition, task.name), task.size)
+    reader = task.source.open(task.slice)
     if not reader.num_rows:
         return {}
     collectors = [_collector(task, one, reader.num_rows) for one in task.computations]
@@ -157,12 +168,11 @@ def expression_records(task: ExpressionTask, _token: str) -> dict[str, Expressio
     return {one.index.partition: c.record() for one, c in zip(task.computations, collectors, strict=True)}
 
 
-def expression_values(reader: BaseFileReader, computation: Computation) -> Iterator[pa.Array]:
-    """The values of the function in a file. Raises UnsupportedTable where we do not compute them, and CorruptFile."""
+def expression_values(reader: SliceReader, computation: Computation) -> Iterator[pa.Array]:
+    """The values of the function in a slice. Raises UnsupportedTable where we do not compute them, and CorruptFile."""
     expression = computation.expression()
-    for number in range(len(reader.row_groups)):
-        for values in _values(reader, number, computation, expression.source):
-            yield _apply(expression, values, computation, reader.full_path)
+    for values in _values(reader, computation, expression.source):
+        yield _apply(expression, values, computation, reader.full_path)
 
 
 class _Collector(Protocol):
@@ -231,19 +241,21 @@ def _collector(task: ExpressionTask, one: Computation, rows: int) -> _Collector:
     return _Range(task, one.index, bound) if one.index.kind == COLUMN_STATS else _Filter(task, one, bound, rows)
 
 
-def _values(reader: BaseFileReader, number: int, one: Computation, wanted: pa.DataType) -> Iterator[pa.Array]:
-    """The column's values in a row group, as the table's schema types them."""
+def _values(reader: SliceReader, one: Computation, wanted: pa.DataType) -> Iterator[pa.Array]:
+    """The column's values in a slice, as the table's schema types them."""
     leaf = reader.schema.column(one.index.column)
     if leaf is None:
-        yield pa.nulls(reader.row_groups[number].num_rows, wanted)
+        for start in range(0, reader.num_rows, _NULLS_AT_ONCE):
+            yield pa.nulls(min(_NULLS_AT_ONCE, reader.num_rows - start), wanted)
         return
     own = parquet_type(leaf)
     if own.kind is not one.column.kind and (own.kind, one.column.kind) != (Kind.INT, Kind.LONG):
         raise _refused(one.index.partition, f"{leaf.name} is of type {own} in {reader.full_path}, not {one.column}")
     if own.kind in (Kind.DATE, Kind.TIMESTAMP) and is_hybrid(FileNotes(reader.path, reader.key_values), reader.schema):
         raise _refused(one.index.partition, f"{reader.full_path} counts its dates in the old calendar")
-    for chunk in reader.read_row_group(number, [leaf.name]).column(leaf.name).chunks:
-        yield natural(chunk, leaf).cast(wanted)
+    for _, table in reader.tables([leaf.name]):
+        for chunk in table.column(leaf.name).chunks:
+            yield natural(chunk, leaf).cast(wanted)
 
 
 def _apply(expression: Expression, values: pa.Array, one: Computation, path: str) -> pa.Array:

@@ -7,16 +7,12 @@
 An index that was built, or repaired, after the instant may never have seen these files (`lasting`).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import CorruptFile, UnsupportedTable
-from ...files.chunk_bounds import complete_stats
-from ...files.column_stats import column_stats
-from ...files.parquet_footer import Footer, read_footers
-from ...files.parquet_reader import open_base_file
-from ...files.parquet_schema import FileSchema
-from ...model import BaseFile
+from ...files.slices import SliceFacts, describe
+from ...model import FileSlice
 from ..bloom_filters import bloom_record
 from ..record_index.log_writing import MovedKeys
 from ..records.keys import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
@@ -30,12 +26,12 @@ from ..table import MetadataTable
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The base files that readers see again, and whether they hold other rows than what is taken back.
+    """The file slices that readers see again, and whether they hold other rows than what is rolled back.
 
     `keys` is what the record index must learn; None for nothing.
     """
 
-    files: tuple[BaseFile, ...]
+    slices: tuple[FileSlice, ...]
     other_rows: bool
     keys: MovedKeys | None
 
@@ -51,9 +47,9 @@ def restored_records(metadata: MetadataTable, restored: Restored, lasting: Colle
     """What to write into those of `lasting` that have no record of a file. Raises CorruptFile and StorageError."""
     wanted = {COLUMN_STATS, BLOOM_FILTERS} | ({PARTITION_STATS} if restored.other_rows else set())
     wanted &= set(lasting)
-    if not wanted or not restored.files:
+    if not wanted or not restored.slices:
         return RepairPlan()
-    described = _described(metadata, restored.files)
+    described = _described(metadata, restored.slices)
     records: dict[str, dict[str, Record | None]] = {}
     indexed = _indexed(metadata, described)
     stats = [one for each in described if each.rows for one in _stats(each.file, indexed)]
@@ -69,42 +65,40 @@ def restored_records(metadata: MetadataTable, restored: Restored, lasting: Colle
     return plan_repair(metadata, records)
 
 
-def columns_without_range(metadata: MetadataTable, files: Sequence[BaseFile]) -> list[str]:
+def columns_without_range(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[str]:
     """Indexed columns of a file whose range nobody knows: that of its partition cannot be made to hold them."""
-    described = _described(metadata, files)
+    described = _described(metadata, slices)
     indexed = _indexed(metadata, described)
     return sorted({column for one in described if one.rows for column in _untold(one, indexed)})
 
 
-def _described(metadata: MetadataTable, files: Sequence[BaseFile]) -> list[_Described]:
+def _described(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[_Described]:
     """What the footers say, and the values where a footer does not tell the range of an indexed column."""
-    found = _footers(metadata, files)
+    found = describe(metadata.slices, slices, _of_facts)
     indexed = _indexed(metadata, found)
-    return [_with_values(metadata, one, file, indexed) for one, file in zip(found, files, strict=True)]
+    return [_with_values(metadata, described, one, indexed) for described, one in zip(found, slices, strict=True)]
+
+
+def _of_facts(one: FileSlice, facts: SliceFacts) -> _Described:
+    assert one.base_file is not None, "a slice that a rollback brings back has a base file"
+    file = one.base_file
+    bloom = bloom_record(one, facts.bloom, file.instant)
+    return _Described(NewFile(file.partition, file.name, file.size, facts.columns), facts.rows, bloom)
 
 
 def _untold(one: _Described, indexed: IndexColumns) -> list[str]:
     return untold_columns(one.file, indexed.columns, typed=indexed.typed)
 
 
-def _with_values(metadata: MetadataTable, one: _Described, file: BaseFile, indexed: IndexColumns) -> _Described:
-    untold = _untold(one, indexed) if one.rows else []
+def _with_values(metadata: MetadataTable, described: _Described, one: FileSlice, indexed: IndexColumns) -> _Described:
+    untold = _untold(described, indexed) if described.rows else []
     if not untold:
-        return one
+        return described
     try:
-        columns = complete_stats(open_base_file(metadata.storage, file.path, file.size), untold)
+        columns = metadata.slices.open(one).column_stats(complete=untold)
     except (CorruptFile, UnsupportedTable):
-        return one
-    return replace(one, file=replace(one.file, columns=columns))
-
-
-def _footers(metadata: MetadataTable, files: Sequence[BaseFile]) -> list[_Described]:
-    def describe(file: BaseFile, footer: Footer) -> _Described:
-        columns = column_stats(FileSchema.of(footer), footer.row_groups)
-        bloom = bloom_record(file.partition, file.name, footer, file.instant)
-        return _Described(NewFile(file.partition, file.name, file.size, columns), footer.num_rows, bloom)
-
-    return read_footers(metadata.storage, files, describe)
+        return described
+    return replace(described, file=replace(described.file, columns=columns))
 
 
 def _indexed(metadata: MetadataTable, described: Sequence[_Described]) -> IndexColumns:
@@ -137,7 +131,6 @@ def _ranges(stats: Iterable[tuple[str, StatsRecord]]) -> list[StatsRecord]:
     ]
 
 
-def without_record(metadata: MetadataTable, index: str, keys: Mapping[str, BaseFile]) -> list[BaseFile]:
-    """The files, by their keys in `index`, of which it has no record."""
-    found = (key for key, stored in metadata.reader(index).stored(keys) if stored.merged is None)
-    return [keys[key] for key in found]
+def without_record(metadata: MetadataTable, index: str, keys: Collection[str]) -> list[str]:
+    """Those of `keys` of which `index` has no record."""
+    return [key for key, stored in metadata.reader(index).stored(keys) if stored.merged is None]

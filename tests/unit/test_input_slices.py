@@ -2,7 +2,7 @@
 
 import pytest
 
-from hudi_services.clustering.plan import input_files
+from hudi_services.clustering.plan import input_slices
 from hudi_services.codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from hudi_services.errors import CorruptFile, UnsupportedTable
 
@@ -17,8 +17,8 @@ def plan(*groups: tuple[tuple[str, str], ...]) -> ClusteringPlan:
 
 
 def test_files_by_group() -> None:
-    found = input_files(plan((("p", "a"), ("p", "b")), (("q", "a"),)), "plan")
-    assert [[file.path for file in group] for group in found] == [
+    found = input_slices(plan((("p", "a"), ("p", "b")), (("q", "a"),)), "plan")
+    assert [[one.files[0].path for one in group] for group in found] == [
         ["p/a_0-0-0_1.parquet", "p/b_0-0-0_1.parquet"],
         ["q/a_0-0-0_1.parquet"],
     ]
@@ -27,15 +27,15 @@ def test_files_by_group() -> None:
 @pytest.mark.parametrize("twice", [plan((("p", "a"), ("p", "a"))), plan((("p", "a"),), (("p", "b"), ("p", "a")))])
 def test_a_file_group_is_rewritten_once(twice: ClusteringPlan) -> None:
     with pytest.raises(CorruptFile, match="names the file group a in partition 'p' 2 times"):
-        input_files(twice, "plan")
+        input_slices(twice, "plan")
 
 
 def test_a_group_stays_in_its_partition() -> None:
     with pytest.raises(UnsupportedTable, match="'p' and others"):
-        input_files(plan((("p", "a"), ("q", "b"))), "plan")
+        input_slices(plan((("p", "a"), ("q", "b"))), "plan")
 
 
 @pytest.mark.parametrize("empty", [plan(), plan(())])
 def test_a_plan_names_something(empty: ClusteringPlan) -> None:
     with pytest.raises(CorruptFile, match="names no file slice"):
-        input_files(empty, "plan")
+        input_slices(empty, "plan")

@@ -1,0 +1,52 @@
+"""What a task of a clustering is told: one group of the plan, as plain values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..files.names import new_file_id
+from ..files.parquet_schema import FileSchema
+from ..files.slices import SliceSource
+from ..model import FileSlice
+from ..rows.memory import TaskMemory
+from ..rows.output import Form
+from ..rows.settings import FileSettings
+from ..rows.sort_order import SortColumn
+from ..storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteTask:
+    """One group: its file slices, newest first. `file_ids` names the new file groups."""
+
+    storage: Storage
+    instant: str
+    partition: str
+    slices: tuple[FileSlice, ...]
+    source: SliceSource
+    file_ids: tuple[str, ...]
+    sort: tuple[SortColumn, ...]
+    layout: str
+    """How the sort columns order the rows, see `rows.ordering`."""
+    table_schema: str | None
+    """The table's Avro schema as JSON, without meta columns; None lets the newest file decide."""
+    dropped_columns: tuple[str, ...]
+    """Partition columns that base files need not have (hoodie.datasource.write.drop.partition.columns)."""
+    meta_fields: bool
+    settings: FileSettings
+    memory: TaskMemory = field(default_factory=TaskMemory)
+    indexed: tuple[str, ...] = ()
+    """Columns (dotted paths) of which the commit needs the ranges, whether footers tell them or not."""
+
+    def form(self, write_token: str, target: FileSchema, notes: Mapping[str, str]) -> Form:
+        """What the new files of the group have in common."""
+        where = (self.storage, self.instant, self.partition, write_token)
+        return Form(*where, target, notes, self.meta_fields, self.settings, self.ranged)
+
+    @property
+    def ranged(self) -> frozenset[str]:
+        """Columns whose ranges in the new files are wanted: the report tells those of the sort columns."""
+        return frozenset(self.indexed).union(column.name for column in self.sort)
+
+    def ids_of(self, files: int) -> list[str]:
+        """File ids for so many new files; the group may need more than were planned."""
+        return [*self.file_ids[:files], *(new_file_id() for _ in range(files - len(self.file_ids)))]

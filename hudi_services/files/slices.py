@@ -1,0 +1,306 @@
+"""Reading file slices: the seam between whoever needs the rows of a slice and the files that hold them.
+
+    SliceSource    opens slices; goes with every task to the executors
+    SliceReader    one open slice: schema, rows, record keys, pieces to copy, statistics
+    SliceFacts     what is known of a slice without its rows
+
+`BaseFileSlices` is the source for slices that are a base file alone. Slices with log files need a source of their own,
+which merges; nobody above this module opens a base file by itself.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from ..errors import CorruptFile, UnsupportedTable
+from ..model import BaseFile, FileSlice
+from ..storage import Storage
+from .bloom import SIMPLE
+from .chunk_bounds import complete_stats
+from .column_stats import ColumnStats, column_stats
+from .parquet_footer import Footer, RowGroup, using_footer
+from .parquet_reader import BaseFileReader, open_base_file
+from .parquet_schema import FileSchema
+from .record_keys import BLOOM_FILTER, BLOOM_FILTER_TYPE
+
+RECORD_KEY = "_hoodie_record_key"
+_AT_ONCE = 16
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRowGroup:
+    """One row group of a base file whose rows are rows of the slice, as they are stored: it may be copied."""
+
+    reader: BaseFileReader
+    index: int
+
+    @property
+    def facts(self) -> RowGroup:
+        return self.reader.row_groups[self.index]
+
+    @property
+    def rows(self) -> int:
+        return self.facts.num_rows
+
+    def first_piece(self, target: FileSchema, dictionary: Collection[str], at_once: int) -> pa.Table:
+        """Its first rows, which stand for it; the arguments are those of `BaseFileReader.pieces`."""
+        pieces = self.reader.pieces(self.index, target=target, dictionary=dictionary, at_once=at_once)
+        piece = next(pieces)
+        pieces.close()
+        self.reader.release()
+        return piece
+
+
+@dataclass(frozen=True, slots=True)
+class BloomBits:
+    """The bloom filter of record keys as a base file holds it."""
+
+    type_code: str
+    bits: bytes
+
+
+class SliceFacts(Protocol):
+    """What a slice tells without its rows being read. Reading a property raises CorruptFile."""
+
+    @property
+    def rows(self) -> int:
+        """Rows that readers see."""
+
+    @property
+    def row_groups(self) -> int: ...
+
+    @property
+    def columns(self) -> tuple[ColumnStats, ...]:
+        """With ranges where the files tell them."""
+
+    @property
+    def bloom(self) -> BloomBits | None:
+        """None when there is no bloom filter."""
+
+
+class SliceReader(Protocol):
+    """One open file slice. Every method that reads raises CorruptFile and StorageError."""
+
+    @property
+    def path(self) -> str:
+        """Of its base file, relative to the table."""
+
+    @property
+    def full_path(self) -> str:
+        """For messages."""
+
+    @property
+    def schema(self) -> FileSchema: ...
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that readers see."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+
+    @property
+    def encoded_bytes(self) -> int:
+        """Bytes of its rows as they are encoded, before compression."""
+
+    @property
+    def overhead_bytes(self) -> int:
+        """Bytes of its files that are neither rows nor bloom filter."""
+
+    @property
+    def key_values(self) -> Mapping[str, str]:
+        """Of the footer, without the bloom filter."""
+
+    @property
+    def dictionary_columns(self) -> frozenset[str]:
+        """Top-level string columns that are best read as dictionaries."""
+
+    @property
+    def plain_leaves(self) -> frozenset[str]:
+        """Dotted paths of leaves for which a dictionary does not pay."""
+
+    @property
+    def stored(self) -> tuple[StoredRowGroup, ...]:
+        """The pieces that hold all rows as they are stored; () when rows must be merged."""
+
+    def tables(
+        self,
+        columns: Sequence[str] | None = None,
+        target: FileSchema | None = None,
+        dictionary: Collection[str] = (),
+        *,
+        at_once: int | None = None,
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """All rows, in pieces of about 16 MiB: as they were read, and in the raw form of `target`.
+
+        `columns`: only these (default: all of `target`). `dictionary`: string columns to give as dictionaries.
+        `at_once`: how many bytes of stored data may be held.
+        """
+
+    def record_keys(self) -> Iterator[pa.ChunkedArray]:
+        """The record keys as strings, some at a time. Raises CorruptFile for null keys, too."""
+
+    def column_stats(self, complete: Collection[str] = ()) -> tuple[ColumnStats, ...]:
+        """Statistics of every column; of `complete` (dotted paths) the range is known, if the values must be read."""
+
+    def release(self) -> None:
+        """Give back what reading has built up."""
+
+
+class SliceSource(Protocol):
+    """Opens the slices of one table; plain values, which go to the executors."""
+
+    def open(self, one: FileSlice, like: SliceReader | None = None) -> SliceReader:
+        """`like` is a reader of another slice, with which this one may share memory.
+
+        Raises CorruptFile, NotFound and the other StorageErrors, and UnsupportedTable for what cannot be read.
+        """
+
+    def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
+        """What `take` makes of the facts of a slice, which go afterwards. Raises CorruptFile and StorageError."""
+
+
+def describe(source: SliceSource, slices: Sequence[FileSlice], take: Callable[[FileSlice, SliceFacts], T]) -> list[T]:
+    """What `take` makes of the facts of each slice, in order; several are read at once, and `take` runs beside others.
+
+    Raises what `SliceSource.facts` raises.
+    """
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(lambda one: source.facts(one, partial(take, one)), slices))
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileSlices:
+    """The source of slices that are a base file alone."""
+
+    storage: Storage
+
+    def open(self, one: FileSlice, like: SliceReader | None = None) -> "BaseFileSlice":
+        base = self._base(one)
+        file = like.file if isinstance(like, BaseFileSlice) else None
+        return BaseFileSlice(open_base_file(self.storage, base.path, base.size or None, file))
+
+    def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
+        base = self._base(one)
+        return using_footer(self.storage, base.path, base.size, lambda footer: take(_FooterFacts(footer)))
+
+    def _base(self, one: FileSlice) -> BaseFile:
+        if one.base_file is None or one.log_files:
+            raise UnsupportedTable(
+                f"{self.storage.root}: the file slice {one.file_id} in partition {one.partition!r} has log files",
+                hint="compact it with Apache Hudi first",
+            )
+        return one.base_file
+
+
+class BaseFileSlice:
+    """A slice without log files: what its base file says."""
+
+    def __init__(self, file: BaseFileReader) -> None:
+        self.file = file
+
+    @property
+    def path(self) -> str:
+        return self.file.path
+
+    @property
+    def full_path(self) -> str:
+        return self.file.full_path
+
+    @property
+    def schema(self) -> FileSchema:
+        return self.file.schema
+
+    @property
+    def num_rows(self) -> int:
+        return self.file.num_rows
+
+    @property
+    def size(self) -> int:
+        return self.file.size
+
+    @property
+    def encoded_bytes(self) -> int:
+        return sum(group.uncompressed_bytes for group in self.file.row_groups)
+
+    @property
+    def overhead_bytes(self) -> int:
+        pages = sum(group.compressed_bytes for group in self.file.row_groups)
+        return self.file.size - self.file.bloom_bytes - pages
+
+    @property
+    def key_values(self) -> Mapping[str, str]:
+        return self.file.key_values
+
+    @property
+    def dictionary_columns(self) -> frozenset[str]:
+        return self.file.dictionary_columns
+
+    @property
+    def plain_leaves(self) -> frozenset[str]:
+        return self.file.plain_leaves
+
+    @property
+    def stored(self) -> tuple[StoredRowGroup, ...]:
+        return tuple(StoredRowGroup(self.file, i) for i in range(len(self.file.row_groups)))
+
+    def tables(
+        self,
+        columns: Sequence[str] | None = None,
+        target: FileSchema | None = None,
+        dictionary: Collection[str] = (),
+        *,
+        at_once: int | None = None,
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+        for group in range(len(self.file.row_groups)):
+            yield from self.file.pieces_as_read(group, columns, target, dictionary, at_once=at_once)
+
+    def record_keys(self) -> Iterator[pa.ChunkedArray]:
+        for group in range(len(self.file.row_groups)):
+            keys = self.file.read_row_group(group, [RECORD_KEY]).column(RECORD_KEY)
+            if keys.null_count:
+                raise CorruptFile(f"{self.full_path} has rows without a record key")
+            yield keys.cast(pa.string())
+
+    def column_stats(self, complete: Collection[str] = ()) -> tuple[ColumnStats, ...]:
+        return complete_stats(self.file, complete) if complete else self.file.column_stats()
+
+    def release(self) -> None:
+        self.file.release()
+
+
+def shared_dictionary_columns(readers: Sequence[SliceReader]) -> frozenset[str]:
+    """String columns to read as dictionaries from all of `readers`, whose rows go into one file."""
+    return frozenset.intersection(*(r.dictionary_columns for r in readers)) if readers else frozenset()
+
+
+def shared_plain_leaves(readers: Sequence[SliceReader]) -> frozenset[str]:
+    """Leaves for which a dictionary did not pay in any one of `readers`, so it will not pay in their union."""
+    return frozenset.union(*(r.plain_leaves for r in readers)) if readers else frozenset()
+
+
+class _FooterFacts:
+    """What the footer of a base file says."""
+
+    def __init__(self, footer: Footer) -> None:
+        self._footer = footer
+        self.rows = footer.num_rows
+        self.row_groups = len(footer.row_groups)
+
+    @property
+    def columns(self) -> tuple[ColumnStats, ...]:
+        return column_stats(FileSchema.of(self._footer), self._footer.row_groups)
+
+    @property
+    def bloom(self) -> BloomBits | None:
+        bits = self._footer.key_values.get(BLOOM_FILTER)
+        if bits is None:
+            return None
+        return BloomBits(self._footer.key_values.get(BLOOM_FILTER_TYPE, SIMPLE), bits.encode())
