@@ -8,7 +8,8 @@ repeated. Readers of the newest state never open what a clean deletes. Source: C
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata
 from ..errors import ConflictError, LockBusy, NothingToDo
@@ -17,13 +18,13 @@ from ..metadata.sync import sync_clean
 from ..model import path_in
 from ..snapshot import Snapshot
 from ..timeline.instant import Action, Instant, State
-from .critical_section import critical_section
-from .lease import Lease
+from .drafts import TimesSource
+from .expectations import Expectation, FilesSuperseded
 from .liveness import is_clustering, lease_name, liveness
-from .newest_files import check_superseded
 from .settings import TransactionSettings
 from .timeline_copies import remove_instant
 from .times import Times
+from .transaction import Transaction, complete
 
 
 def pending_cleans(table: Snapshot) -> list[Instant]:
@@ -42,29 +43,63 @@ def run_clean(
     CorruptFile and StorageError.
     """
     started, ts = time.monotonic(), pending.ts
-    with Lease(table.storage, lease_name(pending), f"clean {ts}") as lease:
-        with critical_section(table, f"begin clean {ts}", settings, own=ts, lease=lease) as current:
+    with Transaction(table, lease_name(pending), f"clean {ts}", settings) as transaction:
+        with transaction.section(f"begin clean {ts}", own=ts) as current:
             found = _require_pending(current, ts)
-            _refuse_live(current, found, lease, settings)
+            _refuse_live(current, found, transaction, settings)
             plan = _begin(current, found)
+        draft = None
         if plan is not None:
             _delete_files(table, plan, progress)
-            with critical_section(
-                table, f"finish clean {ts}", settings, own=ts, lease=lease, completes=f"the clean {ts}"
-            ) as current:
+            with transaction.section(f"finish clean {ts}", own=ts, completes=f"the clean {ts}") as current:
                 current.check_held()
-                _require_pending(current, ts)
-                done = _finish(current, ts, plan, settings, started)
-        lease.forget()
-        return done if plan is not None else None
+                instant = _require_pending(current, ts)
+                gone = tuple(_emptied(current, plan.partitions_to_delete))
+                draft = _CleanDraft(instant, plan, gone, started)
+                complete(current, draft, Times(current, settings.skew_millis).next)
+        transaction.forget()
+        return draft.result if draft is not None else None
 
 
-def _refuse_live(current: Snapshot, found: Instant, lease: Lease, settings: TransactionSettings) -> None:
+@dataclass(frozen=True, slots=True)
+class _CleanDraft:
+    """A clean whose files are deleted; `gone` are the partitions of which nothing is left."""
+
+    instant: Instant
+    plan: CleanerPlan
+    gone: tuple[str, ...]
+    started: float
+    """By the monotonic clock, seconds."""
+    expectations: Sequence[Expectation] = ()
+
+    def sync(self, current: Snapshot, times: TimesSource) -> None:
+        if current.metadata is not None:
+            sync_clean(current.metadata, self.instant.ts, self.plan.names, self.gone, times)
+
+    def content(self, current: Snapshot) -> bytes:
+        return encode_clean_metadata(self.result, current.config.version.release)
+
+    @property
+    def result(self) -> CleanMetadata:
+        plan = self.plan
+        return CleanMetadata(
+            ts=self.instant.ts,
+            earliest_to_retain=plan.earliest_to_retain,
+            last_completed=plan.last_completed,
+            deleted=plan.names,
+            deleted_partitions=self.gone,
+            extra=plan.extra,
+            policy=plan.policy,
+            millis=round((time.monotonic() - self.started) * 1000),
+        )
+
+
+def _refuse_live(current: Snapshot, found: Instant, transaction: Transaction, settings: TransactionSettings) -> None:
     """A clean of Hudi's that may be at work is not ours to finish; our own are told by the lease."""
-    if found.state is not State.INFLIGHT or not liveness(current, found, settings, held=lease).alive:
+    if found.state is not State.INFLIGHT or not liveness(current, found, settings, held=transaction.lease).alive:
         return
     # Our lease must not make it look like one of ours to the next run.
-    lease.forget()
+    transaction.forget()
     minutes = settings.patience_millis / 60_000
     raise LockBusy(
         f"{current.storage.root}: the clean {found.ts} was begun by another process less than {minutes:g} minutes ago",
@@ -80,7 +115,7 @@ def _begin(current: Snapshot, found: Instant) -> CleanerPlan | None:
         remove_instant(current, found)
         return None
     plan = timeline.read_cleaner_plan(found)
-    check_superseded(current, plan.names)
+    FilesSuperseded(plan.names).check(current)
     if found.is_completed:
         current.storage.delete(timeline.path(found.file_name))
     if timeline.layout.file_name(ts, Action.CLEAN, State.INFLIGHT) not in timeline.sizes:
@@ -108,29 +143,6 @@ def _delete_files(table: Snapshot, plan: CleanerPlan, progress: Callable[[int, i
         progress(deleted, len(paths))
 
     table.storage.delete_all(paths, more)
-
-
-def _finish(
-    current: Snapshot, ts: str, plan: CleanerPlan, settings: TransactionSettings, started: float
-) -> CleanMetadata:
-    gone = tuple(_emptied(current, plan.partitions_to_delete))
-    deleted = plan.names
-    times = Times(current, settings.skew_millis)
-    if current.metadata is not None:
-        sync_clean(current.metadata, ts, deleted, gone, times.next)
-    done = CleanMetadata(
-        ts=ts,
-        earliest_to_retain=plan.earliest_to_retain,
-        last_completed=plan.last_completed,
-        deleted=deleted,
-        deleted_partitions=gone,
-        extra=plan.extra,
-        policy=plan.policy,
-        millis=round((time.monotonic() - started) * 1000),
-    )
-    data = encode_clean_metadata(done, current.config.version.release)
-    current.timeline.publish(ts, Action.CLEAN, State.COMPLETED, data, times.next())
-    return done
 
 
 def _emptied(current: Snapshot, partitions: Iterable[str]) -> Iterable[str]:

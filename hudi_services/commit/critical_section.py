@@ -68,19 +68,22 @@ def critical_section(
 def request(
     table: Snapshot,
     action: Action,
+    name: str,
     plan: Callable[[Snapshot], bytes],
     settings: TransactionSettings,
+    *,
+    rewrites: bool,
     ts: str | None = None,
 ) -> str:
     """Publish the plan of an action and give its instant; `plan` is called with the table as it is under the lock.
 
-    `ts` asks for a certain instant, which must be later than all others.
+    `name` is for people who wait for the lock. `rewrites` says that the plan is to replace file groups, by files that
+    bear its time. `ts` asks for a certain instant, which must be later than all others.
     """
-    name, unpublished = ("clean", None) if action is Action.CLEAN else ("schedule", "")
-    with critical_section(table, name, settings, plan=unpublished) as current:
+    with critical_section(table, name, settings, plan="" if rewrites else None) as current:
         data = plan(current)
         instant = ts or Times(current, settings.skew_millis).next()
-        if action is not Action.CLEAN:
+        if rewrites:
             refuse_ahead(current, instant)
         latest = current.timeline.latest_time()
         if instant <= latest:

@@ -9,7 +9,7 @@ from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from ..commit.clean import pending_cleans, run_clean
 from ..commit.conflicts import recover_hint
 from ..commit.critical_section import request
-from ..commit.newest_files import check_superseded
+from ..commit.expectations import FilesSuperseded
 from ..commit.rollback.failed_writes import roll_back_failed_writes
 from ..commit.settings import TransactionSettings
 from ..errors import NeedsRecovery, NothingToDo
@@ -85,7 +85,7 @@ def _schedule(
                     return _encode(table, found)
                 return _encode(current, _plan(wanted, current, rules, report))
 
-            ts = request(table, Action.CLEAN, plan, settings)
+            ts = request(table, Action.CLEAN, "clean", plan, settings, rewrites=False)
     except NothingToDo as idle:
         return idle.message
     _log.info("scheduled the clean %s", ts)
@@ -125,7 +125,7 @@ def _encode(table: Snapshot, found: CleanPlanning) -> bytes:
     """The plan that was made of `table`, once all sources agree that newer files take the place of its files."""
     if found.plan is None:
         raise NothingToDo(found.why_empty)
-    check_superseded(table, found.plan.names)
+    FilesSuperseded(found.plan.names).check(table)
     return encode_cleaner_plan(found.plan, table.config.version.release)
 
 

@@ -13,8 +13,11 @@ from ..clustering.resume import rewrite_once
 from ..clustering.rewrite import RewriteResult
 from ..clustering.task import RewriteTask
 from ..codecs.clustering_plan import CLUSTER
+from ..commit.attempt import Attempt
+from ..commit.drafts import CommitDraft, WrittenFile
+from ..commit.expectations import Expectation, FilesStored, InputsStayCommitted, InputsUnchanged, NobodyUpdates
+from ..commit.settings import TransactionSettings
 from ..commit.times import refuse_ahead
-from ..commit.transaction import Attempt, WrittenBaseFile
 from ..engine import Engine, LocalEngine
 from ..errors import HudiServicesError
 from ..indexing.expressions import computed_indexes
@@ -50,7 +53,8 @@ def execute_plan(
     inputs = [one for group in groups for one in group]
     report.groups = len(groups)
     report.files = InOut(len(inputs), None)
-    with Attempt(table, instant, inputs, settings) as attempt, _running(wanted, tasks, report, engine) as runner:
+    attempt = Attempt(table, instant, "clustering", [InputsUnchanged(inputs)], settings)
+    with attempt, _running(wanted, tasks, report, engine) as runner:
         shards = record_shards(table)
         results = _run(runner, tasks, wanted, report)
         written = [file for result in results for file in _stats(result)]
@@ -65,7 +69,9 @@ def execute_plan(
             computed = computed_indexes(runner, table, expressions, instant.ts, stats, inputs)
         with report.phase("commit"):
             compaction = compaction_afterwards(runner, wanted, report)
-            attempt.finish(written, _replaced(inputs), CLUSTER, moved, computed, compaction)
+            expected = _expectations(inputs, stats, settings)
+            draft = CommitDraft(instant, CLUSTER, written, _replaced(inputs), moved, computed, expected)
+            attempt.finish(draft, compaction)
     report.completed(instant.ts)
     if attempt.rolled_back:
         report.warnings.append(f"an earlier attempt was rolled back ({', '.join(attempt.rolled_back)})")
@@ -115,9 +121,9 @@ def _run(engine: Engine, tasks: list[RewriteTask], wanted: ClusteringRequest, re
     return results
 
 
-def _stats(result: RewriteResult) -> list[WrittenBaseFile]:
+def _stats(result: RewriteResult) -> list[WrittenFile]:
     return [
-        WrittenBaseFile(
+        WrittenFile(
             WriteStat(
                 partition=result.partition,
                 file_id=new.file_id,
@@ -134,7 +140,7 @@ def _stats(result: RewriteResult) -> list[WrittenBaseFile]:
     ]
 
 
-def _account(report: Report, results: Sequence[RewriteResult], written: Sequence[WrittenBaseFile]) -> None:
+def _account(report: Report, results: Sequence[RewriteResult], written: Sequence[WrittenFile]) -> None:
     report.files = replace(report.files, after=len(written))
     report.bytes = InOut(sum(r.bytes_in for r in results), sum(one.stat.file_size for one in written))
     report.rows = InOut(sum(r.rows_in for r in results), sum(one.stat.num_writes for one in written))
@@ -164,6 +170,17 @@ def _evenness(sizes: Sequence[int]) -> Row:
         "max_bytes": ordered[-1],
         "variation": round(statistics.pstdev(sizes) / mean, 3),
     }
+
+
+def _expectations(
+    inputs: Sequence[FileSlice], stats: Sequence[WriteStat], settings: TransactionSettings
+) -> tuple[Expectation, ...]:
+    return (
+        InputsUnchanged(inputs),
+        NobodyUpdates(inputs, settings),
+        InputsStayCommitted(inputs, settings),
+        FilesStored(stats),
+    )
 
 
 def _replaced(inputs: Sequence[FileSlice]) -> dict[str, list[str]]:

@@ -67,7 +67,7 @@ def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) ->
                 return _encode(table, planned, report)
             return _encode(current, build(current, rules), report)
 
-        ts = request(table, action, plan, settings, wanted.instant)
+        ts = request(table, action, "schedule", plan, settings, rewrites=True, ts=wanted.instant)
     if wanted.instant is None and drawing_zone(table.timeline) == SLOWEST:
         report.warnings.append(
             "the timeline does not tell the zone of its writers: the instant goes by the slowest clock on earth "

@@ -5,16 +5,17 @@ import time
 
 from ..commit.conflicts import pending_writes, recover_hint, refuse_beside_index_builds
 from ..commit.critical_section import critical_section
-from ..commit.lease import Lease
 from ..commit.liveness import liveness
 from ..commit.settings import TransactionSettings
 from ..commit.times import Times
+from ..commit.transaction import Transaction, complete
 from ..engine import Engine
 from ..errors import ConflictError, NeedsRecovery, NothingToDo, UnsupportedTable
 from ..indexing.build import Build
 from ..indexing.checkpoints import forget
+from ..indexing.publication import IndexDraft
 from ..indexing.sizing import GroupSizing
-from ..metadata.new_partition import LostWork, publish_record_index
+from ..metadata.new_partition import LostWork
 from ..metadata.record_index.base_files import WrittenBase
 from ..metadata.record_index.key_hash import load_key_hash
 from ..metadata.records.keys import RECORD_INDEX
@@ -46,7 +47,7 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
     hash_name = wanted.options[keys.INDEX_HASH]
     load_key_hash(hash_name)
     with (
-        Lease(table.storage, "index-bootstrap", "index-bootstrap"),
+        Transaction(table, "index-bootstrap", "index-bootstrap", settings),
         running(f"hudi_services index {table.config.name}", wanted, report, engine) as runner,
     ):
         build = Build(table, metadata, runner, wanted.progress, hash_name)
@@ -114,7 +115,7 @@ def _publish(build: Build, table: Snapshot, bases: list[WrittenBase], settings: 
         with critical_section(current, "publish the record index", settings) as locked:
             pending = _unfinished(locked)
             if not pending and not build.is_behind(locked):
-                _switch_on(build, locked, bases, settings)
+                complete(locked, IndexDraft(build, bases), Times(locked, settings.skew_millis).next)
                 return
         if pending and time.monotonic() > deadline:
             raise _blocked(locked, pending[0], settings)
@@ -126,16 +127,6 @@ def _unfinished(table: Snapshot) -> list[Instant]:
     """Writes under way, and clusterings that have begun; who executes a plan that has not looks for the index then."""
     clusterings = [one for one in table.timeline.pending_clusterings() if one.state is State.INFLIGHT]
     return [*pending_writes(table), *clusterings]
-
-
-def _switch_on(build: Build, locked: Snapshot, bases: list[WrittenBase], settings: TransactionSettings) -> None:
-    assert locked.metadata is not None
-    if RECORD_INDEX in locked.metadata.partitions:
-        raise ConflictError(f"{locked.storage.root}: another process built the record index meanwhile")
-    locked.check_held()
-    build.place(locked.metadata, bases)
-    locked.check_held()
-    publish_record_index(locked.metadata, build.plan.instant, bases, Times(locked, settings.skew_millis).next)
 
 
 def _blocked(table: Snapshot, pending: Instant, settings: TransactionSettings) -> ConflictError | NeedsRecovery:

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from ..commit.critical_section import critical_section
+from ..commit.metadata_repair import RepairDraft
 from ..commit.times import Times
+from ..commit.transaction import complete
 from ..errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, NothingToDo, PartlyDone, UnsupportedTable
 from ..metadata.expression_index.index import Computation, computation, expression_indexes
 from ..metadata.file_groups.committed_files import REBUILD_HINT
 from ..metadata.records.keys import EXPRESSION_INDEX
-from ..metadata.sync import sync_repair
 from ..metadata.table import MetadataTable
 from ..options import keys
 from ..snapshot import Snapshot, current_schema, is_unchanged, reopen
@@ -127,11 +128,13 @@ def _repair(wanted: ValidateRequest, table: Snapshot, found: Findings, report: R
         left = {*again.unchecked, *again.cut, *(one.index for one in confirmed if one.withheld)}
         damaged = damaged_logs(one for one in agreed if one.index not in left)
         moved = repaired_keys(metadata, agreed)
-        instant, written = sync_repair(metadata, wanted_records(agreed), times, moved, damaged)
+        draft = RepairDraft(metadata, wanted_records(agreed), moved, damaged)
+        complete(now, draft, times)
         forget_runs(now.storage)
-    report.instant = instant if written else None
-    report.tables["repaired"] = [{"metadata_partition": name, "records": count} for name, count in written.items()]
-    return written
+    report.instant = draft.done_at
+    rows: list[Row] = [{"metadata_partition": name, "records": count} for name, count in draft.written.items()]
+    report.tables["repaired"] = rows
+    return draft.written
 
 
 def _completed(report: Report, found: Findings, reason: str) -> Report:

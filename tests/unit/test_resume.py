@@ -18,6 +18,7 @@ from hudi_services.clustering.resume import rewrite_once
 from hudi_services.clustering.rewrite import RewriteResult
 from hudi_services.clustering.task import RewriteTask
 from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_plan
+from hudi_services.commit.attempt import Attempt
 from hudi_services.commit.checkpoints import (
     Checkpoint,
     CheckpointFile,
@@ -29,7 +30,6 @@ from hudi_services.commit.conflicts import StaleInput
 from hudi_services.commit.markers import read_markers
 from hudi_services.commit.rollback.execution import roll_back
 from hudi_services.commit.times import Times
-from hudi_services.commit.transaction import Attempt
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, CorruptFile, JobLost, NothingToDo, PartlyDone, StorageError
 from hudi_services.jobs import clustering, recover

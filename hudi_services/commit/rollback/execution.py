@@ -15,10 +15,10 @@ BaseHoodieTableServiceClient.rollbackInflightClustering.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...codecs.rollback_plan import (
     RollbackMetadata,
@@ -39,12 +39,14 @@ from ...table.partitions import StorageLister
 from ...timeline.instant import Action, Instant, State
 from ..checkpoints import delete_checkpoints
 from ..conflicts import recover_hint
+from ..drafts import TimesSource
+from ..expectations import Expectation
 from ..heartbeat import heartbeat_path
-from ..lease import Lease
 from ..liveness import rollback_lease_name
 from ..markers import delete_markers
 from ..timeline_copies import keep_copies, kept_commit
 from ..times import Times
+from ..transaction import Transaction, complete
 from .command_blocks import cancel_blocks
 from .requests import rollback_requests
 from .restored import restored
@@ -198,9 +200,37 @@ def _refuse_completed(table: Snapshot, plan: RollbackPlan, begun: Instant | None
 @contextmanager
 def _at_work(table: Snapshot, ts: str) -> Iterator[None]:
     """Hold the lease of the rollback at `ts`: it tells others, should we die, that nobody works at it any more."""
-    with Lease(table.storage, rollback_lease_name(ts), f"rollback {ts}") as lease:
+    with Transaction(table, rollback_lease_name(ts), f"rollback {ts}") as transaction:
         yield
-        lease.forget()
+        transaction.forget()
+
+
+@dataclass(slots=True)
+class _RollbackDraft:
+    """A rollback that has deleted what it was to delete (`done`), before the timeline files of its target go."""
+
+    instant: Instant
+    plan: RollbackPlan
+    keep_plan: bool
+    done: Mapping[str, RollbackPartition]
+    restored: Restored | None
+    was_completed: bool
+    started: float
+    """By the monotonic clock, seconds."""
+    expectations: Sequence[Expectation] = ()
+
+    def sync(self, current: Snapshot, times: TimesSource) -> None:
+        _sync(current, self.instant.ts, self.plan.ts, self.done, times, self.restored, was_completed=self.was_completed)
+        # Copies of them are kept, and the rollback says what it did: others may finish it.
+        current.check_held()
+        if not self.keep_plan:
+            _drop(current, self.plan.ts, Action(self.plan.action), State.INFLIGHT)
+            _drop(current, self.plan.ts, Action(self.plan.action), State.REQUESTED)
+
+    def content(self, current: Snapshot) -> bytes:
+        millis = round((time.monotonic() - self.started) * 1000)
+        metadata = RollbackMetadata(self.instant.ts, self.plan.ts, self.plan.action, dict(self.done), millis)
+        return encode_rollback_metadata(metadata, current.config.version.release)
 
 
 def _finish(
@@ -223,16 +253,8 @@ def _finish(
     again = restored(table, rollback.ts, plan, commit)
     table.check_held()
     done = _take_away(table, rollback.ts, plan, progress)
-    _sync(table, rollback.ts, plan.ts, done, times, again, was_completed=commit is not None)
-    # Copies of them are kept, and the rollback says what it did: others may finish it.
-    table.check_held()
-    if not keep_plan:
-        _drop(table, plan.ts, action, State.INFLIGHT)
-        _drop(table, plan.ts, action, State.REQUESTED)
-    millis = round((time.monotonic() - started) * 1000)
-    metadata = RollbackMetadata(rollback.ts, plan.ts, plan.action, done, millis)
-    data = encode_rollback_metadata(metadata, table.config.version.release)
-    timeline.publish(rollback.ts, Action.ROLLBACK, State.COMPLETED, data, times.next())
+    was_completed = commit is not None
+    complete(table, _RollbackDraft(rollback, plan, keep_plan, done, again, was_completed, started), times.next)
     if keep_plan:
         _drop(table, plan.ts, action, State.INFLIGHT)
     clear_traces(table, plan.ts)
@@ -311,7 +333,7 @@ def _sync(
     rollback: str,
     target: str,
     done: Mapping[str, RollbackPartition],
-    times: Times,
+    times: TimesSource,
     again: Restored | None,
     *,
     was_completed: bool,
@@ -326,7 +348,7 @@ def _sync(
         for partition, one in done.items()
         if one.command_logs
     }
-    sync_rollback(table.metadata, target, rollback, times.next, appended, deleted, again, was_completed=was_completed)
+    sync_rollback(table.metadata, target, rollback, times, appended, deleted, again, was_completed=was_completed)
     if RECORD_INDEX in table.metadata.partitions:
         delete_markers(table.storage, rollback)
 

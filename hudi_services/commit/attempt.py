@@ -1,0 +1,295 @@
+"""The execution of a plan that writes new files: begun and finished under the table's lock, with the work in between.
+
+begin      take an earlier attempt up that left checkpoints, or roll it back; heartbeat, .inflight
+(work)     a marker, then the file, for every new file; a checkpoint for every group that is done
+finish     files of dead task attempts, then `transaction.complete` with the draft
+clean-up   markers, heartbeat, checkpoints
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from ..clock import duration
+from ..errors import ConflictError, HudiServicesError, JobLost, LockBusy, NothingToDo, PartlyDone
+from ..files.names import parse_base_file
+from ..metadata.table import MetadataTable
+from ..snapshot import Snapshot, reopen
+from ..table.partitions import StorageLister
+from ..timeline.instant import Action, Instant, State
+from .checkpoints import checkpointed_files, checkpoints, delete_checkpoints
+from .conflicts import StaleInput, rollbacks_of
+from .drafts import CommitDraft, TimesSource
+from .expectations import Expectation
+from .liveness import lease_name, liveness, now_millis, rollback_liveness
+from .markers import delete_markers, read_markers
+from .rollback.execution import drop_requested, pending_rollback, roll_back
+from .settings import TransactionSettings
+from .times import Times
+from .transaction import Transaction, complete
+
+
+class Attempt:
+    """One execution of a requested plan, between `begin` and `finish`; a context manager that cleans up.
+
+    `operation` names it for people. `inputs` must hold at the beginning, too: a plan whose inputs are stale is dropped,
+    because nobody could ever execute it. Leaving the attempt by an error rolls it back, so that the table is as before.
+    When the job was lost or interrupted and checkpoints are there, it is left as it is, and the next one takes it up.
+    """
+
+    def __init__(
+        self,
+        table: Snapshot,
+        instant: Instant,
+        operation: str,
+        inputs: Sequence[Expectation],
+        settings: TransactionSettings,
+    ) -> None:
+        self.table = table
+        self.instant = instant
+        self._what = f"the {operation} {instant.ts}"
+        self._inputs = tuple(inputs)
+        self._settings = settings
+        self._transaction = Transaction(table, lease_name(instant), f"execute {instant.ts}", settings)
+        self._begun = False
+        self._rollbacks: frozenset[str] = frozenset()
+        """Those that the timeline had when this attempt began."""
+        self._files: frozenset[str] = frozenset()
+        """Paths of the new files, as soon as they are known."""
+        self.taken_up = False
+        """Whether this goes on with an earlier attempt: tasks may find that their groups are done."""
+        self.rolled_back: list[str] = []
+        """Rollback instants that this attempt made."""
+
+    def __enter__(self) -> "Attempt":
+        self._transaction.__enter__()
+        try:
+            self._begin()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        left = error
+        try:
+            if error is not None and self._begun:
+                self._undo_or_leave(error)
+        except BaseException as another:
+            left = another
+            raise
+        finally:
+            self._transaction.__exit__(type(left) if left else None, left, None)
+
+    def finish(
+        self, draft: CommitDraft, afterwards: Callable[[MetadataTable, TimesSource], None] | None = None
+    ) -> None:
+        """Make the new files of `draft` visible and the replaced file groups invisible, in one atomic step.
+
+        `afterwards` is called after that step under the same lock, with the metadata table as it was before and a
+        source of instants. Raises ConflictError, StaleInput, CheckFailed and StorageError, and PartlyDone for what goes
+        wrong after it.
+        """
+        self._files = draft.paths
+        ts = self.instant.ts
+        with self._transaction.section(f"commit {ts}", plan=ts, completes=self._what) as current:
+            times = Times(current, self._settings.skew_millis)
+            self._require_ours(current)
+            # What goes now may be another attempt's, if this one was stopped for so long that somebody took it over.
+            current.check_held()
+            _remove_strays(current, ts, self._files)
+            complete(current, draft, times.next)
+            self._begun = False
+            if afterwards is not None and current.metadata is not None:
+                afterwards(current.metadata, times.next)
+        self._transaction.forget()
+
+    def clean_up(self) -> None:
+        """Remove what the attempt needed; readers do not see it, so that a failure here harms nothing."""
+        self._transaction.clean_up(self.instant.ts)
+
+    def _begin(self) -> None:
+        ts = self.instant.ts
+        with self._transaction.section(f"begin {ts}", plan=ts) as current:
+            found = self._require_pending(current)
+            # A rollback left pending would be finished by the next Hudi writer, whatever became of the plan by then.
+            begun_rollback = pending_rollback(current, found.ts)
+            done: frozenset[str] = frozenset()
+            if found.state is State.INFLIGHT or begun_rollback is not None:
+                self._refuse_live(current, found, begun_rollback)
+                if begun_rollback is None:
+                    done = self._done_before(current, found)
+                if not done:
+                    self.rolled_back.append(
+                        roll_back(current, found, Times(current, self._settings.skew_millis), keep_plan=True)
+                    )
+                    current = reopen(current)
+            try:
+                self._check_inputs(current)
+            except StaleInput as stale:
+                current.check_held()
+                drop_requested(current, self.instant)
+                raise _dropped(stale, ts) from stale
+            self.taken_up = bool(done)
+            current.check_held()
+            if not done:
+                delete_checkpoints(current.storage, ts)
+            # A task that outlived the process of an earlier attempt may have written after its rollback.
+            _remove_strays(current, ts, done)
+            if not done:
+                delete_markers(current.storage, ts)
+            self._rollbacks = frozenset(i.ts for i in current.timeline.instants if i.action is Action.ROLLBACK)
+            self._transaction.beat(ts)
+            if not done:
+                current.timeline.publish(ts, self.instant.action, State.INFLIGHT)
+            self._begun = True
+            self.table = current
+
+    def _check_inputs(self, current: Snapshot) -> None:
+        for one in self._inputs:
+            one.check(current)
+
+    def _done_before(self, current: Snapshot, dead: Instant) -> frozenset[str]:
+        """Files of the groups that a dead attempt has left done; none when no attempt can be completed any more."""
+        try:
+            self._check_inputs(current)
+        except StaleInput:
+            return frozenset()
+        return _done_files(current, dead)
+
+    def _refuse_live(self, current: Snapshot, found: Instant, rollback: Instant | None) -> None:
+        """An attempt of Hudi's that may be alive is not ours to roll back, nor is a rollback of Hudi's ours to finish.
+
+        Our own are told by their leases.
+        """
+        lease = self._transaction.lease
+        if rollback is not None:
+            life, what = rollback_liveness(current, rollback, self._settings, held=lease), "rolled back"
+        else:
+            life, what = liveness(current, found, self._settings, held=lease), "executed"
+        if not life.alive:
+            return
+        # Our lease must not make this attempt look like one of ours to the next run.
+        self._transaction.forget()
+        silence = duration(now_millis(current) - life.last_sign_millis)
+        raise LockBusy(
+            f"{current.storage.root}: {self._what} is being {what} by another process, which gave a sign "
+            f"of life {silence} ago",
+            hint="wait for it; without a sign for two minutes where it gives a heartbeat, else for "
+            "hudi.services.abandoned.after.minutes, it counts as dead",
+        )
+
+    def _require_pending(self, current: Snapshot) -> Instant:
+        found = current.timeline.find(self.instant.ts, self.instant.action)
+        if found is None:
+            raise ConflictError(f"{current.storage.root}: {self._what} was rolled back by another process")
+        if found.is_completed:
+            raise NothingToDo(f"{self._what} is completed already")
+        return found
+
+    def _require_ours(self, current: Snapshot) -> Instant:
+        """The inflight instant, if it is still the one that this attempt began.
+
+        Otherwise the new files are deleted, but for those that whoever has the plan now has taken over: they bear its
+        time, and readers would take them for its own.
+        """
+        try:
+            self._transaction.lease.check()
+            found = self._require_pending(current)
+            taken = rollbacks_of(current, self.instant.ts, self._rollbacks)
+            if taken or found.state is not State.INFLIGHT:
+                raise ConflictError(
+                    f"{current.storage.root}: {self._what} was rolled back by another process",
+                    hint="nothing was committed; execute again when that process has ended",
+                )
+            return found
+        except (ConflictError, NothingToDo):
+            for path in sorted(self._files - _claimed_files(current, self.instant)):
+                current.storage.delete_output(path)
+            raise
+
+    def _is_published(self, current: Snapshot) -> bool:
+        """Whether the completed instant is that of this attempt."""
+        found = current.timeline.find(self.instant.ts, self.instant.action)
+        if found is None or not found.is_completed or not self._files:
+            return False
+        return self._files == _committed_files(current, found)
+
+    def _undo_or_leave(self, error: BaseException) -> None:
+        """Roll the attempt back, unless it was lost or interrupted, and the next one can go on with it."""
+        kept = self._count_done() if isinstance(error, JobLost | KeyboardInterrupt) else 0
+        if not kept:
+            self._undo(error)
+        elif isinstance(error, JobLost):
+            raise JobLost(
+                f"{error.message}; {kept} finished groups are kept",
+                hint=f"{error.hint}; the next execute does the rest",
+            ) from error
+
+    def _count_done(self) -> int:
+        """How many groups of this attempt are done and noted; 0 when the store does not tell."""
+        try:
+            current = reopen(self.table)
+            return len(checkpoints(current, self._require_pending(current)))
+        except HudiServicesError:
+            return 0
+
+    def _undo(self, error: BaseException) -> None:
+        stale = isinstance(error, StaleInput)
+        published = False
+        try:
+            with self._transaction.section(f"undo {self.instant.ts}", repairs=self.instant.ts) as current:
+                published = self._is_published(current)
+                found = self._require_ours(current)
+                times = Times(current, self._settings.skew_millis)
+                self.rolled_back.append(roll_back(current, found, times, keep_plan=not stale))
+        except HudiServicesError:
+            # The first error is what the operator must read; the next execute rolls this attempt back.
+            if published:
+                # The store told of a failure after it had taken the file.
+                raise PartlyDone(f"{self._what} is complete, in spite of: {error}") from error
+            return
+        if stale:
+            raise _dropped(error, self.instant.ts) from error
+
+
+def _dropped(stale: BaseException, ts: str) -> StaleInput:
+    return StaleInput(
+        f"{stale}: the plan {ts} cannot be executed any more and was dropped",
+        hint="no row was touched; schedule a new plan",
+    )
+
+
+def _done_files(table: Snapshot, attempt: Instant) -> frozenset[str]:
+    return frozenset(file.path for group in checkpoints(table, attempt) for file in group.files)
+
+
+def _committed_files(table: Snapshot, completed: Instant) -> frozenset[str]:
+    stats = table.timeline.read_commit(completed).stats
+    return frozenset(stat.path for of_partition in stats.values() for stat in of_partition)
+
+
+def _claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
+    """Base files that are in the commit of the instant, or, before there is one, may be in that of another attempt.
+
+    As of now, whatever `table` says: its reader may have been stopped for long. Notes first: whoever completes the
+    instant forgets them after that, so that no moment lies between the two looks.
+    """
+    noted = checkpointed_files(table.storage, instant.ts)
+    current = reopen(table)
+    found = current.timeline.find(instant.ts, instant.action)
+    return _committed_files(current, found) if found is not None and found.is_completed else noted
+
+
+def _remove_strays(table: Snapshot, ts: str, paths: Collection[str]) -> None:
+    """Delete base files of the instant but those at `paths`: readers that list would see the rows of others twice.
+
+    Their markers tell of those of repeated tasks. Those of earlier attempts, written after their rollback by tasks that
+    outlived their driver, have none any more: they are found beside the new files.
+    """
+    found = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, ts)}
+    lister = StorageLister(table.storage)
+    for partition in {path.rpartition("/")[0] for path in paths}:
+        found |= {(partition, name) for name in lister.files(partition)}
+    bases = (parse_base_file(partition, name, 0) for partition, name in found)
+    for path in sorted(base.path for base in bases if base and base.instant == ts and base.path not in paths):
+        table.storage.delete_output(path)

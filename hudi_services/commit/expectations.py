@@ -1,0 +1,86 @@
+"""What a commit expects of the table at the moment when it becomes visible, one class for each expectation.
+
+A draft carries its expectations, and `transaction.complete` looks at each of them under the table's lock, on the table
+as it is then. A service adds what it needs, also classes of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from ..errors import CheckFailed
+from ..model import FileSlice, WriteStat
+from ..snapshot import Snapshot
+from .conflicts import check_inputs, check_pending_rollbacks, check_pending_writes
+from .newest_files import check_superseded
+from .settings import TransactionSettings
+
+
+class Expectation(Protocol):
+    """Something that must hold, or nothing may be committed."""
+
+    sentence: ClassVar[str]
+    """What is expected, for people."""
+
+    def check(self, current: Snapshot) -> None:
+        """Raise ConflictError, NeedsRecovery or CheckFailed when it does not hold, and StorageError."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputsUnchanged:
+    """Raises StaleInput, after which the plan can never be executed."""
+
+    sentence: ClassVar[str] = "every input is still the whole newest slice of a live file group"
+    slices: Sequence[FileSlice]
+
+    def check(self, current: Snapshot) -> None:
+        check_inputs(current, self.slices)
+
+
+@dataclass(frozen=True, slots=True)
+class NobodyUpdates:
+    sentence: ClassVar[str] = "no write in progress has announced that it updates one of these file groups"
+    slices: Sequence[FileSlice]
+    settings: TransactionSettings
+
+    def check(self, current: Snapshot) -> None:
+        groups = {(one.partition, one.file_id) for one in self.slices}
+        check_pending_writes(current, groups, self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class InputsStayCommitted:
+    sentence: ClassVar[str] = "no commit that wrote one of the inputs is being rolled back"
+    slices: Sequence[FileSlice]
+    settings: TransactionSettings
+
+    def check(self, current: Snapshot) -> None:
+        check_pending_rollbacks(current, self.slices, self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesStored:
+    """Nobody may have rolled the files back while they were written."""
+
+    sentence: ClassVar[str] = "every new file is stored as it was written"
+    stats: Sequence[WriteStat]
+
+    def check(self, current: Snapshot) -> None:
+        for stat in self.stats:
+            stored = current.storage.head(stat.path)
+            if stored is None or stored.size != stat.file_size:
+                raise CheckFailed(
+                    f"{current.storage.full_path(stat.path)} is not there as it was written",
+                    hint="nothing was committed; execute again",
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSuperseded:
+    """Of files to be deleted, by partition."""
+
+    sentence: ClassVar[str] = "newer files take the place of every file that is to be deleted"
+    names: Mapping[str, Sequence[str]]
+
+    def check(self, current: Snapshot) -> None:
+        check_superseded(current, self.names)

@@ -1,0 +1,37 @@
+"""A repair of the metadata table: a delta commit of its own, which no instant of the table's timeline stands for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..metadata.record_index.log_writing import MovedKeys
+from ..metadata.repair_plan import Wanted
+from ..metadata.sync import sync_repair
+from ..metadata.table import MetadataTable
+from ..snapshot import Snapshot
+from .drafts import TimesSource
+from .expectations import Expectation
+
+
+@dataclass(slots=True)
+class RepairDraft:
+    """The records that readers shall find in `metadata`; the arguments are those of `metadata.sync.sync_repair`.
+
+    `done_at` and `written` tell what was done: the instant on the timeline of the metadata table, and how many records
+    were written by metadata partition.
+    """
+
+    metadata: MetadataTable
+    wanted: Wanted
+    moved: MovedKeys | None
+    damaged: Sequence[str]
+    instant: None = None
+    expectations: Sequence[Expectation] = ()
+    done_at: str | None = None
+    written: Mapping[str, int] = field(default_factory=dict)
+
+    def sync(self, current: Snapshot, times: TimesSource) -> None:
+        instant, self.written = sync_repair(self.metadata, self.wanted, times, self.moved, self.damaged)
+        self.done_at = instant if self.written else None
+
+    def content(self, current: Snapshot) -> bytes:
+        raise AssertionError("a repair completes no instant of the table")

@@ -1,0 +1,42 @@
+"""Publishing a record index that is built: its files become file groups of the metadata table, then it is named."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..commit.drafts import TimesSource
+from ..commit.expectations import Expectation
+from ..errors import ConflictError
+from ..metadata.new_partition import publish_record_index
+from ..metadata.record_index.base_files import WrittenBase
+from ..metadata.records.keys import RECORD_INDEX
+from ..snapshot import Snapshot
+from .build import Build
+
+
+@dataclass(frozen=True, slots=True)
+class NotBuiltYet:
+    sentence: ClassVar[str] = "no other process has built the record index meanwhile"
+
+    def check(self, current: Snapshot) -> None:
+        if current.metadata is None or RECORD_INDEX in current.metadata.partitions:
+            raise ConflictError(f"{current.storage.root}: another process built the record index meanwhile")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDraft:
+    """A record index whose base files are `bases`. No instant of the table stands for it: `hoodie.properties` does."""
+
+    build: Build
+    bases: Sequence[WrittenBase]
+    instant: None = None
+    expectations: Sequence[Expectation] = (NotBuiltYet(),)
+
+    def sync(self, current: Snapshot, times: TimesSource) -> None:
+        assert current.metadata is not None, "an expectation"
+        self.build.place(current.metadata, self.bases)
+        current.check_held()
+        publish_record_index(current.metadata, self.build.plan.instant, self.bases, times)
+
+    def content(self, current: Snapshot) -> bytes:
+        raise AssertionError("an index completes no instant of the table")
