@@ -11,8 +11,9 @@ from .files.slices import BaseFileSlices, SliceSource
 from .metadata.table import MetadataLister, MetadataTable
 from .storage import Storage
 from .table.facts import TimelineFacts, replaced_file_groups
+from .table.log_naming import LogNaming, log_naming
 from .table.partitions import Lister, StorageLister
-from .table.view import FileGroupId, FileSystemView, SlicingRules
+from .table.view import FileGroupId, FileSystemView
 from .table_config import TableConfig
 from .timeline.active import Timeline
 from .timeline.instant import Action, Instant
@@ -34,6 +35,7 @@ class Snapshot:
     timeline: Timeline
     metadata: MetadataTable | None
     view: FileSystemView
+    log_naming: LogNaming
     slices: SliceSource
     """Opens the file slices of the table."""
     clock: Clock
@@ -77,9 +79,9 @@ def _look(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
     slices = BaseFileSlices(storage)
     metadata = MetadataTable.open(storage, config, timeline, slices)
     lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
-    rules = SlicingRules(config.version.log_files_carry_delta_instant)
-    view = FileSystemView(lister, TimelineFacts(timeline), replaced_file_groups(timeline), rules)
-    return Snapshot(storage, config, timeline, metadata, view, slices, clock)
+    naming = log_naming(config.version)
+    view = FileSystemView(lister, TimelineFacts(timeline), replaced_file_groups(timeline), naming)
+    return Snapshot(storage, config, timeline, metadata, view, naming, slices, clock)
 
 
 def pending_compactions(table: Snapshot) -> dict[FileGroupId, str]:

@@ -23,6 +23,8 @@ class TableVersion:
     """True: column stats carry a valueType (stats index version V2)."""
     removed_savepoint_rescans_table: bool
     """True: a clean after the removal of a savepoint looks at all partitions; False: at those of its commit."""
+    all_columns_are_indexed: bool
+    """True: without a list of columns, column stats are kept of every top-level column; False: of the first 32."""
     record_index_is_defined: bool
     """True: the record index has an entry among the index definitions."""
     mdt_rollback_is_delta_commit: bool
@@ -30,9 +32,9 @@ class TableVersion:
 
 
 VERSIONS = {
-    6: TableVersion(6, 1, "0.15.0", False, False, False, False, True),
-    8: TableVersion(8, 2, "1.0.2", True, False, True, False, False),
-    9: TableVersion(9, 2, "1.2.0", True, True, True, True, False),
+    6: TableVersion(6, 1, "0.15.0", False, False, False, True, False, True),
+    8: TableVersion(8, 2, "1.0.2", True, False, True, False, False, False),
+    9: TableVersion(9, 2, "1.2.0", True, True, True, False, True, False),
 }
 RELEASES = tuple(version.release for version in VERSIONS.values())
 

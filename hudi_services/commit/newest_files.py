@@ -17,7 +17,7 @@ from ..model import BaseFile, CommitMetadata, FileSlice, path_in
 from ..snapshot import Snapshot
 from ..table.facts import TimelineFacts, written_names
 from ..table.partitions import Files, StorageLister
-from ..table.view import FileGroupId, SlicingRules, slices_of
+from ..table.view import FileGroupId, slices_of
 from ..timeline.instant import Action
 
 _READS_AT_ONCE = 16
@@ -182,8 +182,8 @@ class _Sources:
 
     def _slices_stored(self, partition: str) -> dict[str, list[FileSlice]]:
         if partition not in self._listed:
-            rules = SlicingRules(self._table.config.version.log_files_carry_delta_instant)
-            self._listed[partition] = slices_of(partition, self._stored(partition), self._facts, rules)
+            naming = self._table.log_naming
+            self._listed[partition] = slices_of(partition, self._stored(partition), self._facts, naming)
         return self._listed[partition]
 
     @cached_property

@@ -21,8 +21,8 @@ from ..files.log_blocks import BlockType, HeaderKey, LogBlock
 from ..files.log_writer import delete_block_content, encode_block
 from ..files.names import PARTITION_METAFILE, base_file_name, log_file_name
 from ..model import CommitMetadata, WriteStat
+from ..table.log_naming import INITIALISATION
 from ..timeline.instant import Action, State
-from .file_groups.blocks import INITIALISATION
 from .record_index.base_files import WrittenBase
 from .records.keys import RECORD_INDEX
 from .statistics.indexed_columns import read_definitions
@@ -33,9 +33,6 @@ class LostWork(ConflictError):
     """What was built is not there any more, or fits the metadata table no more: the build has to begin anew."""
 
 
-_FIRST_SUFFIX = 10
-"""Version 6: what the instants of new partitions have behind the latest instant of the table, three digits."""
-_NOTHING_YET = "0" * 14
 _NO_TASK = "0-0-0"
 _OPERATION = "BULK_INSERT_PREPPED"
 _MOVES_AT_ONCE = 16
@@ -50,14 +47,10 @@ def initial_instant(metadata: MetadataTable, times: Callable[[], str]) -> str:
     """
     taken = {instant.ts for instant in metadata.timeline.instants}
     first = metadata.timeline.first_ts()
-    if not metadata.logs_by_name and first is not None and not first.startswith(INITIALISATION):
+    if not metadata.log_naming.may_begin_anew(first):
         return times()
-    if metadata.logs_by_name:
-        completed = metadata.data_timeline.completed()
-        latest = completed[-1].ts if completed else _NOTHING_YET
-        candidates = (f"{latest}{number:03d}" for number in range(_FIRST_SUFFIX, 1000))
-    else:
-        candidates = (f"{number:017d}" for number in range(1 << 20))
+    completed = metadata.data_timeline.completed()
+    candidates = metadata.log_naming.initial_instants(completed[-1].ts if completed else INITIALISATION)
     return next(ts for ts in candidates if ts not in taken)
 
 

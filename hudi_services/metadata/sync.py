@@ -138,7 +138,8 @@ def sync_rollback(
     again = restored_records(metadata, restored, lasting).records if restored is not None else {}
     everything = {**records, **again, FILES: _joined(records[FILES], listing)}
     moved = restored.keys if restored is not None and RECORD_INDEX in lasting else None
-    has_own = metadata.logs_by_name or any(everything.values()) or any(deletes.values()) or moved is not None
+    writes = any(everything.values()) or any(deletes.values()) or moved is not None
+    has_own = writes or metadata.config.version.mdt_rollback_is_delta_commit
     if has_own:
         metadata = _undo_half(metadata, rollback, times)
         if metadata.timeline.find(rollback, Action.DELTA_COMMIT) is None:
@@ -147,7 +148,7 @@ def sync_rollback(
     failed = metadata.timeline.find(target, Action.DELTA_COMMIT)
     if failed is not None and not merged:
         own = times() if has_own else rollback
-        undo(metadata, failed, rollback + _ROLLBACK_SUFFIX if metadata.logs_by_name else own, times)
+        undo(metadata, failed, metadata.log_naming.derived(rollback, _ROLLBACK_SUFFIX, lambda: own), times)
 
 
 def sync_repair(
@@ -167,7 +168,8 @@ def sync_repair(
     """
     metadata = _ready(metadata, times)
     mending = plan_repair(metadata, wanted)
-    instant = times() + (_REPAIR_SUFFIX if metadata.logs_by_name else "")
+    drawn = times()
+    instant = metadata.log_naming.derived(drawn, _REPAIR_SUFFIX, lambda: drawn)
     written = dict.fromkeys((path.partition("/")[0] for path in damaged), 0) | mending.count
     written |= {} if moved is None else {RECORD_INDEX: sum(moved.counts().values())}
     if written:

@@ -15,12 +15,13 @@ from ..files.slices import BaseFileSlices, SliceSource
 from ..model import FileSlice
 from ..storage import Storage
 from ..table.facts import TimelineFacts
+from ..table.log_naming import INITIALISATION, LogNaming, log_naming
 from ..table.partitions import Files, check_addressable
-from ..table.view import SlicingRules, slices_of
+from ..table.view import slices_of
 from ..table_config import METADATA_TABLE_FOLDER, TableConfig
 from ..timeline.active import Timeline
 from ..timeline.archived import ArchivedTimes
-from .file_groups.blocks import INITIALISATION, BlockFilter
+from .file_groups.blocks import BlockFilter
 from .file_groups.committed_files import REBUILD_HINT, CommittedFiles, DamagedLog, refuse_damage
 from .file_groups.reader import FileGroupReader, PartitionReader
 from .records.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
@@ -83,9 +84,8 @@ class MetadataTable:
         return tuple(sorted(names))
 
     @property
-    def logs_by_name(self) -> bool:
-        """Whether log files are named after their slice's base instant (table version 6)."""
-        return not self.config.version.log_files_carry_delta_instant
+    def log_naming(self) -> LogNaming:
+        return log_naming(self.config.version)
 
     def path(self, partition: str, name: str) -> str:
         """Of a file of the metadata table, relative to the storage."""
@@ -104,8 +104,7 @@ class MetadataTable:
         ConflictError when that is so because an indexer is building the partition, CorruptFile when a committed file is
         missing.
         """
-        rules = SlicingRules(logs_by_completion_time=not self.logs_by_name)
-        groups = slices_of(partition, self.stored_files(partition), self._facts, rules)
+        groups = slices_of(partition, self.stored_files(partition), self._facts, self.log_naming)
         if not groups and partition in self.table_config.metadata_partitions_inflight:
             raise being_built(self.storage, partition)
         if not groups:
@@ -161,12 +160,12 @@ class MetadataTable:
     @cached_property
     def blocks(self) -> BlockFilter:
         """Which log blocks count, as of this look."""
-        return BlockFilter(self.data_timeline, self.timeline, logs_by_name=self.logs_by_name)
+        return BlockFilter(self.data_timeline, self.timeline, self.log_naming)
 
     @cached_property
     def committed(self) -> CommittedFiles:
         """What the files must hold, as of this look."""
-        return CommittedFiles(self.timeline, self.blocks.counts, self.on_damage, logs_by_name=self.logs_by_name)
+        return CommittedFiles(self.timeline, self.blocks.counts, self.on_damage, self.log_naming)
 
     @cached_property
     def _facts(self) -> "_Facts":

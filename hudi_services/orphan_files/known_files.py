@@ -175,7 +175,7 @@ class KnownFiles:
         return written_names(commit)
 
     def _is_log_of_slice(self, file: DataFile) -> bool:
-        return isinstance(file, LogFile) and not self._table.config.version.log_files_carry_delta_instant
+        return isinstance(file, LogFile) and self._table.log_naming.writer(file) is None
 
     @cached_property
     def _archive(self) -> ArchivedInstants | None:

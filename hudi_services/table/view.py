@@ -2,19 +2,17 @@
 
 A file counts when its instant is completed, or older than the first instant of the active timeline (then it was
 completed long ago). What was archived beyond a savepoint is neither, and does not count: see `Timeline.first_ts`. File
-groups that a completed replacecommit replaced are hidden. Log files join a slice by the base instant in their name
-(table version 6) or by their completion time (8 and 9).
+groups that a completed replacecommit replaced are hidden. Log files join a slice as `log_naming` says.
 Sources: AbstractTableFileSystemView, HoodieFileGroup of Apache Hudi.
 """
 
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ..files.names import parse_base_file, parse_log_file
 from ..model import BaseFile, FileSlice, LogFile
+from .log_naming import LogNaming
 from .partitions import Files, Lister
 
 FileGroupId = tuple[str, str]
@@ -40,13 +38,6 @@ class InstantFacts(Protocol):
         """Whether it may have been completed and archived beyond a savepoint, which hides it until that goes."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlicingRules:
-    """How log files find their slice; see `versions.TableVersion.log_files_carry_delta_instant`."""
-
-    logs_by_completion_time: bool
-
-
 class FileSystemView:
     """Latest committed file slices, one partition at a time; nothing is cached."""
 
@@ -55,12 +46,12 @@ class FileSystemView:
         lister: Lister,
         facts: InstantFacts,
         replaced: Mapping[FileGroupId, str],
-        rules: SlicingRules,
+        naming: LogNaming,
     ) -> None:
         self._lister = lister
         self._facts = facts
         self._replaced = replaced
-        self._rules = rules
+        self._naming = naming
 
     def partitions(self) -> list[str]:
         return self._lister.partitions()
@@ -71,13 +62,13 @@ class FileSystemView:
 
     def latest_slices(self, partition: str) -> list[FileSlice]:
         """The newest committed slice of each live file group, by file id."""
-        groups = slices_of(partition, self._lister.files(partition), self._facts, self._rules)
+        groups = slices_of(partition, self._lister.files(partition), self._facts, self._naming)
         live = (group[-1] for file_id, group in sorted(groups.items()) if (partition, file_id) not in self._replaced)
         return list(live)
 
     def all_slices(self, partition: str) -> dict[str, list[FileSlice]]:
         """Every committed slice by file id, oldest first; replaced file groups and change-data files too."""
-        return slices_of(partition, self._lister.files(partition), self._facts, self._rules, change_data=True)
+        return slices_of(partition, self._lister.files(partition), self._facts, self._naming, change_data=True)
 
     def half_hidden(self, partition: str) -> frozenset[str]:
         """Ids of the file groups that have files which a savepoint hides: the newest slice may be another one later."""
@@ -93,7 +84,7 @@ class FileSystemView:
 
 
 def slices_of(
-    partition: str, files: Files, facts: InstantFacts, rules: SlicingRules, *, change_data: bool = False
+    partition: str, files: Files, facts: InstantFacts, naming: LogNaming, *, change_data: bool = False
 ) -> dict[str, list[FileSlice]]:
     """All committed slices of a partition by file id, oldest first. Names that are no data files are passed over.
 
@@ -107,18 +98,12 @@ def slices_of(
                 bases[base.file_id].append(base)
             continue
         log = parse_log_file(partition, name, size)
-        if log and (change_data or log.suffix != _CHANGE_DATA) and _counts(log, facts, rules):
+        if log and (change_data or log.suffix != _CHANGE_DATA) and naming.counts(log, facts.is_committed):
             logs[log.file_id].append(log)
-    place = _by_completion_time(facts) if rules.logs_by_completion_time else _by_name
     return {
-        file_id: _slices(partition, file_id, bases.get(file_id, []), logs.get(file_id, []), place)
+        file_id: _slices(partition, file_id, bases.get(file_id, []), logs.get(file_id, []), naming, facts)
         for file_id in sorted(bases.keys() | logs.keys())
     }
-
-
-def _counts(log: LogFile, facts: InstantFacts, rules: SlicingRules) -> bool:
-    # A version 6 log file is named after its slice; whether its blocks are committed only their headers tell.
-    return not rules.logs_by_completion_time or facts.is_committed(log.instant)
 
 
 def _slices(
@@ -126,32 +111,17 @@ def _slices(
     file_id: str,
     bases: Iterable[BaseFile],
     logs: Iterable[LogFile],
-    place: Callable[[LogFile, list[str]], str],
+    naming: LogNaming,
+    facts: InstantFacts,
 ) -> list[FileSlice]:
     # Two attempts of one task may both have left a file: the view of Hudi keeps one of them, too.
     by_instant = {base.instant: base for base in sorted(bases, key=lambda base: base.name)}
     instants = sorted(by_instant)
     members: dict[str, list[LogFile]] = {instant: [] for instant in instants}
     for log in sorted(logs, key=lambda log: (log.instant, log.version, log.write_token, log.suffix)):
-        slice_instant = place(log, sorted(members))
+        slice_instant = naming.slice_of(log, sorted(members), facts.completion_time)
         members.setdefault(slice_instant, []).append(log)
     return [
         FileSlice(partition, file_id, instant, by_instant.get(instant), tuple(members[instant]))
         for instant in sorted(members)
     ]
-
-
-def _by_name(log: LogFile, instants: list[str]) -> str:
-    return log.instant
-
-
-def _by_completion_time(facts: InstantFacts) -> Callable[[LogFile, list[str]], str]:
-    def place(log: LogFile, instants: list[str]) -> str:
-        completed = facts.completion_time(log.instant)
-        if completed is None:
-            return instants[-1] if instants else log.instant
-        older = bisect_right(instants, completed)
-        # No base at or before it: the log file's own time names the slice (HoodieFileGroup.getBaseInstantTime).
-        return instants[older - 1] if older else log.instant
-
-    return place

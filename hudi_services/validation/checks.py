@@ -24,7 +24,7 @@ from ..metadata.table import MetadataTable
 from ..model import BaseFile
 from ..snapshot import Snapshot
 from ..table.facts import TimelineFacts
-from ..table.view import SlicingRules, slices_of
+from ..table.view import slices_of
 from ..table_config import METADATA_TABLE_FOLDER
 from .bloom_filters import BloomFiltersCheck
 from .column_stats import ColumnStatsCheck
@@ -182,11 +182,11 @@ def _batches(
 
 def _with_life(table: Snapshot, committed: Mapping[str, Sequence[BaseFile]]) -> list[tuple[BaseFile, bool]]:
     """Each file with whether it belongs to the newest slice of a file group that was not replaced."""
-    facts, rules = TimelineFacts(table.timeline), SlicingRules(table.config.version.log_files_carry_delta_instant)
+    facts = TimelineFacts(table.timeline)
     found: list[tuple[BaseFile, bool]] = []
     for partition in sorted(committed):
         files = committed[partition]
-        groups = slices_of(partition, {file.name: file.size for file in files}, facts, rules)
+        groups = slices_of(partition, {file.name: file.size for file in files}, facts, table.log_naming)
         newest = {file_id: slices[-1].base_file for file_id, slices in groups.items()}
         for file in files:
             is_newest = newest[file.file_id] == file

@@ -64,8 +64,8 @@ class ExpectedState:
             return Doubt.SILENT_COMMIT
         if file.name in names:
             return True
-        by_slice = isinstance(file, LogFile) and not self._table.config.version.log_files_carry_delta_instant
-        return Doubt.LOG_OF_SLICE if by_slice else False
+        of_slice = isinstance(file, LogFile) and self._table.log_naming.writer(file) is None
+        return Doubt.LOG_OF_SLICE if of_slice else False
 
     def is_missing(self, partition: str, listed: Collection[str]) -> bool:
         """Whether nothing of a partition is there whose `listed` files should be, by the commits and cleans.

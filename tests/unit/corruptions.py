@@ -32,6 +32,7 @@ from hudi_services.metadata.records.model import (
 )
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.snapshot import Snapshot
+from hudi_services.table.log_naming import BySlice
 from hudi_services.table_config import METADATA_TABLE_FOLDER, TableConfig
 from hudi_services.validation.model import Kind
 
@@ -90,7 +91,7 @@ def write_own(
     table = open_local(path)
     metadata = metadata_of(table)
     times = Times(table, 0)
-    ts = times.next() + ("010" if metadata.logs_by_name else "")
+    ts = times.next() + ("010" if isinstance(metadata.log_naming, BySlice) else "")
     write_delta_commit(metadata, ts, records, times.next, deletes=deletes)
     return ts
 

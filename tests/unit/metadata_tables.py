@@ -15,6 +15,7 @@ from hudi_services.metadata.records.model import StatsRecord
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import CommitMetadata
 from hudi_services.storage import ObjectStorage, Storage
+from hudi_services.table.log_naming import BySlice
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, State
@@ -67,7 +68,7 @@ def build_anew(path: Path) -> None:
     metadata = open_metadata(path)
     # Version 6: behind the newest instant of the table; later versions count from zero.
     newest = metadata.data_timeline.completed()[-1].ts
-    first = f"{newest}010" if metadata.logs_by_name else "0" * 17
+    first = f"{newest}010" if isinstance(metadata.log_naming, BySlice) else "0" * 17
     for partition in metadata.partitions:
         groups = metadata.file_groups(partition)
         for name in metadata.stored_files(partition):

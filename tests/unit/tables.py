@@ -15,7 +15,7 @@ from hudi_services.snapshot import Snapshot, open_snapshot
 from hudi_services.storage import ObjectStorage
 from hudi_services.table.facts import TimelineFacts, replaced_file_groups
 from hudi_services.table.partitions import StorageLister
-from hudi_services.table.view import FileSystemView, SlicingRules
+from hudi_services.table.view import FileSystemView
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "tables"
 RELEASES = ("0.15.0", "1.0.2", "1.2.0")
@@ -49,9 +49,11 @@ def digest(path: Path) -> dict[str, str]:
 
 def listed_view(table: Snapshot) -> FileSystemView:
     """The view of a reader that does not use the metadata table."""
-    rules = SlicingRules(table.config.version.log_files_carry_delta_instant)
     return FileSystemView(
-        StorageLister(table.storage), TimelineFacts(table.timeline), replaced_file_groups(table.timeline), rules
+        StorageLister(table.storage),
+        TimelineFacts(table.timeline),
+        replaced_file_groups(table.timeline),
+        table.log_naming,
     )
 
 

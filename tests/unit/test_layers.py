@@ -1,11 +1,14 @@
 """Imports go down only, and what is foreign comes in by one door."""
 
 import ast
+import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from hudi_services.versions import TableVersion
 
 PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
 
@@ -42,6 +45,17 @@ DOORS = {
     "fastavro": ("codecs/avro.py",),
     "isal": ("files/hfile_gzip.py", "files/parquet_page_checks.py"),
 }
+SEAMS = {
+    "timeline_layout": {"timeline/layout.py", "table_config.py"},
+    "log_files_carry_delta_instant": {"table/log_naming.py"},
+    "typed_column_stats": {"metadata/statistics/indexed_columns.py", "metadata/secondary_index.py"},
+    "removed_savepoint_rescans_table": {"cleaning/scope.py", "cleaning/plan.py"},
+    "all_columns_are_indexed": {"metadata/statistics/indexed_columns.py"},
+    "record_index_is_defined": {"metadata/new_partition.py"},
+    "mdt_rollback_is_delta_commit": {"metadata/sync.py"},
+}
+"""Where each fact of a table version is asked for."""
+VERSION_PROXY = re.compile(r"version\.(" + "|".join(SEAMS) + r")\b")
 VERSION_TEST = re.compile(r"version(\.number)?\s*(==|!=|<=?|>=?|in)\s*[\d({]")
 
 FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
@@ -125,6 +139,15 @@ def test_doors(file: str) -> None:
 def test_table_versions_are_told_apart_in_one_place(file: str) -> None:
     for number, line in enumerate((PACKAGE / file).read_text(encoding="utf-8").splitlines(), 1):
         assert not VERSION_TEST.search(line), f"{file}:{number} tests a version: put the fact into versions.py"
+        for asked in VERSION_PROXY.findall(line):
+            assert file in SEAMS[asked], f"{file}:{number} asks {asked}: put what follows from it behind the seam"
+
+
+def test_every_fact_of_a_version_has_its_seam() -> None:
+    """A fact that is asked for in many places is a version test by another name."""
+    assert SEAMS.keys() | {"number", "release"} == {field.name for field in dataclasses.fields(TableVersion)}
+    for fact, files in SEAMS.items():
+        assert len(files) <= 2, f"{fact} is asked for in {files}: put an object there that knows what follows from it"
 
 
 def test_a_plan_needs_no_spark() -> None:

@@ -27,6 +27,7 @@ from hudi_services.metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS, FIL
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, Record, RecordType
 from hudi_services.metadata.rollback.lasting import may_be_merged
 from hudi_services.metadata.table import MetadataTable
+from hudi_services.table.log_naming import BySlice
 from hudi_services.timeline import instant as instants
 from hudi_services.timeline.instant import Action
 
@@ -75,7 +76,7 @@ def write(
     """One delta commit that belongs to the metadata table alone."""
     metadata = open_metadata(path)
     times = far_future(number * 10)
-    ts = times() + ("010" if metadata.logs_by_name else "")
+    ts = times() + ("010" if isinstance(metadata.log_naming, BySlice) else "")
     write_delta_commit(metadata, ts, records, times, deletes=deletes)
 
 

@@ -16,6 +16,7 @@ from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata.sync import Change, sync_commit, sync_repair, sync_rollback
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.storage import ObjectStorage, Storage
+from hudi_services.table.log_naming import BySlice
 from hudi_services.timeline.instant import Action, State
 
 from .faulty_storage import FaultyStorage, Killed
@@ -214,7 +215,7 @@ def test_records_of_one_key_are_merged_in_their_order(release: str, tmp_path: Pa
     metadata = open_metadata(path)
     gone, alive = ({FILE: entry} for entry in (FileEntry(0, deleted=True), FileEntry(5)))
     records = [FilesRecord(P, RecordType.FILES, entries) for entries in (alive, gone, alive)]
-    own = T + ("010" if metadata.logs_by_name else "")
+    own = T + ("010" if isinstance(metadata.log_naming, BySlice) else "")
     write_delta_commit(metadata, own, {"files": records}, far_future())
     assert open_metadata(path).files_partition()[P][FILE] == 5
 

@@ -37,7 +37,7 @@ from hudi_services.storage import Storage
 from hudi_services.table import facts, partitions
 from hudi_services.table.facts import TimelineFacts
 from hudi_services.table.partitions import StorageLister
-from hudi_services.table.view import FileSystemView, SlicingRules, slices_of
+from hudi_services.table.view import FileSystemView, slices_of
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline import archived
 from hudi_services.timeline.active import Timeline
@@ -181,7 +181,7 @@ def open_quick(path: Path) -> Snapshot:
 
 def needed(table: Snapshot) -> set[str]:
     """Files of every slice that readers and time travel see in the metadata table, of pending plans, their notes."""
-    known, rules = TimelineFacts(table.timeline), SlicingRules(table.config.version.log_files_carry_delta_instant)
+    known, rules = TimelineFacts(table.timeline), table.log_naming
     assert table.metadata is not None
     found = set()
     for partition, files in table.metadata.files_partition().items():

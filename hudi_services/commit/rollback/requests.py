@@ -60,7 +60,7 @@ def unfit_markers(table: Snapshot, target: Instant) -> tuple[str, bool]:
 
 def _listing_finds_all(table: Snapshot, target: Instant) -> bool:
     """Whether all that the instant wrote bears its time: not what it appended to log files of older slices."""
-    if not table.config.version.log_files_carry_delta_instant and target.action is Action.DELTA_COMMIT:
+    if target.action is Action.DELTA_COMMIT and not table.log_naming.tells_writers:
         return False
     try:
         return all(marker.kind != "APPEND" for marker in read_markers(table.storage, target.ts))
@@ -74,17 +74,17 @@ def says_nothing(commit: CommitMetadata) -> bool:
 
 
 def _by_markers(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
-    by_name = not table.config.version.log_files_carry_delta_instant
     for marker in read_markers(table.storage, target.ts):
         log = parse_log_file(marker.partition, marker.file_name, 0)
-        if marker.kind == "APPEND" and by_name and log is not None:
+        writer = table.log_naming.writer(log) if log is not None else None
+        if marker.kind == "APPEND" and log is not None and writer is None:
             yield _append(table, log, target.ts)
         else:
-            yield _created(table, marker, log, target.ts, logs=not by_name)
+            yield _created(table, marker, log if writer is not None else None, target.ts)
 
 
-def _created(table: Snapshot, marker: Marker, log: LogFile | None, ts: str, *, logs: bool) -> RollbackRequest:
-    file = parse_base_file(marker.partition, marker.file_name, 0) or (log if logs else None)
+def _created(table: Snapshot, marker: Marker, log: LogFile | None, ts: str) -> RollbackRequest:
+    file = parse_base_file(marker.partition, marker.file_name, 0) or log
     if file is None or file.instant != ts or marker.kind == "APPEND":
         raise CorruptFile(
             f"{table.storage.root}: the marker of {marker.path} ({marker.kind}) does not name a file of {ts}",
@@ -128,7 +128,7 @@ def _by_listing(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
 
 def _forecast_appends(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
     """Version 6, without markers: the file groups that an inflight delta commit announced to append to."""
-    if table.config.version.log_files_carry_delta_instant or target.action is not Action.DELTA_COMMIT:
+    if target.action is not Action.DELTA_COMMIT or table.log_naming.tells_writers:
         return
     for partition, stats in table.timeline.read_commit(target).stats.items():
         slices = {one.file_id: one.base_instant for one in table.view.latest_slices(partition)}

@@ -11,35 +11,29 @@ were rolled back never count: their command block would cancel them anyway.
 from collections.abc import Iterable
 
 from ...files.log_blocks import BlockType, LogBlock
+from ...table.log_naming import INITIALISATION, LogNaming
 from ...timeline.active import Timeline
 from ...timeline.instant import Action
 
-INITIALISATION = "00000000000000"
-"""What the instants begin with under which the metadata table's partitions were built."""
-
-INSTANT_DIGITS = 17
-"""Of an instant that the table has, too; on version 6, what belongs to the metadata table alone has more."""
 _DATA = frozenset({BlockType.HFILE_DATA, BlockType.DELETE})
 
 
 class BlockFilter:
     """The instants whose blocks count, from one look at both timelines."""
 
-    def __init__(self, data: Timeline, metadata: Timeline, *, logs_by_name: bool) -> None:
-        """`logs_by_name`: log files are named after their slice (table version 6), not their delta commit."""
+    def __init__(self, data: Timeline, metadata: Timeline, naming: LogNaming) -> None:
         pending = {i.ts for i in data.pending()}
-        own = {i.ts for i in metadata.completed({Action.DELTA_COMMIT})}
-        # Hudi 0.15 knows its own delta commits by their suffix; later releases by the table not knowing them.
-        own = {ts for ts in own if (len(ts) > INSTANT_DIGITS if logs_by_name else ts not in pending)}
+        own = {i.ts for i in metadata.completed({Action.DELTA_COMMIT}) if naming.is_own(i.ts, pending)}
         undone = {i.ts for i in metadata.completed({Action.ROLLBACK, Action.RESTORE})}
         self._valid = {i.ts for i in data.completed()} | own | undone
-        self._metadata = metadata if logs_by_name else None
+        self._metadata = metadata
+        self._naming = naming
 
     def counts(self, instant: str) -> bool:
         """Whether data and delete blocks of this instant are read."""
         if instant not in self._valid and not instant.startswith(INITIALISATION):
             return False
-        return self._metadata is None or self._metadata.contains_or_before_start(instant)
+        return self._naming.is_held(instant, self._metadata.contains_or_before_start)
 
     def surviving(self, blocks: Iterable[LogBlock]) -> list[LogBlock]:
         """The data and delete blocks that count, in order; a command block cancels those before it."""

@@ -16,10 +16,10 @@ from ...files.log_blocks import LogBlock
 from ...files.names import PARTITION_METAFILE, parse_base_file, parse_log_file
 from ...limits import SMALL_FILE
 from ...model import BaseFile, FileSlice, LogFile, WriteStat
+from ...table.log_naming import INITIALISATION, INSTANT_DIGITS, LogNaming
 from ...table_config import METADATA_TABLE_FOLDER
 from ...timeline.active import Timeline
 from ...timeline.instant import Action, Instant
-from .blocks import INITIALISATION, INSTANT_DIGITS
 
 REPAIRED_LOGS = "hudi.services.repaired.logs"
 """In the commit metadata of a repair: damaged log files, `<partition>/<name>` with commas between, which it makes up
@@ -68,15 +68,14 @@ class CommittedFiles:
         timeline: Timeline,
         counts: Callable[[str], bool],
         on_damage: Callable[[DamagedLog], None],
-        *,
-        logs_by_name: bool,
+        naming: LogNaming,
     ) -> None:
         self._timeline = timeline
         self._on_damage = on_damage
-        self._logs_by_name = logs_by_name
+        self._naming = naming
         self._files: dict[str, list[CommittedFile]] = {}
         repaired: set[str] = set()
-        writes = [one for one in _needed(timeline, logs_by_name=logs_by_name) if counts(one.ts)]
+        writes = [one for one in _needed(timeline, naming) if counts(one.ts)]
         with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
             for write, commit in zip(writes, pool.map(timeline.read_commit, writes), strict=True):
                 for partition, stats in commit.stats.items():
@@ -106,7 +105,7 @@ class CommittedFiles:
         since = self._built_at(partition)
         for one in expected:
             problem = self._problem(one, slices)
-            if problem and not _is_older(one.write, since, by_instant=self._logs_by_name):
+            if problem and not self._is_older(one.write, since):
                 self._tell(one, problem)
 
     def check_blocks(self, found: Mapping[LogFile, Sequence[LogBlock]], counted: Sequence[LogBlock]) -> None:
@@ -133,18 +132,17 @@ class CommittedFiles:
             if base is None or base.instant < one.file.instant:
                 return "is missing"
             return "is cut off" if base.name == one.file.name and base.size < one.end else ""
-        if base is not None and self._is_merged(one, base):
+        if base is not None and self._naming.is_merged(one.file, one.write, base.instant):
             return ""
         stored = next((log for log in found.log_files if log.name == one.file.name), None)
         if stored is None:
             return "is missing"
         return "is cut off" if stored.size < one.end else ""
 
-    def _is_merged(self, one: CommittedFile, base: BaseFile) -> bool:
-        """Whether the log file belongs to a slice before that of `base`."""
-        if self._logs_by_name:
-            return one.file.instant < base.instant
-        return (one.write.completion_time or "") < base.instant
+    def _is_older(self, write: Instant, since: Instant | None) -> bool:
+        if since is None or since == write:
+            return False
+        return self._naming.order(write) < self._naming.order(since)
 
     def _tell(self, one: CommittedFile, problem: str) -> None:
         timeline, root = self._timeline, self._timeline.storage.root
@@ -174,13 +172,12 @@ class CommittedFiles:
         return self._timeline.find(next(times, ""), Action.DELTA_COMMIT)
 
 
-def _needed(timeline: Timeline, *, logs_by_name: bool) -> Iterable[Instant]:
+def _needed(timeline: Timeline, naming: LogNaming) -> Iterable[Instant]:
     """Completed writes whose files the newest slices may have: all but the delta commits that were compacted."""
     last = max((one.ts for one in timeline.completed({Action.COMMIT})), default="")
     for one in timeline.completed_writes():
         is_build = one.ts.startswith(INITIALISATION) or len(one.ts) > INSTANT_DIGITS
-        at = one.ts if logs_by_name else one.completion_time or ""
-        if one.action is Action.COMMIT or is_build or at >= last:
+        if one.action is Action.COMMIT or is_build or naming.order(one) >= last:
             yield one
 
 
@@ -188,11 +185,3 @@ def _committed(write: Instant, partition: str, stat: WriteStat) -> CommittedFile
     name = stat.path.rpartition("/")[2]
     file = parse_base_file(partition, name, stat.file_size) or parse_log_file(partition, name, stat.file_size)
     return None if file is None else CommittedFile(write, file, stat.log_offset, stat.file_size)
-
-
-def _is_older(write: Instant, since: Instant | None, *, by_instant: bool) -> bool:
-    if since is None or since == write:
-        return False
-    if by_instant:
-        return write.ts < since.ts
-    return (write.completion_time or "") < (since.completion_time or "")

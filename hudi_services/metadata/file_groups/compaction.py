@@ -84,7 +84,7 @@ def _instant(metadata: MetadataTable, limit: int, times: Callable[[], str]) -> s
         return None
     if metadata.table_config.metadata_partitions_inflight:
         return None
-    ts = deltas[-1].ts + _SUFFIX if metadata.logs_by_name else times()
+    ts = metadata.log_naming.derived(deltas[-1].ts, _SUFFIX, times)
     if any(i.ts < ts for i in metadata.data_timeline.pending()) or any(i.ts >= ts for i in timeline.completed_writes()):
         return None
     return ts
@@ -95,9 +95,7 @@ def _since_the_last(metadata: MetadataTable, deltas: Sequence[Instant]) -> Seque
     done = metadata.timeline.completed({Action.COMMIT})
     if not done:
         return deltas
-    if metadata.logs_by_name:
-        return [i for i in deltas if i.ts > done[-1].ts]
-    return [i for i in deltas if (i.completion_time or "") > done[-1].ts]
+    return [i for i in deltas if metadata.log_naming.order(i) > done[-1].ts]
 
 
 def _operations(metadata: MetadataTable) -> Iterator[CompactionOperation]:

@@ -6,6 +6,7 @@ HoodieLogFormat.WriterBuilder of Apache Hudi.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from ...files.names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
 from ...model import FileSlice, WriteStat
@@ -25,20 +26,19 @@ class LogNames:
     """Names the log files that the delta commit or rollback `instant` adds to a partition."""
 
     def __init__(self, metadata: MetadataTable, partition: str, instant: str) -> None:
-        self._by_name = metadata.logs_by_name
+        self._naming = metadata.log_naming
         self._instant = instant
         self._partition = partition
         parsed = (parse_log_file(partition, name, size) for name, size in metadata.stored_files(partition).items())
         self._stored = [log for log in parsed if log]
-        self._compacting = _pending_compactions(metadata, partition) if self._by_name else {}
+        self._metadata = metadata
 
     def next(self, group: FileSlice) -> NewLog:
         base = self.base_instant(group)
         taken = [log.version for log in self._stored if log.file_id == group.file_id and log.instant == base]
         version = max(taken, default=0) + 1
         name = log_file_name(group.file_id, base, version, UNKNOWN_WRITE_TOKEN)
-        older = [log.name for log in group.log_files] if self._by_name else []
-        base_file = group.base_file.name if self._by_name and group.base_file else ""
+        base_file, older = self._naming.appended_to(group)
         stat = WriteStat(
             partition=self._partition,
             file_id=group.file_id,
@@ -52,7 +52,13 @@ class LogNames:
 
     def base_instant(self, group: FileSlice) -> str:
         """The time in the names of the group's new log files."""
-        return self._compacting.get(group.file_id, group.base_instant) if self._by_name else self._instant
+        return self._naming.instant_for(
+            lambda: self._compacting.get(group.file_id, group.base_instant), delta=self._instant
+        )
+
+    @cached_property
+    def _compacting(self) -> dict[str, str]:
+        return _pending_compactions(self._metadata, self._partition)
 
 
 def _pending_compactions(metadata: MetadataTable, partition: str) -> dict[str, str]:

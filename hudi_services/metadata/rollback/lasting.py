@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from ...errors import CorruptFile, NotFound
 from ...files.names import parse_base_file, parse_log_file
+from ...table.log_naming import INITIALISATION
 from ...timeline.archived import ArchivedTimes
 from ...timeline.instant import Action, Instant
-from ..file_groups.blocks import INITIALISATION
 from ..table import MetadataTable
 from .timeline import repairs_among
 
@@ -70,10 +70,8 @@ def _is_younger(metadata: MetadataTable, partition: str, delta: Instant) -> bool
     instants = sorted(_instants(metadata, partition))
     if not instants or (instants[0] > delta.ts and not instants[0].startswith(INITIALISATION)):
         return True
-    if metadata.logs_by_name:
-        return False
     archived = ArchivedTimes(metadata.storage, metadata.config.history_path)
-    for instant in (ts for ts in instants if ts.startswith(INITIALISATION)):
+    for instant in metadata.log_naming.undated(instants):
         built = metadata.timeline.completion_time(instant) or archived.completion_time(instant)
         if built is None or built > (delta.completion_time or ""):
             return True

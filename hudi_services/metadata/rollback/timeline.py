@@ -25,12 +25,10 @@ from ...codecs.rollback_plan import (
 from ...files.log_writer import encode_rollback_command
 from ...files.names import parse_base_file, parse_log_file
 from ...model import WriteStat
+from ...table.log_naming import INITIALISATION, INSTANT_DIGITS
 from ...timeline.instant import Action, Instant, State
-from ..file_groups.blocks import INITIALISATION
 from ..file_groups.log_files import LogNames
 from ..table import MetadataTable
-
-_INSTANT_DIGITS = 17
 
 
 def resume_rollbacks(metadata: MetadataTable, times: Callable[[], str]) -> MetadataTable:
@@ -52,7 +50,7 @@ def undo_pending(metadata: MetadataTable, times: Callable[[], str]) -> MetadataT
     left = metadata.timeline.pending({Action.DELTA_COMMIT})
     repairs = repairs_among(metadata, left)
     for instant in left:
-        if instant in repairs or (metadata.logs_by_name and len(instant.ts) == _INSTANT_DIGITS):
+        if instant in repairs or metadata.log_naming.halts_readers(instant.ts):
             metadata = undo(metadata, instant, times(), times)
     return metadata
 
@@ -63,7 +61,7 @@ def repairs_among(metadata: MetadataTable, instants: Iterable[Instant]) -> list[
     if unknown:
         # Anew: what a writer begins here while we look has been begun there before.
         known = metadata.data_timeline.reload()
-        unknown = [i for i in unknown if known.find(i.ts[:_INSTANT_DIGITS]) is None]
+        unknown = [i for i in unknown if known.find(i.ts[:INSTANT_DIGITS]) is None]
     return unknown
 
 
@@ -76,12 +74,20 @@ def undo(metadata: MetadataTable, target: Instant, ts: str, times: Callable[[], 
 
 
 def _requests(metadata: MetadataTable, target: Instant) -> tuple[RollbackRequest, ...]:
-    if not metadata.logs_by_name:
-        return tuple(
-            RollbackRequest(partition, (metadata.storage.full_path(metadata.path(partition, name)),))
-            for partition in metadata.partitions
-            for name in _files_of(metadata, partition, target.ts)
-        )
+    return metadata.log_naming.taken_out(
+        cancel=lambda: _blocks_to_cancel(metadata, target), delete=lambda: _files_to_delete(metadata, target)
+    )
+
+
+def _files_to_delete(metadata: MetadataTable, target: Instant) -> tuple[RollbackRequest, ...]:
+    return tuple(
+        RollbackRequest(partition, (metadata.storage.full_path(metadata.path(partition, name)),))
+        for partition in metadata.partitions
+        for name in _files_of(metadata, partition, target.ts)
+    )
+
+
+def _blocks_to_cancel(metadata: MetadataTable, target: Instant) -> tuple[RollbackRequest, ...]:
     if not metadata.timeline.sizes.get(target.file_name):
         # Only requested, or the empty inflight file of a bulk insert: nothing of it is in a log file.
         return ()
@@ -122,7 +128,9 @@ def _execute(metadata: MetadataTable, ts: str, plan: RollbackPlan, times: Callab
     target = timeline.find(plan.ts, Action.DELTA_COMMIT)
     if target and target.is_completed:
         metadata.storage.delete(timeline.path(target.file_name))
-    done = _cancel(metadata, ts, plan) if metadata.logs_by_name else _delete(metadata, plan)
+    done = metadata.log_naming.taken_out(
+        cancel=lambda: _cancel(metadata, ts, plan), delete=lambda: _delete(metadata, plan)
+    )
     for state in (State.INFLIGHT, State.REQUESTED):
         metadata.storage.delete(timeline.path(layout.file_name(plan.ts, Action.DELTA_COMMIT, state)))
     report = RollbackMetadata(ts, plan.ts, plan.action, done)

@@ -130,7 +130,7 @@ def _recorded(metadata: MetadataTable, columns: Iterable[str]) -> frozenset[str]
 
 def _default(metadata: MetadataTable, columns: Sequence[str]) -> frozenset[str]:
     top_level = [column for column in columns if "." not in column]
-    if metadata.logs_by_name:
+    if metadata.config.version.all_columns_are_indexed:
         return frozenset(top_level)
     own = [column for column in top_level if not column.startswith(_META_PREFIX)]
     return frozenset([*own[:_DEFAULT_COLUMNS], *(c for c in _ALWAYS if c in top_level)])
