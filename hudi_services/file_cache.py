@@ -1,0 +1,131 @@
+"""Files that never change once they are written, read once by this process.
+
+Instants, archived files and the files of the metadata table are such. A name alone proves nothing: an instant that was
+rolled back may be written again under its name. So a file is known by all that the listing of the present look tells
+of it, size, modification time and the store's tag; whatever differs there is another file, and is read. Where the store
+gives no tags nothing is kept. What may be written anew in its place (hoodie.properties, inflight instants, leases) is
+not for this cache.
+
+Kept are bytes as they are stored, never what was made of them: what is damaged is refused anew by whoever decodes it.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from .limits import LARGEST_FILE, MIB, check_size
+from .storage import FileInfo, Storage
+
+_LIMIT = 128 * MIB
+"""Bytes that a process keeps: about a hundred thousand instants, or the metadata table of a table of that many files."""
+_LARGEST_SHARE = 8
+"""What takes more than this part of the cache would drive everything else out, and is read each time."""
+_AT_ONCE = 16
+
+_Key = tuple[str, str, int, int, str, int, int]
+"""Root, path, size, modification time and tag of a file; start and length of the piece."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class FileCache:
+    """Keeps what was read last, up to `limit` bytes. May be used by several threads: they wait for a read of another
+    one rather than repeat it.
+    """
+
+    def __init__(self, limit: int = _LIMIT) -> None:
+        self._limit = limit
+        self._kept: OrderedDict[_Key, bytes] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._under_way: dict[_Key, threading.Event] = {}
+
+    def read(self, storage: Storage, file: FileInfo, limit: int = LARGEST_FILE) -> bytes:
+        """The whole file, which a listing told of; raises what `Storage.read` raises."""
+        check_size(storage.full_path(file.path), file.size, limit)
+        return self._get(_key(storage, file, 0, file.size), lambda: storage.read(file.path, limit))
+
+    def read_range(self, storage: Storage, file: FileInfo, start: int, length: int) -> bytes:
+        """A piece of the file; raises what `Storage.read_range` raises."""
+        return self._get(
+            _key(storage, file, start, length), lambda: storage.read_range(file.path, start, length)
+        )
+
+    def forget(self) -> None:
+        """Keep nothing of what was read so far."""
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        return self._bytes
+
+    def _get(self, key: _Key | None, read: Callable[[], bytes]) -> bytes:
+        if key is None or key[-1] > self._limit // _LARGEST_SHARE:
+            return read()
+        while True:
+            with self._lock:
+                if key in self._kept:
+                    self._kept.move_to_end(key)
+                    return self._kept[key]
+                other = self._under_way.get(key)
+                if other is None:
+                    mine = self._under_way[key] = threading.Event()
+            if other is None:
+                return self._read_for_all(key, read, mine)
+            # When that read fails, the next one tries for itself.
+            other.wait()
+
+    def _read_for_all(self, key: _Key, read: Callable[[], bytes], done: threading.Event) -> bytes:
+        try:
+            data = read()
+            # Of another length it is not what was listed: a writer was faster than we, or the bytes are cut off.
+            if len(data) == key[-1]:
+                self._keep(key, data)
+            return data
+        finally:
+            with self._lock:
+                del self._under_way[key]
+            done.set()
+
+    def _keep(self, key: _Key, data: bytes) -> None:
+        with self._lock:
+            self._kept[key] = data
+            self._bytes += len(data)
+            while self._bytes > self._limit:
+                _, dropped = self._kept.popitem(last=False)
+                self._bytes -= len(dropped)
+
+    def __reduce__(self) -> tuple[Callable[[], "FileCache"], tuple[()]]:
+        """Another process has its own."""
+        return (shared_cache, ())
+
+
+def _key(storage: Storage, file: FileInfo, start: int, length: int) -> _Key | None:
+    if not file.tag:
+        return None
+    return (storage.root, file.path, file.size, file.mtime_millis, file.tag, start, length)
+
+
+_shared = FileCache()
+
+
+def shared_cache() -> FileCache:
+    """The one of this process, for all tables."""
+    return _shared
+
+
+def at_once(function: Callable[[T], R], values: Iterable[T]) -> list[R]:
+    """What `function` makes of each of the values, in order; for requests, of which several are under way at once.
+
+    The first error in that order is raised.
+    """
+    tasks = list(values)
+    if len(tasks) < 2:
+        return [function(one) for one in tasks]
+    with ThreadPoolExecutor(min(len(tasks), _AT_ONCE)) as pool:
+        return list(pool.map(function, tasks))
