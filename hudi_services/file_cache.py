@@ -11,24 +11,18 @@ Kept are bytes as they are stored, never what was made of them: what is damaged 
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Callable
 
 from .limits import LARGEST_FILE, MIB, check_size
 from .storage import FileInfo, Storage
 
-_LIMIT = 128 * MIB
-"""Bytes that a process keeps: about a hundred thousand instants, or the metadata table of a table of that many files."""
+_LIMIT = 64 * MIB
+"""Bytes that a process keeps."""
 _LARGEST_SHARE = 8
 """What takes more than this part of the cache would drive everything else out, and is read each time."""
-_AT_ONCE = 16
 
 _Key = tuple[str, str, int, int, str, int, int]
 """Root, path, size, modification time and tag of a file; start and length of the piece."""
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class FileCache:
@@ -50,9 +44,7 @@ class FileCache:
 
     def read_range(self, storage: Storage, file: FileInfo, start: int, length: int) -> bytes:
         """A piece of the file; raises what `Storage.read_range` raises."""
-        return self._get(
-            _key(storage, file, start, length), lambda: storage.read_range(file.path, start, length)
-        )
+        return self._get(_key(storage, file, start, length), lambda: storage.read_range(file.path, start, length))
 
     def forget(self) -> None:
         """Keep nothing of what was read so far."""
@@ -117,15 +109,3 @@ _shared = FileCache()
 def shared_cache() -> FileCache:
     """The one of this process, for all tables."""
     return _shared
-
-
-def at_once(function: Callable[[T], R], values: Iterable[T]) -> list[R]:
-    """What `function` makes of each of the values, in order; for requests, of which several are under way at once.
-
-    The first error in that order is raised.
-    """
-    tasks = list(values)
-    if len(tasks) < 2:
-        return [function(one) for one in tasks]
-    with ThreadPoolExecutor(min(len(tasks), _AT_ONCE)) as pool:
-        return list(pool.map(function, tasks))

@@ -16,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from hudi_services.engine import LocalEngine
+from hudi_services.file_cache import shared_cache
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
 from tests.unit.counting_storage import CountingStorage, Request, is_immutable, reads_by_kind, repeated, rounds
@@ -36,14 +37,20 @@ def main() -> None:
         many, seconds = measured(path, arguments.delay)
     if arguments.log:
         for one in many:
-            print(f"{one.started - many[0].started:7.3f} {'L' if one.locked else ' '} {one.method:10} {one.path} "
-                  f"{one.what or ''}")
+            print(
+                f"{one.started - many[0].started:7.3f} {'L' if one.locked else ' '} {one.method:10} {one.path} "
+                f"{one.what or ''}"
+            )
     growth = (reads(many) - reads(few)) / arguments.earlier
     locked = [one for one in many if one.locked]
     print(f"fixture of Hudi {arguments.release}, one execute")
     print(f"  reads on a table that was never clustered      {reads(few)}")
-    print(f"  reads after {arguments.earlier} earlier clusterings              {reads(many)}, {growth:.2f} more for each")
-    print(f"  of files that never change                     {sum(one.is_read and is_immutable(one.path) for one in many)}")
+    print(
+        f"  reads after {arguments.earlier} earlier clusterings              {reads(many)}, {growth:.2f} more for each"
+    )
+    print(
+        f"  of files that never change                     {sum(one.is_read and is_immutable(one.path) for one in many)}"
+    )
     print(f"  that repeat a read of such a file              {sum(repeated(many).values())}")
     print(f"  requests                                       {len(many)}, {rounds(many)} one after the other")
     print(f"  requests under the lock                        {len(locked)}, {rounds(locked)} one after the other")
@@ -69,8 +76,9 @@ def held(locked: list[Request]) -> float:
     """From the first request under the lock to the last, for each time that it was taken."""
     total, start = 0.0, None
     for before, one in zip([None, *locked], [*locked, None], strict=True):
-        if before is not None and (one is None or one.path.endswith(".json") and one.method == "create"
-                                   and "/table." in one.path):
+        if before is not None and (
+            one is None or (one.path.endswith(".json") and one.method == "create" and "/table." in one.path)
+        ):
             assert start is not None
             total, start = total + before.ended - start, None
         if start is None and one is not None:
@@ -88,6 +96,7 @@ def measured(path: Path, delay: float) -> tuple[list[Request], float]:
     """The requests of one execute, and its seconds."""
     scheduled = clustering.schedule(wanted(path, Mode.SCHEDULE))
     storage = CountingStorage(str(path), delay)
+    shared_cache().forget()
     start = time.monotonic()
     clustering.execute(wanted(path, Mode.EXECUTE, scheduled.instant), storage, LocalEngine())
     return storage.requests, time.monotonic() - start

@@ -113,7 +113,7 @@ def _metadata_of(table: Snapshot) -> MetadataTable:
 
 def _is_unchanged(current: Snapshot, since: Snapshot) -> bool:
     """Neither timeline has moved."""
-    return is_unchanged(current, since) and _metadata_of(current).timeline.sizes == _metadata_of(since).timeline.sizes
+    return is_unchanged(current, since) and _metadata_of(current).timeline.saw_the_same(_metadata_of(since).timeline)
 
 
 def _repair(wanted: ValidateRequest, table: Snapshot, found: Findings, report: Report) -> Mapping[str, int]:

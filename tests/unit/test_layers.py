@@ -15,10 +15,11 @@ PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
 ROWS = [
     {"errors"},
     {"urls"},
-    {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths", "limits"},
+    {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths", "limits", "concurrency"},
     {"folder_removal"},
     {"local_folder"},
     {"storage"},
+    {"file_cache"},
     {"codecs"},
     {"files", "table_config"},
     {"timeline"},
