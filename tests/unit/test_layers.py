@@ -14,8 +14,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
 
 ROWS = [
     {"errors"},
-    {"urls"},
-    {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths", "limits"},
+    {"urls", "limits"},
+    {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths"},
     {"folder_removal"},
     {"local_folder"},
     {"storage"},
