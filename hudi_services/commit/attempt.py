@@ -271,7 +271,7 @@ def _committed_files(table: Snapshot, completed: Instant) -> frozenset[str]:
 def _claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
     """Base files that are in the commit of the instant, or, before there is one, may be in that of another attempt.
 
-    As of now, whatever `table` says: its reader may have been stopped for long. Checkpoints first: whoever completes the
+    As of now, whatever `table` says: its reader may have been stopped for long. Checkpoints first: who completes the
     instant deletes them after that, so that no moment lies between the two looks.
     """
     claimed = checkpointed_files(table.storage, instant.ts)

@@ -2,8 +2,8 @@
 
     .hoodie/.hudi_services/clustering-<instant>/group-<digest>.json    {"sum": SHA-256 of the rest, "version", ...}
 
-The digest is that of all that decides the rewrite of the group. A checkpoint counts only for the attempt during which it
-was written: one that is older than the inflight file is of an attempt that was rolled back since.
+The digest is that of all that decides the rewrite of the group. A checkpoint counts only for the attempt that wrote
+it: one that is older than the inflight file is of an attempt that was rolled back since.
 """
 
 import hashlib
