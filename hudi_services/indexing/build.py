@@ -194,7 +194,7 @@ class Build:
         return why_unfit(metadata, plan.instant)
 
     def _lost(self) -> WrittenBase | None:
-        """A base file that was noted as done, and lies neither where it was made nor where it goes."""
+        """A base file that has a checkpoint, and lies neither where it was made nor where it goes."""
         for shard, base in sorted(load_shards(self._storage).items()):
             places = (base.path, base_path(self._metadata, shard, self.plan.instant))
             if not any((info := self._storage.head(path)) and info.size == base.size for path in places):

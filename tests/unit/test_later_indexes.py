@@ -297,8 +297,8 @@ def test_ranges_that_nobody_knows_are_not_made_up(
     def unreadable(*args: Any) -> tuple[ColumnStats, ...]:
         raise CorruptFile("pages that nobody can read")
 
-    monkeypatch.setattr("hudi_services.metadata.rollback.restored.column_stats", unknown)
-    monkeypatch.setattr("hudi_services.metadata.rollback.restored.complete_stats", unreadable)
+    monkeypatch.setattr("hudi_services.files.slices.column_stats", unknown)
+    monkeypatch.setattr("hudi_services.files.slices.complete_stats", unreadable)
     before = kept(path)
     with pytest.raises(ConflictError, match=r"do not tell the range of label"):
         rolled_back(path, ts)
