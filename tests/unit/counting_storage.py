@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from hudi_services.limits import LARGEST_FILE
-from hudi_services.storage import FileInfo, ObjectStorage, Storage
+from hudi_services.storage import FileInfo, ObjectStorage
 
 READS = frozenset({"read", "read_range"})
 _LEASE = re.compile(r"\.hoodie/\.locks/hudi_services/table\.[0-9]+\.json")
@@ -191,6 +191,12 @@ def rounds(requests: Iterable[Request]) -> int:
     return count
 
 
-def is_storage(storage: CountingStorage) -> Storage:
-    """For the type checker: what the services take."""
-    return storage
+def locked_seconds(requests: Iterable[Request]) -> float:
+    """How long the lease of the table was held, from the first request under it to the last, each time."""
+    total, began, last = 0.0, None, 0.0
+    for one in sorted(requests, key=lambda one: one.started):
+        if one.locked:
+            began, last = one.started if began is None else began, one.ended
+        elif began is not None:
+            total, began = total + last - began, None
+    return total if began is None else total + last - began
