@@ -426,5 +426,6 @@ def _split(found: Iterable[tuple[str, os.stat_result | None]]) -> tuple[list[Fil
 
 
 def _local_info(path: str, found: os.stat_result) -> FileInfo:
-    tag = f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"
+    # With the time of the last change of any kind: the others can be set.
+    tag = f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}-{found.st_ctime_ns:x}"
     return FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000, tag)

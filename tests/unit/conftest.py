@@ -5,6 +5,7 @@ import pytest
 from hypothesis import settings
 
 from hudi_services.engine import LocalEngine
+from hudi_services.file_cache import shared_cache
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import ClusteringRequest
 
@@ -23,6 +24,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     dropped = [item for item in items if here in item.path.parents and deep != bool(item.get_closest_marker("deep"))]
     config.hook.pytest_deselected(items=dropped)
     items[:] = [item for item in items if item not in dropped]
+
+
+@pytest.fixture(autouse=True)
+def nothing_read_yet() -> None:
+    """Each test begins as a process does."""
+    shared_cache().forget()
 
 
 @pytest.fixture

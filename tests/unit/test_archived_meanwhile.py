@@ -8,6 +8,7 @@ import pytest
 
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import NotFound, Outdated
+from hudi_services.file_cache import shared_cache
 from hudi_services.files.names import OWN_FOLDER
 from hudi_services.jobs import clean, clustering, orphan_files, recover, undo, validate
 from hudi_services.jobs.attempts import run_with_retries
@@ -130,6 +131,7 @@ def test_an_instant_file_that_cannot_be_read_is_an_error(
 ) -> None:
     path = clustered(tmp_path)
     rows = both(path)
+    shared_cache().forget()
     storage = Archiving(str(path), 0, always=True)
     report = JOBS[job](path, storage)
     assert report.exit_code == 1 and isinstance(report.error, Outdated)
