@@ -17,7 +17,7 @@ wait $$other; theirs=$$?; cat build/interop.log; exit $$((mine | theirs))
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check test test-unit test-spark test-interop test-deep bench bench-plan bench-growth format clean
+.PHONY: help install install-dev demo check test test-unit test-spark test-interop test-deep bench bench-plan bench-growth count-requests format clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -74,6 +74,9 @@ bench-plan: install-dev ## Planning over 10 thousand, 100 thousand and a million
 
 bench-growth: install-dev ## The record index of 1, 10 and 50 million keys under one memory limit: many minutes
 	$(RUN) scripts/bench_growth.py
+
+count-requests: install-dev ## What one execute asks the storage for, and its seconds with 30 ms a request
+	$(RUN) scripts/count_requests.py
 
 format: install-dev ## Format and mend what ruff can mend
 	$(BIN)/ruff format .

@@ -1,4 +1,4 @@
-"""`python scripts/count_requests.py`: what one `execute` of a clustering asks the storage for.
+"""`make count-requests`: what one `execute` of a clustering asks the storage for.
 
 The table is one of the unit tests', of version 9 unless `--release` says otherwise, and everything runs in this
 process, without Spark. An execute is measured on the table as Hudi left it, after N clusterings and after 2 N, each

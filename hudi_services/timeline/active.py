@@ -16,6 +16,7 @@ from ..codecs.clustering_plan import ClusteringPlan, RequestedReplace, decode_re
 from ..codecs.compaction_plan import CompactionPlan, decode_compaction_plan
 from ..codecs.rollback_plan import RollbackMetadata, RollbackPlan, decode_rollback_metadata, decode_rollback_plan
 from ..codecs.savepoint import decode_savepoint
+from ..concurrency import at_once
 from ..errors import ConflictError, CorruptFile, NotFound, Outdated
 from ..file_cache import shared_cache
 from ..files.names import instant_in
@@ -132,7 +133,9 @@ class Timeline:
 
     def pending_clusterings(self) -> tuple[Instant, ...]:
         """Pending instants whose requested file carries a clustering plan; raises CorruptFile when one is broken."""
-        return tuple(i for i in self.pending(_CLUSTERING_LIKE) if self.read_requested(i).is_clustering)
+        pending = self.pending(_CLUSTERING_LIKE)
+        requested = at_once(self.read_requested, pending)
+        return tuple(i for i, one in zip(pending, requested, strict=True) if one.is_clustering)
 
     def last_clustering(self) -> Instant | None:
         """The newest clustering, pending or completed."""

@@ -12,11 +12,11 @@ from ...concurrency import at_once
 from ...errors import NotFound, Outdated
 from ...file_cache import shared_cache
 from ...files.hfile_reader import RangeReader, StoredRanges
-from ...limits import LARGEST_LOG, MIB
+from ...limits import LARGEST_LOG
 from ...model import BaseFile, FileSlice, LogFile
 from ...storage import FileInfo, Storage
 
-_WHOLE = MIB
+_WHOLE = 256 << 10
 """Base files up to this size are read by one request; of larger ones the parts that are needed."""
 
 
