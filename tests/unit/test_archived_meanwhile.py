@@ -27,6 +27,7 @@ from hudi_services.options import resolve
 from hudi_services.storage import ObjectStorage
 
 from .repairs import both, cluster, repair
+from .shares import TWO_SHARES, share
 from .tables import open_local, request, unpack
 
 Job = Callable[[Path, ObjectStorage], Report]
@@ -107,9 +108,12 @@ def clustered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return lambda folder: Path(shutil.copytree(path, folder / "table"))
 
 
+@pytest.mark.sweep
+@pytest.mark.usefixtures("without_threads")
+@pytest.mark.parametrize(("clustered", "number"), TWO_SHARES, indirect=["clustered"])
 @pytest.mark.parametrize("job", sorted(JOBS))
 def test_every_instant_file_may_be_archived_meanwhile(
-    job: str, clustered: Callable[[Path], Path], tmp_path: Path
+    job: str, clustered: Callable[[Path], Path], number: int, tmp_path: Path
 ) -> None:
     watching = Archiving(str(clustered(tmp_path / "whole")))
     assert JOBS[job](tmp_path / "whole/table", watching).exit_code == 0
@@ -117,11 +121,12 @@ def test_every_instant_file_may_be_archived_meanwhile(
     first = {path: number for number, path in reversed([*enumerate(watching.reads)])}
     last = {path: number for number, path in enumerate(watching.reads)}
     assert first
-    for number in sorted({*first.values(), *last.values()}):
-        path = clustered(tmp_path / str(number))
-        report = JOBS[job](path, Archiving(str(path), number))
-        assert report.exit_code == 0, (watching.reads[number], report.error)
+    for read in share(sorted({*first.values(), *last.values()}), number, 2):
+        path = clustered(tmp_path / str(read))
+        report = JOBS[job](path, Archiving(str(path), read))
+        assert report.exit_code == 0, (watching.reads[read], report.error)
         assert report.error is None
+        shutil.rmtree(path)
 
 
 @pytest.mark.parametrize("job", ["validate", "clean", "cluster"])

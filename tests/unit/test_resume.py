@@ -43,6 +43,7 @@ from hudi_services.timeline.instant import Action, Instant, State
 
 from .faulty_storage import FaultyStorage, Killed
 from .repairs import DEAD_AT_ONCE, NO_HEARTBEAT
+from .shares import TWO_SHARES, share
 from .tables import open_local, request, unpack
 from .test_crash import both_views, mend
 from .test_garbage import found as garbage_found
@@ -181,9 +182,11 @@ def planned(made: Callable[[str], tuple[Path, str]], tmp_path: Path) -> Callable
     return copy
 
 
-@TWO
-def test_killed_after_each_group(release: str, planned: Callable[[str], Planned]) -> None:
-    for done in range(1, GROUPS + 1, 1 if release == "1.2.0" else 4):
+@pytest.mark.sweep
+@pytest.mark.usefixtures("without_threads")
+@pytest.mark.parametrize(("release", "number"), TWO_SHARES)
+def test_killed_after_each_group(release: str, number: int, planned: Callable[[str], Planned]) -> None:
+    for done in share(range(1, GROUPS + 1), number, 2):
         table = planned(release)
         sizes = {file.file_id: file.size for file in inputs(table)}
         table.kill_after_groups(done)
@@ -224,9 +227,11 @@ def test_killed_before_the_note(release: str, planned: Callable[[str], Planned])
     assert (report.resumed_groups, len(files)) == (3, 7)
 
 
-@pytest.mark.parametrize(("release", "first"), [("0.15.0", 0), ("1.2.0", 3)])
-def test_a_resumed_execution_is_killed(release: str, first: int, planned: Callable[[str], Planned]) -> None:
-    """At every sixth write of it, other ones on each of the two."""
+@pytest.mark.sweep
+@pytest.mark.usefixtures("without_threads")
+@pytest.mark.parametrize(("release", "number"), TWO_SHARES)
+def test_a_resumed_execution_is_killed(release: str, number: int, planned: Callable[[str], Planned]) -> None:
+    """At every third write of it."""
     half = planned(release)
     half.kill_after_groups(8)
     copy = half.path.parent / "whole"
@@ -234,7 +239,7 @@ def test_a_resumed_execution_is_killed(release: str, first: int, planned: Callab
     storage = FaultyStorage(str(copy))
     whole.execute(storage)
     assert len(storage.log) > 30
-    for survived in range(first, len(storage.log), 6):
+    for survived in share(range(0, len(storage.log), 3), number, 2):
         path = Path(shutil.copytree(half.path, half.path.parent / f"killed-{survived}"))
         table = Planned(path, half.ts)
         with pytest.raises(Killed):
