@@ -39,7 +39,6 @@ if _in_memory():
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "deep: only with HUDI_DEEP=1 (make test-deep)")
-    config.addinivalue_line("markers", "sweep: with HUDI_DEEP=1 of all cases, without of a share of them (see shares)")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

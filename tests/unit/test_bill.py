@@ -1,5 +1,6 @@
 """What a dry run predicts is what executing the plan then shows: the same files, nearly the same bytes."""
 
+import shutil
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,8 @@ from hudi_services.jobs.request import Mode
 from hudi_services.storage import ObjectStorage
 
 from .tables import RELEASES, digest, request, unpack
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 LAYOUT = "hoodie.layout.optimize.strategy"
@@ -73,11 +76,15 @@ def test_on_real_tables(table: str, way: str, tmp_path: Path) -> None:
     assert bill.warnings == []
 
 
-@pytest.mark.parametrize("codec", ["gzip", "zstd", "uncompressed"])
-@pytest.mark.parametrize("sort", ["", "a", "b"])
-def test_on_groups_of_several_row_groups(codec: str, sort: str, tmp_path: Path) -> None:
+ROWS = 60_000
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of three files of several row groups each."""
+    folder = tmp_path_factory.mktemp("group")
     rng = np.random.default_rng(1)
-    rows = 60_000
+    rows = ROWS
     values: dict[str, Any] = {
         "a": rng.integers(0, 500, rows),
         "b": [f"user-{n}" for n in rng.integers(0, 1 << 40, rows)],
@@ -88,7 +95,15 @@ def test_on_groups_of_several_row_groups(codec: str, sort: str, tmp_path: Path) 
     table = pa.table({**meta, "_hoodie_file_name": ["one"] * rows, **values})
     for part in range(3):
         piece = table.slice(part * 20_000, 20_000)
-        pq.write_table(piece, tmp_path / f"{part}.parquet", compression="gzip", row_group_size=7_000)
+        pq.write_table(piece, folder / f"{part}.parquet", compression="gzip", row_group_size=7_000)
+    return folder
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "uncompressed"])
+@pytest.mark.parametrize("sort", ["", "a", "b"])
+def test_on_groups_of_several_row_groups(codec: str, sort: str, group: Path, tmp_path: Path) -> None:
+    for file in group.iterdir():
+        shutil.copy(file, tmp_path)
     one = RewriteTask(
         ObjectStorage(str(tmp_path)), "20260101000000000", "", tuple(f"{part}.parquet" for part in range(3)), ("x-0",),
         parse_sort_columns(sort), "LINEAR", None, (), True, FileSettings(codec, bloom=None), TaskMemory(4 << 20),
@@ -97,7 +112,7 @@ def test_on_groups_of_several_row_groups(codec: str, sort: str, tmp_path: Path) 
     wanted = int(rewrite_group(one, "0-0-0").files[0].file.size / 3.5)
     task = replace(one, settings=replace(one.settings, file_bytes=wanted))
     bill, done = group_bill(task), rewrite_group(task, "0-0-1")
-    assert (bill.rows, len(bill.new_files)) == (rows, len(done.files))
+    assert (bill.rows, len(bill.new_files)) == (ROWS, len(done.files))
     assert bill.decoded == done.decoded
     assert bill.spilled == (done.spilled > 0)
     assert sum(bill.new_files) == pytest.approx(sum(new.file.size for new in done.files), rel=0.15)

@@ -1,7 +1,7 @@
 """Killed at any storage write, the table reads the same rows, and the next execute mends it and finishes."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -17,16 +17,11 @@ from hudi_services.timeline.instant import Action
 
 from .faulty_storage import FaultyStorage, Killed
 from .shares import TWO_SHARES, share
-from .tables import listed_view, open_local, request, rows, unpack
+from .tables import both_views, open_local, request, unpack
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 SORT = {"hoodie.clustering.plan.strategy.sort.columns": "label,ts desc"}
-
-
-def both_views(path: Path) -> Iterator[pa.Table]:
-    table = open_local(path)
-    assert table.metadata is not None
-    yield rows(table, table.view)
-    yield rows(table, listed_view(table))
 
 
 def orphans(table: Table) -> set[str]:
@@ -50,7 +45,7 @@ class Execution:
         self.path, self.ts = scheduled(release, folder, options)
         self._options = dict(options)
         self._made = Path(shutil.copytree(self.path, folder / "made"))
-        self.before = next(both_views(self.path))
+        self.before = both_views(self.path)[0]
 
     def run(self, writes: int | None = None) -> FaultyStorage:
         """Execute the plan, of which nothing was done yet; killed after so many writes."""
@@ -70,7 +65,6 @@ class Execution:
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 def test_every_write_may_be_the_last(release: str, number: int, tmp_path: Path) -> None:
     execution = Execution(release, tmp_path)
@@ -80,7 +74,6 @@ def test_every_write_may_be_the_last(release: str, number: int, tmp_path: Path) 
         execution.kill_and_mend(survived)
 
 
-@pytest.mark.usefixtures("without_threads")
 def test_every_write_of_a_copy_may_be_the_last(tmp_path: Path) -> None:
     """Unsorted groups are copied page by page: another writer of files, the same attempt."""
     execution = Execution("0.15.0", tmp_path, {"hoodie.parquet.block.size": "8192"})
@@ -113,7 +106,7 @@ def mend(path: Path, ts: str, before: pa.Table, survived: int) -> None:
 def test_killed_while_it_mends(release: str, begun: int, most: int, tmp_path: Path) -> None:
     """The rollback of a killed attempt, and the attempt after it, may be killed, too; and one that is taken up."""
     path, ts = scheduled(release, tmp_path)
-    before = next(both_views(path))
+    before = both_views(path)[0]
     with pytest.raises(Killed):
         # Before the first group is done, and in the middle of the metadata table's delta commit.
         clustering.execute(request(path, Mode.EXECUTE), FaultyStorage(str(path), begun), LocalEngine())

@@ -37,7 +37,7 @@ from hudi_services.storage import Storage
 from hudi_services.table import facts, partitions
 from hudi_services.table.facts import TimelineFacts
 from hudi_services.table.partitions import StorageLister
-from hudi_services.table.view import FileSystemView, SlicingRules, slices_of
+from hudi_services.table.view import SlicingRules, slices_of
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline import archived
 from hudi_services.timeline.active import Timeline
@@ -47,7 +47,7 @@ from .archives import unpack_archived
 from .faulty_storage import Killed
 from .quick_storage import QuickStorage
 from .shares import DEEP
-from .tables import RELEASES, listed_view, request, rows
+from .tables import RELEASES, base_files, listed_view, request, rows
 
 LIVES = 48 if DEEP else 16
 """Of each release. A table grows with every run of its life, and they with it in time."""
@@ -294,7 +294,7 @@ def live(release: str, number: int, made: Path, path: Path, *, keep: bool = Fals
             raise AssertionError(f"{release}, life {number}, run {run}: {life.steps}: {error}") from error
     table = life.open()
     # As a rule both see the same files, which are then read once.
-    views = {base_files(view): view for view in (table.view, listed_view(table))}
+    views = {frozenset(base_files(view)): view for view in (table.view, listed_view(table))}
     for view in views.values():
         assert rows(table, view).equals(rows_of(made)), f"{release}, life {number}"
     if not keep:
@@ -310,20 +310,15 @@ def begin(release: str, folder: Path) -> Path:
     return made
 
 
-def base_files(view: FileSystemView) -> frozenset[str]:
-    slices = (one for partition in view.partitions() for one in view.latest_slices(partition))
-    return frozenset(one.base_file.path for one in slices if one.base_file)
-
-
 @functools.lru_cache(maxsize=1)
 def rows_of(path: Path) -> pa.Table:
     return rows(open_quick(path), open_quick(path).view)
 
 
-@pytest.fixture(scope="module", params=RELEASES)
-def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A release, and the table of it that lives begin with."""
-    return request.param, begin(request.param, tmp_path_factory.mktemp("begun"))
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Gives the table of a release that lives begin with."""
+    return functools.cache(lambda release: begin(release, tmp_path_factory.mktemp("begun")))
 
 
 @pytest.fixture(autouse=True)
@@ -367,8 +362,9 @@ def remember(decode: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.sweep
 @pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize("portion", range(PORTIONS))
-def test_random_lives(begun: tuple[str, Path], portion: int, tmp_path: Path) -> None:
-    release, made = begun
+@pytest.mark.parametrize("release", RELEASES)
+def test_random_lives(release: str, portion: int, begun: Callable[[str], Path], tmp_path: Path) -> None:
+    made = begun(release)
     numbers = range(portion, LIVES, PORTIONS)
     moved = sum(live(release, n, made, tmp_path / str(n)) for n in numbers)
     # Or the lives were too quiet to show anything.

@@ -33,7 +33,7 @@ from .corruptions import add_index, write_own
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import compact, open_metadata
 from .repairs import P, insert_copy
-from .shares import THREE_SHARES, share
+from .shares import THREE_SHARES, places, share
 from .tables import RELEASES, open_local, request, unpack
 
 _QUICK = {
@@ -106,7 +106,7 @@ def test_killed_at_any_write_and_resumed(release: str, number: int, tmp_path: Pa
     shutil.copytree(made, whole)
     counted = FaultyStorage(str(whole))
     index_bootstrap(wanted(whole), counted, LocalEngine())
-    for survived in share(range(len(counted.log)), number, 3):
+    for survived in share(places(counted.log), number, 3):
         path = tmp_path / "killed"
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(made, path)

@@ -28,6 +28,8 @@ from .repairs import DEAD_AT_ONCE, both, cluster, fail_newest, repair
 from .shares import THREE_SHARES, share
 from .tables import RELEASES, open_local, request, unpack
 
+pytestmark = pytest.mark.usefixtures("without_threads")
+
 QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 KEEP_ONE = {**QUICK, "hoodie.clean.commits.retained": "1"}
 LATER = "20991231000000000"
@@ -111,7 +113,6 @@ _CRASHES: dict[str, tuple[Callable[[Path], object], Callable[[Path, FaultyStorag
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize("crash", _CRASHES)
 @pytest.mark.parametrize(("release", "number"), THREE_SHARES)
 def test_killed_anywhere(release: str, number: int, crash: str, tmp_path: Path) -> None:

@@ -44,9 +44,11 @@ from hudi_services.timeline.instant import Action, Instant, State
 from .faulty_storage import FaultyStorage, Killed
 from .repairs import DEAD_AT_ONCE, NO_HEARTBEAT
 from .shares import TWO_SHARES, share
-from .tables import open_local, request, unpack
-from .test_crash import both_views, mend
+from .tables import both_views, open_local, request, unpack
+from .test_crash import mend
 from .test_garbage import found as garbage_found
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 TWO = pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
@@ -65,7 +67,7 @@ class Planned:
     def __init__(self, path: Path, ts: str) -> None:
         self.path = path
         self.ts = ts
-        self.before = next(both_views(path))
+        self.before = both_views(path)[0]
 
     def execute(
         self, storage: ObjectStorage | None = None, engine: LocalEngine | None = None, **options: str
@@ -183,7 +185,6 @@ def planned(made: Callable[[str], tuple[Path, str]], tmp_path: Path) -> Callable
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 def test_killed_after_each_group(release: str, number: int, planned: Callable[[str], Planned]) -> None:
     for done in share(range(1, GROUPS + 1), number, 2):
@@ -228,7 +229,6 @@ def test_killed_before_the_note(release: str, planned: Callable[[str], Planned])
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 def test_a_resumed_execution_is_killed(release: str, number: int, planned: Callable[[str], Planned]) -> None:
     """At every third write of it."""

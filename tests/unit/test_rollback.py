@@ -32,8 +32,10 @@ from .repairs import (
     repair,
     timeline_files,
 )
-from .shares import TWO_SHARES, share
+from .shares import TWO_SHARES, places, share
 from .tables import open_local, request, unpack
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 MARKERS = ["DIRECT", "TIMELINE_SERVER_BASED", ""]
 
@@ -305,7 +307,6 @@ def completed_clustering(path: Path) -> str:
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 @pytest.mark.parametrize("make", [failed, failed_without_markers, completed, completed_clustering])
 def test_every_write_may_be_the_last(release: str, number: int, make: Callable[[Path], str], tmp_path: Path) -> None:
@@ -318,7 +319,7 @@ def test_every_write_may_be_the_last(release: str, number: int, make: Callable[[
     after = both(whole)
     assert after[0].equals(after[1])
     assert len(storage.log) > 15
-    for survived in share(range(len(storage.log)), number, 2):
+    for survived in share(places(storage.log), number, 2):
         path = tmp_path / "killed"
         shutil.copytree(made, path)
         with pytest.raises(Killed) as killed:

@@ -26,9 +26,11 @@ from hudi_services.timeline.instant import Action, State
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import compact, open_metadata
 from .repairs import NO_HEARTBEAT, P, both, cluster, files_of, repair, timeline_files
-from .shares import TWO_SHARES, share
+from .shares import TWO_SHARES, places, share
 from .tables import listed_view, open_local, request, rows, unpack
 from .test_index_bootstrap import indexed_locations, real_locations, wanted
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 LATER = "20980101000000000"
 CLEAN = "20990101000000000"
@@ -203,7 +205,6 @@ def test_another_number_of_rows(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 def test_every_write_may_be_the_last(release: str, number: int, indexed: bool, tmp_path: Path) -> None:
@@ -225,7 +226,7 @@ def test_every_write_may_be_the_last(release: str, number: int, indexed: bool, t
     storage = FaultyStorage(str(whole))
     take_back(whole, ts, storage)
     assert len(storage.log) > 15
-    for survived in share(range(len(storage.log)), number, 2):
+    for survived in share(places(storage.log), number, 2):
         path = tmp_path / str(survived)
         shutil.copytree(made, path)
         with pytest.raises(Killed) as killed:
