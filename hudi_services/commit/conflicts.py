@@ -216,7 +216,7 @@ def check_pending_rollbacks(table: Snapshot, inputs: Iterable[FileSlice], settin
         if target not in written_by:
             continue
         message = (
-            f"{table.storage.root}: {rollback.file_name} rolls back {target}, which wrote files of this clustering"
+            f"{table.storage.root}: {rollback.file_name} rolls back {target}, which wrote input files of this plan"
         )
         if is_stale_rollback(table, rollback, settings):
             raise NeedsRecovery(message, hint=recover_hint(table))
@@ -252,7 +252,7 @@ def _updates(
     table: Snapshot, write: Instant, group: FileGroupId, settings: TransactionSettings
 ) -> ConflictError | NeedsRecovery:
     partition, file_id = group
-    where = f"{file_id} in {partition or 'the table'}, which this clustering rewrites"
+    where = f"{file_id} in {partition or 'the table'}, which this plan rewrites"
     if prospect(table, write, settings, plan=None) is Prospect.MAY_COMMIT:
         return ConflictError(
             f"{table.storage.root}: the write {write.ts} in progress updates {where}",

@@ -5,7 +5,6 @@ from ..engine import Engine
 from ..errors import ConfigError, NothingToDo
 from ..snapshot import Snapshot
 from ..storage import Storage
-from ..table.support import check_rewritable
 from ..timeline.instant import Action, Instant
 from .clustering_execution import execute_plan, usable_expressions
 from .clustering_schedule import schedule_plan
@@ -52,7 +51,6 @@ def _open_rewritable(
     wanted: ClusteringRequest, storage: Storage | None, report: Report
 ) -> tuple[Snapshot, ClusteringRequest]:
     table, wanted = open_supported(wanted, storage, report)
-    check_rewritable(table.config, table.timeline, table.storage)
     usable_expressions(wanted, table)
     return table, wanted
 

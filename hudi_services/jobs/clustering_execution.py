@@ -28,6 +28,7 @@ from ..options import keys
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
 from ..snapshot import Snapshot, current_schema
+from ..table.support import check_slices
 from ..timeline.instant import Instant
 from .clustering_tasks import copying_that_sorts, memory_row, rewrite_tasks
 from .metadata_compaction import compaction_afterwards
@@ -47,6 +48,8 @@ def execute_plan(
         plan = table.timeline.read_plan(instant)
         source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))
         groups = input_slices(plan, source)
+        for group in groups:
+            check_slices(group, table.storage)
         tasks = rewrite_tasks(wanted, table, instant.ts, plan, groups)
         report.warnings += copying_that_sorts(plan.strategy_class, tasks[0].sort if tasks else ())
         expressions = usable_expressions(wanted, table)

@@ -10,7 +10,7 @@ from ..commit.settings import TransactionSettings
 from ..commit.times import Times
 from ..commit.transaction import Transaction, complete
 from ..engine import Engine
-from ..errors import ConflictError, NeedsRecovery, NothingToDo, UnsupportedTable
+from ..errors import ConflictError, NeedsRecovery, NothingToDo
 from ..indexing.build import Build
 from ..indexing.checkpoints import forget
 from ..indexing.publication import IndexDraft
@@ -71,20 +71,14 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
 
 
 def _check(table: Snapshot) -> MetadataTable:
-    """Raise for a table that cannot have the index, and NothingToDo for one that has it."""
+    """Raise ConflictError while somebody builds the index, and NothingToDo for a table that has it."""
     root = table.storage.root
-    if table.metadata is None:
-        raise UnsupportedTable(
-            f"{root} has no metadata table, which the record index is a part of",
-            hint="switch it on in a writer of Apache Hudi (hoodie.metadata.enable=true): its next write builds it",
-        )
+    assert table.metadata is not None, "it is refused otherwise (table.support)"
     if RECORD_INDEX in table.config.metadata_partitions:
         forget(table.storage)
         raise NothingToDo(f"{root} has a record index")
     if RECORD_INDEX in table.config.metadata_partitions_inflight:
         raise ConflictError(f"{root}: an indexer of Apache Hudi is building its record index", hint="wait for it")
-    if not table.config.populate_meta_fields:
-        raise UnsupportedTable(f"{root} has no meta fields (hoodie.populate.meta.fields=false), and so no record keys")
     return table.metadata
 
 
