@@ -30,7 +30,9 @@ JOB = {"spark.jobGroup.id": "mine", "spark.job.description": "of mine", "spark.j
 def session() -> Iterator[SparkSession]:
     """As a notebook has one."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    found = SparkSession.builder.master("local[2]").appName("notebook").config("spark.ui.enabled", "false").getOrCreate()
+    found = (
+        SparkSession.builder.master("local[2]").appName("notebook").config("spark.ui.enabled", "false").getOrCreate()
+    )
     found.sparkContext.setLogLevel("ERROR")
     yield found
     found.stop()
@@ -39,6 +41,8 @@ def session() -> Iterator[SparkSession]:
 def state(session: SparkSession) -> dict[str, Any]:
     """What nobody may change."""
     context = session.sparkContext
+    # Which adds the place of its warehouse to the conf, once.
+    session.sql("SET").collect()
     return {
         "conf": sorted(context.getConf().getAll()),
         "sql conf": sorted((row.key, row.value) for row in session.sql("SET").collect()),
