@@ -123,7 +123,10 @@ def _start(app_name: str, master: str | None, memory: str | None) -> tuple[Spark
         if SparkContext._gateway is None and not submitted:
             # Java has our settings, and the session that somebody starts after us must have its own.
             undo.callback(_end_java)
+        path_before = list(sys.path)
         session = builder.getOrCreate()
+        # A folder of files that this session has.
+        undo.callback(_forget_paths, [path for path in sys.path if path not in path_before])
         undo.callback(_stop, session)
         return session.sparkContext, undo.pop_all().close
 
@@ -150,6 +153,10 @@ def _end_java() -> None:
         with suppress(OSError):
             process.stdin.close()
     threading.Thread(target=process.wait, daemon=True).start()
+
+
+def _forget_paths(added: list[str]) -> None:
+    sys.path[:] = [path for path in sys.path if path not in added]
 
 
 def _restore_variables(before: dict[str, str | None]) -> None:

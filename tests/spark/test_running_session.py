@@ -2,11 +2,14 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -14,11 +17,11 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+import hudi_services
 from hudi_services.cli.app import run
-from hudi_services.jobs import clustering
-from hudi_services.jobs.report import State
-from hudi_services.jobs.request import Mode
-from tests.unit.tables import listed_view, open_local, request, rows, unpack
+from hudi_services.spark import engine
+from tests.unit.page_examples import ROOT, TABLE, demo_table, examples, run_examples
+from tests.unit.tables import listed_view, open_local, rows, unpack
 
 pytestmark = pytest.mark.spark
 
@@ -80,38 +83,98 @@ def test_the_command_line_leaves_the_session_alone(
     assert "a Spark session was running before" in capfd.readouterr().err
 
 
-def test_two_threads_on_two_tables(session: SparkSession, tmp_path: Path) -> None:
-    """Each has its progress, and a job group that one cancels is its own."""
-    tables = [unpack(release, tmp_path / release) for release in ("1.2.0", "0.15.0")]
-    expected = [rows(open_local(table), listed_view(open_local(table))) for table in tables]
+def test_two_threads_on_two_tables(session: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Each has its own progress and its own job group, and then again what it had before."""
+    paths = [unpack(release, tmp_path / release) for release in ("1.2.0", "0.15.0")]
+    expected = [rows(open_local(path), listed_view(open_local(path))) for path in paths]
     seen: list[list[tuple[str, int, int]]] = [[], []]
-    groups: list[set[str | None]] = [set(), set()]
     both = threading.Barrier(2)
 
-    def cluster(number: int) -> object:
-        def progress(phase: str, done: int, total: int) -> None:
-            seen[number].append((phase, done, total))
-
+    def cluster(number: int) -> tuple[hudi_services.Result, str | None]:
         session.sparkContext.setJobGroup(f"mine {number}", "mine")
+        table = hudi_services.open(paths[number], progress=lambda *now: seen[number].append(now))
         both.wait()
-        wanted = request(tables[number], Mode.SCHEDULE_AND_EXECUTE, SORTED, progress=progress)
-        report = clustering.schedule_and_execute(wanted)
-        groups[number].add(session.sparkContext.getLocalProperty("spark.jobGroup.id"))
-        return report.state, report.groups
+        result = table.cluster(options=SORTED)
+        return result, session.sparkContext.getLocalProperty("spark.jobGroup.id")
 
     before = state(session)
     with ThreadPoolExecutor(2) as pool:
         outcomes = list(pool.map(cluster, range(2)))
     assert state(session) == before
-    assert groups == [{"mine 0"}, {"mine 1"}]
-    for number, (table, rows_before) in enumerate(zip(tables, expected, strict=True)):
-        ended, count = outcomes[number]  # type: ignore[misc]
-        assert ended is State.COMPLETED
-        assert {total for phase, _, total in seen[number] if phase == "rewrite"} == {count}
-        assert clustered(table) and rows(open_local(table), listed_view(open_local(table))).equals(rows_before)
+    assert [group for _, group in outcomes] == ["mine 0", "mine 1"]
+    for number, (path, rows_before) in enumerate(zip(paths, expected, strict=True)):
+        result = outcomes[number][0]
+        assert result.state == "completed"
+        assert {total for phase, _, total in seen[number] if phase == "rewrite"} == {result.report["groups"]}
+        assert clustered(path) and rows(open_local(path), listed_view(open_local(path))).equals(rows_before)
+    told = capfd.readouterr()
+    assert told.out == "" and "hudi" not in told.err
+
+
+def test_a_job_that_is_cancelled_is_the_only_one(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = threading.local()
+    monkeypatch.setattr(engine, "uuid", SimpleNamespace(uuid4=lambda: names.own))
+
+    def linger(seconds: float, token: str) -> float:
+        time.sleep(seconds)
+        return seconds
+
+    def run_job(name: str, seconds: float) -> list[float]:
+        names.own = name
+        return engine.SparkEngine(session.sparkContext).map(linger, [seconds], name, lambda done, total: None)
+
+    with ThreadPoolExecutor(2) as pool:
+        long, short = pool.submit(run_job, "long", 300.0), pool.submit(run_job, "short", 3.0)
+        tracker = session.sparkContext.statusTracker()
+        while not all(tracker.getJobIdsForGroup(f"hudi_services-{name}") for name in ("long", "short")):
+            time.sleep(0.1)
+        session.sparkContext.cancelJobGroup("hudi_services-long")
+        with pytest.raises(hudi_services.JobLost, match=r"the Spark job 'long' failed: .*cancelled"):
+            long.result()
+        assert short.result() == [3.0]
+
+
+def test_the_example_of_the_page(session: SparkSession, tmp_path: Path) -> None:
+    path = demo_table(tmp_path)
+    assert run_examples(examples("spark"), {TABLE: str(path)}, {"hudi_services": hudi_services}) == 2
+    assert session.range(2).count() == 2
 
 
 def test_the_package_is_shipped_once(session: SparkSession) -> None:
     files = [name for name in session.sparkContext.listFiles if "hudi_services" in name]
     assert len(files) == 1
     assert SparkContext._active_spark_context is session.sparkContext
+
+
+OWN = """
+import os, signal, sys
+from concurrent.futures import ThreadPoolExecutor
+import hudi_services
+
+def state():
+    return dict(os.environ), list(sys.path), signal.getsignal(signal.SIGINT)
+
+before = state()
+with ThreadPoolExecutor(2) as pool:
+    results = pool.map(lambda url: hudi_services.open(url).cluster().state.value, sys.argv[1:])
+    print(*results)
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+print(SparkContext._active_spark_context, SparkContext._gateway, [a == b for a, b in zip(state(), before)])
+mine = SparkSession.builder.master("local[1]").config("spark.driver.memory", "600m").config("spark.ui.enabled", "false")
+conf = mine.getOrCreate().sparkContext.getConf().get
+print(conf("spark.app.name"), conf("spark.driver.memory"), "log4j2" in conf("spark.driver.extraJavaOptions"))
+print(mine.getOrCreate().sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory() < 1 << 30)
+"""
+
+
+def test_a_session_of_our_own_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Two threads share it, and the session that somebody starts later has its own Java."""
+    tables = [str(unpack(release, tmp_path / release)) for release in ("1.2.0", "0.15.0")]
+    done = subprocess.run([sys.executable, "-c", OWN, *tables], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "completed completed",
+        "None None [True, True, True]",
+        "pyspark-shell 600m False",
+        "True",
+    ], done.stderr[-3000:]

@@ -1,5 +1,6 @@
 """`import hudi_services`: a table and its methods."""
 
+import dataclasses
 import inspect
 import logging
 import os
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +26,7 @@ from hudi_services.jobs.report import Report
 from hudi_services.storage import ObjectStorage
 
 from .corruptions import do_damage, wrong_listing
+from .page_examples import PAGE, TABLE, demo_table, examples, run_examples
 from .repairs import DEAD_AT_ONCE, cluster, fail_newest
 from .tables import RELEASES, digest, listed_view, open_local, rows, unpack
 
@@ -67,12 +70,7 @@ def test_plan_and_execute(release: str, tmp_path: Path, capfd: pytest.CaptureFix
     path = Path(table.url)
     before, expected = digest(path), rows(open_local(path), listed_view(open_local(path)))
     looked = table.plan_clustering(dry_run=True)
-    assert (looked.state, looked.ok, looked.dry_run, looked.instant) == (
-        hudi_services.State.COMPLETED,
-        True,
-        True,
-        None,
-    )
+    assert (looked.state, looked.ok, looked.dry_run) == (hudi_services.State.COMPLETED, True, True)
     assert digest(path) == before
     picked = looked.tables["file_slices"].filter(pa.compute.equal(looked.tables["file_slices"]["reason"], "picked"))
     assert looked.tables["clustering_groups"]["files"].to_pylist() == [
@@ -390,6 +388,38 @@ def test_storage_options_show_no_secret() -> None:
     # A lock folder of the same store is reached in the same way, and one elsewhere is not told any of it.
     assert storage.elsewhere("s3a://locks/x")._options == storage._options
     assert storage.elsewhere("gs://locks/x")._options is storage.elsewhere("/locks")._options is None
+
+
+def test_the_examples_of_the_page(tmp_path: Path) -> None:
+    path = demo_table(tmp_path)
+    assert run_examples(examples(), {TABLE: str(path)}) > 20
+
+
+def test_the_example_for_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With stand-ins for what it takes of Airflow."""
+    airflow = {name: ModuleType(name) for name in ("airflow", "airflow.decorators", "airflow.exceptions")}
+    airflow["airflow.decorators"].task = lambda **_: lambda function: function  # type: ignore[attr-defined]
+    for name in ("AirflowFailException", "AirflowSkipException"):
+        setattr(airflow["airflow.exceptions"], name, type(name, (Exception,), {}))
+    for name, module in airflow.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    path = demo_table(tmp_path)
+    names = {"hudi_services": hudi_services}
+    assert run_examples(examples("airflow"), {TABLE: str(path)}, names) == 1
+    with pytest.raises(airflow["airflow.exceptions"].AirflowFailException, match="there is nothing at"):
+        run_examples(examples("airflow"), {TABLE: str(tmp_path / "none")}, names)
+
+
+def test_every_method_is_in_the_page() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    methods = [name for name, one in vars(Table).items() if inspect.isfunction(one) and not name.startswith("_")]
+    table = text.partition("\n## Methods and commands\n")[2]
+    assert re.findall(r"`(\w+)`(?=[,\s][^|]*\|.*\|$)", table, re.MULTILINE)
+    assert {name for name in methods if f"`{name}`" not in table} == set()
+    for argument in list(inspect.signature(hudi_services.open).parameters)[1:]:
+        assert f"| `{argument}` |" in text
+    for field in (*(one.name for one in dataclasses.fields(hudi_services.Result)), "ok", "idle"):
+        assert f"`{field}`" in text.partition("\n## Results\n")[2]
 
 
 def test_the_lists_have_the_columns_of_the_page() -> None:

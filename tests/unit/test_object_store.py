@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import hudi_services
 from hudi_services.clock import SystemClock
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import AlreadyExists, TableNotFound
@@ -26,6 +27,7 @@ from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action
 
 from .archives import unpack_archived
+from .page_examples import demo_table, examples, run_examples
 from .tables import RELEASES, request, unpack
 from .test_quarantine import moves
 from .test_storage import replaces
@@ -98,6 +100,16 @@ def test_cluster_a_table_on_s3(release: str, tmp_path: Path) -> None:
     assert {file.instant for file in files if file} == {ts}
     leftovers = [file.path for file in table.storage.list_tree(".hoodie") if "/.temp/" in file.path]
     assert leftovers == []
+
+
+def test_the_example_of_the_page_needs_nothing_of_the_environment(
+    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _upload(demo_table(tmp_path), "s3://lake/rides")
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    names = {"hudi_services": hudi_services}
+    assert run_examples(examples("s3"), {"http://minio:9000": s3}, names) == 1
 
 
 def test_a_file_is_created_once() -> None:
