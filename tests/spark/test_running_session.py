@@ -134,8 +134,9 @@ def test_a_job_that_is_cancelled_is_the_only_one(session: SparkSession, monkeypa
         assert short.result() == [3.0]
 
 
-def test_the_example_of_the_page(session: SparkSession, tmp_path: Path) -> None:
+def test_the_examples_of_the_readme_and_the_page(session: SparkSession, tmp_path: Path) -> None:
     path = demo_table(tmp_path)
+    run_examples(examples(page=ROOT / "README.md"), {TABLE: str(path)})
     assert run_examples(examples("spark"), {TABLE: str(path)}, {"hudi_services": hudi_services}) == 2
     assert session.range(2).count() == 2
 

@@ -19,9 +19,9 @@ def demo_table(folder: Path) -> Path:
     return Path(shutil.move(folder / "demo_table", folder / "rides"))
 
 
-def examples(kind: str = "") -> list[str]:
+def examples(kind: str = "", page: Path = PAGE) -> list[str]:
     """Those that need nothing else ("") or spark, s3 or airflow."""
-    found = re.findall(r"^```python ?(\w*)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^```python ?(\w*)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return [text for needs, text in found if needs == kind]
 
 
