@@ -15,7 +15,7 @@ HudiServicesError              1  failed
 ├── NothingToDo                       0  nothing to do (3 with --fail-if-idle)
 ├── ConflictError              4  another writer changed what we were about to replace
 │   └── LockBusy               4
-├── CheckFailed                5  a proof failed, nothing was committed
+├── CheckFailed                5  a check failed, nothing was committed
 ├── NeedsRecovery              6  the table must be recovered first
 └── PartlyDone                 7  the action is complete, but something after it is not
 

@@ -40,7 +40,7 @@ class Snapshot:
     """Opens the file slices of the table."""
     clock: Clock
     check_held: Callable[[], None] = _hold_nothing
-    """To be called before each step that cannot be taken back: raises ConflictError when the lease or the lock under
+    """To be called before each step that cannot be undone: raises ConflictError when the lease or the lock under
     which the table was opened was lost meanwhile."""
 
 

@@ -47,8 +47,8 @@ def prospect(
 
     `plan` is the instant of our plan, "" for one that is still to be published, None where nothing is replaced. A write
     may until it is completed or rolled back: one that is only requested, too, because it may be looking up its keys or
-    computing its rows for hours, and never looks at a plan that came after it. Age alone proves nothing, so that the
-    want of a sign of life is no reason to go on, but one for an operator to look.
+    computing its rows for hours, and never looks at a plan that came after it. Age alone proves nothing: a
+    missing sign of life is no reason to go on, but a reason for an operator to look.
 
     What a pending plan refused leaves just a requested file, which is later than the plan: that counts for a while
     only, or the plan would wait for it for ever. A heartbeat that is alive counts at any age. `listed` as for
