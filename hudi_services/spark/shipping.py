@@ -50,11 +50,10 @@ def shipped(
         from pyspark import SparkFiles
 
         place = SparkFiles.get(archive)
-        if sys.path[1:2] != [place]:
-            # Where Spark puts its own: after the script's folder, before what is installed. Workers go from job to job,
-            # and may have loaded another release of this package for somebody else.
-            sys.path[:] = [one for one in sys.path if one != place]
-            sys.path.insert(1, place)
+        if sys.path[:1] != [place]:
+            # Before the folder that the worker is in, too: nothing else is in the archive that could hide a module.
+            # Workers go from job to job, and may have loaded another release of this package for somebody else.
+            sys.path[:] = [place, *(one for one in sys.path if one != place)]
             for name in [one for one in sys.modules if one.split(".")[0] == "hudi_services"]:
                 del sys.modules[name]
         yield from pickle.loads(body)(payloads)

@@ -20,7 +20,9 @@ from pyspark.sql import SparkSession
 import hudi_services
 from hudi_services.cli.app import run
 from hudi_services.spark import engine
+from hudi_services.storage_options import StorageOptions
 from tests.unit.page_examples import ROOT, TABLE, demo_table, examples, run_examples
+from tests.unit.s3_server import s3_server, upload
 from tests.unit.tables import listed_view, open_local, rows, unpack
 
 pytestmark = pytest.mark.spark
@@ -141,7 +143,25 @@ def test_the_examples_of_the_readme_and_the_page(session: SparkSession, tmp_path
     assert session.range(2).count() == 2
 
 
+def test_the_options_of_a_store_reach_the_executors(session: SparkSession, tmp_path: Path) -> None:
+    """Nothing in the environment tells them of it."""
+    keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_region": "us-east-1"}
+    with s3_server(tmp_path) as endpoint:
+        options = {"aws_endpoint": endpoint, "allow_http": True, **keys}
+        upload(unpack("1.2.0", tmp_path), "s3://lake/table", StorageOptions(options))
+        table = hudi_services.open("s3://lake/table", storage_options=options)
+        assert table.cluster().state == "completed"
+        assert table.slices().num_rows == 2
+
+
 def test_the_package_is_shipped_once(session: SparkSession) -> None:
+    def place(task: int, token: str) -> str:
+        import hudi_services
+
+        return hudi_services.__file__
+
+    (found,) = engine.SparkEngine(session.sparkContext).map(place, [0], "look", lambda done, total: None)
+    assert ".zip/hudi_services/" in found
     files = [name for name in session.sparkContext.listFiles if "hudi_services" in name]
     assert len(files) == 1
     assert SparkContext._active_spark_context is session.sparkContext
