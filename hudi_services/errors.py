@@ -22,11 +22,15 @@ HudiServicesError              1  failed
 Every message is one sentence that names the file or the key; `hint` is the way out.
 """
 
+from typing import Any
+
 
 class HudiServicesError(Exception):
     """Base of the family. `hint` says what the operator can do about it."""
 
     exit_code = 1
+    result: Any = None
+    """What the run had come to, a `Result`, when a method of the Python API raises it."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)

@@ -50,10 +50,15 @@ def open_snapshot(storage: Storage, clock: Clock) -> Snapshot:
 
     Raises TableNotFound, UnsupportedTable (table version), CorruptFile and StorageError.
     """
+    return _at_present(storage, open_config(storage, clock), clock)
+
+
+def open_config(storage: Storage, clock: Clock) -> TableConfig:
+    """The configuration alone. Raises what `open_snapshot` raises."""
     files, folders = storage.list_dir("")
     if not files and not folders:
-        raise TableNotFound(f"there is nothing at {storage.root}", hint="check --base-path")
-    return _at_present(storage, TableConfig.load(storage, clock=clock), clock)
+        raise TableNotFound(f"there is nothing at {storage.root}", hint="check the path of the table")
+    return TableConfig.load(storage, clock=clock)
 
 
 def is_unchanged(table: Snapshot, since: Snapshot) -> bool:

@@ -11,6 +11,7 @@ from .clustering_schedule import schedule_plan
 from .opening import open_supported
 from .report import Report
 from .request import ClusteringRequest
+from .running import check_engine
 
 
 def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Report:
@@ -26,6 +27,7 @@ def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Repor
 def execute(wanted: ClusteringRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
     """Execute the given or the earliest pending plan: as one Spark job, unless another `engine` is given."""
     report = Report.start(wanted)
+    check_engine(engine)
     table, wanted = _open_rewritable(wanted, storage, report)
     return execute_plan(wanted, table, _choose(table, wanted.instant), report, engine)
 
@@ -35,6 +37,7 @@ def schedule_and_execute(
 ) -> Report:
     """Plan and execute at once; or, with `retry_last_failed`, execute the last plan that was left unfinished."""
     report = Report.start(wanted)
+    check_engine(engine)
     table, over_table = _open_rewritable(wanted, storage, report)
     instant = _last_failed(wanted, table) if wanted.retry_last_failed else None
     if instant is None:

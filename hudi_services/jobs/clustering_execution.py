@@ -41,7 +41,7 @@ from .settings import bloom_settings, session_zone, transaction_settings
 def execute_plan(
     wanted: ClusteringRequest, table: Snapshot, instant: Instant, report: Report, engine: Engine | None
 ) -> Report:
-    settings = transaction_settings(wanted.options)
+    settings = transaction_settings(wanted.options, table.storage)
     report.instant = instant.ts
     refuse_ahead(table, instant.ts)
     with report.phase("open"):

@@ -27,7 +27,7 @@ from ..timeline.instant import Instant, State
 from .opening import open_supported
 from .report import InOut, Report
 from .request import IndexRequest
-from .running import running
+from .running import check_engine, running
 from .settings import group_sizing, transaction_settings
 
 _log = logging.getLogger(__name__)
@@ -38,10 +38,11 @@ _POLL_SECONDS = 1.0
 def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
     """Build the index and publish it. `storage` stands in for the one of `wanted.base_path`, `engine` for Spark."""
     report = Report.start(wanted)
+    check_engine(engine)
     table, wanted = open_supported(wanted, storage, report)
     metadata = _check(table)
     refuse_beside_index_builds(table)
-    settings = transaction_settings(wanted.options)
+    settings = transaction_settings(wanted.options, table.storage)
     # Before Spark is started: wrong bounds are told at once.
     sizing = group_sizing(wanted.options)
     hash_name = wanted.options[keys.INDEX_HASH]

@@ -48,5 +48,5 @@ def open_supported(wanted: R, storage: Storage | None, report: Report, *, repair
         check_zone(table.timeline, table.storage.root)
         if not repairs:
             check_timeline(table.timeline, table.storage)
-            check_plans(table, transaction_settings(wanted.options))
+            check_plans(table, transaction_settings(wanted.options, table.storage))
         return table, wanted

@@ -45,7 +45,7 @@ def _find(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report
 
 def _quarantine(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
     seen = _look(wanted, table, report)
-    with critical_section(table, "quarantine garbage", transaction_settings(wanted.options)) as current:
+    with critical_section(table, "quarantine garbage", transaction_settings(wanted.options, table.storage)) as current:
         again = _look(wanted, current, report)
         items = _agreed(seen, again)
         _describe(items, again, report)
@@ -62,7 +62,7 @@ def _restore(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Rep
     name = wanted.quarantine
     if name is None:
         raise ConfigError("a restore needs the name of a quarantine")
-    with critical_section(table, "restore garbage", transaction_settings(wanted.options)) as current:
+    with critical_section(table, "restore garbage", transaction_settings(wanted.options, table.storage)) as current:
         report.files = InOut(sum(one.held.files for one in list_quarantines(current.storage) if one.id == name), None)
         with report.phase("move"):
             moved = restore(current, name, _progress(wanted, "move"))
@@ -72,7 +72,7 @@ def _restore(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Rep
 
 def _delete(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
     limit = table.clock.now() - timedelta(days=wanted.delete_older_than_days)
-    settings = transaction_settings(wanted.options)
+    settings = transaction_settings(wanted.options, table.storage)
     # No file of the table is touched, so that only another run of ours must wait.
     with Lease(table.storage, "table", "delete quarantines", settings.lock.wait_millis / 1000):
         old = [one for one in list_quarantines(table.storage) if one.created <= limit]
@@ -88,7 +88,8 @@ def _delete(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Repo
 
 def _look(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Findings:
     """Raises NothingToDo when there is nothing."""
-    ages = Ages(wanted.min_age_minutes * _MINUTE, transaction_settings(wanted.options).heartbeat_expires_millis)
+    settings = transaction_settings(wanted.options, table.storage)
+    ages = Ages(wanted.min_age_minutes * _MINUTE, settings.heartbeat_expires_millis)
     with report.phase("look"):
         findings = find_orphan_files(table, ages, _progress(wanted, "look"))
     report.warnings += [text for text in findings.warnings if text not in report.warnings]

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services import limits
-from hudi_services.cli.config_files import read_properties
 from hudi_services.codecs import avro, thrift
 from hudi_services.codecs.commit_metadata import decode_commit_json
 from hudi_services.codecs.json_text import parse_json
@@ -33,6 +32,7 @@ from hudi_services.files.log_reader import read_log_blocks
 from hudi_services.files.parquet_footer import footer_length, parse_footer
 from hudi_services.indexing import checkpoints as work
 from hudi_services.jobs import recover
+from hudi_services.jobs.config_files import read_properties
 from hudi_services.jobs.request import RecoverRequest
 from hudi_services.options import resolve
 from hudi_services.storage import ObjectStorage

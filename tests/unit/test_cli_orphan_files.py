@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import typer
 
-from hudi_services.cli import service
 from hudi_services.cli.flags import command
 from hudi_services.cli.orphan_files import OrphanFilesFlags, orphan_files_request, run_orphan_files
 from hudi_services.errors import ConfigError
+from hudi_services.jobs import config_files
 from hudi_services.jobs.request import OrphanFilesMode
 
 from .archives import unpack_archived
@@ -20,7 +20,7 @@ Run = Callable[..., int]
 
 @pytest.fixture(autouse=True)
 def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "default_files", lambda environment: [])
+    monkeypatch.setattr(config_files, "default_files", lambda environment: [])
 
 
 @pytest.fixture

@@ -17,13 +17,13 @@ from typer.main import get_command
 from hudi_services import errors
 from hudi_services.cleaning import choice
 from hudi_services.cli.app import app
-from hudi_services.cli.config_files import read_properties
 from hudi_services.clustering.eligibility import Reason
 from hudi_services.clustering.strategies import STRATEGIES
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clean, clustering, orphan_files, recover, undo, validate
 from hudi_services.jobs.attempts import run_with_retries
+from hudi_services.jobs.config_files import read_properties
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
 from hudi_services.jobs.report import Report, State, TableFacts

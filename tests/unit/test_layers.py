@@ -17,7 +17,7 @@ ROWS = [
     {"urls", "limits"},
     {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths", "concurrency"},
     {"folder_removal"},
-    {"local_folder"},
+    {"local_folder", "storage_options"},
     {"storage"},
     {"file_cache"},
     {"codecs"},
@@ -32,7 +32,7 @@ ROWS = [
     {"recovery"},
     {"spark"},
     {"jobs"},
-    {"cli"},
+    {"cli", "api"},
     {"__main__"},
 ]
 """Lowest first: a module imports from rows below its own, and from its own package."""

@@ -36,7 +36,6 @@ from ...model import BaseFile, CommitMetadata, FileSlice
 from ...snapshot import Snapshot
 from ...timeline.instant import Instant
 from .restored import adds_keys
-from .restored_keys import live_slices
 
 _MOST_FILES = 10_000
 _MOST_ROWS = 10_000_000
@@ -113,7 +112,7 @@ def _check_keys(
     if written is None or not adds_keys(written):
         return
     scopes = written.stats.keys() if shards.is_partitioned else [None]
-    live = [one for scope in scopes for one in live_slices(table, scope)]
+    live = [one for scope in scopes for one in table.view.live_slices(scope)]
     if len(live) > _MOST_FILES or sum(describe(table.slices, live, lambda _, facts: facts.rows)) > _MOST_ROWS:
         _refuse(
             table, target, RECORD_INDEX, f"the keys of {len(live):,} files would have to be read to take its keys out"

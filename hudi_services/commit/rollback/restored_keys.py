@@ -85,15 +85,9 @@ def _stay(
         keys = keys.filter(pc.invert(pc.is_in(keys, known)))
         if len(keys):
             known_slices = {*slices, *gone}
-            others = [one for one in live_slices(table, scope) if one not in known_slices]
+            others = [one for one in table.view.live_slices(scope) if one not in known_slices]
             for located in _in_threads(partial(_located, table, shards, keys), others):
                 yield from located
-
-
-def live_slices(table: Snapshot, partition: str | None = None) -> list[FileSlice]:
-    """The file slices that readers see, in one data partition or in all."""
-    partitions = table.view.partitions() if partition is None else [partition]
-    return [one for name in partitions for one in table.view.latest_slices(name)]
 
 
 def _located(table: Snapshot, shards: Shards, wanted: pa.Array, one: FileSlice) -> list[_Located]:
