@@ -11,7 +11,7 @@ Kept are bytes as they are stored, never what was made of them: what is damaged 
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 from .limits import LARGEST_FILE, MIB, check_size
 from .storage import FileInfo, Storage
@@ -21,13 +21,13 @@ _LIMIT = 64 * MIB
 _LARGEST_SHARE = 8
 """What takes more than this part of the cache would drive everything else out, and is read each time."""
 
-_Key = tuple[str, str, int, int, str, int, int]
-"""Root, path, size, modification time and tag of a file; start and length of the piece."""
+_Key = tuple[Hashable, str, int, int, str, int, int]
+"""Identity of the storage; path, size, modification time and tag of a file; start and length of the piece."""
 
 
 class FileCache:
-    """Keeps what was read last, up to `limit` bytes. May be used by several threads: they wait for a read of another
-    one rather than repeat it.
+    """Keeps what was read last, up to `limit` bytes. May be used by several threads, none of which waits for the read of
+    another one: those that want the same file at the same moment both read it.
     """
 
     def __init__(self, limit: int = _LIMIT) -> None:
@@ -35,7 +35,6 @@ class FileCache:
         self._kept: OrderedDict[_Key, bytes] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
-        self._under_way: dict[_Key, threading.Event] = {}
 
     def read(self, storage: Storage, file: FileInfo, limit: int = LARGEST_FILE) -> bytes:
         """The whole file, which a listing told of; raises what `Storage.read` raises."""
@@ -59,33 +58,21 @@ class FileCache:
     def _get(self, key: _Key | None, read: Callable[[], bytes]) -> bytes:
         if key is None or key[-1] > self._limit // _LARGEST_SHARE:
             return read()
-        while True:
-            with self._lock:
-                if key in self._kept:
-                    self._kept.move_to_end(key)
-                    return self._kept[key]
-                other = self._under_way.get(key)
-                if other is None:
-                    mine = self._under_way[key] = threading.Event()
-            if other is None:
-                return self._read_for_all(key, read, mine)
-            # When that read fails, the next one tries for itself.
-            other.wait()
-
-    def _read_for_all(self, key: _Key, read: Callable[[], bytes], done: threading.Event) -> bytes:
-        try:
-            data = read()
-            # Of another length it is not what was listed: a writer was faster than we, or the bytes are cut off.
-            if len(data) == key[-1]:
-                self._keep(key, data)
-            return data
-        finally:
-            with self._lock:
-                del self._under_way[key]
-            done.set()
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        # Not under the lock: others must not wait for this read.
+        data = read()
+        # Of another length it is not what was listed: a writer was faster than we, or the bytes are cut off.
+        if len(data) == key[-1]:
+            self._keep(key, data)
+        return data
 
     def _keep(self, key: _Key, data: bytes) -> None:
         with self._lock:
+            if key in self._kept:
+                return
             self._kept[key] = data
             self._bytes += len(data)
             while self._bytes > self._limit:
@@ -100,7 +87,7 @@ class FileCache:
 def _key(storage: Storage, file: FileInfo, start: int, length: int) -> _Key | None:
     if not file.tag:
         return None
-    return (storage.root, file.path, file.size, file.mtime_millis, file.tag, start, length)
+    return (storage.identity, file.path, file.size, file.mtime_millis, file.tag, start, length)
 
 
 _shared = FileCache()

@@ -3,7 +3,6 @@
 import os
 import pickle
 import shutil
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import CorruptFile, NotFound
+from hudi_services.errors import CorruptFile, NotFound, StorageError
 from hudi_services.file_cache import FileCache, shared_cache
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
@@ -19,6 +18,7 @@ from hudi_services.jobs.undo import undo
 from hudi_services.limits import LARGEST_FILE
 from hudi_services.snapshot import is_unchanged
 from hudi_services.storage import FileInfo, ObjectStorage
+from hudi_services.storage_options import StorageOptions
 from hudi_services.timeline.instant import Action
 
 from .counting_storage import CountingStorage
@@ -157,6 +157,15 @@ def test_two_tables_do_not_share_files(tmp_path: Path) -> None:
     assert [cache.read(storage, seen) for storage in storages * 2] == [b"a", b"b"] * 2
 
 
+def test_two_stores_do_not_share_files() -> None:
+    """A bucket has another content at another endpoint."""
+    url, local = "s3://bucket/table", {"aws_endpoint": "http://localhost:9000", "aws_region": "r"}
+    there = [ObjectStorage(url, StorageOptions(local)) for _ in range(2)]
+    other = ObjectStorage(url, StorageOptions(local | {"aws_endpoint": "http://localhost:9001"}))
+    assert there[0].identity == there[1].identity
+    assert len({one.identity for one in (*there, other, ObjectStorage(url), ObjectStorage(f"{url}2"))}) == 4
+
+
 def test_it_is_bounded(tmp_path: Path) -> None:
     storage = CountingStorage(str(tmp_path))
     cache = FileCache(limit=100)
@@ -185,33 +194,45 @@ def test_a_file_beyond_its_limit_is_refused(storage: CountingStorage) -> None:
     assert reads(storage) == 0
 
 
-def test_threads_wait_for_the_one_that_reads(tmp_path: Path) -> None:
-    (tmp_path / "some").mkdir()
-    (tmp_path / NAME).write_bytes(b"first")
-    storage, cache = CountingStorage(str(tmp_path), delay=0.05), FileCache()
-    seen = listed(storage)
+def test_threads_may_use_it_together(tmp_path: Path) -> None:
+    storage, cache = CountingStorage(str(tmp_path)), FileCache(limit=100)
+    for number in range(20):
+        storage.create(f"some/{number}", bytes([number] * 10))
+    files = {int(file.name): file for file in storage.list_dir("some")[0]}
+    asked = [number * 7 % 20 for number in range(2000)]
     with ThreadPoolExecutor(16) as pool:
-        assert set(pool.map(lambda _: cache.read(storage, seen), range(64))) == {b"first"}
-    assert reads(storage) == 1
+        assert list(pool.map(lambda number: cache.read(storage, files[number])[0], asked)) == asked
+    assert cache.kept_bytes <= 100
+    for number in range(20):
+        cache.read(storage, files[number])
+    assert cache.kept_bytes == 100
 
 
-def test_a_failure_is_nobody_elses(storage: CountingStorage) -> None:
-    """Whoever waits for a read that fails reads for itself."""
-    cache, seen, began = FileCache(), listed(storage), threading.Event()
-    original, failures = storage.read, [NotFound("not now")]
+def test_a_thread_does_not_wait_for_the_read_of_another_one(storage: CountingStorage) -> None:
+    """Nor for its own: the read of a file may be where somebody else comes to read it, too."""
+    cache, seen, original = FileCache(), listed(storage), storage.read
 
-    def once_failing(path: str, limit: int = LARGEST_FILE) -> bytes:
-        began.wait(5)
-        if failures:
-            raise failures.pop()
+    def reading_it_meanwhile(path: str, limit: int = LARGEST_FILE) -> bytes:
+        storage.read = original  # type: ignore[method-assign]
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(cache.read, storage, seen).result(10) == b"first"
         return original(path, limit)
 
-    storage.read = once_failing  # type: ignore[method-assign]
-    with ThreadPoolExecutor(2) as pool:
-        both_of_them = [pool.submit(cache.read, storage, seen) for _ in range(2)]
-        began.set()
-        errors = [one.exception() for one in both_of_them]
-    assert sorted(type(error).__name__ for error in errors) == ["NoneType", "NotFound"]
+    storage.read = reading_it_meanwhile  # type: ignore[method-assign]
+    assert cache.read(storage, seen) == b"first"
+    assert cache.kept_bytes == len(b"first")
+
+
+def test_a_read_that_failed_is_tried_again(storage: CountingStorage) -> None:
+    cache, seen, original = FileCache(), listed(storage), storage.read
+
+    def failing(path: str, limit: int = LARGEST_FILE) -> bytes:
+        storage.read = original  # type: ignore[method-assign]
+        raise StorageError("not now")
+
+    storage.read = failing  # type: ignore[method-assign]
+    with pytest.raises(StorageError, match="not now"):
+        cache.read(storage, seen)
     assert cache.read(storage, seen) == b"first"
 
 
