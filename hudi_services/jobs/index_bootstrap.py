@@ -11,10 +11,11 @@ from ..commit.times import Times
 from ..commit.transaction import Transaction, complete
 from ..engine import Engine
 from ..errors import ConflictError, NeedsRecovery, NothingToDo, UnsupportedTable
-from ..indexing.build import Build
-from ..indexing.checkpoints import forget
+from ..files.slices import describe
+from ..indexing.build import Build, live_slices
+from ..indexing.checkpoints import forget, load_plan
 from ..indexing.publication import IndexDraft
-from ..indexing.sizing import GroupSizing
+from ..indexing.sizing import GroupSizing, file_group_count
 from ..metadata.new_partition import LostWork
 from ..metadata.record_index.base_files import WrittenBase
 from ..metadata.record_index.key_hash import load_key_hash
@@ -39,13 +40,15 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
     """Build the index and publish it. `storage` stands in for the one of `wanted.base_path`, `engine` for Spark."""
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
-    metadata = _check(table)
+    metadata = _check(table, forgets=not wanted.dry_run)
     refuse_beside_index_builds(table)
     settings = transaction_settings(wanted.options)
     # Before Spark is started: wrong bounds are told at once.
     sizing = group_sizing(wanted.options)
     hash_name = wanted.options[keys.INDEX_HASH]
     load_key_hash(hash_name)
+    if wanted.dry_run:
+        return _dry_run(wanted, table, sizing, report)
     with (
         Transaction(table, "index-bootstrap", "index-bootstrap", settings),
         running(f"hudi_services index {table.config.name}", wanted, report, engine) as runner,
@@ -69,8 +72,23 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
     return _account(report, build, bases)
 
 
-def _check(table: Snapshot) -> MetadataTable:
-    """Raise for a table that cannot have the index, and NothingToDo for one that has it."""
+def _dry_run(wanted: IndexRequest, table: Snapshot, sizing: GroupSizing, report: Report) -> Report:
+    """Say what would be read and built; a build that would be resumed keeps the number of its file groups."""
+    report.dry_run = True
+    with report.phase("plan"):
+        slices = live_slices(table)
+        count = sum(describe(table.slices, slices, lambda _, facts: facts.rows))
+        begun = load_plan(table.storage) if wanted.resume else None
+    report.groups = begun.shards if begun else file_group_count(count, sizing)
+    report.files, report.rows = InOut(len(slices), None), InOut(count, None)
+    return report.looked("dry run: no index was built")
+
+
+def _check(table: Snapshot, *, forgets: bool = True) -> MetadataTable:
+    """Raise for a table that cannot have the index, and NothingToDo for one that has it.
+
+    `forgets`: of one that has it, what a build left is deleted.
+    """
     root = table.storage.root
     if table.metadata is None:
         raise UnsupportedTable(
@@ -78,7 +96,8 @@ def _check(table: Snapshot) -> MetadataTable:
             hint="switch it on in a writer of Apache Hudi (hoodie.metadata.enable=true): its next write builds it",
         )
     if RECORD_INDEX in table.config.metadata_partitions:
-        forget(table.storage)
+        if forgets:
+            forget(table.storage)
         raise NothingToDo(f"{root} has a record index")
     if RECORD_INDEX in table.config.metadata_partitions_inflight:
         raise ConflictError(f"{root}: an indexer of Apache Hudi is building its record index", hint="wait for it")

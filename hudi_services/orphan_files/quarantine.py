@@ -110,6 +110,13 @@ def restore(table: Snapshot, quarantine: str, progress: Progress) -> Moved:
     return moved
 
 
+def check_restore(table: Snapshot, quarantine: str) -> Total:
+    """What a restore would move. Raises ConfigError and ConflictError as `restore` does."""
+    stored = _stored(table.storage, quarantine)
+    _refuse_new_rows(table, quarantine, [_original(quarantine, file.path) for file in stored])
+    return _total(stored)
+
+
 def delete(storage: Storage, quarantine: str, progress: Progress) -> Total:
     """Delete a quarantine with its files, the manifest last, so that one that was cut off can be deleted again."""
     stored = _held(storage, quarantine)

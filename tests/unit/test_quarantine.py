@@ -89,7 +89,7 @@ def test_there_and_back(path: Path) -> None:
     assert len(moved) == 12
     # The folder of an attempt's markers goes with its last marker.
     assert os.listdir(path / ".hoodie/.temp") == []
-    with pytest.raises(NothingToDo, match="there is no garbage"):
+    with pytest.raises(NothingToDo, match="there are no orphan files"):
         run(path, OrphanFilesMode.FIND)
     restored = run(path, OrphanFilesMode.RESTORE, quarantine=name)
     assert (restored.state, restored.files.before, restored.files.after) == (State.COMPLETED, 12, 12)
