@@ -87,7 +87,7 @@ def execute_plan(
         try:
             attempt.clean_up()
         except HudiServicesError as error:
-            return report.partly_done(f"the clustering is complete, but its markers are left: {error}")
+            return report.partly_done(f"the clustering is complete, but its markers could not be deleted: {error}")
     return report
 
 

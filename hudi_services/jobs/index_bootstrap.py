@@ -66,7 +66,7 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
                 _begin(build, sizing, reopen(table), settings)
             bases = _carry_out(build, table, settings, report)
         if why_anew:
-            report.warnings.append(f"{why_anew}: the build begins anew")
+            report.warnings.append(f"{why_anew}: the build starts again from the beginning")
     report.groups = build.plan.shards
     build.forget()
     return _account(report, build, bases)
@@ -92,17 +92,19 @@ def _check(table: Snapshot, *, forgets: bool = True) -> MetadataTable:
     root = table.storage.root
     if table.metadata is None:
         raise UnsupportedTable(
-            f"{root} has no metadata table, which the record index is a part of",
-            hint="switch it on in a writer of Apache Hudi (hoodie.metadata.enable=true): its next write builds it",
+            f"{root} has no metadata table, and the record index is a part of it",
+            hint="set hoodie.metadata.enable=true in a writer of Apache Hudi: the next write builds the metadata table",
         )
     if RECORD_INDEX in table.config.metadata_partitions:
         if forgets:
             forget(table.storage)
-        raise NothingToDo(f"{root} has a record index")
+        raise NothingToDo(f"{root} has a record index already")
     if RECORD_INDEX in table.config.metadata_partitions_inflight:
         raise ConflictError(f"{root}: an indexer of Apache Hudi is building its record index", hint="wait for it")
     if not table.config.populate_meta_fields:
-        raise UnsupportedTable(f"{root} has no meta fields (hoodie.populate.meta.fields=false), and so no record keys")
+        raise UnsupportedTable(
+            f"{root} has no meta fields (hoodie.populate.meta.fields=false), so its record keys are not stored"
+        )
     return table.metadata
 
 
@@ -154,9 +156,9 @@ def _blocked(table: Snapshot, pending: Instant, settings: TransactionSettings) -
         "not know of the new index"
     )
     if liveness(table, pending, settings).alive:
-        return ConflictError(message, hint="run again with --resume when it is; what was built is kept")
+        return ConflictError(message, hint="run again with --resume when it is finished; what was built is kept")
     return NeedsRecovery(
-        f"{message}; it was abandoned: nobody gives a sign of life",
+        f"{message}; this instant was abandoned: its writer gives no sign of life",
         hint=f"{recover_hint(table)}; then run again with --resume: what was built is kept",
     )
 
@@ -167,6 +169,6 @@ def _account(report: Report, build: Build, bases: list[WrittenBase]) -> Report:
     report.files, report.rows = InOut(len(build.plan.slices), len(bases)), InOut(entries + repeated, entries)
     report.bytes = InOut(None, size)
     if repeated:
-        report.warnings.append(f"{repeated} rows have a record key that another row has, too: the last one is indexed")
+        report.warnings.append(f"{repeated} rows share a record key with another row: the index has the last one")
     _log.info("%d keys in %d shards", entries, build.plan.shards)
     return report.completed(build.plan.instant)

@@ -26,8 +26,8 @@ def index_lookup(wanted: LookupRequest, storage: Storage | None = None) -> Repor
         places = locations_table(wanted.keys, found)
     except (ValueError, OverflowError, OSError) as error:
         raise CorruptFile(
-            f"the record index of {table.storage.root} notes an instant that is no time: {error}",
-            hint=f"run: hudi-services validate --base-path {table.storage.root} --repair",
+            f"the record index of {table.storage.root} holds an instant that is not a time: {error}",
+            hint=f"run: hudi-services validate --base-path {table.storage.root} --apply",
         ) from error
     report.tables["locations"] = places.to_pylist()
     report.rows = InOut(len(wanted.keys), places.num_rows)

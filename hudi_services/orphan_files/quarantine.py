@@ -188,7 +188,7 @@ def _refuse_new_rows(table: Snapshot, quarantine: str, paths: Iterable[str]) -> 
     if new:
         more = f" and {len(new) - _NAMES_TOLD} more" if len(new) > _NAMES_TOLD else ""
         raise ConflictError(
-            f"the timeline has passed files of the quarantine {quarantine}, so that readers would take them for "
+            f"the timeline is now later than files of the quarantine {quarantine}, so that readers would take them for "
             f"committed: {', '.join(new[:_NAMES_TOLD])}{more}",
             hint=f"nothing was moved: leave the files in {table.storage.full_path(_folder(quarantine))}, "
             "or delete them with --delete-older-than",
@@ -209,7 +209,7 @@ def _seen_then(storage: Storage, quarantine: str) -> frozenset[str]:
         files = parse_json(storage.read(path))["files"]
         return frozenset(file["path"] for file in files if file.get("seen"))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise CorruptFile(f"{storage.full_path(path)} is no manifest of a quarantine: {error}") from error
+        raise CorruptFile(f"{storage.full_path(path)} is not a manifest of a quarantine: {error}") from error
 
 
 def _stored(storage: Storage, quarantine: str) -> list[FileInfo]:

@@ -29,8 +29,10 @@ from .tables import as_written, open_local, request, unpack
 
 _QUIET = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", "hoodie.write.lock.wait_time_ms": "300"}
 _DEAD = {"hudi.services.abandoned.after.minutes": "0", "hoodie.client.heartbeat.tolerable.misses": "0"}
-_LOCKED = {"hoodie.write.lock.provider": "FileSystemBasedLockProvider"}
+_HUDI = "org.apache.hudi.client"
+_LOCKED = {"hoodie.write.lock.provider": f"{_HUDI}.transaction.lock.FileSystemBasedLockProvider"}
 _KEEP_ONE = {"hoodie.clean.fileversions.retained": "1"}
+_WRITES_UNTIL_DELETION = 9
 _PENDING = "20261121120000000"
 
 
@@ -130,7 +132,7 @@ def old_write(folder: Path) -> OperatorTable:
 def orphans(folder: Path) -> OperatorTable:
     """A file of a repeated task, and one of an instant that is not on the timeline; both two hours old."""
     path = unpack("1.2.0", folder)
-    file = next(path.glob("day=*/*.parquet"))
+    file = min(path.glob("day=*/*.parquet"))
     file_id, _, instant = file.name.split("_")
     for name in (f"{file_id}_9-9-9_{instant}", f"{file_id}_9-9-9_20261121091400000.parquet"):
         stray = shutil.copy(file, file.with_name(name))
@@ -147,7 +149,9 @@ def killed_clean(folder: Path) -> OperatorTable:
     cluster(path)
     options = resolve([("test", {**_QUIET, **_KEEP_ONE})])
     with pytest.raises(BaseException):  # noqa: B017 - whatever the storage ends it with
-        clean.clean(CleanRequest(base_path=str(path), options=options), FaultyStorage(str(path), 6))
+        clean.clean(
+            CleanRequest(base_path=str(path), options=options), FaultyStorage(str(path), _WRITES_UNTIL_DELETION)
+        )
     (pending,) = open_local(path).timeline.pending()
     return OperatorTable(path, pending.ts, {**_DEAD, **_KEEP_ONE})
 
@@ -157,7 +161,7 @@ def indexed(folder: Path) -> OperatorTable:
     options = resolve([("test", {**_QUIET, "hoodie.metadata.global.record.level.index.min.filegroup.count": "1"})])
     index_bootstrap.index_bootstrap(IndexRequest(base_path=str(path), options=options), engine=LocalEngine())
     table = OperatorTable(path)
-    file = next(path.glob("day=*/*.parquet"))
+    file = min(path.glob("day=*/*.parquet"))
     first = pq.read_table(file, partitioning=None)["_hoodie_record_key"][0].as_py()
     table.keys_file.write_text(f"{first}\nnobody\n")
     return table
@@ -176,7 +180,8 @@ def no_metadata_files(folder: Path) -> OperatorTable:
 
 
 def index_build(folder: Path) -> OperatorTable:
-    return _with_pending(folder, "indexing.requested", "indexing.inflight")
+    table = _with_pending(folder, "indexing.requested", "indexing.inflight")
+    return OperatorTable(table.path, table.instant)
 
 
 def restore(folder: Path) -> OperatorTable:
@@ -192,8 +197,8 @@ def cut_clean_plan(folder: Path) -> OperatorTable:
 
 def other_zone(folder: Path) -> OperatorTable:
     path = unpack("1.2.0", folder)
-    as_written(path, "Pacific/Kiritimati")
-    return OperatorTable(path, zone="UTC")
+    as_written(path, "UTC")
+    return OperatorTable(path, zone="Asia/Tokyo")
 
 
 def linked_folder(folder: Path) -> OperatorTable:
@@ -211,7 +216,7 @@ def lock_file(folder: Path) -> OperatorTable:
 
 def flipped_bit(folder: Path) -> OperatorTable:
     table = planned(folder)
-    file = next((table.path / P).glob("*.parquet"))
+    file = min((table.path / P).glob("*.parquet"))
     data = bytearray(file.read_bytes())
     chunk = pq.ParquetFile(file).metadata.row_group(0).column(5)
     data[chunk.data_page_offset + chunk.total_compressed_size - 3] ^= 1

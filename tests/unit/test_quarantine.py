@@ -299,7 +299,7 @@ def test_what_readers_took_for_committed_is_restored(release: str, tmp_path: Pat
     assert file["path"] == f"p0/{dead}" and file["seen"] is True
     whole = manifest.read_bytes()
     manifest.write_bytes(whole[:-9])
-    with pytest.raises(CorruptFile, match=r"manifest\.json is no manifest of a quarantine"):
+    with pytest.raises(CorruptFile, match=r"manifest\.json is not a manifest of a quarantine"):
         run(path, OrphanFilesMode.RESTORE, quarantine=name)
     manifest.write_bytes(whole)
     assert run(path, OrphanFilesMode.RESTORE, quarantine=name).state is State.COMPLETED

@@ -247,7 +247,7 @@ def test_classes_for_copying_sort_where_there_are_sort_columns(
 ) -> None:
     """As in Hudi, which then falls back to sorting; the plan names a class that every release has."""
     report = schedule(path, {EXECUTION: name, **sort})
-    assert sum("copies only what is not sorted" in warning for warning in report.warnings) == warnings
+    assert sum("copies files only without sort columns" in warning for warning in report.warnings) == warnings
     assert the_plan(path).strategy_class == keys.SORT_AND_SIZE_EXECUTION
     executed = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
     assert ("sorted" in executed.decoded) == bool(warnings)
@@ -264,7 +264,7 @@ def test_a_plan_of_hudi_for_copying(sort: dict[str, str], warnings: int, path: P
     file.write_bytes(encode_clustering_plan(theirs, table.config.version.release))
     executed = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
     assert executed.state is State.COMPLETED
-    assert sum("copies only what is not sorted" in warning for warning in executed.warnings) == warnings
+    assert sum("copies files only without sort columns" in warning for warning in executed.warnings) == warnings
     assert ("sorted" in executed.decoded) == bool(warnings)
 
 
