@@ -1,3 +1,82 @@
-"""Apache Hudi table services in Python, on PySpark."""
+"""Apache Hudi table services in Python, on PySpark.
+
+    import hudi_services
+
+    table = hudi_services.open("/data/rides")
+    table.cluster()
+
+What is in `__all__` is public. It is loaded when it is first asked for: the command line and the executors of Spark
+import this package, too, and need none of it. docs/python-api.md has examples.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import errors
+    from .api.result import Result
+    from .api.table import Table, open
+    from .errors import (
+        AlreadyExists,
+        CheckFailed,
+        ConfigError,
+        ConflictError,
+        CorruptFile,
+        HudiServicesError,
+        JobLost,
+        LockBusy,
+        NeedsRecovery,
+        NotFound,
+        Outdated,
+        PartlyDone,
+        PermissionDenied,
+        StorageError,
+        SymbolicLink,
+        TableNotFound,
+        UnsupportedTable,
+    )
+    from .jobs.report import State
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AlreadyExists",
+    "CheckFailed",
+    "ConfigError",
+    "ConflictError",
+    "CorruptFile",
+    "HudiServicesError",
+    "JobLost",
+    "LockBusy",
+    "NeedsRecovery",
+    "NotFound",
+    "Outdated",
+    "PartlyDone",
+    "PermissionDenied",
+    "Result",
+    "State",
+    "StorageError",
+    "SymbolicLink",
+    "Table",
+    "TableNotFound",
+    "UnsupportedTable",
+    "__version__",
+    "errors",
+    "open",
+]
+
+_HOMES = {"Result": ".api.result", "State": ".jobs.report", "Table": ".api.table", "open": ".api.table"}
+"""Of what is public: its module; `.errors` when it is not named here."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    home = importlib.import_module(_HOMES.get(name, ".errors"), __name__)
+    found = globals()[name] = home if name == "errors" else getattr(home, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,18 +15,22 @@ HudiServicesError              1  failed
 ├── NothingToDo                       0  nothing to do (3 with --fail-if-idle)
 ├── ConflictError              4  another writer changed what we were about to replace
 │   └── LockBusy               4
-├── CheckFailed                5  a proof failed, nothing was committed
+├── CheckFailed                5  a check failed, nothing was committed
 ├── NeedsRecovery              6  the table must be recovered first
 └── PartlyDone                 7  the action is complete, but something after it is not
 
 Every message is one sentence that names the file or the key; `hint` is the way out.
 """
 
+from typing import Any
+
 
 class HudiServicesError(Exception):
     """Base of the family. `hint` says what the operator can do about it."""
 
     exit_code = 1
+    result: Any = None
+    """What the run had come to, a `Result`, when a method of the Python API raises it."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)

@@ -23,6 +23,11 @@ LARGEST_LOG = 4096 * MIB
 so large."""
 
 
+MOST_BLOOM_ENTRIES = 10_000_000
+LEAST_BLOOM_RATE = 1e-12
+"""What a table may ask of a bloom filter: more takes memory and time, and no honest writer sets it."""
+
+
 def check_size(path: str, size: int, limit: int) -> None:
     """Raise CorruptFile when the file at the full `path` has more than `limit` bytes."""
     if size > limit:

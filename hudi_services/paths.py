@@ -3,7 +3,8 @@
 import re
 
 _OUTSIDE = re.compile(r"(?:^|/)\.{0,2}(?=/|\Z)")
-_TABLE_FOLDER = ".hoodie"
+TABLE_FOLDER = ".hoodie"
+"""What a table keeps of itself."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -19,7 +20,7 @@ def is_name(name: str) -> bool:
 
 def is_partition(path: str) -> bool:
     """Whether `path` can be that of a partition: "" is a table's only one, and none lies in the table's own folder."""
-    return not path or (is_below(path) and path.partition("/")[0] != _TABLE_FOLDER)
+    return not path or (is_below(path) and path.partition("/")[0] != TABLE_FOLDER)
 
 
 def is_addressable(path: str) -> bool:

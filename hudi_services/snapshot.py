@@ -40,7 +40,7 @@ class Snapshot:
     """Opens the file slices of the table."""
     clock: Clock
     check_held: Callable[[], None] = _hold_nothing
-    """To be called before each step that cannot be taken back: raises ConflictError when the lease or the lock under
+    """To be called before each step that cannot be undone: raises ConflictError when the lease or the lock under
     which the table was opened was lost meanwhile."""
 
 
@@ -49,10 +49,15 @@ def open_snapshot(storage: Storage, clock: Clock) -> Snapshot:
 
     Raises TableNotFound, UnsupportedTable (table version), CorruptFile and StorageError.
     """
+    return _at_present(storage, open_config(storage, clock), clock)
+
+
+def open_config(storage: Storage, clock: Clock) -> TableConfig:
+    """The configuration alone. Raises what `open_snapshot` raises."""
     files, folders = storage.list_dir("")
     if not files and not folders:
-        raise TableNotFound(f"there is nothing at {storage.root}", hint="check --base-path")
-    return _at_present(storage, TableConfig.load(storage, clock=clock), clock)
+        raise TableNotFound(f"there is nothing at {storage.root}", hint="check the path of the table")
+    return TableConfig.load(storage, clock=clock)
 
 
 def is_unchanged(table: Snapshot, since: Snapshot) -> bool:

@@ -21,6 +21,7 @@ from .errors import AlreadyExists, ConfigError, CorruptFile, NotFound, Permissio
 from .limits import LARGEST_FILE, check_size
 from .local_folder import LocalFolder
 from .paths import is_addressable, is_below, is_unicode
+from .storage_options import StorageOptions
 from .urls import absolute_path, check_url, local_path, message_without_secrets, scheme_of
 
 _CHUNK = 8 * 1024 * 1024
@@ -63,6 +64,9 @@ class Storage(Protocol):
         """The root as Hudi writes it into plans: an absolute local path without scheme, or the URL."""
 
     def full_path(self, path: str) -> str: ...
+
+    def elsewhere(self, url: str) -> "Storage":
+        """The storage at another URL, with the same options when it is a store of the same kind. Raises ConfigError."""
 
     def check_paths(self, paths: Iterable[str]) -> None:
         """Raise what any of the methods below would say against one of these paths; asks no object store."""
@@ -129,19 +133,25 @@ class Storage(Protocol):
 
 
 @functools.lru_cache(maxsize=64)
-def _store(url: str) -> Any:
-    return from_url(url)
+def _store(url: str, options: StorageOptions | None) -> Any:
+    if options is None:
+        return from_url(url)
+    config: Any = options.config
+    client: Any = options.client
+    return from_url(url, config=config, client_options=client)
 
 
 class ObjectStorage:
-    """`Storage` on obstore. Pickles to its URL, so that executors open their own connections.
+    """`Storage` on obstore. Pickles to its URL and options, so that executors open their own connections.
 
-    Credentials come from where the store's own tools look for them: environment, profile, instance role.
+    Credentials come from the options, else from where the store's own tools look for them: environment, profile,
+    instance role.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, options: StorageOptions | None = None) -> None:
         """Raises ConfigError for a scheme that is not supported, and for a URL that holds more than a place, is no
-        UTF-8 text (as an argument of a program may be), or is a relative path where there is no working directory.
+        UTF-8 text (as an argument of a program may be), or is a relative path where there is no working directory;
+        also for options that the store does not have.
         """
         check_url(url)
         path = local_path(url)
@@ -165,9 +175,29 @@ class ObjectStorage:
             self._local, self._folder = None, None
             self._root = url.rstrip("/")
             self._url = known + self._root[len(scheme) :]
+        self._options = options
+        if options is not None:
+            self._check_options(options)
+
+    def _check_options(self, options: StorageOptions) -> None:
+        if self._local is not None:
+            raise ConfigError(
+                f"storage_options are for stores, and {self._root} is a local path", hint="leave storage_options out"
+            )
+        try:
+            _store(self._url, options)
+        except (obx.BaseError, ValueError) as e:
+            said = options.hide(str(e).splitlines()[0].rstrip("."))
+            raise ConfigError(
+                f"storage_options cannot be used for {self._root}: {said}",
+                hint="the names are those of obstore, as aws_endpoint, aws_region and allow_http",
+            ) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self._root,))
+        return (type(self), (self._root,) if self._options is None else (self._root, self._options))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._root!r})"
 
     @property
     def root(self) -> str:
@@ -176,10 +206,16 @@ class ObjectStorage:
     def full_path(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
 
+    def elsewhere(self, url: str) -> "ObjectStorage":
+        other = ObjectStorage(url)
+        if self._options is None or other._local is not None or scheme_of(other._url) != scheme_of(self._url):
+            return other
+        return ObjectStorage(url, self._options)
+
     @property
     def _backend(self) -> Any:
         if self._local is None:
-            return _store(self._url)
+            return _store(self._url, self._options)
         return _local_store(self._local)
 
     def check_paths(self, paths: Iterable[str]) -> None:
@@ -385,6 +421,7 @@ class ObjectStorage:
                 ) from e
             # Stores tell the URL of their endpoint, with whatever the environment says it is.
             said = message_without_secrets(text.splitlines()[0]) if text else type(e).__name__
+            said = said if self._options is None else self._options.hide(said)
             raise StorageError(f"{self.full_path(path)}: {said}") from e
 
 

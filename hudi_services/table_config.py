@@ -22,12 +22,11 @@ from .clock import Clock, SystemClock
 from .codecs.properties import format_properties, parse_properties
 from .errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, StorageError, TableNotFound, UnsupportedTable
 from .limits import SMALL_FILE
-from .paths import is_below, is_name
+from .paths import TABLE_FOLDER, is_below, is_name
 from .storage import Storage
 from .versions import TableVersion, table_version
 
-META_FOLDER = ".hoodie"
-METADATA_TABLE_FOLDER = ".hoodie/metadata"
+METADATA_TABLE_FOLDER = f"{TABLE_FOLDER}/metadata"
 
 _FILE = "hoodie.properties"
 _BACKUP = "hoodie.properties.backup"
@@ -64,7 +63,7 @@ class TableConfig:
         UnsupportedTable for a table version or timeline layout that we do not handle.
         """
         clock = clock or SystemClock()
-        folder = _below(root, META_FOLDER)
+        folder = _below(root, TABLE_FOLDER)
         for attempt in range(_ATTEMPTS):
             try:
                 raw = _read_either(storage, folder)
@@ -94,7 +93,7 @@ class TableConfig:
         Raises CheckFailed when the file does not read back as written; the backup then stays.
         """
         moment = (clock or SystemClock()).now()
-        folder = _below(self.root, META_FOLDER)
+        folder = _below(self.root, TABLE_FOLDER)
         old = _recover(storage, folder)
         kept = {key: value for key, value in old.items() if key not in changes}
         new = kept | {key: value for key, value in changes.items() if value is not None}
@@ -111,7 +110,7 @@ class TableConfig:
 
     def file_digest(self, storage: Storage) -> str:
         """A digest of the file as it lies: another one when a table was made anew in this place, for it has a date."""
-        path = f"{_below(self.root, META_FOLDER)}/{_FILE}"
+        path = f"{_below(self.root, TABLE_FOLDER)}/{_FILE}"
         return hashlib.sha256(storage.read(path, SMALL_FILE)).hexdigest()
 
     @property
@@ -154,7 +153,7 @@ class TableConfig:
     @property
     def meta_path(self) -> str:
         """The folder `.hoodie`, relative to the storage, as all paths here."""
-        return _below(self.root, META_FOLDER)
+        return _below(self.root, TABLE_FOLDER)
 
     @property
     def timeline_path(self) -> str:
@@ -299,10 +298,10 @@ def _version(raw: Mapping[str, str], source: str) -> TableVersion:
 
 
 def _require_table(storage: Storage, root: str) -> None:
-    files, folders = storage.list_dir(_below(root, META_FOLDER))
+    files, folders = storage.list_dir(_below(root, TABLE_FOLDER))
     if not files and not folders:
         raise TableNotFound(
-            f"{storage.full_path(root)} is no Hudi table: it has no folder {META_FOLDER}", hint="check the base path"
+            f"{storage.full_path(root)} is no Hudi table: it has no folder {TABLE_FOLDER}", hint="check the base path"
         )
 
 

@@ -1,5 +1,6 @@
 """The program: its commands, and what the shell gets back."""
 
+import os
 import signal
 import sys
 from typing import Annotated
@@ -84,6 +85,8 @@ def run(arguments: list[str]) -> int:
 def main() -> None:
     """Run the command line of this process, and end the process with its exit code."""
     open_closed_streams()
+    # Before anything imports Arrow: its own allocator asks for more memory than it uses, and gives it back too eagerly.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     terminated = _end_at_sigterm()
     code = run(sys.argv[1:])
     drop_unwritten()

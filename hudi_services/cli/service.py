@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..errors import CheckFailed, ConfigError, HudiServicesError, PartlyDone
-from ..jobs.attempts import run_with_retries
+from ..jobs.attempts import run_with_retries, was_interrupted
+from ..jobs.config_files import conf_layers, parse_assignments, read_properties
 from ..jobs.report import Report, State, TableFacts, sentence
 from ..jobs.request import Request
 from ..options import Layer, Options, resolve
 from ..urls import absolute_path, check_url, without_secrets
 from . import render, terminal
-from .config_files import default_files, parse_assignments, read_properties
 from .flags import Format, ServiceFlags
 from .progress import progress_bar
 
@@ -37,26 +37,14 @@ def run_service(
     (service and action of the report).
     """
     start = time.perf_counter()
-    # Before anything imports Arrow: its own allocator asks for more memory than it uses, and gives it back too eagerly.
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     _log_to_stderr(flags.verbose)
     report = _run(flags, service, read, retries)
-    if report.error and _was_interrupted(report.error):
+    if report.error and was_interrupted(report.error):
         raise KeyboardInterrupt from report.error
     report.seconds["total"] = time.perf_counter() - start
     if report.state is State.IDLE and flags.fail_if_idle:
         report.exit_code = _IDLE_EXIT_CODE
     return _publish(report, flags)
-
-
-def _was_interrupted(error: BaseException) -> bool:
-    """Whether Ctrl-C is what became of it: Python wraps it in the middle of an import, libraries anywhere."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, HudiServicesError):
-        if isinstance(cause, KeyboardInterrupt):
-            return True
-        cause = cause.__cause__ or cause.__context__
-    return False
 
 
 def _run(
@@ -90,11 +78,7 @@ def options(flags: ServiceFlags, *own: Layer) -> Options:
     if flags.props is not None:
         check_url(flags.props, "--props")
         layers.append((f"--props {flags.props}", read_properties(flags.props)))
-    if flags.conf_file is not None:
-        check_url(flags.conf_file, "--conf-file")
-    for file in [flags.conf_file] if flags.conf_file is not None else default_files(os.environ):
-        layers.append((f"conf file {file}", read_properties(file)))
-    return resolve(layers)
+    return resolve([*layers, *conf_layers(flags.conf_file, "--conf-file", os.environ)])
 
 
 def _log_to_stderr(verbose: bool) -> None:

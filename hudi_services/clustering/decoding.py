@@ -66,10 +66,10 @@ class DecodedGroup:
     def _tables(self) -> Iterator[pa.Table]:
         """Every row of every input in the form of the target; counts them into `before`."""
         for reader in self._readers:
-            proof = ConversionCheck(reader.full_path, reader.schema, self._target, self._columns)
+            check = ConversionCheck(reader.full_path, reader.schema, self._target, self._columns)
             for read, table in self._read(reader, self._columns):
                 with self._clock.phase("proof"):
-                    self.before += checksum(proof.rows(read, table))
+                    self.before += checksum(check.rows(read, table))
                 yield table
 
     def _read(self, reader: SliceReader, columns: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:

@@ -88,7 +88,7 @@ def estimate_group(task: RewriteTask) -> GroupEstimate:
 
 
 def _sizes(task: RewriteTask, readers: Sequence[SliceReader], files: Sequence[Sequence[Piece]]) -> tuple[int, ...]:
-    """Of new files: what their pieces weigh, and what stands in a file besides."""
+    """Of new files: what their pieces weigh, and their overhead."""
     return tuple(
         round(sum(weight for _, weight in pieces))
         + overhead_bytes(readers, task.settings, sum(rows for rows, _ in pieces))

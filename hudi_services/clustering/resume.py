@@ -25,7 +25,7 @@ _DECIDES_NOTHING = {"storage", "source", "file_ids", "memory"}
 def rewrite_once(task: RewriteTask, write_token: str) -> RewriteResult:
     """As `rewrite_group`, unless the group is done. Raises what that raises."""
     digest = _digest(task)
-    # Whatever is wrong with what was left, doing it anew mends it.
+    # Whatever is wrong with a checkpoint: rewriting the group anew repairs it.
     with suppress(HudiServicesError):
         return _taken_over(task, read_checkpoint(task.storage, task.instant, digest))
     result = rewrite_group(task, write_token)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import CorruptFile
+from ..paths import is_name
 from . import avro
 from .named_paths import check_files, check_partitions, outside
 
@@ -82,10 +83,10 @@ def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
     check_partitions(path, (request.partition for request in requests))
     for request in requests:
         # A command block goes into a new file that is named after file group and slice.
-        parts = (name for name in (request.file_id, request.base_instant) if name)
-        check_files(path, (*request.files, *request.log_blocks, *parts))
-        if "/" in request.file_id + request.base_instant:
-            raise outside(path, request.file_id)
+        check_files(path, (*request.files, *request.log_blocks))
+        for part in filter(None, (request.file_id, request.base_instant)):
+            if not is_name(part):
+                raise outside(path, part)
     return plan
 
 

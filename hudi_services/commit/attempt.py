@@ -226,7 +226,7 @@ class Attempt:
             ) from error
 
     def _count_done(self) -> int:
-        """How many groups of this attempt are done and noted; 0 when the store does not tell."""
+        """How many checkpoints this attempt has; 0 when the store does not tell."""
         try:
             current = reopen(self.table)
             return len(checkpoints(current, self._require_pending(current)))
@@ -271,13 +271,13 @@ def _committed_files(table: Snapshot, completed: Instant) -> frozenset[str]:
 def _claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
     """Base files that are in the commit of the instant, or, before there is one, may be in that of another attempt.
 
-    As of now, whatever `table` says: its reader may have been stopped for long. Notes first: whoever completes the
-    instant forgets them after that, so that no moment lies between the two looks.
+    As of now, whatever `table` says: its reader may have been stopped for long. Checkpoints first: who completes the
+    instant deletes them after that, so that no moment lies between the two looks.
     """
-    noted = checkpointed_files(table.storage, instant.ts)
+    claimed = checkpointed_files(table.storage, instant.ts)
     current = reopen(table)
     found = current.timeline.find(instant.ts, instant.action)
-    return _committed_files(current, found) if found is not None and found.is_completed else noted
+    return _committed_files(current, found) if found is not None and found.is_completed else claimed
 
 
 def _remove_strays(table: Snapshot, ts: str, paths: Collection[str]) -> None:

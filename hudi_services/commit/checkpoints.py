@@ -1,9 +1,9 @@
-"""Groups of a clustering that are rewritten and proved, noted beside the table: a killed attempt can be gone on with.
+"""Checkpoints: groups that are rewritten and checked, kept beside the table, so that a killed attempt can be resumed.
 
     .hoodie/.hudi_services/clustering-<instant>/group-<digest>.json    {"sum": SHA-256 of the rest, "version", ...}
 
-The digest is that of all that decides the rewrite of the group. A note counts only while the attempt is on the timeline
-during which it was written: one that is older than the inflight file is of an attempt that was rolled back since.
+The digest is that of all that decides the rewrite of the group. A checkpoint counts only for the attempt that wrote
+it: one that is older than the inflight file is of an attempt that was rolled back since.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from ..timeline.instant import Instant, State
 from .liveness import last_written_millis
 
 _VERSION = 2
-_NOTE = re.compile(r"group-([0-9a-f]+)\.json")
+_FILE = re.compile(r"group-([0-9a-f]+)\.json")
 _READS_AT_ONCE = 16
 
 
@@ -60,14 +60,14 @@ def checkpoint_folder(instant: str) -> str:
 
 
 def save_checkpoint(storage: Storage, instant: str, group: Checkpoint) -> None:
-    """Write the note of a group, in place of any before. Raises StorageError."""
+    """Write a checkpoint, in place of any before. Raises StorageError."""
     content = {"version": _VERSION, **asdict(group)}
     data = json.dumps({"sum": _sum(content), **content}).encode()
     storage.put(_path(instant, group.digest), data)
 
 
 def read_checkpoint(storage: Storage, instant: str, digest: str) -> Checkpoint:
-    """The group that was noted under `digest`. Raises NotFound when there is none, and CorruptFile."""
+    """The checkpoint with this digest. Raises NotFound when there is none, and CorruptFile."""
     path = _path(instant, digest)
     try:
         content = parse_json(storage.read(path))
@@ -79,25 +79,25 @@ def read_checkpoint(storage: Storage, instant: str, digest: str) -> Checkpoint:
         before, after = _pair(content.pop("before")), _pair(content.pop("after"))
         return Checkpoint(files=files, before=before, after=after, **content)
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise CorruptFile(f"{storage.full_path(path)} is no note of a finished group: {e}") from e
+        raise CorruptFile(f"{storage.full_path(path)} is no checkpoint of a finished group: {e}") from e
 
 
 def checkpoints(table: Snapshot, attempt: Instant) -> list[Checkpoint]:
-    """The groups that are done of a pending clustering, as far as their notes count and can be read."""
+    """The checkpoints of a pending instant, as far as they count and can be read."""
     if attempt.state is not State.INFLIGHT:
         return []
-    return _noted_since(table.storage, attempt.ts, last_written_millis(table, attempt, (State.INFLIGHT,)))
+    return _written_since(table.storage, attempt.ts, last_written_millis(table, attempt, (State.INFLIGHT,)))
 
 
 def checkpointed_files(storage: Storage, instant: str) -> frozenset[str]:
-    """The new files of all groups that are noted of an instant, whether their notes count or not."""
-    return frozenset(file.path for group in _noted_since(storage, instant, 0) for file in group.files)
+    """The new files of all checkpoints of an instant, whether the checkpoints count or not."""
+    return frozenset(file.path for group in _written_since(storage, instant, 0) for file in group.files)
 
 
-def _noted_since(storage: Storage, instant: str, began_millis: int) -> list[Checkpoint]:
+def _written_since(storage: Storage, instant: str, began_millis: int) -> list[Checkpoint]:
     # As a tree: a link in its place has none.
     stored = storage.list_tree(checkpoint_folder(instant))
-    notes = [_NOTE.fullmatch(file.name) for file in stored if file.mtime_millis >= began_millis]
+    found = [_FILE.fullmatch(file.name) for file in stored if file.mtime_millis >= began_millis]
 
     def read(digest: str) -> Checkpoint | None:
         try:
@@ -106,11 +106,11 @@ def _noted_since(storage: Storage, instant: str, began_millis: int) -> list[Chec
             return None
 
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
-        return [group for group in pool.map(read, (note[1] for note in notes if note)) if group is not None]
+        return [group for group in pool.map(read, (one[1] for one in found if one)) if group is not None]
 
 
 def delete_checkpoints(storage: Storage, instant: str) -> None:
-    """Delete all notes of an instant."""
+    """Delete all checkpoints of an instant."""
     storage.delete_tree(checkpoint_folder(instant))
 
 

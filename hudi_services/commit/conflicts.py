@@ -47,8 +47,8 @@ def prospect(
 
     `plan` is the instant of our plan, "" for one that is still to be published, None where nothing is replaced. A write
     may until it is completed or rolled back: one that is only requested, too, because it may be looking up its keys or
-    computing its rows for hours, and never looks at a plan that came after it. Age alone proves nothing, so that the
-    want of a sign of life is no reason to go on, but one for an operator to look.
+    computing its rows for hours, and never looks at a plan that came after it. Age alone proves nothing: a
+    missing sign of life is no reason to go on, but a reason for an operator to look.
 
     What a pending plan refused leaves just a requested file, which is later than the plan: that counts for a while
     only, or the plan would wait for it for ever. A heartbeat that is alive counts at any age. `listed` as for
@@ -216,7 +216,7 @@ def check_pending_rollbacks(table: Snapshot, inputs: Iterable[FileSlice], settin
         if target not in written_by:
             continue
         message = (
-            f"{table.storage.root}: {rollback.file_name} rolls back {target}, which wrote files of this clustering"
+            f"{table.storage.root}: {rollback.file_name} rolls back {target}, which wrote input files of this plan"
         )
         if is_stale_rollback(table, rollback, settings):
             raise NeedsRecovery(message, hint=recover_hint(table))
@@ -252,7 +252,7 @@ def _updates(
     table: Snapshot, write: Instant, group: FileGroupId, settings: TransactionSettings
 ) -> ConflictError | NeedsRecovery:
     partition, file_id = group
-    where = f"{file_id} in {partition or 'the table'}, which this clustering rewrites"
+    where = f"{file_id} in {partition or 'the table'}, which this plan rewrites"
     if prospect(table, write, settings, plan=None) is Prospect.MAY_COMMIT:
         return ConflictError(
             f"{table.storage.root}: the write {write.ts} in progress updates {where}",

@@ -31,12 +31,12 @@ def critical_section(
 
     `own` is the instant that the caller works at.
 
-    The table's `check_held` raises ConflictError when either was lost, or the `lease` that the caller holds besides.
+    The table's `check_held` raises ConflictError when either was lost, or the `lease` that the caller holds as well.
 
     Raises LockBusy; ConflictError when another writer or indexer is visibly at work, beside which we must not be;
     NeedsRecovery when a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs
     one (`repairs`).
-    `plan` is that of a clustering, see `conflicts.prospect`.
+    `plan` is the instant of a plan that replaces file groups, see `conflicts.prospect`.
     `completes` names what is complete when the body has ended: then PartlyDone tells that the lock stayed.
     """
     wait, done = settings.lock.wait_millis / 1000, False

@@ -3,7 +3,7 @@
 import threading
 
 from ..errors import StorageError
-from ..files.names import TABLE_FOLDER
+from ..paths import TABLE_FOLDER
 from ..storage import Storage
 
 

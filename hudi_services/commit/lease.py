@@ -24,8 +24,8 @@ from typing import Any
 
 from ..codecs.json_text import parse_json
 from ..errors import AlreadyExists, ConflictError, CorruptFile, LockBusy, NotFound, StorageError
-from ..files.names import TABLE_FOLDER
 from ..limits import SMALL_FILE
+from ..paths import TABLE_FOLDER
 from ..storage import FileInfo, Storage
 
 LEASE_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"

@@ -168,10 +168,8 @@ def is_stale_rollback(table: Snapshot, rollback: Instant, settings: TransactionS
 
 def age_millis(table: Snapshot, instant: Instant) -> float:
     """Since the first file of the instant was written."""
-    if instant.action is Action.SAVEPOINT:
-        # It has the time of the commit that it holds, which is older.
-        return now_millis(table) - last_written_millis(table, instant)
-    return now_millis(table) - table.timeline.begun[instant.ts]
+    files = table.timeline.files_of(instant.ts, instant.action)
+    return now_millis(table) - min(table.timeline.written[file.file_name] for file in files)
 
 
 def now_millis(table: Snapshot) -> float:

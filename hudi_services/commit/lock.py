@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import Protocol
 
 from ..errors import AlreadyExists, ConflictError, CorruptFile, LockBusy, NotFound
-from ..files.names import TABLE_FOLDER
 from ..limits import SMALL_FILE
+from ..paths import TABLE_FOLDER
 from ..storage import Storage
 
 

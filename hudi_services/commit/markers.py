@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from ..codecs.named_paths import outside
 from ..errors import AlreadyExists, CorruptFile
-from ..files.names import TABLE_FOLDER
-from ..paths import is_addressable, is_name, is_partition
+from ..paths import TABLE_FOLDER, is_addressable, is_name, is_partition
 from ..storage import Storage
 
 _TYPE_FILE = "MARKERS.type"

@@ -173,7 +173,7 @@ class _Sources:
         """Whether a write that was completed wrote the file: its name alone may be that of a repeated or dead task."""
         if file.instant in self._told:
             return file.name in self._told[file.instant]
-        return file.instant in self._silent or file.instant in self._archived
+        return file.instant in self._silent or file.instant in self._table.timeline.archived.completed
 
     def _slices_seen(self, partition: str) -> dict[str, FileSlice]:
         if partition not in self._view:
@@ -215,11 +215,6 @@ class _Sources:
                 if group not in newest or one.instant > newest[group].instant:
                     newest[group] = one
         return newest
-
-    @cached_property
-    def _archived(self) -> Collection[str]:
-        """Completed writes of the archive; asked for only when a file may be one of theirs."""
-        return self._table.timeline.archived.completed
 
 
 def _base_files(commit: CommitMetadata, partitions: set[str]) -> Iterable[tuple[FileGroupId, _Committed]]:

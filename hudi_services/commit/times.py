@@ -43,7 +43,7 @@ def refuse_ahead(table: Snapshot, instant: str) -> None:
     latest = table.timeline.latest_time()
     newest, hint = f"the newest time of the timeline, {latest},", "wait until then, or set the clock that is wrong"
     if instant <= latest:
-        newest, hint = f"the pending clustering {instant}", "take it back with hudi-services rollback, and plan again"
+        newest, hint = f"the pending clustering {instant}", "roll it back with hudi-services rollback, and plan again"
     raise ConfigError(
         f"{table.storage.root}: {newest} is ahead of the clock here, and readers would prefer the new files to all "
         "that is written until then",

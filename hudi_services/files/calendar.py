@@ -49,8 +49,8 @@ def calendar_notes(files: Sequence[FileNotes], target: FileSchema) -> dict[str, 
                 f"({_LEGACY} in the footer of one)",
                 hint="leave the partition out, or let Hudi rewrite those files first",
             )
-    noted = next((one.key_values for one in files if _VERSION in one.key_values), {})
-    return {key: noted[key] for key in (_VERSION, _LEGACY, _LEGACY_INT96, _ZONE) if key in noted}
+    found = next((one.key_values for one in files if _VERSION in one.key_values), {})
+    return {key: found[key] for key in (_VERSION, _LEGACY, _LEGACY_INT96, _ZONE) if key in found}
 
 
 def same_calendar(files: Sequence[FileNotes], schema: FileSchema) -> bool:

@@ -14,7 +14,7 @@ from .cursor import Cursor
 from .hfile_format import KEY_SUFFIX
 
 ENTRY_OVERHEAD = 8 + 2 + len(KEY_SUFFIX) + 1
-"""Bytes of an entry besides its row and its value."""
+"""Bytes of an entry, without its row and its value."""
 
 _LENGTHS = np.dtype([("key", ">i4"), ("value", ">i4"), ("row", ">i2")])
 _KEY_OVERHEAD = 2 + len(KEY_SUFFIX)

@@ -40,7 +40,7 @@ def write_key_run(
     """Write a run of rows (shard, string key, location), which stay in their order within a shard.
 
     `locations` are positions in a list that the notes tell of, or whoever reads the run knows. Raises CheckFailed when
-    the columns differ in length or a key is null, besides StorageError.
+    the columns differ in length or a key is null. Raises StorageError, too.
     """
     if not len(shards) == len(keys) == len(locations) or keys.null_count:
         raise CheckFailed(f"a key run of {len(shards)} shards, {len(keys)} keys and {len(locations)} locations")

@@ -13,11 +13,11 @@ import uuid
 
 from ..errors import CorruptFile
 from ..model import BaseFile, FileSlice, LogFile
+from ..paths import TABLE_FOLDER
 
 UNKNOWN_WRITE_TOKEN = "1-0-1"
 """HoodieLogFormat.UNKNOWN_WRITE_TOKEN: the writer was no task of a job."""
 PARTITION_METAFILE = ".hoodie_partition_metadata"
-TABLE_FOLDER = ".hoodie"
 OWN_FOLDER = f"{TABLE_FOLDER}/.hudi_services"
 """What this tool keeps beside a table; nobody else reads it."""
 

@@ -48,7 +48,7 @@ class Fingerprint:
         # The fastest of hashlib on this scale, and no one attacks it.
         self._digest = hashlib.sha1(usedforsecurity=False)
         self.seconds = 0.0
-        """What it has taken so far: the price of the proof is told."""
+        """What it has taken so far: the report tells what the check costs."""
 
     def add(self, leaf: Leaf, page: Page) -> None:
         start = time.perf_counter()

@@ -10,6 +10,7 @@ import functools
 import io
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,20 +36,26 @@ _MOST_BATCH_ROWS, _LEAST_BATCH_ROWS = 8192, 64
 _LEAST_BUFFER, _MOST_BUFFER = 64 << 10, 4 << 20
 
 
-def open_base_file(
-    storage: Storage, path: str, size: int | None = None, like: "BaseFileReader | None" = None
-) -> "BaseFileReader":
-    """Read the footer of the parquet file at `path` (`size` in bytes saves a request).
+R = TypeVar("R", bound="BaseFileReader")
 
-    `like` is another reader, whose schema is shared when it is the same: it is most of what a reader keeps in memory.
-    Raises CorruptFile, NotFound and the other StorageErrors; UnsupportedTable for types that pyarrow does not know.
-    """
-    footer, size = read_footer(storage, path, size)
-    return BaseFileReader(storage, path, size, footer, like.schema if like is not None else None)
+
+def open_base_file(storage: Storage, path: str, size: int | None = None) -> "BaseFileReader":
+    """Read the footer of the parquet file at `path`, see `BaseFileReader.open`."""
+    return BaseFileReader.open(storage, path, size)
 
 
 class BaseFileReader:
     """One open base file. `row_groups` are the facts of its footer; data is read on demand."""
+
+    @classmethod
+    def open(cls: type[R], storage: Storage, path: str, size: int | None = None, likely: FileSchema | None = None) -> R:
+        """Read the footer of the parquet file at `path` (`size` in bytes saves a request).
+
+        `likely` is a schema that is shared when it is the same: it is most of what a reader keeps in memory. Raises
+        CorruptFile, NotFound and the other StorageErrors; UnsupportedTable for types that pyarrow does not know.
+        """
+        footer, size = read_footer(storage, path, size)
+        return cls(storage, path, size, footer, likely)
 
     def __init__(
         self, storage: Storage, path: str, size: int, footer: Footer, likely: FileSchema | None = None

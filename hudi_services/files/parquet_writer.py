@@ -188,7 +188,7 @@ class BaseFileWriter:
             footer.set_leaf(index, leaf.path, leaf.physical, keep_statistics=False)
 
     def _finish(self, footer: Footer, key_values: Mapping[str, str]) -> None:
-        """Put the target's elements above the written pages, which were proved to fit them."""
+        """Put the target's elements above the written pages, which were checked to fit them."""
         check_pages(FileSchema.of(footer), self._target, footer.path)
         if footer.num_rows != self._rows:
             raise CheckFailed(f"{footer.path} has {footer.num_rows} rows in its footer and got {self._rows}")

@@ -23,7 +23,7 @@ from .bloom import SIMPLE
 from .chunk_bounds import complete_stats
 from .column_stats import ColumnStats, column_stats
 from .parquet_footer import Footer, RowGroup, using_footer
-from .parquet_reader import BaseFileReader, open_base_file
+from .parquet_reader import BaseFileReader
 from .parquet_schema import FileSchema
 from .record_keys import BLOOM_FILTER, BLOOM_FILTER_TYPE
 
@@ -184,8 +184,7 @@ class BaseFileSlices:
 
     def open(self, one: FileSlice, like: SliceReader | None = None) -> "BaseFileSlice":
         base = self._base(one)
-        file = like.file if isinstance(like, BaseFileSlice) else None
-        return BaseFileSlice(open_base_file(self.storage, base.path, base.size or None, file))
+        return BaseFileSlice.open(self.storage, base.path, base.size or None, like.schema if like is not None else None)
 
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         base = self._base(one)
@@ -200,56 +199,21 @@ class BaseFileSlices:
         return one.base_file
 
 
-class BaseFileSlice:
-    """A slice without log files: what its base file says."""
-
-    def __init__(self, file: BaseFileReader) -> None:
-        self.file = file
-
-    @property
-    def path(self) -> str:
-        return self.file.path
-
-    @property
-    def full_path(self) -> str:
-        return self.file.full_path
-
-    @property
-    def schema(self) -> FileSchema:
-        return self.file.schema
-
-    @property
-    def num_rows(self) -> int:
-        return self.file.num_rows
-
-    @property
-    def size(self) -> int:
-        return self.file.size
+class BaseFileSlice(BaseFileReader):
+    """A slice without log files: its base file."""
 
     @property
     def encoded_bytes(self) -> int:
-        return sum(group.uncompressed_bytes for group in self.file.row_groups)
+        return sum(group.uncompressed_bytes for group in self.row_groups)
 
     @property
     def overhead_bytes(self) -> int:
-        pages = sum(group.compressed_bytes for group in self.file.row_groups)
-        return self.file.size - self.file.bloom_bytes - pages
-
-    @property
-    def key_values(self) -> Mapping[str, str]:
-        return self.file.key_values
-
-    @property
-    def dictionary_columns(self) -> frozenset[str]:
-        return self.file.dictionary_columns
-
-    @property
-    def plain_leaves(self) -> frozenset[str]:
-        return self.file.plain_leaves
+        pages = sum(group.compressed_bytes for group in self.row_groups)
+        return self.size - self.bloom_bytes - pages
 
     @property
     def stored(self) -> tuple[StoredRowGroup, ...]:
-        return tuple(StoredRowGroup(self.file, i) for i in range(len(self.file.row_groups)))
+        return tuple(StoredRowGroup(self, i) for i in range(len(self.row_groups)))
 
     def tables(
         self,
@@ -259,21 +223,18 @@ class BaseFileSlice:
         *,
         at_once: int | None = None,
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
-        for group in range(len(self.file.row_groups)):
-            yield from self.file.pieces_as_read(group, columns, target, dictionary, at_once=at_once)
+        for group in range(len(self.row_groups)):
+            yield from self.pieces_as_read(group, columns, target, dictionary, at_once=at_once)
 
     def record_keys(self) -> Iterator[pa.ChunkedArray]:
-        for group in range(len(self.file.row_groups)):
-            keys = self.file.read_row_group(group, [RECORD_KEY]).column(RECORD_KEY)
+        for group in range(len(self.row_groups)):
+            keys = self.read_row_group(group, [RECORD_KEY]).column(RECORD_KEY)
             if keys.null_count:
                 raise CorruptFile(f"{self.full_path} has rows without a record key")
             yield keys.cast(pa.string())
 
     def column_stats(self, complete: Collection[str] = ()) -> tuple[ColumnStats, ...]:
-        return complete_stats(self.file, complete) if complete else self.file.column_stats()
-
-    def release(self) -> None:
-        self.file.release()
+        return complete_stats(self, complete) if complete else super().column_stats()
 
 
 def shared_dictionary_columns(readers: Sequence[SliceReader]) -> frozenset[str]:

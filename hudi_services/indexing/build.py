@@ -49,11 +49,6 @@ _KEYS_PER_TASK = 1_000_000
 _FIRST_FREE_LOG = 2
 
 
-def live_slices(table: Snapshot) -> list[FileSlice]:
-    """The file slices that readers see, by partition."""
-    return [one for partition in table.view.partitions() for one in table.view.latest_slices(partition)]
-
-
 class Build:
     """One build, new or gone on with; `engine` runs its tasks, `hash_name` spreads the keys."""
 
@@ -80,7 +75,7 @@ class Build:
         """Forget an older build, count the keys, and write the plan. `times` gives instants greater than all."""
         forget(self._storage)
         self._metadata = metadata
-        slices = live_slices(table)
+        slices = table.view.live_slices()
         counts = describe(self._source, slices, lambda _, facts: facts.rows)
         tasks = _tasks(slices, counts)
         instant, digest = initial_instant(metadata, times), metadata.config.file_digest(self._storage)
@@ -135,14 +130,14 @@ class Build:
 
     def is_behind(self, table: Snapshot) -> bool:
         """Whether the table has other file slices than those whose keys are in the index."""
-        return set(live_slices(table)) != set(self._known)
+        return set(table.view.live_slices()) != set(self._known)
 
     def catch_up(self, table: Snapshot) -> None:
         """Write log files with what changed between the file slices that are known and those of `table`.
 
         Raises ConflictError when files were cleaned that nobody has read.
         """
-        now = live_slices(table)
+        now = table.view.live_slices()
         before, after = set(self._known), set(now)
         added = [one for one in now if one not in before]
         gone = [one for one in self._known if one not in after]
@@ -194,7 +189,7 @@ class Build:
         return why_unfit(metadata, plan.instant)
 
     def _lost(self) -> WrittenBase | None:
-        """A base file that was noted as done, and lies neither where it was made nor where it goes."""
+        """A base file that has a checkpoint, and lies neither where it was made nor where it goes."""
         for shard, base in sorted(load_shards(self._storage).items()):
             places = (base.path, base_path(self._metadata, shard, self.plan.instant))
             if not any((info := self._storage.head(path)) and info.size == base.size for path in places):

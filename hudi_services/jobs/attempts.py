@@ -40,6 +40,16 @@ def run_with_retries(
     return report
 
 
+def was_interrupted(error: BaseException) -> bool:
+    """Whether `error` is what became of Ctrl-C: Python wraps it in the middle of an import, libraries anywhere."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, HudiServicesError):
+        if isinstance(cause, KeyboardInterrupt):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
 def _attempt(job: Callable[[R], Report], request: R) -> Report:
     report = _once(job, request)
     for _ in range(_LOOKS - 1):

@@ -32,7 +32,7 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
     """Clean the table; starts no JVM. `storage` stands in for the one of `wanted.base_path`."""
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
-    settings = transaction_settings(wanted.options)
+    settings = transaction_settings(wanted.options, table.storage)
     rules = clean_rules(wanted.options)
     pending = pending_cleans(table)
     plan_anew = not pending or wanted.options[keys.CLEAN_MULTIPLE]
@@ -159,7 +159,7 @@ def _dry_run(
         with report.phase("plan"):
             found = _plan(wanted, table, rules, report)
             _warn_of_savepoints(found, report)
-            _look_at_what_holds_back(table, found, transaction_settings(wanted.options), report)
+            _look_at_what_holds_back(table, found, transaction_settings(wanted.options, table.storage), report)
     if failed_writes_are_ours(wanted.options):
         report.warnings.append("a real run first rolls back failed writes, and may then delete more files")
     if found is not None and found.plan is None and not report.tables["pending"]:

@@ -5,13 +5,13 @@ from ..engine import Engine
 from ..errors import ConfigError, NothingToDo
 from ..snapshot import Snapshot
 from ..storage import Storage
-from ..table.support import check_rewritable
 from ..timeline.instant import Action, Instant
 from .clustering_execution import execute_plan, usable_expressions
 from .clustering_schedule import schedule_plan
 from .opening import open_supported
 from .report import Report
 from .request import ClusteringRequest
+from .running import check_engine
 
 
 def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Report:
@@ -27,6 +27,7 @@ def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Repor
 def execute(wanted: ClusteringRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
     """Execute the given or the earliest pending plan: as one Spark job, unless another `engine` is given."""
     report = Report.start(wanted)
+    check_engine(engine)
     table, wanted = _open_rewritable(wanted, storage, report)
     return execute_plan(wanted, table, _choose(table, wanted.instant), report, engine)
 
@@ -36,6 +37,7 @@ def schedule_and_execute(
 ) -> Report:
     """Plan and execute at once; or, with `retry_last_failed`, execute the last plan that was left unfinished."""
     report = Report.start(wanted)
+    check_engine(engine)
     table, over_table = _open_rewritable(wanted, storage, report)
     instant = _last_failed(wanted, table) if wanted.retry_last_failed else None
     if instant is None:
@@ -51,7 +53,6 @@ def _open_rewritable(
     wanted: ClusteringRequest, storage: Storage | None, report: Report
 ) -> tuple[Snapshot, ClusteringRequest]:
     table, wanted = open_supported(wanted, storage, report)
-    check_rewritable(table.config, table.timeline, table.storage)
     usable_expressions(wanted, table)
     return table, wanted
 

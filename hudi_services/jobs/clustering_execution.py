@@ -29,6 +29,7 @@ from ..options import keys
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
 from ..snapshot import Snapshot, current_schema
+from ..table.support import check_slices
 from ..timeline.instant import Instant, State
 from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts, memory_row, rewrite_tasks
@@ -42,13 +43,15 @@ from .settings import bloom_settings, session_zone, transaction_settings
 def execute_plan(
     wanted: ClusteringRequest, table: Snapshot, instant: Instant, report: Report, engine: Engine | None
 ) -> Report:
-    settings = transaction_settings(wanted.options)
+    settings = transaction_settings(wanted.options, table.storage)
     report.instant = instant.ts
     refuse_ahead(table, instant.ts)
     with report.phase("open"):
         plan = table.timeline.read_plan(instant)
         source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))
         groups = input_slices(plan, source)
+        for group in groups:
+            check_slices(group, table.storage)
         tasks = rewrite_tasks(wanted, table, instant.ts, plan, groups)
         report.warnings += copying_that_sorts(plan.strategy_class, tasks[0].sort if tasks else ())
         expressions = usable_expressions(wanted, table)

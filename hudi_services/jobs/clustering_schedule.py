@@ -32,7 +32,7 @@ _INSTANT_DIGITS = (14, 17)
 
 def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) -> Report:
     report.dry_run = wanted.dry_run
-    settings = transaction_settings(wanted.options)
+    settings = transaction_settings(wanted.options, table.storage)
     rules = plan_rules(wanted.options)
     report.warnings += copying_that_sorts(wanted.options[keys.EXECUTION_STRATEGY_CLASS], rules.sort)
     if wanted.instant is not None:

@@ -10,9 +10,9 @@ from ..commit.settings import TransactionSettings
 from ..commit.times import Times
 from ..commit.transaction import Transaction, complete
 from ..engine import Engine
-from ..errors import ConflictError, NeedsRecovery, NothingToDo, UnsupportedTable
+from ..errors import ConflictError, NeedsRecovery, NothingToDo
 from ..files.slices import describe
-from ..indexing.build import Build, live_slices
+from ..indexing.build import Build
 from ..indexing.checkpoints import forget, load_plan
 from ..indexing.publication import IndexDraft
 from ..indexing.sizing import GroupSizing, file_group_count
@@ -28,7 +28,7 @@ from ..timeline.instant import Instant, State
 from .opening import open_supported
 from .report import InOut, Report
 from .request import IndexRequest
-from .running import running
+from .running import check_engine, running
 from .settings import group_sizing, transaction_settings
 
 _log = logging.getLogger(__name__)
@@ -39,10 +39,11 @@ _POLL_SECONDS = 1.0
 def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
     """Build the index and publish it. `storage` stands in for the one of `wanted.base_path`, `engine` for Spark."""
     report = Report.start(wanted)
+    check_engine(engine)
     table, wanted = open_supported(wanted, storage, report)
     metadata = _check(table, forgets=not wanted.dry_run)
     refuse_beside_index_builds(table)
-    settings = transaction_settings(wanted.options)
+    settings = transaction_settings(wanted.options, table.storage)
     # Before Spark is started: wrong bounds are told at once.
     sizing = group_sizing(wanted.options)
     hash_name = wanted.options[keys.INDEX_HASH]
@@ -76,7 +77,7 @@ def _dry_run(wanted: IndexRequest, table: Snapshot, sizing: GroupSizing, report:
     """Say what would be read and built; a build that would be resumed keeps the number of its file groups."""
     report.dry_run = True
     with report.phase("plan"):
-        slices = live_slices(table)
+        slices = table.view.live_slices()
         count = sum(describe(table.slices, slices, lambda _, facts: facts.rows))
         begun = load_plan(table.storage) if wanted.resume else None
     report.groups = begun.shards if begun else file_group_count(count, sizing)
@@ -85,26 +86,18 @@ def _dry_run(wanted: IndexRequest, table: Snapshot, sizing: GroupSizing, report:
 
 
 def _check(table: Snapshot, *, forgets: bool = True) -> MetadataTable:
-    """Raise for a table that cannot have the index, and NothingToDo for one that has it.
+    """Raise ConflictError while somebody builds the index, and NothingToDo for a table that has it.
 
     `forgets`: of one that has it, what a build left is deleted.
     """
     root = table.storage.root
-    if table.metadata is None:
-        raise UnsupportedTable(
-            f"{root} has no metadata table, and the record index is a part of it",
-            hint="set hoodie.metadata.enable=true in a writer of Apache Hudi: the next write builds the metadata table",
-        )
+    assert table.metadata is not None, "it is refused otherwise (table.support)"
     if RECORD_INDEX in table.config.metadata_partitions:
         if forgets:
             forget(table.storage)
         raise NothingToDo(f"{root} has a record index already")
     if RECORD_INDEX in table.config.metadata_partitions_inflight:
         raise ConflictError(f"{root}: an indexer of Apache Hudi is building its record index", hint="wait for it")
-    if not table.config.populate_meta_fields:
-        raise UnsupportedTable(
-            f"{root} has no meta fields (hoodie.populate.meta.fields=false), so its record keys are not stored"
-        )
     return table.metadata
 
 

@@ -17,6 +17,12 @@ from .request import LookupRequest
 def index_lookup(wanted: LookupRequest, storage: Storage | None = None) -> Report:
     """Look up `wanted.keys`; the report lists those that were found. `storage` stands in for the one of the path."""
     report = Report.start(wanted)
+    report.tables["locations"] = find_locations(wanted, storage, report).to_pylist()
+    return report.completed(None)
+
+
+def find_locations(wanted: LookupRequest, storage: Storage | None, report: Report) -> pa.Table:
+    """As `locations_table` has them. Raises ConfigError where there is no record index, and CorruptFile."""
     table, wanted = open_supported(wanted, storage, report, repairs=True)
     if table.metadata is None or RECORD_INDEX not in table.config.metadata_partitions:
         raise ConfigError(f"{table.storage.root} has no record index", hint="build it: hudi-services index-bootstrap")
@@ -29,10 +35,9 @@ def index_lookup(wanted: LookupRequest, storage: Storage | None = None) -> Repor
             f"the record index of {table.storage.root} holds an instant that is not a time: {error}",
             hint=f"run: hudi-services validate --base-path {table.storage.root} --apply",
         ) from error
-    report.tables["locations"] = places.to_pylist()
     report.rows = InOut(len(wanted.keys), places.num_rows)
     report.files = InOut(found.seeks + found.scans, None)
-    return report.completed(None)
+    return places
 
 
 def access_rule(options: Options) -> AccessRule:

@@ -10,7 +10,7 @@ from ..metadata.expression_index.index import expression_indexes
 from ..options.option import Phase
 from ..snapshot import Snapshot, open_snapshot
 from ..storage import ObjectStorage, Storage
-from ..table.support import check_config, check_timeline
+from ..table.support import check_support, check_timeline
 from ..table.time_zone import check_zone
 from .report import Report, TableFacts
 from .request import Request
@@ -40,12 +40,13 @@ def open_supported(wanted: R, storage: Storage | None, report: Report, *, repair
                 f"which is {table.config.name}",
                 hint="leave --table-name out, or correct it",
             )
-        check_config(table.config, table.storage)
+        for operation in wanted.operations:
+            check_support(operation, table)
         if table.metadata is not None:
             # Whoever deletes files must know which keys go with them.
             expression_indexes(table.metadata)
         check_zone(table.timeline, table.storage.root)
         if not repairs:
             check_timeline(table.timeline, table.storage)
-            check_plans(table, transaction_settings(wanted.options))
+            check_plans(table, transaction_settings(wanted.options, table.storage))
         return table, wanted

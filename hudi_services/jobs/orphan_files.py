@@ -45,7 +45,9 @@ def _find(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report
 
 def _quarantine(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
     seen = _look(wanted, table, report)
-    with critical_section(table, "quarantine orphan files", transaction_settings(wanted.options)) as current:
+    with critical_section(
+        table, "quarantine orphan files", transaction_settings(wanted.options, table.storage)
+    ) as current:
         again = _look(wanted, current, report)
         items = _agreed(seen, again)
         _describe(items, again, report)
@@ -67,7 +69,9 @@ def _restore(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Rep
         report.files, report.bytes = InOut(held.files, None), InOut(held.bytes, None)
         report.tables["quarantines"] = [{"quarantine": name, "files": held.files, "bytes": held.bytes}]
         return report.looked("dry run: nothing was put back")
-    with critical_section(table, "restore orphan files", transaction_settings(wanted.options)) as current:
+    with critical_section(
+        table, "restore orphan files", transaction_settings(wanted.options, table.storage)
+    ) as current:
         report.files = InOut(sum(one.held.files for one in list_quarantines(current.storage) if one.id == name), None)
         with report.phase("move"):
             moved = restore(current, name, _progress(wanted, "move"))
@@ -82,7 +86,7 @@ def _restore(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Rep
 
 def _delete(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
     limit = table.clock.now() - timedelta(days=wanted.delete_older_than_days)
-    settings = transaction_settings(wanted.options)
+    settings = transaction_settings(wanted.options, table.storage)
     if wanted.dry_run:
         old = _old_quarantines(wanted, table, limit, report)
         report.files = InOut(sum(one.held.files for one in old), None)
@@ -109,7 +113,8 @@ def _old_quarantines(wanted: OrphanFilesRequest, table: Snapshot, limit: datetim
 
 def _look(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Findings:
     """Raises NothingToDo when there is nothing."""
-    ages = Ages(wanted.min_age_minutes * _MINUTE, transaction_settings(wanted.options).heartbeat_expires_millis)
+    settings = transaction_settings(wanted.options, table.storage)
+    ages = Ages(wanted.min_age_minutes * _MINUTE, settings.heartbeat_expires_millis)
     with report.phase("look"):
         findings = find_orphan_files(table, ages, _progress(wanted, "look"))
     report.warnings += [text for text in findings.warnings if text not in report.warnings]

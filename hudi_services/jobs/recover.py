@@ -25,7 +25,7 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
     """Judge every pending instant, and with `apply` do what was decided; starts no JVM."""
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report, repairs=True)
-    settings = transaction_settings(wanted.options)
+    settings = transaction_settings(wanted.options, table.storage)
     with report.phase("look"):
         findings = [one for one in find(table, settings) if wanted.instant in (None, one.instant.ts)]
     if not findings:

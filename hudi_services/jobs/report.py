@@ -23,8 +23,8 @@ Row: TypeAlias = Mapping[str, str | int | float | bool | None]
 """One line of a list in the report: JSON values by field."""
 
 
-class State(enum.Enum):
-    """How a run ended."""
+class State(str, enum.Enum):
+    """How a run ended. Equal to its text, too."""
 
     REQUESTED = "requested"
     COMPLETED = "completed"

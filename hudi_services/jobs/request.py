@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..options import Options
 from ..options.option import Phase
+from ..table.support import Operation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +25,13 @@ class Mode(enum.Enum):
 
 
 _PHASES = {Mode.SCHEDULE: Phase.PLAN, Mode.EXECUTE: Phase.WRITE, Mode.SCHEDULE_AND_EXECUTE: Phase.CLUSTERING}
+
+
+_OPERATIONS = {
+    Mode.SCHEDULE: (Operation.SCHEDULE,),
+    Mode.EXECUTE: (Operation.EXECUTE,),
+    Mode.SCHEDULE_AND_EXECUTE: (Operation.SCHEDULE, Operation.EXECUTE),
+}
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
@@ -58,6 +66,11 @@ class Request:
     def action(self) -> str:
         """What the service is to do, as the report names it."""
         return self.service
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """What is asked of the table: each of them may refuse it."""
+        return (Operation(self.service),)
 
     @property
     def phase(self) -> Phase:
@@ -99,6 +112,10 @@ class OrphanFilesRequest(Request):
     @property
     def action(self) -> str:
         return self.mode.value
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        return (Operation.ORPHAN_FILES,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +232,10 @@ class ClusteringRequest(SparkRequest):
     @property
     def action(self) -> str:
         return self.mode.value
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        return _OPERATIONS[self.mode]
 
     @property
     def phase(self) -> Phase:

@@ -60,7 +60,7 @@ def roll_back_instant(wanted: RepairRequest, storage: Storage | None, choose: Ch
     """
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
-    settings = transaction_settings(wanted.options)
+    settings = transaction_settings(wanted.options, table.storage)
     if wanted.dry_run:
         with report.phase("plan"):
             decided = _decide(wanted, table, settings, choose, report)

@@ -1,28 +1,43 @@
-"""Who runs a job's tasks: the engine that a test brings, or Spark."""
+"""Who runs a job's tasks: the engine that a caller brings, or Spark."""
 
+import importlib.util
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..engine import Engine
+from ..errors import ConfigError
 from ..options import keys
 from .report import Report
 from .request import SparkRequest
 
 
+def check_engine(engine: Engine | None) -> None:
+    """To be called before anything is written: raises ConfigError when Spark is to run the tasks and is not there."""
+    if engine is None and importlib.util.find_spec("pyspark") is None:
+        raise ConfigError(
+            "this needs Spark, and the Python package pyspark is not installed",
+            hint="pip install 'hudi-services[spark]', or the pyspark of your cluster's release",
+        )
+
+
 @contextmanager
 def running(name: str, wanted: SparkRequest, report: Report, engine: Engine | None) -> Iterator[Engine]:
-    """`engine`, or Spark as `wanted` has it for as long as the context lasts."""
+    """`engine`, or Spark as `wanted` has it for as long as the context lasts; a session that runs is used as it is."""
     if engine is not None:
         yield engine
         return
     # Only here: a command that has no tasks must not load Spark.
     from ..spark.engine import SparkEngine
-    from ..spark.session import spark_session
+    from ..spark.session import spark
 
     start = time.perf_counter()
-    with spark_session(name, wanted.spark_master, wanted.spark_memory) as session:
+    with spark(name, wanted.spark_master, wanted.spark_memory) as there:
         report.seconds["start spark"] = time.perf_counter() - start
-        yield SparkEngine(session.sparkContext, wanted.options[keys.MAX_PARALLELISM])
+        if not there.own and (wanted.spark_master or wanted.spark_memory):
+            report.warnings.append(
+                "a Spark session was running before and is used as it is: its master and memory stand, not those given"
+            )
+        yield SparkEngine(there.context, wanted.options[keys.MAX_PARALLELISM])
         start = time.perf_counter()
     report.seconds["stop spark"] = time.perf_counter() - start

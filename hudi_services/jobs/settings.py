@@ -18,7 +18,7 @@ from ..metadata.expression_index.times import Zone
 from ..options import Options, keys
 from ..rows.settings import FileSettings
 from ..rows.sort_order import parse_sort_columns
-from ..storage import ObjectStorage
+from ..storage import Storage
 from ..table_config import TableConfig
 
 
@@ -138,7 +138,8 @@ def group_sizing(options: Options) -> GroupSizing:
     return sizing
 
 
-def transaction_settings(options: Options) -> TransactionSettings:
+def transaction_settings(options: Options, storage: Storage) -> TransactionSettings:
+    """`storage` is the table's."""
     folder = options[keys.LOCK_FOLDER]
     lock = LockSettings(
         file_system=bool(options[keys.LOCK_PROVIDER]),
@@ -148,7 +149,7 @@ def transaction_settings(options: Options) -> TransactionSettings:
     )
     return TransactionSettings(
         lock=lock,
-        lock_storage=ObjectStorage(folder) if folder else None,
+        lock_storage=storage.elsewhere(folder) if folder else None,
         # As Hudi: without a lock there is one writer at a time, and no other clock to wait for.
         skew_millis=options[keys.CLOCK_SKEW_MILLIS] if lock.file_system else 0,
         heartbeat_millis=options[keys.HEARTBEAT_INTERVAL_MILLIS],

@@ -118,7 +118,7 @@ def _is_unchanged(current: Snapshot, since: Snapshot) -> bool:
 
 def _repair(wanted: ValidateRequest, table: Snapshot, found: Findings, report: Report) -> Mapping[str, int]:
     """Repair what is still wrong under the lock; gives how many records were written, by metadata partition."""
-    settings = transaction_settings(wanted.options)
+    settings = transaction_settings(wanted.options, table.storage)
     done = "the repair of the metadata table"
     with report.phase("repair"), critical_section(table, "repair the metadata table", settings, completes=done) as now:
         now, again = _look(wanted, now, found)

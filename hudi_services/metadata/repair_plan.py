@@ -51,28 +51,28 @@ class RepairPlan:
 
 def plan_repair(metadata: MetadataTable, wanted: Wanted) -> RepairPlan:
     """What brings `wanted` about, as far as that can be done. Raises CorruptFile."""
-    mending = RepairPlan()
+    plan = RepairPlan()
     can_be_tight = _TIGHT in metadata.writer_schema.text
     for partition, targets in wanted.items():
-        records = mending.records.setdefault(partition, [])
+        records = plan.records.setdefault(partition, [])
         if partition.startswith(SECONDARY_INDEX_PREFIX):
             # What is newest counts, whatever stands below it. Hudi 1.2 finds a record that only says it is deleted.
             records += (target for target in targets.values() if target is not None)
-            mending.deletes[partition] = [key for key, target in targets.items() if target is None]
+            plan.deletes[partition] = [key for key, target in targets.items() if target is None]
             continue
         for key, stored in metadata.reader(partition).stored(targets):
             target = targets[key]
             match target:
                 case None:
                     if stored.merged is not None:
-                        mending.deletes.setdefault(partition, []).append(key)
+                        plan.deletes.setdefault(partition, []).append(key)
                 case FilesRecord():
                     records += _listing_steps(stored, target)
                 case StatsRecord():
                     records += _stats_steps(stored, target, can_be_tight)
                 case _:
                     records.append(target)
-    return mending
+    return plan
 
 
 def _listing_steps(stored: Stored, target: FilesRecord) -> Iterator[FilesRecord]:

@@ -127,7 +127,7 @@ def sync_rollback(
     again; `was_completed` says that readers had seen the target.
 
     The delta commit of the target is rolled back. Partitions that keep what it wrote all the same (`lasting_in`) are
-    mended by a delta commit at the rollback's instant: it takes the deleted files out again, and puts in what readers
+    repaired by a delta commit at the rollback's instant: it takes the deleted files out again, and puts in what readers
     see again. Secondary and expression indexes are left as they are: the caller has seen that they may be.
     """
     metadata = undo_pending(resume_rollbacks(metadata, times), times)
@@ -167,14 +167,14 @@ def sync_repair(
     partition at all when nothing can be done.
     """
     metadata = _ready(metadata, times)
-    mending = plan_repair(metadata, wanted)
+    plan = plan_repair(metadata, wanted)
     drawn = times()
     instant = metadata.log_naming.derived(drawn, _REPAIR_SUFFIX, lambda: drawn)
-    written = dict.fromkeys((path.partition("/")[0] for path in damaged), 0) | mending.count
+    written = dict.fromkeys((path.partition("/")[0] for path in damaged), 0) | plan.count
     written |= {} if moved is None else {RECORD_INDEX: sum(moved.counts().values())}
     if written:
         notes = {REPAIRED_LOGS: ",".join(damaged)} if damaged else {}
-        write_delta_commit(metadata, instant, mending.records, times, deletes=mending.deletes, moved=moved, notes=notes)
+        write_delta_commit(metadata, instant, plan.records, times, deletes=plan.deletes, moved=moved, notes=notes)
     return instant, written
 
 

@@ -6,6 +6,7 @@ HoodieWriteConfig, HoodieTimeGeneratorConfig and HoodieMetadataConfig of Apache 
 
 from typing import Any
 
+from ..limits import LEAST_BLOOM_RATE, MOST_BLOOM_ENTRIES
 from .option import (
     ANY_VALUE,
     BUT_CODE,
@@ -351,7 +352,7 @@ BLOOM_ENTRIES = Option(
     60_000,
     Phase.WRITE,
     "Keys that the bloom filter is made for.",
-    in_table=between(1_000, 10_000_000),
+    in_table=between(1_000, MOST_BLOOM_ENTRIES),
 )
 BLOOM_FPP = Option(
     "hoodie.index.bloom.fpp",
@@ -359,7 +360,7 @@ BLOOM_FPP = Option(
     1e-9,
     Phase.WRITE,
     "False-positive rate of the bloom filter.",
-    in_table=between(1e-12, 1),
+    in_table=between(LEAST_BLOOM_RATE, 1),
 )
 BLOOM_MAX_ENTRIES = Option(
     "hoodie.bloom.index.filter.dynamic.max.entries",
@@ -367,7 +368,7 @@ BLOOM_MAX_ENTRIES = Option(
     100_000,
     Phase.WRITE,
     "Keys up to which a dynamic bloom filter grows.",
-    in_table=between(1_000, 10_000_000),
+    in_table=between(1_000, MOST_BLOOM_ENTRIES),
 )
 BLOOM_TYPE = Option(
     "hoodie.bloom.index.filter.type",

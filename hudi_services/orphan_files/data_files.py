@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from ..clock import parse_instant
-from ..files.names import TABLE_FOLDER, parse_base_file, parse_log_file
-from ..paths import is_addressable
+from ..files.names import parse_base_file, parse_log_file
+from ..paths import TABLE_FOLDER, is_addressable
 from ..storage import FileInfo, Storage
 from .model import DataFile
 

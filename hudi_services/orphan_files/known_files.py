@@ -180,12 +180,12 @@ class KnownFiles:
     @cached_property
     def _archive(self) -> ArchivedInstants | None:
         try:
-            return self._read_archive()
+            return self._timeline.archived
         except (CorruptFile, NotFound) as error:
             self.warnings.append(error.message)
             return None
 
-    def _read_archive(self, file_ids: Collection[str] = ()) -> ArchivedInstants:
+    def _read_archive(self, file_ids: Collection[str]) -> ArchivedInstants:
         folder = self._table.config.history_path
         return self._timeline.layout.read_archive(self._table.storage, folder, file_ids)
 

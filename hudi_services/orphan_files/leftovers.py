@@ -18,7 +18,8 @@ from ..commit.checkpoints import checkpoint_folder
 from ..commit.heartbeat import heartbeat_path
 from ..commit.lease import LEASE_FOLDER, LEASE_MILLIS
 from ..commit.markers import marker_folder
-from ..files.names import OWN_FOLDER, TABLE_FOLDER
+from ..files.names import OWN_FOLDER
+from ..paths import TABLE_FOLDER
 from ..storage import FileInfo, Storage
 from .data_files import parse_data_file
 from .model import Ages, OrphanKind

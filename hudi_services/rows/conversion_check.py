@@ -154,7 +154,7 @@ def _same_leaf(before: pa.Array, source: Node, after: pa.Array, target: Node) ->
             return same(before, source, after, target)
     if before.type == after.type and old == new:
         return bool(before.equals(after))
-    raise CheckFailed(f"column {target.name} was converted from {old} to {new}, which cannot be proved")
+    raise CheckFailed(f"column {target.name} was converted from {old} to {new}, which cannot be checked")
 
 
 def _logical(leaf: Node) -> pa.DataType:

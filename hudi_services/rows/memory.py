@@ -10,9 +10,9 @@ INTERPRETER_BYTES = 150 << 20
 READER_BYTES = 24 << 10
 _LEAST_PROCESS_BYTES = 115 << 20
 _WRITER_BYTES = 48 << 20
-"""What writing takes besides the rows of a row group."""
+"""What writing takes, without the rows of a row group."""
 _ROW_BYTES = 32
-"""What sorting needs for a row besides: keys, their order, and what numpy takes to find it."""
+"""What sorting needs for a row, without the row: keys, their order, and what numpy takes to find it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class RowSorter:
                 self._layout.learn(self._values(sample))
 
     def sorted(self, tables: list[pa.Table]) -> pa.Table:
-        """The rows of `tables` in order, with what `order` needs of them besides; see `bare`.
+        """The rows of `tables` in order, with the columns that `order` needs as well; see `bare`.
 
         Empties `tables`, so that one column at a time is held twice and not all of them. Raises as `learn`, and
         CheckFailed when a layout of the operator's own does not give what it should.

@@ -1,9 +1,12 @@
 """The Spark side of `engine.Engine`: one job, one task per piece of work."""
 
+import functools
 import pickle
 import re
 import threading
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -13,11 +16,14 @@ from pyspark import SparkContext, TaskContext
 from ..errors import HudiServicesError, JobLost
 from ..process import give_back_large_blocks
 from .memory import task_memory
+from .shipping import ship, shipped
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _POLL_SECONDS = 0.5
+_JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+"""What a job group is, for the jobs of one thread."""
 _PYTHON_ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception)\b.*:")
 
 
@@ -42,26 +48,29 @@ class SparkEngine:
     ) -> list[Result]:
         if not tasks:
             return []
-        group = f"hudi_services-{id(tasks)}"
-        self._context.setJobGroup(group, description, interruptOnCancel=True)
+        group = f"hudi_services-{uuid.uuid4()}"
         slices = min(len(tasks), self._parallelism or len(tasks))
         payloads = [pickle.dumps(task) for task in tasks]
         stop = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(group, slices, len(tasks), progress, stop), daemon=True)
-        watcher.start()
         try:
-            outcomes: list[Any] = self._context.parallelize(payloads, slices).mapPartitions(_run(function)).collect()
+            run = shipped(ship(self._context), functools.partial(_run, function))
+            with _job_group(self._context, group, description):
+                watcher.start()
+                outcomes: list[Any] = self._context.parallelize(payloads, slices).mapPartitions(run).collect()
         except (Py4JError, ConnectionError) as error:
             raise JobLost(
                 f"the Spark job '{description}' failed: {_cause(error)}",
                 hint="see the log of the executors, or --verbose",
             ) from error
         except KeyboardInterrupt:
-            self._context.cancelJobGroup(group)
+            with suppress(Py4JError, ConnectionError):
+                self._context.cancelJobGroup(group)
             raise
         finally:
             stop.set()
-            watcher.join()
+            if watcher.ident is not None:
+                watcher.join()
         progress(len(tasks), len(tasks))
         for outcome in outcomes:
             if isinstance(outcome, HudiServicesError):
@@ -72,14 +81,30 @@ class SparkEngine:
         self, group: str, slices: int, total: int, progress: Callable[[int, int], None], stop: threading.Event
     ) -> None:
         tracker = self._context.statusTracker()
-        while not stop.wait(_POLL_SECONDS):
-            done = 0
-            for job in tracker.getJobIdsForGroup(group):
-                info = tracker.getJobInfo(job)
-                for stage in info.stageIds if info else ():
-                    state = tracker.getStageInfo(stage)
-                    done += state.numCompletedTasks if state else 0
-            progress(min(done, slices) * total // slices, total)
+        # When Java is gone, the thread that waits for the job tells it.
+        with suppress(Py4JError, ConnectionError):
+            while not stop.wait(_POLL_SECONDS):
+                done = 0
+                for job in tracker.getJobIdsForGroup(group):
+                    info = tracker.getJobInfo(job)
+                    for stage in info.stageIds if info else ():
+                        state = tracker.getStageInfo(stage)
+                        done += state.numCompletedTasks if state else 0
+                progress(min(done, slices) * total // slices, total)
+
+
+@contextmanager
+def _job_group(context: SparkContext, group: str, description: str) -> Iterator[None]:
+    """Jobs of this thread belong to `group` inside, and afterwards to what they belonged to before."""
+    before = {name: context.getLocalProperty(name) for name in _JOB_PROPERTIES}
+    context.setJobGroup(group, description, interruptOnCancel=True)
+    try:
+        yield
+    finally:
+        with suppress(Py4JError, ConnectionError):
+            for name, value in before.items():
+                # None takes it away.
+                context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
 
 def _cause(error: Exception) -> str:
@@ -91,20 +116,21 @@ def _cause(error: Exception) -> str:
     return (python or lines or ["unknown"])[-1 if python else 0]
 
 
-def _run(function: Callable[[Task, str], Result]) -> Callable[[Iterable[bytes]], Iterator[Result | HudiServicesError]]:
+def _run(function: Callable[[Task, str], Result], payloads: Iterable[bytes]) -> Iterator[Result | HudiServicesError]:
     """Errors of our family come back as values: retrying a task cannot mend them, and their text stays whole."""
-
-    def run(payloads: Iterable[bytes]) -> Iterator[Result | HudiServicesError]:
-        context = TaskContext.get()
-        assert context is not None
-        # Arrow's own allocator (mimalloc) asks for more than it uses: a second for the first gigabyte (measured).
-        pa.set_memory_pool(pa.system_memory_pool())
-        give_back_large_blocks()
-        token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
+    context = TaskContext.get()
+    assert context is not None
+    give_back_large_blocks()
+    token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
+    # Arrow's own allocator (mimalloc) asks for more than it uses: a second for the first gigabyte (measured). Tasks of
+    # others may follow in this worker.
+    pool = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
         for payload in payloads:
             try:
                 yield function(pickle.loads(payload), token)
             except HudiServicesError as error:
                 yield error
-
-    return run
+    finally:
+        pa.set_memory_pool(pool)

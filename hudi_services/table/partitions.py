@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from ..errors import UnsupportedTable
-from ..files.names import TABLE_FOLDER, is_partition_metafile
-from ..paths import is_addressable
+from ..files.names import is_partition_metafile
+from ..paths import TABLE_FOLDER, is_addressable
 from ..storage import Storage
 
 _REQUESTS_AT_ONCE = 32

@@ -1,7 +1,15 @@
-"""What we may touch: features of a table that a service cannot keep true are refused before anything is written."""
+"""What is supported: one row for each feature of a table that some operation must leave alone.
+
+A feature says how it shows, which operations refuse it, with which sentence, and what to do instead. `check_support` is
+called with the name of the operation before anything is written; docs/support.md is made from `FEATURES`
+(scripts/make_support_table.py). A feature that nobody here knows is refused where it is read: table versions in
+`versions`, properties and partitions of the metadata table below.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
 
 from ..errors import NeedsRecovery, UnsupportedTable
 from ..model import FileSlice
@@ -10,15 +18,62 @@ from ..table_config import TableConfig
 from ..timeline.active import Timeline
 from ..timeline.instant import Action
 
+
+class Operation(Enum):
+    """What can be asked of a table; the values are the commands."""
+
+    SCHEDULE = "schedule"
+    EXECUTE = "execute"
+    CLEAN = "clean"
+    INDEX_BOOTSTRAP = "index-bootstrap"
+    INDEX_LOOKUP = "index-lookup"
+    VALIDATE = "validate"
+    RECOVER = "recover"
+    ROLLBACK = "rollback"
+    UNDO = "undo"
+    ORPHAN_FILES = "orphan-files"
+
+
+class Look(Protocol):
+    """A table, before its metadata table and its files are looked at."""
+
+    @property
+    def storage(self) -> Storage: ...
+
+    @property
+    def config(self) -> TableConfig: ...
+
+    @property
+    def timeline(self) -> Timeline: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One feature. `found` gives how it shows in a table, "" where the table does not have it.
+
+    The sentence of a refusal is "<root> has <what was found>, <why>".
+    """
+
+    name: str
+    told_by: str
+    found: Callable[[Look], str]
+    refused: frozenset[Operation]
+    why: str = "which is not supported"
+    hint: str = ""
+
+    def refusal(self, root: str, found: str) -> UnsupportedTable:
+        return UnsupportedTable(f"{root} has {found}, {self.why}", hint=self.hint)
+
+
 _METADATA_PARTITIONS = frozenset({"files", "column_stats", "partition_stats", "bloom_filters", "record_index"})
-
-
 _SECONDARY_INDEX = "secondary_index_"
 """What maps secondary keys to record keys: nothing that we do changes either."""
-
-
 _EXPRESSION_INDEX = "expr_index_"
 """What our commits write records of, once Hudi has built it."""
+
+_ALL = frozenset(Operation)
+_REWRITES = frozenset({Operation.SCHEDULE, Operation.EXECUTE})
+_BUILDS_INDEX = frozenset({Operation.INDEX_BOOTSTRAP})
 
 
 def unsupported_partitions(config: TableConfig) -> list[str]:
@@ -28,78 +83,160 @@ def unsupported_partitions(config: TableConfig) -> list[str]:
     return sorted(n for n in names - built - _METADATA_PARTITIONS if not n.startswith(_SECONDARY_INDEX))
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """A feature, told by the table's configuration, that no service supports."""
+def _property(key: str, default: str, *supported: str) -> Callable[[Look], str]:
+    """Whether a property has another value than those that are supported, in any case of letters."""
 
-    applies: Callable[[TableConfig], bool]
-    what: Callable[[TableConfig], str]
-    hint: str
+    def found(look: Look) -> str:
+        value = look.config.raw.get(key, default)
+        return "" if value.lower() in {one.lower() for one in supported} else f"{key}={value}"
+
+    return found
 
 
-_RULES = (
-    _Rule(
-        lambda c: c.type != "COPY_ON_WRITE",
-        lambda c: f"hoodie.table.type={c.type}",
-        "use Apache Hudi's own service; this tool handles COPY_ON_WRITE tables so far",
+def _base_file_format(look: Look) -> str:
+    found = look.config.base_file_format
+    return "" if found == "PARQUET" else f"hoodie.table.base.file.format={found}"
+
+
+def _bootstrapped(look: Look) -> str:
+    return "hoodie.bootstrap.base.path" if look.config.raw.get("hoodie.bootstrap.base.path") else ""
+
+
+def _unknown_partition(look: Look) -> str:
+    unknown = unsupported_partitions(look.config)
+    if not unknown:
+        return ""
+    being_built = unknown[0] not in look.config.metadata_partitions
+    key = f"hoodie.table.metadata.partitions{'.inflight' if being_built else ''}"
+    return f"the metadata partition {unknown[0]} ({key})"
+
+
+def _schema_history(look: Look) -> str:
+    """Columns are then told by the ids of the history, and a name does not tell a column."""
+    writes = look.timeline.completed_writes()
+    told = bool(writes) and bool(look.timeline.read_commit(writes[-1]).extra.get("latest_schema"))
+    if not told:
+        # Commits of table services need not repeat it, so that the newest one alone does not tell.
+        history, _ = look.storage.list_dir(f"{look.config.meta_path}/.schema")
+        told = any(file.name.endswith(".schemacommit") for file in history)
+    return "a schema history (hoodie.schema.on.read.enable)" if told else ""
+
+
+def _consistent_hashing(look: Look) -> str:
+    files, folders = look.storage.list_dir(f"{look.config.meta_path}/.bucket_index")
+    return "a bucket index" if files or folders else ""
+
+
+def _no_metadata_table(look: Look) -> str:
+    return "" if "files" in look.config.metadata_partitions else "no metadata table"
+
+
+def _no_meta_fields(look: Look) -> str:
+    return "" if look.config.populate_meta_fields else "no meta fields (hoodie.populate.meta.fields=false)"
+
+
+BUCKETS = Feature(
+    "bucket index",
+    "file ids that begin with the eight digits of a bucket",
+    lambda look: "",
+    _REWRITES,
+    "and merging them would break its bucket index",
+    "cluster it with Apache Hudi",
+)
+"""Told by file slices: see `check_slices`."""
+
+FEATURES = (
+    Feature(
+        "merge-on-read tables",
+        "hoodie.table.type",
+        _property("hoodie.table.type", "COPY_ON_WRITE", "COPY_ON_WRITE"),
+        _ALL,
+        hint="use Apache Hudi's own service; this tool handles COPY_ON_WRITE tables so far",
     ),
-    _Rule(
-        lambda c: c.base_file_format != "PARQUET",
-        lambda c: f"hoodie.table.base.file.format={c.base_file_format}",
-        "only parquet base files are supported",
+    Feature(
+        "ORC and HFile base files",
+        "hoodie.table.base.file.format",
+        _base_file_format,
+        _ALL,
+        hint="only parquet base files are supported",
     ),
-    _Rule(
-        lambda c: c.raw.get("hoodie.table.multiple.base.file.formats.enable", "").lower() == "true",
-        lambda c: "hoodie.table.multiple.base.file.formats.enable=true",
-        "only tables with parquet base files alone are supported",
+    Feature(
+        "base files of several formats",
+        "hoodie.table.multiple.base.file.formats.enable",
+        _property("hoodie.table.multiple.base.file.formats.enable", "false", "false", ""),
+        _ALL,
+        hint="only tables with parquet base files alone are supported",
     ),
-    _Rule(
-        lambda c: bool(c.raw.get("hoodie.bootstrap.base.path")),
-        lambda c: "hoodie.bootstrap.base.path",
-        "let Apache Hudi rewrite the bootstrapped files first",
+    Feature(
+        "bootstrapped tables",
+        "hoodie.bootstrap.base.path",
+        _bootstrapped,
+        _ALL,
+        hint="let Apache Hudi rewrite the bootstrapped files first",
     ),
-    _Rule(
-        lambda c: c.raw.get("hoodie.table.format", "native").lower() != "native",
-        lambda c: f"hoodie.table.format={c.raw['hoodie.table.format']}",
-        "only the native table format is supported",
+    Feature(
+        "other table formats",
+        "hoodie.table.format",
+        _property("hoodie.table.format", "native", "native"),
+        _ALL,
+        hint="only the native table format is supported",
+    ),
+    Feature(
+        "unknown indexes, and expression indexes that are being built",
+        "hoodie.table.metadata.partitions",
+        _unknown_partition,
+        _ALL,
+        "which this version cannot keep in step",
+        "use Apache Hudi's own service with the index switched on, or drop the index first",
+    ),
+    Feature(
+        "schema history",
+        "hoodie.schema.on.read.enable",
+        _schema_history,
+        _REWRITES,
+        hint="cluster it with Apache Hudi",
+    ),
+    Feature(
+        "bucket index with consistent hashing",
+        ".hoodie/.bucket_index",
+        _consistent_hashing,
+        _REWRITES,
+        "whose file groups must not be merged",
+        "cluster it with Apache Hudi",
+    ),
+    BUCKETS,
+    Feature(
+        "tables without a metadata table",
+        "hoodie.table.metadata.partitions",
+        _no_metadata_table,
+        _BUILDS_INDEX,
+        "which the record index is a part of",
+        "switch it on in a writer of Apache Hudi (hoodie.metadata.enable=true): its next write builds it",
+    ),
+    Feature(
+        "tables without meta fields",
+        "hoodie.populate.meta.fields",
+        _no_meta_fields,
+        _BUILDS_INDEX,
+        "and so no record keys",
+        "build no record index: the base files of this table do not store record keys",
     ),
 )
 
 
-def check_config(config: TableConfig, storage: Storage) -> None:
-    """Raise UnsupportedTable, naming the key, for a table that every service must leave alone."""
-    for rule in _RULES:
-        if rule.applies(config):
-            raise UnsupportedTable(f"{storage.root} has {rule.what(config)}, which is not supported", hint=rule.hint)
-    unknown = unsupported_partitions(config)
-    if unknown:
-        raise UnsupportedTable(
-            f"{storage.root} has the metadata partition {unknown[0]} "
-            f"({_where(config, unknown[0])}), which this version cannot keep in step",
-            hint="use Apache Hudi's own service with the index switched on, or drop the index first",
-        )
+def check_support(operation: Operation, look: Look) -> None:
+    """Raise UnsupportedTable, naming the feature and the way out, when the operation must leave the table alone."""
+    for feature in FEATURES:
+        found = feature.found(look) if operation in feature.refused else ""
+        if found:
+            raise feature.refusal(look.storage.root, found)
 
 
-def _where(config: TableConfig, partition: str) -> str:
-    being_built = partition not in config.metadata_partitions
-    return f"hoodie.table.metadata.partitions{'.inflight' if being_built else ''}"
-
-
-def check_rewritable(config: TableConfig, timeline: Timeline, storage: Storage) -> None:
-    """Raise UnsupportedTable for a table whose files may be deleted, but not be rewritten.
-
-    Columns that are told by the ids of a schema history are one case: a name then does not tell a column.
-    """
-    writes = timeline.completed_writes()
-    if writes and timeline.read_commit(writes[-1]).extra.get("latest_schema"):
-        raise _has_schema_history(storage)
-    history, _ = storage.list_dir(f"{config.meta_path}/.schema")
-    if any(file.name.endswith(".schemacommit") for file in history):
-        # Commits of table services need not repeat it, so that the newest one alone does not tell.
-        raise _has_schema_history(storage)
-    files, folders = storage.list_dir(f"{config.meta_path}/.bucket_index")
-    if files or folders:
-        raise UnsupportedTable(f"{storage.root} has a bucket index, whose file groups must not be merged")
+def check_slices(slices: Iterable[FileSlice], storage: Storage) -> None:
+    """Raise UnsupportedTable for slices that are to be rewritten when buckets name all their file groups."""
+    ids = [one.file_id[:8] for one in slices]
+    if ids and all(text.isdecimal() and text.startswith("000") for text in ids):
+        raise BUCKETS.refusal(storage.root, f"file groups named after buckets ({ids[0]}…)")
 
 
 def check_timeline(timeline: Timeline, storage: Storage) -> None:
@@ -108,20 +245,4 @@ def check_timeline(timeline: Timeline, storage: Storage) -> None:
     if restores:
         raise NeedsRecovery(
             f"{storage.root}: the restore {restores[0].ts} is not finished", hint="let Apache Hudi finish the restore"
-        )
-
-
-def _has_schema_history(storage: Storage) -> UnsupportedTable:
-    return UnsupportedTable(
-        f"{storage.root} keeps a schema history (hoodie.schema.on.read.enable), which is not supported",
-        hint="cluster it with Apache Hudi",
-    )
-
-
-def check_slices(slices: Iterable[FileSlice], storage: Storage) -> None:
-    """Raise UnsupportedTable for bucketed file groups: eight digits, the bucket's number, begin every file id."""
-    ids = [one.file_id[:8] for one in slices]
-    if ids and all(text.isdecimal() and text.startswith("000") for text in ids):
-        raise UnsupportedTable(
-            f"{storage.root} has file groups named after buckets ({ids[0]}…): merging them would break its bucket index"
         )

@@ -66,6 +66,11 @@ class FileSystemView:
         live = (group[-1] for file_id, group in sorted(groups.items()) if (partition, file_id) not in self._replaced)
         return list(live)
 
+    def live_slices(self, partition: str | None = None) -> list[FileSlice]:
+        """The slices that readers see in one partition, or in all of them."""
+        partitions = self.partitions() if partition is None else [partition]
+        return [one for name in partitions for one in self.latest_slices(name)]
+
     def all_slices(self, partition: str) -> dict[str, list[FileSlice]]:
         """Every committed slice by file id, oldest first; replaced file groups and change-data files too."""
         return slices_of(partition, self._lister.files(partition), self._facts, self._naming, change_data=True)

@@ -12,11 +12,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.cli import service
 from hudi_services.cli.app import run
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clean, clustering, index_bootstrap
+from hudi_services.jobs import clean, clustering, config_files, index_bootstrap
 from hudi_services.jobs.report import Report
 from hudi_services.jobs.request import CleanRequest, IndexRequest, Mode
 from hudi_services.options import resolve
@@ -78,7 +77,7 @@ def machine(table: OperatorTable) -> Iterator[Callable[[Sequence[str]], Printed]
         return Printed(code, out.getvalue(), err.getvalue())
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(service, "default_files", lambda environment: [str(conf)])
+        patch.setattr(config_files, "default_files", lambda environment: [str(conf)])
         patch.setattr(clustering, "execute", with_engine(clustering.execute))
         patch.setattr(clustering, "schedule_and_execute", with_engine(clustering.schedule_and_execute))
         patch.setattr(index_bootstrap, "index_bootstrap", with_engine(index_bootstrap.index_bootstrap))
@@ -216,7 +215,8 @@ def lock_file(folder: Path) -> OperatorTable:
 
 def flipped_bit(folder: Path) -> OperatorTable:
     table = planned(folder)
-    file = min((table.path / P).glob("*.parquet"))
+    (base, *_) = [one.base_file for one in open_local(table.path).view.latest_slices(P) if one.base_file]
+    file = table.path / base.path
     data = bytearray(file.read_bytes())
     chunk = pq.ParquetFile(file).metadata.row_group(0).column(5)
     data[chunk.data_page_offset + chunk.total_compressed_size - 3] ^= 1

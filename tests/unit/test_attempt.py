@@ -176,7 +176,7 @@ def test_rows_that_are_to_be_rolled_back_do_not_live_on(planned: Planned) -> Non
         data = encode_rollback_plan(plan, table.config.version.release)
         table.timeline.publish(Times(table, 0).next(), Action.ROLLBACK, State.REQUESTED, data)
 
-    with pytest.raises(ConflictError, match="which wrote files of this clustering"):
+    with pytest.raises(ConflictError, match="which wrote input files of this plan"):
         planned.execute(begin_rollback)
     assert planned.state is State.REQUESTED
     assert planned.unharmed()

@@ -243,7 +243,7 @@ def test_a_schema_history(table: Path, capfd: pytest.CaptureFixture[str]) -> Non
     (table / ".hoodie" / ".schema").mkdir(exist_ok=True)
     (table / ".hoodie" / ".schema" / "20260101000000000.schemacommit").write_bytes(b"{}")
     for command in ("schedule", "execute"):
-        refused(capfd, table, 2, "keeps a schema history", command=command)
+        refused(capfd, table, 2, "has a schema history", command=command)
 
 
 def test_another_writer_without_a_lock(table: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services import limits
-from hudi_services.cli.config_files import read_properties
 from hudi_services.codecs import avro, thrift
 from hudi_services.codecs.commit_metadata import decode_commit_json
 from hudi_services.codecs.json_text import parse_json
@@ -33,6 +32,7 @@ from hudi_services.files.log_reader import read_log_blocks
 from hudi_services.files.parquet_footer import footer_length, parse_footer
 from hudi_services.indexing import checkpoints as work
 from hudi_services.jobs import recover
+from hudi_services.jobs.config_files import read_properties
 from hudi_services.jobs.request import RecoverRequest
 from hudi_services.options import resolve
 from hudi_services.storage import ObjectStorage
@@ -430,17 +430,17 @@ def judged(folder: Path, count: int) -> int:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("bucket-0.json", '{"bucket": 0, "path": "p", "size": 1, "entries": 1, "repeated": 0}'),
-        ("bucket-0.json", '{"size": 1, "other": 2}'),
-        ("bucket-0.json", '{"bucket": 0, "size": "1", "entries": 1, "repeated": 0, "path": "PATH"}'),
-        ("bucket-0.json", "[]"),
-        ("bucket-0.json", "[" * 5_000),
+        ("shard-0.json", '{"shard": 0, "path": "p", "size": 1, "entries": 1, "repeated": 0}'),
+        ("shard-0.json", '{"size": 1, "other": 2}'),
+        ("shard-0.json", '{"shard": 0, "size": "1", "entries": 1, "repeated": 0, "path": "PATH"}'),
+        ("shard-0.json", "[]"),
+        ("shard-0.json", "[" * 5_000),
         ("keys-0.json", '[{"path": "../x", "rows": {}}]'),
         ("keys-0.json", '[{"path": "PATH", "rows": {"0": 1e99}}]'),
         ("keys-0.json", "[7]"),
-        ("plan.json", '{"version": 1, "instant": "1", "buckets": 1000000000000, "tasks": []}'),
-        ("plan.json", '{"version": 1, "instant": "1", "buckets": 1e999, "tasks": []}'),
-        ("plan.json", '{"version": 1, "instant": "1", "buckets": 1, "tasks": [[[0, "x", 1]]]}'),
+        ("plan.json", '{"version": 2, "instant": "1", "shards": 1000000000000, "tasks": []}'),
+        ("plan.json", '{"version": 2, "instant": "1", "shards": 1e999, "tasks": []}'),
+        ("plan.json", '{"version": 2, "instant": "1", "shards": 1, "tasks": [[[0, "x", 1]]]}'),
         ("plan.json", "null"),
     ],
 )
@@ -448,7 +448,7 @@ def test_notes_of_a_build(tmp_path: Path, name: str, content: str) -> None:
     folder = tmp_path / work.WORK_FOLDER
     folder.mkdir(parents=True)
     (folder / name).write_text(content.replace("PATH", work.shard_path(0)))
-    load = {"buck": work.load_shards, "keys": work.load_runs, "plan": work.load_plan}[name[:4]]
+    load = {"shar": work.load_shards, "keys": work.load_runs, "plan": work.load_plan}[name[:4]]
     with pytest.raises(CorruptFile, match=name) as refused:
         load(ObjectStorage(str(tmp_path)))
     assert "--resume" in refused.value.hint

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.cli import service
 from hudi_services.cli.app import run
 from hudi_services.cli.clean import CleanFlags
 from hudi_services.cli.orphan_files import OrphanFilesFlags, orphan_files_request
 from hudi_services.errors import ConfigError
+from hudi_services.jobs import config_files
 from hudi_services.jobs.request import OrphanFilesMode, OrphanFilesRequest
 
 from .archives import unpack_archived
@@ -25,7 +25,7 @@ MODES: list[tuple[dict[str, object], OrphanFilesMode]] = [
 
 @pytest.fixture(autouse=True)
 def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "default_files", lambda environment: [])
+    monkeypatch.setattr(config_files, "default_files", lambda environment: [])
 
 
 def new(**fields: object) -> OrphanFilesRequest:

@@ -40,6 +40,8 @@ from .repairs import (
 from .tables import RELEASES, listed_view, open_local, rows, unpack
 from .test_undo import hide_metadata, write_beside
 
+pytestmark = pytest.mark.usefixtures("without_threads")
+
 LATER = "20980101000000000"
 LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
 NO_LOCK: dict[str, str] = {}

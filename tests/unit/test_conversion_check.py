@@ -203,7 +203,7 @@ def test_another_zone_and_other_types_are_no_conversion() -> None:
         prove(
             moments, times("millis"), pa.chunked_array([pa.array([0], pa.timestamp("us"))]), times("micros", utc=False)
         )
-    with pytest.raises(CheckFailed, match="cannot be proved"):
+    with pytest.raises(CheckFailed, match="cannot be checked"):
         prove(pa.array([True]), kind(Kind.BOOLEAN), pa.chunked_array([pa.array([1])]), kind(Kind.LONG))
 
 

@@ -13,10 +13,9 @@ from hudi_services.clustering.copying import CopyPlan, copy_plan
 from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
 from hudi_services.clustering.task import RewriteTask
 from hudi_services.codecs.table_schema import META_COLUMNS
-from hudi_services.files import slices
 from hudi_services.files.bloom import BloomSettings, parse
 from hudi_services.files.parquet_footer import read_footer
-from hudi_services.files.parquet_reader import BaseFileReader, open_base_file
+from hudi_services.files.parquet_reader import BaseFileReader
 from hudi_services.files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
 from hudi_services.files.slices import BaseFileSlice
 from hudi_services.rows.file_sizing import stored_row_groups, weighed_row_groups
@@ -113,7 +112,7 @@ def test_reasons_in_footers(change: Callable[[BaseFileReader], None], reason: st
     write(tmp_path, "a", 10)
     task = task_of(tmp_path, "a", "a")
     readers = [task.source.open(one) for one in task.slices]
-    change(readers[1].file)
+    change(readers[1])
     assert plan_of(task, readers) == reason
 
 
@@ -132,15 +131,15 @@ def test_the_range_of_record_keys_comes_from_the_footers_where_it_can(
     task = task_of(tmp_path, "b", "a")
     task = replace(task, settings=replace(SMALL, bloom=BloomSettings(entries, max_entries=entries)))
     if not exact:
-        footers = open_base_file
+        footers = BaseFileSlice.open
 
-        def cut_off(*arguments: Any, **options: Any) -> BaseFileReader:
+        def cut_off(*arguments: Any, **options: Any) -> BaseFileSlice:
             reader = footers(*arguments, **options)
             groups = [replace(g, columns=tuple(replace(c, exact=False) for c in g.columns)) for g in reader.row_groups]
             reader.row_groups = tuple(groups)
             return reader
 
-        monkeypatch.setattr(slices, "open_base_file", cut_off)
+        monkeypatch.setattr(BaseFileSlice, "open", cut_off)
     read: list[str] = []
     original = BaseFileReader.read_row_group
 

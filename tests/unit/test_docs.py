@@ -17,13 +17,13 @@ from typer.main import get_command
 from hudi_services import errors
 from hudi_services.cleaning import choice
 from hudi_services.cli.app import app
-from hudi_services.cli.config_files import read_properties
 from hudi_services.clustering.eligibility import Reason
 from hudi_services.clustering.strategies import STRATEGIES
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
 from hudi_services.jobs import clean, clustering, orphan_files, recover, undo, validate
 from hudi_services.jobs.attempts import run_with_retries
+from hudi_services.jobs.config_files import read_properties
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
 from hudi_services.jobs.report import Report, State, TableFacts
@@ -105,9 +105,9 @@ def test_every_service_and_command_is_in_the_pages() -> None:
         LookupRequest(base_path=path, options=options, keys=pa.array([])),
         RecoverRequest(base_path=path, options=options),
     ]
-    for request in requests:
-        assert f"`{request.service}`" in services
-        assert f"`{request.action}`" in actions or request.action == request.service
+    for one in requests:
+        assert f"`{one.service}`" in services
+        assert f"`{one.action}`" in actions or one.action == one.service
     pages = document("docs/exit-codes.md").partition("## 4, 6 and 7 by command")[2]
     assert {one.name for one in app.registered_commands} == set(first_column(pages)) - {"command", "---"}
 

@@ -14,10 +14,10 @@ PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
 
 ROWS = [
     {"errors"},
-    {"urls"},
-    {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths", "limits"},
+    {"urls", "limits"},
+    {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths"},
     {"folder_removal"},
-    {"local_folder"},
+    {"local_folder", "storage_options"},
     {"storage"},
     {"codecs"},
     {"files", "table_config"},
@@ -31,7 +31,7 @@ ROWS = [
     {"recovery"},
     {"spark"},
     {"jobs"},
-    {"cli"},
+    {"cli", "api"},
     {"__main__"},
 ]
 """Lowest first: a module imports from rows below its own, and from its own package."""
@@ -161,3 +161,21 @@ def test_a_plan_needs_no_spark() -> None:
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             bad = [n for n in names if n.split(".")[0] in ("pyspark", "spark")]
             assert not bad, f"{file} imports {bad} at its top: do it inside the function that needs a session"
+
+
+def test_base_files_are_opened_behind_one_seam() -> None:
+    """Whoever needs rows or footers asks a SliceSource: another one is enough for slices with log files."""
+    for file in FILES:
+        names = {name for name in imported(file) if name.startswith("hudi_services.files.")}
+        opened = {"hudi_services.files.parquet_reader"} & names if not file.startswith("files/") else set()
+        text = (PACKAGE / file).read_text(encoding="utf-8") if opened else ""
+        assert not re.search(r"\b(open_base_file|read_footer)\b", text), f"{file} opens a base file by itself"
+
+
+SERVICES = re.compile(r"cluster|\bclean\b(?!-)|bootstrap|orphan|validat", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("file", ["transaction", "drafts", "expectations", "attempt"])
+def test_the_frame_of_commits_names_no_service(file: str) -> None:
+    for number, line in enumerate((PACKAGE / f"commit/{file}.py").read_text(encoding="utf-8").splitlines(), 1):
+        assert not SERVICES.search(line), f"commit/{file}.py:{number} knows a service: {line.strip()}"

@@ -173,15 +173,14 @@ def test_an_announced_update(path: Path) -> None:
 
 def test_a_rollback_that_nobody_finishes(path: Path) -> None:
     table = open_local(path)
-    base = table.view.latest_slices(table.view.partitions()[0])[0].base_file
-    assert base
-    data = encode_rollback_plan(RollbackPlan(base.instant, "commit", ()), table.config.version.release)
+    one = table.view.latest_slices(table.view.partitions()[0])[0]
+    data = encode_rollback_plan(RollbackPlan(one.base_instant, "commit", ()), table.config.version.release)
     table.timeline.publish(T, Action.ROLLBACK, State.REQUESTED, data)
     for minutes in (0, 19):
         for file in path.glob(f".hoodie/**/{T}*"):
             age(file, minutes)
         with pytest.raises(ConflictError, match="rolls back"):
-            check_pending_rollbacks(open_local(path), [base], SETTINGS)
+            check_pending_rollbacks(open_local(path), [one], SETTINGS)
     for file in path.glob(f".hoodie/**/{T}*"):
         age(file, 21)
     # Hudi 1.2 gives a heartbeat of rollbacks when there are several writers.
@@ -189,10 +188,10 @@ def test_a_rollback_that_nobody_finishes(path: Path) -> None:
     heartbeat.parent.mkdir(exist_ok=True)
     heartbeat.touch()
     with pytest.raises(ConflictError, match="rolls back"):
-        check_pending_rollbacks(open_local(path), [base], SETTINGS)
+        check_pending_rollbacks(open_local(path), [one], SETTINGS)
     age(heartbeat, 3)
     with pytest.raises(NeedsRecovery, match="rolls back"):
-        check_pending_rollbacks(open_local(path), [base], SETTINGS)
+        check_pending_rollbacks(open_local(path), [one], SETTINGS)
 
 
 def test_an_hour_is_the_default_and_an_option(path: Path, tmp_path: Path) -> None:

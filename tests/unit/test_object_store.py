@@ -1,17 +1,12 @@
 """The same commands on an object store: S3 as moto serves it, with conditional puts and listings."""
 
 import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import hudi_services
 from hudi_services.clock import SystemClock
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import AlreadyExists, TableNotFound
@@ -26,39 +21,17 @@ from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action
 
 from .archives import unpack_archived
+from .page_examples import demo_table, examples, run_examples
+from .s3_server import s3_server, upload
 from .tables import RELEASES, request, unpack
 from .test_quarantine import moves
 from .test_storage import replaces
 
 
-def _put(url: str, data: bytes = b"") -> None:
-    with urllib.request.urlopen(urllib.request.Request(url, data=data, method="PUT")) as answer:
-        assert answer.status == 200
-
-
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The endpoint of an S3 server on this machine, with the bucket `lake`."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = (tmp_path_factory.mktemp("moto") / "log").open("wb")
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    server = subprocess.Popen(command, stdout=log, stderr=log)
-    endpoint = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(300):
-            try:
-                _put(f"{endpoint}/lake")
-                break
-            except (urllib.error.URLError, ConnectionError):
-                assert server.poll() is None
-                time.sleep(0.1)
+    with s3_server(tmp_path_factory.mktemp("moto")) as endpoint:
         yield endpoint
-    finally:
-        server.kill()
-        server.wait()
-        log.close()
 
 
 @pytest.fixture(autouse=True)
@@ -74,17 +47,10 @@ def credentials(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "NO_PROXY", "127.0.0.1")
 
 
-def _upload(path: Path, url: str) -> None:
-    storage = ObjectStorage(url)
-    for file in path.rglob("*"):
-        if file.is_file():
-            storage.create(str(file.relative_to(path)), file.read_bytes())
-
-
 @pytest.mark.parametrize("release", RELEASES)
 def test_cluster_a_table_on_s3(release: str, tmp_path: Path) -> None:
     url = f"s3a://lake/{release}/table"
-    _upload(unpack(release, tmp_path), url)
+    upload(unpack(release, tmp_path), url)
     ts = clustering.schedule(request(url, Mode.SCHEDULE)).instant
     report = clustering.execute(request(url, Mode.EXECUTE), engine=LocalEngine())
     assert (report.state, report.instant) == (State.COMPLETED, ts)
@@ -98,6 +64,16 @@ def test_cluster_a_table_on_s3(release: str, tmp_path: Path) -> None:
     assert {file.instant for file in files if file} == {ts}
     leftovers = [file.path for file in table.storage.list_tree(".hoodie") if "/.temp/" in file.path]
     assert leftovers == []
+
+
+def test_the_example_of_the_page_needs_nothing_of_the_environment(
+    s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload(demo_table(tmp_path), "s3://lake/rides")
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    names = {"hudi_services": hudi_services}
+    assert run_examples(examples("s3"), {"http://minio:9000": s3}, names) == 1
 
 
 def test_a_file_is_created_once() -> None:
@@ -121,7 +97,7 @@ def test_a_file_is_moved() -> None:
 
 def test_garbage_goes_and_comes_back_on_s3(tmp_path: Path) -> None:
     url = "s3://lake/garbage"
-    _upload(unpack_archived(tmp_path) / "1.2.0" / "listed", url)
+    upload(unpack_archived(tmp_path) / "1.2.0" / "listed", url)
     storage = ObjectStorage(url)
     before = {file.path: file.size for file in storage.list_tree("")}
     options = resolve([("test", {})])

@@ -151,7 +151,7 @@ def test_an_order_of_the_operators_own(tmp_path: Any) -> None:
     table = pa.table({"a": [1, 3, 2]})
     schema = schema_of(table, tmp_path)
     assert in_order(schema, table, [SortColumn("a")], f"{__name__}:Backwards")["a"].to_pylist() == [3, 2, 1]
-    with pytest.raises(CheckFailed, match="test_row_order:Wrong gave"):
+    with pytest.raises(CheckFailed, match="test_ordering:Wrong gave"):
         in_order(schema, table, [SortColumn("a")], f"{__name__}:Wrong")
     with pytest.raises(ConfigError, match=r"the layout .*:Failing failed: ZeroDivisionError"):
         in_order(schema, table, [SortColumn("a")], f"{__name__}:Failing")

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from hudi_services.cli import clustering as cli
-from hudi_services.cli import service
 from hudi_services.cli.app import run
 from hudi_services.errors import ConflictError, PartlyDone
+from hudi_services.jobs import config_files
 from hudi_services.jobs.report import Report, TableFacts
 from hudi_services.jobs.request import ClusteringRequest, Mode
 
@@ -54,7 +54,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch, end: Exception | None = None, **fac
         return job
 
     monkeypatch.setattr(cli, "_job", jobs)
-    monkeypatch.setattr(service, "default_files", lambda environment: [])
+    monkeypatch.setattr(config_files, "default_files", lambda environment: [])
 
 
 def ascii_stream() -> io.TextIOWrapper:

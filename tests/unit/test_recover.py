@@ -25,7 +25,10 @@ from hudi_services.timeline.instant import State as Instants
 
 from .faulty_storage import FaultyStorage, Killed
 from .repairs import DEAD_AT_ONCE, both, cluster, fail_newest, repair
+from .shares import THREE_SHARES, share
 from .tables import RELEASES, open_local, request, unpack
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 KEEP_ONE = {**QUICK, "hoodie.clean.commits.retained": "1"}
@@ -109,9 +112,10 @@ _CRASHES: dict[str, tuple[Callable[[Path], object], Callable[[Path, FaultyStorag
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("crash", _CRASHES)
-@pytest.mark.parametrize("release", RELEASES)
-def test_killed_anywhere(release: str, crash: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("release", "number"), THREE_SHARES)
+def test_killed_anywhere(release: str, number: int, crash: str, tmp_path: Path) -> None:
     prepare, run = _CRASHES[crash]
     made = unpack(release, tmp_path / "made")
     prepare(made)
@@ -121,7 +125,7 @@ def test_killed_anywhere(release: str, crash: str, tmp_path: Path) -> None:
     storage = FaultyStorage(str(whole))
     run(whole, storage)
     assert len(storage.log) > 12
-    for survived in range(1, len(storage.log), 4):
+    for survived in share(range(1, len(storage.log), 4), number, 3):
         path = tmp_path / str(survived)
         shutil.copytree(made, path)
         with pytest.raises(Killed):

@@ -147,7 +147,7 @@ def test_what_is_not_run_quotes_the_program() -> None:
 def texts_of_the_program() -> list[list[str]]:
     """Each literal of the program, in the pieces between what is filled in; short ones say nothing."""
     said = {text for path in PACKAGE.rglob("*.py") for text in literals(path)}
-    return [re.split(rf"{ANYTHING}|{{}}", text) for text in said if len(text.replace(ANYTHING, "")) > 15]
+    return [re.split(rf"{ANYTHING}|{{}}", text) for text in said if len(text.replace(ANYTHING, "")) > 10]
 
 
 def says(pieces: Sequence[str], sentence: str) -> bool:

@@ -67,6 +67,7 @@ from .corruptions import (
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import compact, open_metadata
 from .repairs import P, both, cluster, fail_newest
+from .shares import TWO_SHARES, share
 from .tables import RELEASES, open_local, unpack
 from .test_index_bootstrap import indexed_locations, real_locations, wanted
 
@@ -467,8 +468,10 @@ def test_a_repair_does_only_what_is_still_wrong_under_the_lock(tmp_path: Path) -
     assert delta_commits(path)[-1] == faster[0].instant
 
 
-@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
-def test_killed_at_any_write_of_a_repair(release: str, tmp_path: Path) -> None:
+@pytest.mark.sweep
+@pytest.mark.usefixtures("without_threads")
+@pytest.mark.parametrize(("release", "number"), TWO_SHARES)
+def test_killed_at_any_write_of_a_repair(release: str, number: int, tmp_path: Path) -> None:
     path = unpack(release, tmp_path / "whole")
     damages = [wrong_listing(path)] + ([wrong_column_stats(path), wrong_ranges(path)] if release == "1.2.0" else [])
     for damage in damages:
@@ -477,7 +480,7 @@ def test_killed_at_any_write_of_a_repair(release: str, tmp_path: Path) -> None:
     shutil.copytree(path, tmp_path / "copy")
     storage = FaultyStorage(str(path))
     assert run(path, storage, repair=True).exit_code == 0
-    for survived in range(len(storage.log)):
+    for survived in share(range(len(storage.log)), number, 2):
         path = tmp_path / str(survived)
         shutil.copytree(tmp_path / "copy", path)
         with pytest.raises(Killed):

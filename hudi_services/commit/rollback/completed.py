@@ -1,4 +1,4 @@
-"""Whether a completed commit can be taken back without losing a row: what would become visible again must be there.
+"""Whether a completed commit can be rolled back without losing a row: what becomes visible again must be there.
 
 Sources: BaseRollbackActionExecutor (savepoints, the order of commits), validateRollback of
 HoodieBackedTableMetadataWriter. That the older files still exist, nobody in Hudi checks: it leaves that to the operator
@@ -23,7 +23,7 @@ from ..settings import TransactionSettings
 from .later_indexes import check_indexes
 from .requests import says_nothing
 
-_TOO_LATE = "it cannot be taken back any more"
+_TOO_LATE = "it cannot be rolled back any more"
 
 
 class OldFiles:
@@ -98,7 +98,7 @@ def check_not_first(table: Snapshot, target: Instant) -> None:
 
 
 def refuse_other_writers(table: Snapshot, target: Instant, settings: TransactionSettings) -> None:
-    """Raise ConflictError while a write is under way, beside which the completed `target` must not be taken back.
+    """Raise ConflictError while a write is under way, beside which the completed `target` must not be rolled back.
 
     NeedsRecovery when that was abandoned: age alone does not prove that its writer will not come back. A lock does not
     help: Hudi's conflict check before a commit does not look at rollbacks, so that a write that read files of `target`
@@ -254,6 +254,6 @@ def _check_not_merged(table: Snapshot, target: Instant) -> None:
     what = f"may have compacted {target.ts}" if is_there else f"was built after {target.ts}, or has archived it"
     raise ConflictError(
         f"{table.storage.root}: the metadata table {what}, and cannot forget it any more",
-        hint="delete the metadata table (metadata delete of hudi-cli), take the commit back, and let Apache Hudi "
+        hint="delete the metadata table (metadata delete of hudi-cli), roll the commit back, and let Apache Hudi "
         "build it anew",
     )

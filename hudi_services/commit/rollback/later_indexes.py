@@ -1,4 +1,4 @@
-"""Whether the indexes that keep a completed instant (`metadata.rollback.lasting`) can be mended when it is taken back.
+"""Whether the indexes that keep a completed instant (`metadata.rollback.lasting`) can be repaired after its rollback.
 
                          a clustering                           any other write
     files                the deleted files leave it             the same
@@ -36,7 +36,6 @@ from ...model import BaseFile, CommitMetadata, FileSlice
 from ...snapshot import Snapshot
 from ...timeline.instant import Instant
 from .restored import adds_keys
-from .restored_keys import live_slices
 
 _MOST_FILES = 10_000
 _MOST_ROWS = 10_000_000
@@ -46,7 +45,7 @@ _MOST_ROWS = 10_000_000
 def check_indexes(
     table: Snapshot, target: Instant, restored: Sequence[FileSlice], written: CommitMetadata | None = None
 ) -> None:
-    """Raise ConflictError when an index keeps the completed `target` and cannot be mended.
+    """Raise ConflictError when an index keeps the completed `target` and cannot be repaired.
 
     `restored` are the slices that readers see again; `written` is what `target` did, None for a clustering, after which
     the rows are the same. Raises UnsupportedTable for expression indexes that cannot be followed, and CorruptFile.
@@ -113,7 +112,7 @@ def _check_keys(
     if written is None or not adds_keys(written):
         return
     scopes = written.stats.keys() if shards.is_partitioned else [None]
-    live = [one for scope in scopes for one in live_slices(table, scope)]
+    live = [one for scope in scopes for one in table.view.live_slices(scope)]
     if len(live) > _MOST_FILES or sum(describe(table.slices, live, lambda _, facts: facts.rows)) > _MOST_ROWS:
         _refuse(
             table, target, RECORD_INDEX, f"the keys of {len(live):,} files would have to be read to take its keys out"
@@ -123,5 +122,5 @@ def _check_keys(
 def _refuse(table: Snapshot, target: Instant, index: str, why: str) -> NoReturn:
     raise ConflictError(
         f"{table.storage.root}: the index {index} was built or repaired after {target.ts}: {why}",
-        hint=f"drop {index} with Apache Hudi, take {target.ts} back, and build the index again",
+        hint=f"drop {index} with Apache Hudi, roll {target.ts} back, and build the index again",
     )

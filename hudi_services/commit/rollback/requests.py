@@ -135,7 +135,7 @@ def _forecast_appends(table: Snapshot, target: Instant) -> Iterator[RollbackRequ
         for stat in stats:
             base = slices.get(stat.file_id)
             if _updates(stat) and base is not None and base < target.ts:
-                # Which log file it was nobody noted; its file group stands in, as in Hudi's plans.
+                # Nobody recorded the log file; its file group stands in, as in Hudi's plans.
                 blocks = {table.storage.full_path(path_in(partition, stat.file_id)): 1}
                 yield RollbackRequest(partition, (), stat.file_id, base, blocks)
 

@@ -1,6 +1,6 @@
 """Where record keys lie after a rollback, for a record index that keeps the instant (`metadata.rollback.lasting`).
 
-They are read before the first file goes, and noted beside the markers of the rollback, so that a killed one goes on:
+The keys are read before the first file is deleted, and kept beside the markers of the rollback for a resumed one:
 
     .hoodie/.temp/<rollback>/record_keys/run-*.arrow    keys of the files that are read again, and of those that go
     .hoodie/.temp/<rollback>/record_keys/noted.json     which is which; written last
@@ -38,7 +38,7 @@ _Located = tuple[int, str, Location]
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Keys as they lie when the instant is taken back, and keys of files that go."""
+    """Keys as they lie after the rollback, and keys of files that are deleted."""
 
     new: tuple[KeyRunRef, ...]
     old: tuple[KeyRunRef, ...]
@@ -47,7 +47,7 @@ class _Runs:
 def restored_keys(table: Snapshot, rollback: str, slices: Sequence[FileSlice], gone: Sequence[FileSlice]) -> MovedKeys:
     """What the record index must learn when `slices` are read again, and those of `gone`, which are there yet, go.
 
-    What an earlier attempt has noted is taken as it is. Raises CorruptFile and StorageError.
+    The runs of an earlier attempt are taken as they are. Raises CorruptFile and StorageError.
     """
     assert table.metadata is not None, "a record index is a part of the metadata table"
     shards = Shards.of_groups(table.metadata.file_groups(RECORD_INDEX))
@@ -85,15 +85,9 @@ def _stay(
         keys = keys.filter(pc.invert(pc.is_in(keys, known)))
         if len(keys):
             known_slices = {*slices, *gone}
-            others = [one for one in live_slices(table, scope) if one not in known_slices]
+            others = [one for one in table.view.live_slices(scope) if one not in known_slices]
             for located in _in_threads(partial(_located, table, shards, keys), others):
                 yield from located
-
-
-def live_slices(table: Snapshot, partition: str | None = None) -> list[FileSlice]:
-    """The file slices that readers see, in one data partition or in all."""
-    partitions = table.view.partitions() if partition is None else [partition]
-    return [one for name in partitions for one in table.view.latest_slices(name)]
 
 
 def _located(table: Snapshot, shards: Shards, wanted: pa.Array, one: FileSlice) -> list[_Located]:

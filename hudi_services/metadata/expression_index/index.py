@@ -29,6 +29,7 @@ from ...files.calendar import FileNotes, is_hybrid
 from ...files.column_type import ColumnType, Kind, parquet_type
 from ...files.parquet_convert import natural
 from ...files.slices import SliceReader, SliceSource
+from ...limits import LEAST_BLOOM_RATE, MOST_BLOOM_ENTRIES
 from ...model import FileSlice
 from ...options.option import integer
 from ..records.keys import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX, bloom_filter_key, column_stats_key
@@ -43,8 +44,6 @@ _EXPRESSION = "expr"
 _BLOOM_OPTIONS = ("filtertype", "numentries", "fpp", "maxentries")
 _LONGEST_TEXT = 200
 """Of a function's name and of options: each value of a format has as many characters as the format."""
-_MOST_ENTRIES = 10_000_000
-_LEAST_RATE = 1e-12
 _MOST_ROWS = 10_000
 """Of a dynamic filter: each takes its time, however small it is."""
 DROP_HINT = "drop the index, or cluster the table with Apache Hudi, where its function can be computed"
@@ -333,7 +332,7 @@ def _entries(index: ExpressionIndex, name: str, default: int) -> int:
         return default
     try:
         # Fewer than hoodie.properties may ask for are fine: CREATE INDEX takes them for small columns.
-        return integer(1, _MOST_ENTRIES)(text)
+        return integer(1, MOST_BLOOM_ENTRIES)(text)
     except ValueError as e:
         raise _not_made(index, f"{name}={text:.80} {e}") from e
 
@@ -346,8 +345,8 @@ def _rate(index: ExpressionIndex, default: float) -> float:
         rate = float(text)
     except ValueError as e:
         raise _not_made(index, f"fpp={text:.80} is not a number") from e
-    if 0 < rate < _LEAST_RATE:
-        raise _not_made(index, f"fpp={text:.80} is less than {_LEAST_RATE:g}")
+    if 0 < rate < LEAST_BLOOM_RATE:
+        raise _not_made(index, f"fpp={text:.80} is less than {LEAST_BLOOM_RATE:g}")
     return rate
 
 

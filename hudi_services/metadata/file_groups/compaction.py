@@ -75,8 +75,8 @@ def _left_by_us(metadata: MetadataTable) -> Instant | None:
 def _instant(metadata: MetadataTable, limit: int, times: Callable[[], str]) -> str | None:
     """The instant for a compaction now, None for none.
 
-    All that the table has completed must be in it, and nothing that may still be taken back: a base file cannot forget.
-    So no write may be under way on the table that is older, and none at all on the metadata table.
+    The base files must hold all that the table has completed, and nothing that may still be rolled back: they cannot
+    forget. So no write may be under way on the table that is older, and none at all on the metadata table.
     """
     timeline = metadata.timeline
     deltas = timeline.completed({Action.DELTA_COMMIT})

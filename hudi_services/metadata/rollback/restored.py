@@ -1,4 +1,4 @@
-"""Records of the files that readers see again when an instant is taken back, where an index may not have them.
+"""Records of the files that readers see again after a rollback, where an index may not have them.
 
     column_stats, bloom_filters    of each file that has no record
     partition_stats                the range of the files, which widens the stored one; not when the rows stay the same

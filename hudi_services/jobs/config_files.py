@@ -1,4 +1,4 @@
-"""Properties files of the command line, in the form that Hudi's own tools read.
+"""Properties files of the operator, in the form that Hudi's own tools read.
 
     # comment                      a line that starts with #, or has neither "=" nor a blank, says nothing
     key=value                      or `key value` when the line has no "="; blanks around both do not count
@@ -12,6 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from ..errors import ConfigError, CorruptFile, NotFound, StorageError
+from ..options import Layer
 from ..storage import ObjectStorage
 from ..urls import check_url
 
@@ -20,6 +21,17 @@ _SYSTEM_FOLDER = "/etc/hudi/conf"
 _FOLDER_VARIABLE = "HUDI_CONF_DIR"
 _DEEPEST = 50
 _MOST_INCLUDES = 1000
+
+
+def conf_layers(conf_file: str | None, what: str, environment: Mapping[str, str]) -> list[Layer]:
+    """What `conf_file` sets, or without one Hudi's own conf files of this machine; `what` names it in messages.
+
+    Raises ConfigError as `read_properties`.
+    """
+    if conf_file is not None:
+        check_url(conf_file, what)
+    files = default_files(environment) if conf_file is None else [conf_file]
+    return [(f"conf file {file}", read_properties(file)) for file in files]
 
 
 def default_files(environment: Mapping[str, str]) -> list[str]:

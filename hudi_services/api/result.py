@@ -1,0 +1,64 @@
+"""What a call of the Python API gives back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from ..jobs.report import Report, State
+from .report_tables import arrow_tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Result:
+    """How a run ended, and what it had to tell."""
+
+    service: str
+    action: str
+    state: State
+    """Equal to its text: `result.state == "idle"`."""
+    exit_code: int
+    """What the command line would exit with."""
+    instant: str | None
+    """The instant of the plan that was written or executed, or that was taken back."""
+    reason: str | None
+    """Why there was nothing to do, what is left to do, or a word on what was done."""
+    dry_run: bool
+    warnings: tuple[str, ...]
+    tables: Mapping[str, pa.Table] = field(compare=False)
+    """The lists of the report by name, as Arrow."""
+    report: Mapping[str, Any] = field(compare=False)
+    """The whole report as JSON values, see docs/report.md."""
+
+    @classmethod
+    def of(cls, report: Report) -> "Result":
+        document = report.document()
+        return cls(
+            service=report.service,
+            action=report.action,
+            state=report.state,
+            exit_code=report.exit_code,
+            instant=document["instant"],
+            reason=document["reason"],
+            dry_run=report.dry_run,
+            warnings=tuple(document["warnings"]),
+            tables=arrow_tables(report),
+            report=document,
+        )
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run did what was asked, or there was nothing to do."""
+        return self.exit_code == 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether there was nothing to do."""
+        return self.state is State.IDLE
+
+    def __repr__(self) -> str:
+        shown = {"instant": self.instant, "reason": self.reason}
+        more = "".join(f", {name}={value!r}" for name, value in shown.items() if value)
+        tables = f", tables={sorted(self.tables)}" if self.tables else ""
+        return f"<Result of {self.service} {self.action}: {self.state.value}{more}{tables}>"

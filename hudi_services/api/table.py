@@ -1,0 +1,362 @@
+"""The Python API: a table, and a method for each service."""
+
+import functools
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from ..clock import SystemClock
+from ..codecs.table_schema import parse_table_schema
+from ..engine import Engine, LocalEngine
+from ..errors import ConfigError, HudiServicesError, NotFound, PartlyDone
+from ..jobs import clean, clustering, index_bootstrap, index_lookup, recover, rollback, undo, validate
+from ..jobs.attempts import run_with_retries, was_interrupted
+from ..jobs.config_files import conf_layers
+from ..jobs.report import Report, State, sentence
+from ..jobs.request import (
+    CleanRequest,
+    ClusteringRequest,
+    IndexRequest,
+    LookupRequest,
+    Mode,
+    RecoverRequest,
+    RepairRequest,
+    Request,
+    ValidateRequest,
+)
+from ..options import Layer, Options, resolve
+from ..snapshot import Snapshot, current_schema, open_config, open_snapshot
+from ..storage import ObjectStorage
+from ..storage_options import StorageOptions, Value
+from ..urls import check_url
+from .arrow import files_table, key_array, seen_slices, slices_table, timeline_table
+from .result import Result
+
+EngineName: TypeAlias = Literal["spark", "local"]
+OptionValues: TypeAlias = Mapping[str, str | int | float | bool]
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with a phase, how many of its pieces are done, and how many there are; perhaps from another thread."""
+R = TypeVar("R", bound=Request)
+T = TypeVar("T")
+
+_LOOKS = 3
+"""At a table that is changed under our eyes."""
+_log = logging.getLogger("hudi_services")
+# A library says nothing on stderr of its own accord.
+_log.addHandler(logging.NullHandler())
+
+
+def open(
+    url: "str | os.PathLike[str]",
+    *,
+    storage_options: Mapping[str, Value] | None = None,
+    options: OptionValues | None = None,
+    conf_file: str | None = None,
+    engine: EngineName = "spark",
+    retries: int = 0,
+    progress: Progress | None = None,
+) -> "Table":
+    """The table at a path or URL.
+
+    `storage_options` are obstore's (aws_endpoint, aws_region, allow_http, ...), for stores only. `options` are Hudi's
+    keys, as defaults for all methods; below them come `conf_file`, or without one Hudi's own conf files of this
+    machine, and then the table's properties. `engine` says who runs the tasks of clusterings and index builds: Spark,
+    or this process. Plans, clusterings, cleans and index builds are tried `retries` times more when the store, the lock
+    or Spark fails. `progress` is called with a phase, how many of its pieces are done, and how many there are.
+
+    Raises TableNotFound, UnsupportedTable, and ConfigError for arguments that are wrong.
+    """
+    return Table(
+        os.fspath(url),
+        storage_options=storage_options,
+        options=options,
+        conf_file=conf_file,
+        engine=engine,
+        retries=retries,
+        progress=progress,
+    )
+
+
+class Table:
+    """A table; made by `open`. It keeps no state of the table, so that threads may share it.
+
+    The methods that do something give a `Result`, also when there was nothing to do, and raise the family of
+    `HudiServicesError` otherwise; its `result` tells what the run had come to. `options` of a method are Hudi's keys,
+    and count more than those of `open`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        storage_options: Mapping[str, Value] | None,
+        options: OptionValues | None,
+        conf_file: str | None,
+        engine: EngineName,
+        retries: int,
+        progress: Progress | None,
+    ) -> None:
+        if not url.strip():
+            raise ConfigError("the URL of the table is empty", hint="give its folder: a local path or a URL")
+        check_url(url, "the URL of the table")
+        self._storage = ObjectStorage(url, StorageOptions(storage_options) if storage_options else None)
+        self._default_layer = _layer("options of open()", options)
+        self._conf_file = conf_file
+        self._engine = _checked_engine(engine)
+        self._retries = retries
+        self._progress = progress
+        self._config = open_config(self._storage, SystemClock())
+
+    def __repr__(self) -> str:
+        return f"<Table {self.name} at {self.url}>"
+
+    @property
+    def url(self) -> str:
+        """Where the table lies: an absolute path, or a URL."""
+        return self._storage.root
+
+    @property
+    def name(self) -> str:
+        return self._config.name
+
+    @property
+    def version(self) -> int:
+        """The table version, as Hudi counts them."""
+        return self._config.version.number
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The properties of the table (`hoodie.properties`), as they were when it was opened."""
+        return dict(self._config.raw)
+
+    def schema(self) -> dict[str, Any] | None:
+        """The Avro schema of the newest commit, as JSON values, without Hudi's columns; None when there is none."""
+
+        def read(table: Snapshot) -> dict[str, Any] | None:
+            text = current_schema(table)
+            return None if text is None else parse_table_schema(text, self.url)
+
+        return self._read(read)
+
+    def timeline(self) -> pa.Table:
+        """The active timeline: instant, action, state (requested, inflight or completed), completion_time."""
+        return self._read(lambda table: timeline_table(table.timeline.instants))
+
+    def slices(self, partition: str | None = None) -> pa.Table:
+        """The file slices that readers see, of all partitions or one.
+
+        partition, file_id, base_instant, base_file (path relative to the table), base_size, log_files (paths, oldest
+        first), log_size, size (of all its files).
+        """
+        return self._read(lambda table: slices_table(seen_slices(table, partition)))
+
+    def files(self, partition: str | None = None) -> pa.Table:
+        """The files that readers read, of all partitions or one.
+
+        partition, file_id, base_instant (of the file slice), path (relative to the table), kind (base or log), instant
+        (in the file's name), size.
+        """
+        return self._read(lambda table: files_table(seen_slices(table, partition)))
+
+    def plan_clustering(
+        self, *, dry_run: bool = False, instant: str | None = None, options: OptionValues | None = None
+    ) -> Result:
+        """Write a clustering plan, as `schedule`; with `dry_run` only tell what would be in it, and why."""
+        wanted = self._clustering(Mode.SCHEDULE, options, instant=instant, dry_run=dry_run)
+        return self._run(wanted, functools.partial(clustering.schedule, storage=self._storage), self._retries)
+
+    def execute_clustering(
+        self, instant: str | None = None, *, engine: EngineName | None = None, options: OptionValues | None = None
+    ) -> Result:
+        """Carry out the plan of `instant`, or else the earliest pending one, as `execute`."""
+        wanted = self._clustering(Mode.EXECUTE, options, instant=instant)
+        return self._run(wanted, self._on_engine(clustering.execute, engine), self._retries)
+
+    def cluster(
+        self,
+        *,
+        retry_last_failed: bool = False,
+        engine: EngineName | None = None,
+        options: OptionValues | None = None,
+    ) -> Result:
+        """Plan a clustering and carry it out; with `retry_last_failed` rather the last plan that was not finished."""
+        wanted = self._clustering(Mode.SCHEDULE_AND_EXECUTE, options, retry_last_failed=retry_last_failed)
+        return self._run(wanted, self._on_engine(clustering.schedule_and_execute, engine), self._retries)
+
+    def clean(self, *, dry_run: bool = False, options: OptionValues | None = None) -> Result:
+        """Finish cleans that were begun, and delete the files that no reader needs; with `dry_run` only tell them."""
+        wanted = CleanRequest(base_path=self.url, options=self._options(options), dry_run=dry_run)
+        return self._run(wanted, functools.partial(clean.clean, storage=self._storage), self._retries)
+
+    def validate(
+        self,
+        *,
+        repair: bool = False,
+        strict: bool = False,
+        drop_missing_partitions: bool = False,
+        options: OptionValues | None = None,
+    ) -> Result:
+        """Compare the metadata table with the files; with `repair` write anew what is wrong.
+
+        Raises CheckFailed when there are harmful differences, or with `strict` any; its `result` has them.
+        """
+        wanted = ValidateRequest(
+            base_path=self.url,
+            options=self._options(options),
+            repair=repair,
+            strict=strict,
+            drop_missing_partitions=drop_missing_partitions,
+        )
+        return self._run(wanted, functools.partial(validate.validate, storage=self._storage))
+
+    def recover(
+        self, *, apply: bool = False, instant: str | None = None, options: OptionValues | None = None
+    ) -> Result:
+        """Judge every pending instant, or one, and with `apply` do what was decided."""
+        wanted = RecoverRequest(base_path=self.url, options=self._options(options), instant=instant, apply=apply)
+        return self._run(wanted, functools.partial(recover.recover, storage=self._storage))
+
+    def rollback(
+        self, instant: str, *, completed: bool = False, dry_run: bool = False, options: OptionValues | None = None
+    ) -> Result:
+        """Roll a failed write back; with `completed` the newest completed one may be taken back, too."""
+        wanted = RepairRequest(
+            base_path=self.url,
+            options=self._options(options),
+            command="rollback",
+            instant=instant,
+            completed=completed,
+            dry_run=dry_run,
+        )
+        return self._run(wanted, functools.partial(rollback.rollback, storage=self._storage))
+
+    def undo(self, instant: str, *, dry_run: bool = False, options: OptionValues | None = None) -> Result:
+        """Take a completed clustering back."""
+        wanted = RepairRequest(
+            base_path=self.url, options=self._options(options), command="undo", instant=instant, dry_run=dry_run
+        )
+        return self._run(wanted, functools.partial(undo.undo, storage=self._storage))
+
+    def build_index(
+        self, *, resume: bool = False, engine: EngineName | None = None, options: OptionValues | None = None
+    ) -> Result:
+        """Build the record index, as `index-bootstrap`; with `resume` go on with a build that was killed."""
+        wanted = IndexRequest(base_path=self.url, options=self._options(options), resume=resume)
+        return self._run(wanted, self._on_engine(index_bootstrap.index_bootstrap, engine), self._retries)
+
+    def look_up(
+        self,
+        keys: "Sequence[str] | pa.Array | pa.ChunkedArray",
+        *,
+        partition: str = "",
+        options: OptionValues | None = None,
+    ) -> pa.Table:
+        """Where the records of the keys lie, by the record index: key, partition, file_id, instant.
+
+        A row for each key that is in the index, in the order of `keys`. `partition`: where the index is partitioned,
+        the partition of all keys. Raises ConfigError for a table without a record index.
+        """
+        found: list[pa.Table] = []
+
+        def job(wanted: LookupRequest) -> Report:
+            report = Report.start(wanted)
+            found.append(index_lookup.find_locations(wanted, self._storage, report))
+            return report.completed(None)
+
+        array = key_array(keys)
+        wanted = LookupRequest(base_path=self.url, options=self._options(options), keys=array, partition=partition)
+        for warning in self._run(wanted, job).warnings:
+            _log.warning("%s", warning)
+        return found[-1]
+
+    def _clustering(self, mode: Mode, options: OptionValues | None, **more: Any) -> ClusteringRequest:
+        return ClusteringRequest(base_path=self.url, options=self._options(options), mode=mode, **more)
+
+    def _options(self, own: OptionValues | None) -> Options:
+        layers = [_layer("options of the call", own), self._default_layer]
+        return resolve([*layers, *conf_layers(self._conf_file, "conf_file", os.environ)])
+
+    def _on_engine(self, job: Callable[..., Report], name: EngineName | None) -> Callable[[Any], Report]:
+        engine = self._engine if name is None else _checked_engine(name)
+        return functools.partial(job, storage=self._storage, engine=engine)
+
+    def _read(self, body: Callable[[Snapshot], T]) -> T:
+        for _ in range(_LOOKS - 1):
+            # Whoever cleans or archives between our listing and our reading has done so when we look again.
+            with suppress(NotFound):
+                return body(open_snapshot(self._storage, SystemClock()))
+        return body(open_snapshot(self._storage, SystemClock()))
+
+    def _run(self, wanted: R, job: Callable[[R], Report], retries: int = 0) -> Result:
+        """Raises what ended the run, unless there was nothing to do."""
+        start = time.perf_counter()
+        with_progress = _Guarded(self._progress)
+        report = run_with_retries(job, replace(wanted, progress=with_progress), retries, time.sleep)
+        report.seconds["total"] = time.perf_counter() - start
+        report.warnings += with_progress.warnings
+        if report.error and was_interrupted(report.error):
+            raise KeyboardInterrupt from report.error
+        result = Result.of(report)
+        if report.state not in (State.FAILED, State.PARTLY_DONE):
+            return result
+        error = _error(report)
+        error.result = result
+        raise error from report.error if error is not report.error else error.__cause__
+
+
+class _Guarded:
+    """The caller's `progress`, of which no error may end a run. One that raised is not called again."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self.warnings: list[str] = []
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        if self._progress is None:
+            return
+        try:
+            self._progress(phase, done, total)
+        except Exception as error:
+            self._progress = None
+            self.warnings.append(f"progress raised {type(error).__name__}, and was not called again: {error}")
+
+
+def _error(report: Report) -> HudiServicesError:
+    """What ended a run that failed or is partly done, as one of the family."""
+    error = report.error
+    if isinstance(error, HudiServicesError):
+        return error
+    if error is not None:
+        return HudiServicesError(sentence(error))
+    return PartlyDone(report.reason or "something is left to do", hint=report.hint)
+
+
+def _checked_engine(name: EngineName) -> Engine | None:
+    """None stands for Spark."""
+    if name == "local":
+        return LocalEngine()
+    if name != "spark":
+        raise ConfigError(f"engine={name!r} is neither 'spark' nor 'local'")
+    return None
+
+
+def _layer(source: str, values: OptionValues | None) -> Layer:
+    """Raises ConfigError, which shows no value, for one that cannot be written in a properties file."""
+    texts: dict[str, str] = {}
+    for key, value in (values or {}).items():
+        if isinstance(value, bool):
+            texts[key] = str(value).lower()
+        elif isinstance(value, str | int | float):
+            texts[key] = str(value)
+        else:
+            raise ConfigError(
+                f"{key} (from {source}) is of the type {type(value).__name__}",
+                hint="give a text, a number, or True or False; lists are texts with commas",
+            )
+    return source, texts

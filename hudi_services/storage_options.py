@@ -1,0 +1,93 @@
+"""What a caller says about a store besides its URL: endpoint, region, credentials. It holds secrets and shows none."""
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from .errors import ConfigError
+
+Value: TypeAlias = str | bool | int
+
+_PREFIXES = ("aws_", "azure_", "google_")
+_CLIENT = frozenset(
+    {
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "default_content_type",
+        "http1_only",
+        "http2_keep_alive_interval",
+        "http2_keep_alive_timeout",
+        "http2_keep_alive_while_idle",
+        "http2_max_frame_size",
+        "http2_only",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "proxy_url",
+        "randomize_addresses",
+        "read_timeout",
+        "root_certificate",
+        "timeout",
+        "user_agent",
+    }
+)
+"""obstore takes those of the HTTP client apart from those of the store."""
+_PLACES = frozenset({"bucket", "bucket_name", "container", "container_name"})
+_SHOWN_ENDINGS = ("endpoint", "endpoint_url", "endpoint_url_s3", "region", "account_name", "timeout")
+_SHORTEST_SECRET = 4
+
+
+class StorageOptions:
+    """Immutable; equal when the options are. Pickles whole, since executors need the credentials, too."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        """Raises ConfigError, which shows no value, for what can be no option of a store."""
+        for name, value in values.items():
+            if not isinstance(value, str | bool | int):
+                raise ConfigError(
+                    f"storage_options: the value of {name} is of the type {type(value).__name__}",
+                    hint="give a text, a whole number, or True or False",
+                )
+            if _bare(name) in _PLACES:
+                raise ConfigError(
+                    f"storage_options: {name} names a place, and the URL does that", hint=f"leave {name} out"
+                )
+        self._values = tuple(sorted(values.items()))
+
+    @property
+    def config(self) -> dict[str, Value]:
+        """Those of the store itself."""
+        return {name: value for name, value in self._values if _bare(name) not in _CLIENT}
+
+    @property
+    def client(self) -> dict[str, Value]:
+        """Those of the HTTP client, by the names that obstore has for these."""
+        return {_bare(name): value for name, value in self._values if _bare(name) in _CLIENT}
+
+    def hide(self, text: str) -> str:
+        """`text` without the values that may be secret."""
+        for secret in sorted(self._secrets(), key=len, reverse=True):
+            text = text.replace(secret, "…")
+        return text
+
+    def _secrets(self) -> Iterable[str]:
+        for name, value in self._values:
+            if isinstance(value, str) and len(value) >= _SHORTEST_SECRET and not _bare(name).endswith(_SHOWN_ENDINGS):
+                yield value
+
+    def __repr__(self) -> str:
+        return f"StorageOptions({', '.join(f'{name}=…' for name, _ in self._values)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StorageOptions) and other._values == self._values
+
+    def __hash__(self) -> int:
+        return hash(self._values)
+
+
+def _bare(name: str) -> str:
+    """In lower case, without the name of the cloud."""
+    lowered = name.lower()
+    prefix = next((one for one in _PREFIXES if lowered.startswith(one)), "")
+    return lowered.removeprefix(prefix)

@@ -1,0 +1,109 @@
+"""Support is a table: what is refused, for which command, with its sentence; and the page is made from it."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_services.errors import UnsupportedTable
+from hudi_services.jobs.request import (
+    CleanRequest,
+    ClusteringRequest,
+    IndexRequest,
+    LookupRequest,
+    Mode,
+    OrphanFilesRequest,
+    RecoverRequest,
+    RepairRequest,
+    ValidateRequest,
+)
+from hudi_services.model import FileSlice
+from hudi_services.options import resolve
+from hudi_services.snapshot import Snapshot
+from hudi_services.table.support import BUCKETS, FEATURES, Operation, check_slices, check_support
+from scripts.make_support_table import PAGE, page
+
+from .tables import open_local, unpack
+
+PROPERTIES: Mapping[str, Mapping[str, str]] = {
+    "merge-on-read tables": {"hoodie.table.type": "MERGE_ON_READ"},
+    "ORC and HFile base files": {"hoodie.table.base.file.format": "ORC"},
+    "base files of several formats": {"hoodie.table.multiple.base.file.formats.enable": "TRUE"},
+    "bootstrapped tables": {"hoodie.bootstrap.base.path": "s3://there"},
+    "other table formats": {"hoodie.table.format": "iceberg"},
+    "unknown indexes, and expression indexes that are being built": {
+        "hoodie.table.metadata.partitions": "files,new_index"
+    },
+    "tables without a metadata table": {"hoodie.table.metadata.partitions": ""},
+    "tables without meta fields": {"hoodie.populate.meta.fields": "false"},
+}
+FILES = {
+    "schema history": ".hoodie/.schema/20260101000000000.schemacommit",
+    "bucket index with consistent hashing": ".hoodie/.bucket_index/consistent_hashing_metadata/p/0.hashing_meta",
+}
+
+
+def with_feature(name: str, folder: Path) -> Snapshot:
+    path = unpack("1.2.0", folder)
+    if name in FILES:
+        file = path / FILES[name]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    table = open_local(path)
+    config = dataclasses.replace(table.config, raw={**table.config.raw, **PROPERTIES.get(name, {})})
+    return dataclasses.replace(table, config=config)
+
+
+def test_every_feature_has_its_case() -> None:
+    assert {one.name for one in FEATURES} == {*PROPERTIES, *FILES, BUCKETS.name}
+
+
+@pytest.mark.parametrize("feature", [one for one in FEATURES if one is not BUCKETS], ids=lambda one: one.name)
+def test_a_feature_is_refused_by_its_operations_alone(feature: Any, tmp_path: Path) -> None:
+    table = with_feature(feature.name, tmp_path)
+    for operation in Operation:
+        if operation not in feature.refused:
+            check_support(operation, table)
+            continue
+        with pytest.raises(UnsupportedTable) as refused:
+            check_support(operation, table)
+        assert refused.value.message.startswith(f"{table.storage.root} has ") and feature.why in refused.value.message
+        assert refused.value.hint == feature.hint
+
+
+def test_a_table_without_such_features(tmp_path: Path) -> None:
+    table = open_local(unpack("1.2.0", tmp_path))
+    for operation in Operation:
+        check_support(operation, table)
+
+
+def test_file_groups_named_after_buckets(tmp_path: Path) -> None:
+    table = open_local(unpack("1.2.0", tmp_path))
+    bucketed = [FileSlice("p", f"{n:08d}-0000-4000-8000-000000000000-0", "1", None) for n in range(3)]
+    with pytest.raises(UnsupportedTable, match="named after buckets") as refused:
+        check_slices(bucketed, table.storage)
+    assert refused.value.hint == BUCKETS.hint
+    other = FileSlice("p", "a0000000-0000-4000-8000-000000000000-0", "1", None)
+    check_slices([*bucketed, other], table.storage)
+
+
+def test_requests_name_their_operations() -> None:
+    common: dict[str, Any] = {"base_path": "/t", "options": resolve([])}
+    requests = [
+        *(ClusteringRequest(mode=mode, **common) for mode in Mode),
+        CleanRequest(**common),
+        ValidateRequest(**common),
+        RecoverRequest(**common),
+        IndexRequest(**common),
+        LookupRequest(keys=None, **common),
+        OrphanFilesRequest(**common),
+        *(RepairRequest(command=command, **common) for command in ("rollback", "undo")),
+    ]
+    assert {operation for one in requests for operation in one.operations} == set(Operation)
+
+
+def test_the_page_is_made_from_it() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == page(text), "run: python -m scripts.make_support_table"
