@@ -1,4 +1,4 @@
-"""What is garbage and what is not, with the reasons that an operator reads."""
+"""What is an orphan file and what is not, with the reasons that an operator reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ DataFile = BaseFile | LogFile
 
 
 class OrphanKind(Enum):
-    """Why a file is garbage."""
+    """Why a file is an orphan."""
 
     STRAY = "its commit does not list it: written by a repeated task"
     DEAD_ATTEMPT = "its instant is not on the timeline: rolled back, or never requested"
@@ -49,7 +49,7 @@ Verdict = OrphanKind | Kept | None
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One file that is garbage. `attempt` is the time of the instant that made it, "" where nothing tells."""
+    """One orphan file. `attempt` is the time of the instant that made it, "" where it is not known."""
 
     path: str
     size: int
@@ -73,14 +73,14 @@ class Ages:
     """Milliseconds since a file was last written."""
 
     minimum: int
-    """Younger files are never garbage."""
+    """Younger files are left alone."""
     sign_of_life: int
     """Heartbeats younger than this may be of a writer whose instant is not on the timeline yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """One look at a table: garbage by path, what was kept, and what could not be read."""
+    """One look at a table: orphan files by path, what was kept, and what could not be read."""
 
     items: tuple[Item, ...]
     kept: Mapping[Kept, Total]

@@ -1,4 +1,4 @@
-"""Quarantines: garbage that was moved out of the table, and can be brought back.
+"""Quarantines: orphan files that were moved out of the table, and can be put back.
 
     .hoodie/.hudi_services/quarantine/<id>/manifest.json     what was to be moved, written before the first file is
                                      <id>/files/<path>       the files, by their paths in the table
