@@ -80,7 +80,7 @@ def test_every_key_is_found_where_it_is(release: str, tmp_path: Path) -> None:
     assert indexed_locations(path) == real
     assert (report.rows.after, report.groups) == (len(real), 3)
     assert not (path / WORK_FOLDER).exists()
-    with pytest.raises(NothingToDo, match="has a record index"):
+    with pytest.raises(NothingToDo, match="has a record index already"):
         index_bootstrap(wanted(path), engine=LocalEngine())
 
 
@@ -303,7 +303,7 @@ def test_work_that_is_lost_is_done_anew(
     report = index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
     assert report.state is State.COMPLETED
     (warning,) = report.warnings
-    assert why in warning and warning.endswith(": the build begins anew")
+    assert why in warning and warning.endswith(": the build starts again from the beginning")
     assert indexed_locations(path) == real_locations(path)
 
 

@@ -262,7 +262,7 @@ def check(life: Liveness, number: int) -> int:
     if number % 6 == 0:
         table = life.open()
         assert needed(table) == safe and shown(table) == slices and dead(table) == set()
-        with pytest.raises(NothingToDo, match="there is no garbage"):
+        with pytest.raises(NothingToDo, match="there are no orphan files"):
             collect(life.path, OrphanFilesMode.FIND)
     if number % 6 == 1:
         (name,) = os.listdir(life.path / QUARANTINE_FOLDER)

@@ -43,7 +43,7 @@ def wanted(path: Path, *, apply: bool = True, after: str = "0", instant: str | N
 def looked(path: Path, after: str = "60") -> list[Row]:
     """What a dry run says; it changes nothing."""
     report = recover.recover(wanted(path, apply=False, after=after), FaultyStorage(str(path), 0))
-    assert report.reason == "dry run: nothing was changed; --apply does what was decided"
+    assert report.reason == "dry run: nothing was changed; add --apply to carry out the decisions"
     return report.tables["instants"]
 
 
@@ -175,7 +175,7 @@ def test_a_live_writer_is_left_alone(heartbeat: bool, tmp_path: Path) -> None:
         (path / heartbeat_path(ts)).touch()
     (row,) = looked(path)
     assert (row["decision"], row["heartbeat"]) == ("wait", "alive" if heartbeat else "none")
-    with pytest.raises(NothingToDo, match="may be touched"):
+    with pytest.raises(NothingToDo, match="must wait"):
         recover.recover(wanted(path, after="60"))
     assert open_local(path).timeline.pending()
     if heartbeat:
@@ -190,11 +190,14 @@ def test_a_plan_waits_and_then_is_dropped(tmp_path: Path) -> None:
     ts = clustering.schedule(request(path, Mode.SCHEDULE)).instant
     (row,) = looked(path)
     assert (row["instant"], row["decision"]) == (ts, "wait")
-    assert row["why"] == f"a plan that can be executed: hudi-services execute --instant-time {ts}"
+    assert row["why"] == f"the plan can be executed: hudi-services execute --instant-time {ts}"
     age(path)
     (row,) = looked(path)
     assert row["decision"] == "drop the plan"
-    assert row["why"] == "it was planned 2 hours ago and nobody executed it; schedule anew when it is wanted"
+    assert (
+        row["why"]
+        == "it was planned 2 hours ago and nobody executed it; schedule a new plan if you want the clustering"
+    )
     recover.recover(wanted(path, after="60"))
     is_mended(path, before)
     assert (path / f".hoodie/.hudi_services/removed/{ts}/{ts}.clustering.requested").exists()
@@ -360,7 +363,7 @@ def test_whoever_holds_the_lease_is_alive_at_any_age(case: str, tmp_path: Path) 
         row = next(row for row in looked(path) if row["instant"] == ts)
         assert row["decision"] == "wait"
         assert str(row["why"]).startswith(f"execute {ts} is at work since ")
-        with pytest.raises(NothingToDo, match="may be touched"):
+        with pytest.raises(NothingToDo, match="must wait"):
             recover.recover(wanted(path, instant=ts))
         if lease != "clean":
             with pytest.raises((LockBusy, NeedsRecovery, ConflictError)):

@@ -101,7 +101,7 @@ def test_a_completed_write(path: Path) -> None:
     updated = both(path)
     ts = newest(path).ts
     left = files_of(path, ts)
-    with pytest.raises(ConfigError, match="is completed, and its rows would be gone"):
+    with pytest.raises(ConfigError, match="is completed, and a rollback would delete its rows"):
         roll_back(path, ts)
     for name in timeline_files(path, ts) - {newest(path).file_name}:
         next(path.glob(f".hoodie/**/{name}")).unlink()
