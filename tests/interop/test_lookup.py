@@ -62,7 +62,6 @@ def test_what_hudi_finds(peer: Peer, table: Tables) -> None:
     _finds_what_hudi_finds(peer, table("keyed"))
 
 
-@pytest.mark.deep
 @pytest.mark.releases("1.0.2")
 def test_what_hudi_finds_on_version_8(peer: Peer, table: Tables) -> None:
     _finds_what_hudi_finds(peer, table("keyed"))
