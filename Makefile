@@ -8,9 +8,9 @@ HAVE_JAVA := $(or $(JAVA_HOME),$(shell command -v java 2>/dev/null))
 JAVA_EXTRA := $(if $(HAVE_JAVA),,[java])
 DEV_EXTRA := $(if $(HAVE_JAVA),[dev],[dev,java])
 
-# One run per release of Hudi, side by side: each prints when all have ended.
+# One run per release of Hudi, side by side, each with a log of its own, which are printed when all have ended.
 define INTEROP
-mkdir -p build; failed=0; runs=; \
+mkdir -p build; failed=0; runs=; trap 'kill $$runs; exit 130' INT TERM; \
 for release in 0.15.0 1.0.2 1.2.0; do \
 	HUDI_RELEASES=$$release $(RUN) -m pytest --durations=15 tests/interop > build/interop-$$release.log 2>&1 & \
 	runs="$$runs $$!"; \

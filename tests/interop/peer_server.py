@@ -43,14 +43,7 @@ _MUCH_YOUNG = "-Xms1200m -Xmn800m"
 _END, _NEXT = "\1", "\2"
 
 
-def session(
-    version: str,
-    *,
-    cores: int = 2,
-    memory: str = "2g",
-    java_options: str = SOON_UP,
-    conf: Mapping[str, str] | None = None,
-) -> "SparkSession":
+def session(version: str, *, cores: int = 2, memory: str = "2g", java_options: str = SOON_UP) -> "SparkSession":
     """A Spark session with the Hudi bundle of `version`."""
     _find_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable

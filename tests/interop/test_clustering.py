@@ -33,10 +33,14 @@ _FOR_OTHER_SERVICES = {
     "expressions",
     "unbounded",
 }
-# Version 8 differs from 9 in little: these show it.
-_FOR_1_0 = {"plain", "paths", "types_row", "many"}
+# Read with a pending plan, too.
+_PLANNED = {"plain", "paths", "types_row", "many"}
 # Each kind of page in one release at least.
-_COPIED = {"0.15.0": {"types_avro", "types_row", "no_meta"}, "1.2.0": {"types_row", "paths", "bulk", "no_meta"}}
+_COPIED = {
+    "0.15.0": {"types_avro", "types_row", "no_meta"},
+    "1.0.2": {"bulk", "no_meta"},
+    "1.2.0": {"types_row", "paths", "bulk", "no_meta"},
+}
 # Where Hudi itself cannot upsert, clustered or not: null list elements on the Avro path, virtual keys with BLOOM,
 # url-encoded partitions with BLOOM ("format not supported yet"), lists of bulk inserts (they come back as null).
 _NO_UPSERT = {
@@ -49,14 +53,16 @@ _NO_UPSERT = {
 # The same recipe on another release is among the quick ones.
 @pytest.mark.deep(
     "0.15.0-paths",
+    "0.15.0-evolved",
     "1.0.2-paths",
+    "1.0.2-mixed",
+    "1.0.2-types_avro",
     "1.2.0-mixed",
     "1.2.0-many",
     "1.2.0-types_avro",
     "1.2.0-evolved",
     "1.2.0-paths",
 )
-@pytest.mark.cases(lambda recipe, release: release != "1.0.2" or recipe in _FOR_1_0)
 @pytest.mark.parametrize("recipe", sorted(RECIPES.keys() - _FOR_OTHER_SERVICES))
 def test_rows_stay_and_hudi_goes_on(recipe: str, peer: Peer, known: Pristine, table: Tables) -> None:
     path = table(recipe)
@@ -65,7 +71,7 @@ def test_rows_stay_and_hudi_goes_on(recipe: str, peer: Peer, known: Pristine, ta
     sort = RECIPES[recipe].sort
 
     instant = ours.schedule(path, sort=sort)
-    if recipe in _FOR_1_0:
+    if recipe in _PLANNED:
         assert before.differences(Reading.of(peer, path)) == [], "with a pending plan"
     report = ours.execute(path).report
 
@@ -75,7 +81,6 @@ def test_rows_stay_and_hudi_goes_on(recipe: str, peer: Peer, known: Pristine, ta
     _is_a_table_of_hudi(recipe, peer, path, before, old_files, sort)
 
 
-@pytest.mark.releases("0.15.0", "1.2.0")
 @pytest.mark.deep("1.2.0-paths")
 @pytest.mark.cases(lambda recipe, release: recipe in _COPIED[release])
 @pytest.mark.parametrize("recipe", sorted({recipe for recipes in _COPIED.values() for recipe in recipes}))
@@ -173,7 +178,7 @@ def _hudi_finds_a_flipped_bit(peer: Peer, path: Path, partition: str) -> None:
     file.write_bytes(sound)
 
 
-@pytest.mark.deep("1.2.0")
+@pytest.mark.deep("0.15.0", "1.2.0")
 def test_a_life_after(peer: Peer, known: Pristine, table: Tables) -> None:
     """Real Hudi inserts, clusters and cleans; incremental and time-travel queries give what they did before."""
     path = table("plain")
@@ -208,7 +213,7 @@ def test_a_life_after(peer: Peer, known: Pristine, table: Tables) -> None:
     assert check_metadata(peer, path) == []
 
 
-@pytest.mark.deep("1.2.0")
+@pytest.mark.deep("1.0.2", "1.2.0")
 def test_filtered_reads_find_their_rows(peer: Peer, table: Tables) -> None:
     """Data skipping by our column stats, partition stats and footers loses nothing."""
     path = table("many")

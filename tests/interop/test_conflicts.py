@@ -52,7 +52,6 @@ def test_files_that_changed_since_the_plan_are_a_conflict(peer: Peer, table: Tab
     assert same_rows(after, peer.rows(path)) == []
 
 
-@pytest.mark.releases("0.15.0", "1.2.0")
 def test_a_lock_is_shared(peer: Peer, known: Pristine, table: Tables) -> None:
     path, before = table("no_mdt"), known.rows("no_mdt")
     ours.schedule(path, options=_LOCK)
@@ -73,7 +72,6 @@ def test_a_lock_is_shared(peer: Peer, known: Pristine, table: Tables) -> None:
     assert peer.rows(path).num_rows == before.num_rows
 
 
-@pytest.mark.releases("0.15.0", "1.2.0")
 def test_hudi_waits_for_a_plan_of_ours(peer: Peer, known: Pristine, table: Tables) -> None:
     """A plan that nobody executed yet: Hudi still inserts beside it, and leaves its files alone when it clusters."""
     path, before = table("bulk"), known.rows("bulk")

@@ -160,6 +160,7 @@ def _is_recovered(peer: Peer, path: Path, crash: str) -> None:
     goes_on(peer, path, before.hudi)
 
 
+@pytest.mark.deep("1.2.0")
 def test_a_dead_writer(peer: Peer, table: Tables) -> None:
     _is_recovered(peer, table("plain"), "no markers")
 

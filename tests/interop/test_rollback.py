@@ -127,6 +127,7 @@ def test_a_completed_write(peer: Peer, known: Pristine, table: Tables, tmp_path:
     assert check_metadata(peer, path) == []
 
 
+@pytest.mark.deep("1.2.0")
 def test_undo_of_a_clustering_of_hudi(peer: Peer, known: Pristine, table: Tables) -> None:
     path, before = table("plain"), known.reading("plain")
     peer.cluster(path, order="name")
@@ -144,7 +145,6 @@ def test_undo_of_a_clustering_of_hudi(peer: Peer, known: Pristine, table: Tables
     goes_on(peer, path, since.hudi)
 
 
-@pytest.mark.releases("0.15.0", "1.2.0")
 def test_undo_of_ours_after_the_metadata_table_was_compacted(peer: Peer, known: Pristine, table: Tables) -> None:
     """What the clustering told it is in base files by then: Hudi itself would refuse."""
     path, before = table("many"), known.rows("many")

@@ -65,8 +65,8 @@ def _lost(peer: Peer, path: Path, predicates: Sequence[str] = _PREDICATES) -> di
     return {one: (found, right) for one, found, right in counts if found != right}
 
 
-@pytest.mark.deep("1.0.2")
 @pytest.mark.releases("1.0.2", "1.2.0")
+@pytest.mark.deep
 def test_no_row_is_skipped_whatever_footers_tell(peer: Peer, table: Tables, tmp_path: Path) -> None:
     path = table("unbounded")
     assert _lost(peer, path, _SOME).keys() >= set(_SOME)

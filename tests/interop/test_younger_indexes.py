@@ -43,7 +43,7 @@ def each_row_once(peer: Peer, path: Path, before: pa.Table, options: Mapping[str
     assert check_metadata(peer, path) == []
 
 
-@pytest.mark.deep("0.15.0")
+@pytest.mark.deep("0.15.0", "1.2.0")
 def test_undo_after_hudi_built_the_metadata_table_anew(peer: Peer, table: Tables) -> None:
     path = table("plain")
     ts = ours.cluster(path, sort=("name",))
