@@ -1,7 +1,7 @@
 """Fixtures: one JVM per release, the tables that each release made once and for all, and a copy for each test.
 
-HUDI_RELEASES (names with blanks between) limits a run to these releases, so that two runs can go side by side; tests
-that need none belong to the run of the first.
+HUDI_RELEASES (names with blanks between) limits a run to these releases, so that runs can go side by side; tests that
+need none belong to the run of the first.
 
 HUDI_INTEROP_TABLES names a folder that keeps the unpacked tables between runs.
 """

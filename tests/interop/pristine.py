@@ -91,8 +91,8 @@ def pack(release: str, folder: Path) -> None:
     FOLDER.mkdir(exist_ok=True)
     with tarfile.open(FOLDER / f"{release}.tar.xz", "w:xz", preset=9) as archive:
         for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                archive.add(path, str(path.relative_to(folder)))
+            # Empty folders count, too.
+            archive.add(path, str(path.relative_to(folder)), recursive=False)
 
 
 def digest() -> str:

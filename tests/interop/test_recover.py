@@ -141,8 +141,7 @@ def long_ago(path: Path) -> None:
         os.utime(file, (time.time() - 7200,) * 2)
 
 
-def _is_recovered(peer: Peer, path: Path, crash: str) -> None:
-    before = Reading.of(peer, path)
+def _is_recovered(peer: Peer, path: Path, before: Reading, crash: str) -> None:
     _CRASHES[crash](peer, path)
     long_ago(path)
     assert before.differences(Reading.of(peer, path)) == [], crash
@@ -161,8 +160,8 @@ def _is_recovered(peer: Peer, path: Path, crash: str) -> None:
 
 
 @pytest.mark.deep("1.2.0")
-def test_a_dead_writer(peer: Peer, table: Tables) -> None:
-    _is_recovered(peer, table("plain"), "no markers")
+def test_a_dead_writer(peer: Peer, known: Pristine, table: Tables) -> None:
+    _is_recovered(peer, table("plain"), known.reading("plain"), "no markers")
 
 
 # Versions 6, 8 and 9.
@@ -173,8 +172,8 @@ _RECIPES = {"0.15.0": ("plain",), "1.0.2": (), "1.2.0": ("plain8", "plain")}
 @pytest.mark.cases(lambda recipe, version: recipe in _RECIPES[version])
 @pytest.mark.parametrize("recipe", ["plain", "plain8"])
 @pytest.mark.parametrize("crash", sorted(_CRASHES))
-def test_twelve_crashes(peer: Peer, table: Tables, recipe: str, crash: str) -> None:
-    _is_recovered(peer, table(recipe), crash)
+def test_twelve_crashes(peer: Peer, known: Pristine, table: Tables, recipe: str, crash: str) -> None:
+    _is_recovered(peer, table(recipe), known.reading(recipe), crash)
 
 
 _OURS = ("plan left", "execution begun", "execution at its end", "clean", "rollback", "undo", "uncompleted")
