@@ -8,12 +8,15 @@ HAVE_JAVA := $(or $(JAVA_HOME),$(shell command -v java 2>/dev/null))
 EXTRAS := $(if $(HAVE_JAVA),[spark],[spark,java])
 DEV_EXTRA := $(if $(HAVE_JAVA),[dev],[dev,java])
 
-# The releases of Hudi in two runs side by side: the second one prints when both have ended.
+# One run per release of Hudi, side by side, each with a log of its own, which are printed when all have ended.
 define INTEROP
-mkdir -p build; \
-HUDI_RELEASES="1.2.0" $(RUN) -m pytest --durations=15 tests/interop > build/interop.log 2>&1 & other=$$!; \
-HUDI_RELEASES="0.15.0 1.0.2" $(RUN) -m pytest --durations=15 tests/interop; mine=$$?; \
-wait $$other; theirs=$$?; cat build/interop.log; exit $$((mine | theirs))
+mkdir -p build; failed=0; runs=; trap 'kill $$runs; exit 130' INT TERM; \
+for release in 0.15.0 1.0.2 1.2.0; do \
+	HUDI_RELEASES=$$release $(RUN) -m pytest --durations=15 tests/interop > build/interop-$$release.log 2>&1 & \
+	runs="$$runs $$!"; \
+done; \
+for run in $$runs; do wait $$run || failed=1; done; \
+cat build/interop-*.log; exit $$failed
 endef
 
 UNIT := pytest -n 2 --dist worksteal tests/unit

@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.interop.live_writer import LiveWriter, alarm, validate_once  # noqa: E402
-from tests.interop.peer import VERSIONS, Peer  # noqa: E402
+from tests.interop.peer import Peer  # noqa: E402
+from tests.interop.recipes import VERSIONS  # noqa: E402
 
 
 def main() -> int:

@@ -1,12 +1,11 @@
-"""Fixtures: one JVM per release, each table made once per release, and a copy for each test.
+"""Fixtures: one JVM per release, the tables that each release made once and for all, and a copy for each test.
 
-HUDI_RELEASES (names with blanks between) limits a run to these releases, so that two runs can go side by side; tests
-that need none belong to the run of the first.
+HUDI_RELEASES (names with blanks between) limits a run to these releases, so that runs can go side by side; tests that
+need none belong to the run of the first.
 
-HUDI_INTEROP_TABLES names a folder that keeps the tables between runs.
+HUDI_INTEROP_TABLES names a folder that keeps the unpacked tables between runs.
 """
 
-import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from .peer import VERSIONS, Peer
+from .peer import Peer
+from .pristine import Pristine
+from .recipes import VERSIONS
 
 # Gives a copy of the table of a recipe, in the release of this test.
 Tables = Callable[[str], Path]
@@ -76,39 +77,27 @@ def version(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def peer(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     """Real Hudi of this release."""
-    started = Peer(version, tmp_path_factory.mktemp(f"peer-{version}") / "log")
+    started = Peer(version, tmp_path_factory.mktemp(f"peer-{version}") / "log", "--small-tables")
     yield started
     started.close()
 
 
 @pytest.fixture(scope="session")
-def made(peer: Peer, tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    """The table of a recipe itself, made when it is first asked for: not to be changed."""
+def known(version: str, tmp_path_factory: pytest.TempPathFactory) -> Pristine:
+    """The tables of this release as real Hudi left them, and what it read of them: not to be changed."""
     kept = os.environ.get("HUDI_INTEROP_TABLES")
-    folder = Path(kept) if kept else tmp_path_factory.mktemp(f"made-{peer.version}")
-    code = b"".join((Path(__file__).parent / name).read_bytes() for name in ("recipes.py", "peer.py"))
-    folder = folder / peer.version / hashlib.sha256(code).hexdigest()[:12]
-
-    def table(recipe: str) -> Path:
-        path = folder / recipe
-        if not path.exists():
-            # Under another name until it is whole, or a broken run would leave half a table behind.
-            part = folder / f"{recipe}.part"
-            shutil.rmtree(part, ignore_errors=True)
-            peer.make(recipe, part)
-            part.rename(path)
-        return path
-
-    return table
+    if kept is None:
+        return Pristine.unpack(version, tmp_path_factory.mktemp(f"made-{version}"))
+    return Pristine.kept(version, Path(kept))
 
 
 @pytest.fixture
-def table(made: Tables, tmp_path: Path) -> Tables:
+def table(known: Pristine, tmp_path: Path) -> Tables:
     """A copy of the table of a recipe, for this test alone."""
 
     def copy(recipe: str) -> Path:
         path = tmp_path / recipe
-        shutil.copytree(made(recipe), path)
+        shutil.copytree(known.table(recipe), path)
         return path
 
     return copy

@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,10 +44,15 @@ def pending(path: Path) -> list[str]:
 
 def live_files(peer: Peer, path: Path) -> dict[str, list[Path]]:
     """The base files that a snapshot read opens, by partition."""
-    names = set(peer.live_files(path))
+    return by_partition(path, peer.live_files(path))
+
+
+def by_partition(path: Path, names: Iterable[str]) -> dict[str, list[Path]]:
+    """The base files that have these names, by partition."""
+    wanted = set(names)
     found: dict[str, list[Path]] = defaultdict(list)
     for file in sorted(path.rglob("*.parquet")):
-        if file.name in names and ".hoodie" not in file.relative_to(path).parts:
+        if file.name in wanted and ".hoodie" not in file.relative_to(path).parts:
             found[str(file.parent.relative_to(path))].append(file)
     return found
 

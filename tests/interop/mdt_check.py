@@ -7,12 +7,12 @@ of them), and partition stats with the union of the column stats. It returns sen
 import math
 import struct
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,6 +41,7 @@ _WRAPPER_OF_ORDINAL = {
 _DECIMAL = 10
 _BLOOM = b"org.apache.hudi.bloomfilter"
 _Key = TypeVar("_Key", str, tuple[str, str], tuple[str | None, str])
+_Group = TypeVar("_Group", str, str | None)
 
 
 @dataclass(frozen=True)
@@ -141,14 +142,21 @@ def check_metadata(peer: Peer, path: Path) -> list[str]:
         return [f"partitions {sorted(on)} without files"] if on else []
     indexed = _indexed_columns(path)
     partitions = ("column_stats", "partition_stats", "bloom_filters")
-    found = peer.metadata(path, {name: indexed for name in partitions if name in on})
     listing = {partition: dict(_data_files(path / partition)) for partition in _partitions(path)}
+    bases = [path / p / name for p, names in listing.items() for name in names if name.endswith(".parquet")]
+    locations = _locations(path, bases) if "record_index" in on else []
+    pairs = {index: _pairs(path, index, bases) for index in sorted(on) if index.startswith("secondary_index_")}
+    found = peer.metadata(
+        path,
+        {name: indexed for name in partitions if name in on},
+        keys=_grouped((one.asked, one.key) for one in locations),
+        values=_grouped((index, value) for index, some in pairs.items() for _, value, _ in some),
+    )
     problems = _compare_files(found["files"], listing)
     if problems or "column_stats" not in on:
         return problems
-    bases = [path / p / name for p, names in listing.items() for name in names if name.endswith(".parquet")]
     footers = {file.name: Footer(file) for file in bases}
-    names = set(peer.live_files(path))
+    names = set(found["live"])
     live = {partition: sorted(names & files.keys()) for partition, files in listing.items()}
     typed = properties["hoodie.table.version"] == "9"
     problems = _compare_column_stats(found, footers, indexed, typed=typed)
@@ -157,10 +165,18 @@ def check_metadata(peer: Peer, path: Path) -> list[str]:
     if "bloom_filters" in on:
         problems += _compare_blooms(found["blooms"], bases)
     if "record_index" in on:
-        problems += _compare_locations(peer, path, bases, names)
-    for index in sorted(name for name in on if name.startswith("secondary_index_")):
-        problems += _compare_secondary(peer, path, index, bases, names)
+        problems += _compare_locations(found["locations"], locations, names)
+    for index, some in pairs.items():
+        problems += _compare_secondary(index, found["secondary"][index], some, names)
     return problems
+
+
+def _grouped(pairs: Iterable[tuple[_Group, str]]) -> dict[_Group, list[str]]:
+    """The different values of each group, in order."""
+    found: dict[_Group, set[str]] = defaultdict(set)
+    for group, value in pairs:
+        found[group].add(value)
+    return {group: sorted(values) for group, values in found.items()}
 
 
 def _partitions(path: Path) -> list[str]:
@@ -211,7 +227,7 @@ def _compare_column_stats(
 ) -> list[str]:
     scanned = {(_value(r["fileName"]), _value(r["columnName"])): _read(r) for r in found["column_stats"]}
     looked_up = {(name, column) for name, column in found["looked_up"]}
-    asked = {column for _, column in looked_up}
+    asked = set(found["asked"])
     wanted = {(name, c): f.columns[c] for name, f in footers.items() for c in indexed if c in f.columns}
     # A column without a range in the footer may be left out: a record without one would hide the file from filters.
     needed = {key: stats for key, stats in wanted.items() if not stats.unsure or key in scanned}
@@ -286,44 +302,60 @@ def _compare_blooms(found: Mapping[str, str], files: Iterable[Path]) -> list[str
     return problems + [f"the bloom filter of {n} is another" for n in found.keys() & wanted if found[n] != wanted[n]]
 
 
-def _compare_locations(peer: Peer, path: Path, files: Iterable[Path], live: Container[str]) -> list[str]:
+class _Location(NamedTuple):
+    """A key of a base file, and where that is; `asked` is the partition whose index has it, None for one of all."""
+
+    asked: str | None
+    key: str
+    partition: str
+    file: str
+
+
+def _locations(path: Path, files: Iterable[Path]) -> list[_Location]:
+    of_partitions = has_partitioned_index(path)
+    found = []
+    for file in files:
+        folder = str(file.parent.relative_to(path))
+        partition = "" if folder == "." else folder
+        keys = pq.read_table(file, columns=["_hoodie_record_key"], partitioning=None)["_hoodie_record_key"]
+        asked = partition if of_partitions else None
+        found += [_Location(asked, key, partition, file.name) for key in keys.to_pylist()]
+    return found
+
+
+def _compare_locations(
+    by_partition: Iterable[tuple[str | None, Mapping[str, Sequence[str]]]],
+    stored: Iterable[_Location],
+    live: Container[str],
+) -> list[str]:
     """Every key of a live file is found where it is, and no key that only older files have is found at all.
 
     Each partition has keys of its own when the index is partitioned.
     """
-    of_partitions = has_partitioned_index(path)
-    wanted: dict[tuple[str | None, str], tuple[str, str]] = {}
-    keys: dict[str | None, set[str]] = defaultdict(set)
-    for file in files:
-        folder = str(file.parent.relative_to(path))
-        partition = "" if folder == "." else folder
-        rows = pq.read_table(file, columns=["_hoodie_record_key", "_hoodie_partition_path"], partitioning=None)
-        there = rows["_hoodie_record_key"].to_pylist()
-        asked = partition if of_partitions else None
-        keys[asked] |= set(there)
-        if file.name in live:
-            wanted |= dict.fromkeys([(asked, key) for key in there], (partition, file.name.split("_")[0]))
-    found = {
-        (asked, key): at[:2]
-        for asked, some in keys.items()
-        for key, at in peer.record_locations(path, sorted(some), asked).items()
-    }
+    wanted = {(one.asked, one.key): (one.partition, one.file.split("_")[0]) for one in stored if one.file in live}
+    found = {(asked, key): tuple(at[:2]) for asked, some in by_partition for key, at in some.items()}
     problems = [f"the key {key} is {where}" for key, where in _one_sided(found, wanted)]
     return problems + [f"the key {k} is found in {found[k]}" for k in found.keys() & wanted if found[k] != wanted[k]]
 
 
-def _compare_secondary(peer: Peer, path: Path, index: str, files: Iterable[Path], live: Container[str]) -> list[str]:
-    """Every value of a live file leads to its record keys, and no value of an older file to those that had it."""
+def _pairs(path: Path, index: str, files: Iterable[Path]) -> list[tuple[str, str, str]]:
+    """File name, secondary key and record key of each row."""
     (column,) = index_definitions(path)[index]["sourceFields"]
-    wanted: set[tuple[str, str]] = set()
-    values: set[str] = set()
+    found = []
     for file in files:
         rows = pq.read_table(file, columns=[column, "_hoodie_record_key"], partitioning=None)
-        pairs = set(zip(*(rows[name].to_pylist() for name in (column, "_hoodie_record_key")), strict=True))
-        values |= {value for value, _ in pairs}
-        wanted |= pairs if file.name in live else set()
-    found = set(peer.secondary_keys(path, index, sorted(values)))
-    return [f"{index}: {pair} is {where}" for pair, where in _one_sided(found, wanted)]
+        pairs = zip(*(rows[name].to_pylist() for name in (column, "_hoodie_record_key")), strict=True)
+        found += [(file.name, value, key) for value, key in pairs]
+    return found
+
+
+def _compare_secondary(
+    index: str, found: Iterable[Sequence[str]], stored: Iterable[tuple[str, str, str]], live: Container[str]
+) -> list[str]:
+    """Every value of a live file leads to its record keys, and no value of an older file to those that had it."""
+    wanted = {(value, key) for file, value, key in stored if file in live}
+    there = {(value, key) for value, key in found}
+    return [f"{index}: {pair} is {where}" for pair, where in _one_sided(there, wanted)]
 
 
 def _read(record: Mapping[str, Any]) -> Stats:

@@ -1,22 +1,27 @@
-"""Our command line as a process of its own, as an operator runs it."""
+"""Our command line, in this process or as a process of its own, and our jobs without Spark."""
 
+import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from hudi_services.cli import app
 from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clustering
-from hudi_services.jobs.report import State
-from hudi_services.jobs.request import Mode
-
-from ..unit.tables import request
+from hudi_services.jobs import clean, clustering, index_bootstrap, rollback, undo
+from hudi_services.storage import Storage
 
 _REPOSITORY = Path(__file__).parents[2]
+# One clock serves us and the writers of the tests: nobody has to wait for another one.
+_ONE_CLOCK = {"hoodie.time.generator.max_expected_clock_skew_ms": "1"}
 
 
 @dataclass(frozen=True)
@@ -34,13 +39,28 @@ class Run:
         return self
 
 
-def run(command: str, path: Path, *flags: str, options: Mapping[str, str] | None = None) -> Run:
-    """`python -m hudi_services COMMAND --base-path PATH --format json ...`; its clock is in UTC, like Hudi's here."""
-    arguments = [command, "--base-path", str(path), "--format", "json", *flags]
-    for key, value in (options or {}).items():
-        arguments += ["--hoodie-conf", f"{key}={value}"]
+def run(
+    command: str,
+    path: Path,
+    *flags: str,
+    options: Mapping[str, str] | None = None,
+    storage: Storage | None = None,
+) -> Run:
+    """`hudi-services COMMAND --base-path PATH --format json ...` in this process, with its clock in UTC, like Hudi's.
+
+    The whole command line app runs, flags to exit code; only Spark does not start: tasks run here, too. `storage`
+    stands in for the one of the table in what writes instants.
+    """
+    output, errors = io.StringIO(), io.StringIO()
+    with _in_utc(), _with(LocalEngine(), storage), redirect_stdout(output), redirect_stderr(errors):
+        code = app.run(_arguments(command, path, flags, _ONE_CLOCK | dict(options or {})))
+    return _ended(code, output.getvalue(), errors.getvalue())
+
+
+def run_process(command: str, path: Path, *flags: str, options: Mapping[str, str] | None = None) -> Run:
+    """As `run`, in a process of its own, as an operator does it: `execute` and `index-bootstrap` start Spark."""
     done = subprocess.run(
-        [sys.executable, "-m", "hudi_services", *arguments],
+        [sys.executable, "-m", "hudi_services", *_arguments(command, path, flags, options or {})],
         cwd=_REPOSITORY,
         env={**os.environ, "TZ": "UTC"},
         capture_output=True,
@@ -48,25 +68,70 @@ def run(command: str, path: Path, *flags: str, options: Mapping[str, str] | None
         timeout=300,
         check=False,
     )
-    return Run(done.returncode, json.loads(done.stdout) if done.stdout.strip() else {}, done.stderr)
+    return _ended(done.returncode, done.stdout, done.stderr)
 
 
 def schedule(path: Path, *, sort: tuple[str, ...] = (), options: Mapping[str, str] | None = None) -> str:
     """Schedule a clustering; its instant."""
-    sorting = {"hoodie.clustering.plan.strategy.sort.columns": ",".join(sort)} if sort else {}
-    instant = run("schedule", path, options={**sorting, **(options or {})}).ok().report["instant"]
+    instant = run("schedule", path, options={**_sorting(sort), **(options or {})}).ok().report["instant"]
     assert isinstance(instant, str)
     return instant
 
 
-def execute(path: Path, *flags: str, options: Mapping[str, str] | None = None) -> Run:
-    """Execute the earliest pending plan, or the one of `--instant-time`."""
-    return run("execute", path, *flags, options=options).ok()
+def execute(path: Path, *flags: str, options: Mapping[str, str] | None = None, storage: Storage | None = None) -> Run:
+    """Execute the earliest pending plan, or the one of `--instant-time`, without Spark."""
+    return run("execute", path, *flags, options=options, storage=storage).ok()
 
 
-def cluster(path: Path, *, sort: tuple[str, ...] = ()) -> str:
-    """Plan and execute a clustering in this process, without Spark, which takes long to be up; its instant."""
-    sorting = {"hoodie.clustering.plan.strategy.sort.columns": ",".join(sort)} if sort else {}
-    report = clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE, sorting), engine=LocalEngine())
-    assert report.state is State.COMPLETED and report.instant
-    return report.instant
+def execute_on_spark(path: Path, *flags: str, options: Mapping[str, str] | None = None) -> Run:
+    """As `execute`, in a process of its own."""
+    return run_process("execute", path, *flags, options=options).ok()
+
+
+def cluster(path: Path, *, sort: tuple[str, ...] = (), options: Mapping[str, str] | None = None) -> str:
+    """Plan and execute a clustering at once, without Spark; its instant."""
+    instant = clustered(path, sort=sort, options=options)["instant"]
+    assert isinstance(instant, str)
+    return instant
+
+
+def clustered(path: Path, *, sort: tuple[str, ...] = (), options: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """As `cluster`; the report."""
+    both = {**_sorting(sort), **(options or {})}
+    return execute(path, "--mode", "scheduleAndExecute", options=both).report
+
+
+def _sorting(columns: tuple[str, ...]) -> dict[str, str]:
+    return {"hoodie.clustering.plan.strategy.sort.columns": ",".join(columns)} if columns else {}
+
+
+def _arguments(command: str, path: Path, flags: tuple[str, ...], options: Mapping[str, str]) -> list[str]:
+    pairs = [word for key, value in options.items() for word in ("--hoodie-conf", f"{key}={value}")]
+    return [command, "--base-path", str(path), "--format", "json", *flags, *pairs]
+
+
+def _ended(code: int, output: str, errors: str) -> Run:
+    return Run(code, json.loads(output) if output.strip() else {}, errors)
+
+
+@contextmanager
+def _in_utc() -> Iterator[None]:
+    try:
+        with patch.dict(os.environ, {"TZ": "UTC"}):
+            time.tzset()
+            yield
+    finally:
+        time.tzset()
+
+
+@contextmanager
+def _with(engine: LocalEngine, storage: Storage | None) -> Iterator[None]:
+    """The commands give the jobs an engine, which stands in for Spark, and a storage: arguments that jobs have."""
+    of_both = ((clustering, "execute"), (clustering, "schedule_and_execute"), (index_bootstrap, "index_bootstrap"))
+    of_storage = ((clean, "clean"), (rollback, "rollback"), (undo, "undo"))
+    with ExitStack() as stack:
+        for module, name in (*of_both, *of_storage):
+            given = {"engine": engine} if (module, name) in of_both else {}
+            job = partial(getattr(module, name), storage=storage, **given)
+            stack.enter_context(patch.object(module, name, job))
+        yield

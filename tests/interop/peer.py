@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
+from .recipes import PARTITIONED_INDEX, SMALL_FILTERS, WRITE_DEFAULTS
+
 META_COLUMNS = (
     "_hoodie_commit_time",
     "_hoodie_commit_seqno",
@@ -20,20 +21,6 @@ META_COLUMNS = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
-# What a careful person would set on a test machine: two cores, no 200 ms pauses, every insert a new file, and only
-# the services that a test asks for.
-WRITE_DEFAULTS = {
-    "hoodie.parquet.small.file.limit": "0",
-    "hoodie.insert.shuffle.parallelism": "2",
-    "hoodie.upsert.shuffle.parallelism": "2",
-    "hoodie.delete.shuffle.parallelism": "2",
-    "hoodie.bulkinsert.shuffle.parallelism": "2",
-    "hoodie.time.generator.max_expected_clock_skew_ms": "1",
-    "hoodie.clean.automatic": "false",
-    "hoodie.index.type": "BLOOM",
-}
-# A record index of each partition (1.1 and later).
-PARTITIONED_INDEX = {"hoodie.metadata.record.level.index.enable": "true", "hoodie.index.type": "RECORD_LEVEL_INDEX"}
 _PROPERTIES_TO_PASS = {
     "hoodie.table.name": "hoodie.table.name",
     "hoodie.table.recordkey.fields": "hoodie.datasource.write.recordkey.field",
@@ -57,6 +44,7 @@ class Peer:
         self.version = version
         self._log = log
         self._work = Path(tempfile.mkdtemp(prefix=f"peer-{version}-"))
+        self._sizes = SMALL_FILTERS if "--small-tables" in server_options else {}
         self._count = 0
         self._log_file = log.open("ab")
         package = __package__ or "interop"
@@ -102,9 +90,17 @@ class Peer:
         """The table as it was right after `instant` (a requested time)."""
         return self.rows(path, {"as.of.instant": instant})
 
-    def metadata(self, path: Path, columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-        """The content of the metadata table, see `peer_server.Server.metadata`."""
-        found = self._call("metadata", path=str(path), columns=columns)
+    def metadata(
+        self,
+        path: Path,
+        columns: Mapping[str, Sequence[str]],
+        *,
+        keys: Mapping[str | None, Sequence[str]] | None = None,
+        values: Mapping[str, Sequence[str]] | None = None,
+    ) -> dict[str, Any]:
+        """The content of the metadata table, see `peer_server.Server.metadata`; `keys` by data partition."""
+        asked = list((keys or {}).items())
+        found = self._call("metadata", path=str(path), columns=columns, keys=asked, values=values or {})
         assert isinstance(found, dict)
         return found
 
@@ -165,7 +161,7 @@ class Peer:
     ) -> list[dict[str, Any]]:
         """Hudi's `run_clustering` procedure; option values must hold no comma."""
         # Without these the procedure drops the metadata partitions that are on by default in writes (seen in 1.x).
-        keep = metadata_options(path) | {"hoodie.clean.automatic": "false"} | dict(options or {})
+        keep = metadata_options(path) | {"hoodie.clean.automatic": "false"} | self._sizes | dict(options or {})
         text = ",".join(f"{k}={v}" for k, v in keep.items())
         arguments = [f"path => '{path}'", f"op => '{op}'", f"options => '{text}'"]
         if order:
@@ -195,7 +191,7 @@ class Peer:
         source = self._work / f"{self._next()}.parquet"
         kept = rows.drop_columns([c for c in META_COLUMNS if c in rows.column_names])
         pq.write_table(kept, source)
-        known = write_options(path) | {"hoodie.datasource.write.operation": operation} | dict(options)
+        known = write_options(path) | {"hoodie.datasource.write.operation": operation} | self._sizes | dict(options)
         self._call("write", path=str(path), rows=str(source), options=known)
 
     def _table(self, name: str, **args: Any) -> pa.Table:

@@ -26,9 +26,12 @@ class Reading:
             "Hudi, metadata on": peer.rows(path, METADATA_ON),
             "Hudi, metadata off": peer.rows(path, METADATA_OFF),
         }
-        with contextlib.suppress(Refused):
-            rows["hudi-rs"] = hudi_rs_rows(path)
-        return cls(rows)
+        return cls(rows | _of_hudi_rs(path))
+
+    @classmethod
+    def known(cls, rows: pa.Table, path: Path) -> "Reading":
+        """Hudi reads these `rows` of the table at `path`, with metadata table and without; hudi-rs is asked."""
+        return cls({"Hudi, metadata on": rows, "Hudi, metadata off": rows} | _of_hudi_rs(path))
 
     @property
     def hudi(self) -> pa.Table:
@@ -40,6 +43,12 @@ class Reading:
         for reader in self.rows.keys() & after.rows.keys():
             found += [f"{reader}: {d}" for d in same_rows(self.rows[reader], after.rows[reader])]
         return found
+
+
+def _of_hudi_rs(path: Path) -> dict[str, pa.Table]:
+    with contextlib.suppress(Refused):
+        return {"hudi-rs": hudi_rs_rows(path)}
+    return {}
 
 
 def newer(rows: pa.Table) -> pa.Table:

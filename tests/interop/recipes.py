@@ -6,13 +6,29 @@ Values are functions of the row number `id`, so that a table can be made again a
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-from .peer import PARTITIONED_INDEX, WRITE_DEFAULTS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
+# Filters of 60,000 keys, Hudi's default, would be nearly all of the small files here, and of the time to write them.
+SMALL_FILTERS = {"hoodie.index.bloom.num_entries": "1000", "hoodie.bloom.index.filter.dynamic.max.entries": "2000"}
+# What a careful person would set on a test machine: two cores, no 200 ms pauses, every insert a new file, and only
+# the services that a test asks for.
+WRITE_DEFAULTS = {
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.insert.shuffle.parallelism": "2",
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.delete.shuffle.parallelism": "2",
+    "hoodie.bulkinsert.shuffle.parallelism": "2",
+    "hoodie.time.generator.max_expected_clock_skew_ms": "1",
+    "hoodie.clean.automatic": "false",
+    "hoodie.index.type": "BLOOM",
+}
+# A record index of each partition (1.1 and later).
+PARTITIONED_INDEX = {"hoodie.metadata.record.level.index.enable": "true", "hoodie.index.type": "RECORD_LEVEL_INDEX"}
 # column name -> SQL expression of `id`
 Columns = Mapping[str, str]
 
@@ -47,6 +63,7 @@ class Writer:
             "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.datasource.write.operation": operation,
             "hoodie.bulkinsert.sort.mode": "NONE",
+            **SMALL_FILTERS,
             **self._options,
         }
         if partition:
@@ -54,6 +71,11 @@ class Writer:
         self._frame(columns, first, end, tasks).write.format("hudi").options(**(known | dict(options or {}))).mode(
             "append"
         ).save(self.path)
+
+    def commits(self) -> int:
+        """How many the active timeline has."""
+        files = (file for file in Path(self.path, ".hoodie").rglob("*.commit") if "metadata" not in file.parts)
+        return len(list(files))
 
     def savepoint(self) -> None:
         """Hold what the table is now."""
@@ -80,10 +102,11 @@ class Writer:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to make a table; `sort` names columns to cluster it by."""
+    """How to make a table, by which releases; `sort` names columns to cluster it by."""
 
     make: Callable[[Writer], None]
     sort: tuple[str, ...] = ()
+    releases: tuple[str, ...] = VERSIONS
 
 
 KEY = "concat('k-', lpad(cast(id as string), 6, '0'))"
@@ -154,9 +177,13 @@ def _plain8(w: Writer) -> None:
 
 
 def _bulk(w: Writer) -> None:
-    """No partitions, many files of one bulk insert (the row-writer path), then an insert (the Avro path)."""
-    w.write(TRIP, 0, 240, "bulk_insert", tasks=6)
-    w.write(TRIP, 240, 300, "insert")
+    """No partitions, many files of one bulk insert (the row-writer path), then an insert (the Avro path).
+
+    With bloom filters as large as Hudi's default makes them.
+    """
+    large = {"hoodie.index.bloom.num_entries": "60000", "hoodie.bloom.index.filter.dynamic.max.entries": "100000"}
+    w.write(TRIP, 0, 240, "bulk_insert", tasks=6, options=large)
+    w.write(TRIP, 240, 300, "insert", options=large)
 
 
 def _paths(w: Writer) -> None:
@@ -267,6 +294,26 @@ def _past(w: Writer) -> None:
         w.write(changed, 20, 25, "upsert", partition="part")
 
 
+def _beyond(w: Writer) -> None:
+    """The archive has just passed a savepoint, whose rows are out of sight since: ten rows by each commit."""
+    options = {
+        "hoodie.archive.beyond.savepoint": "true",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.cleaner.commits.retained": "1",
+        "hoodie.metadata.compact.max.delta.commits": "1",
+    }
+    columns = {"id": "cast(id as string)", "ts": "id", "part": "'p'"}
+    w.write(columns, 0, 10, "insert", partition="part", options=options)
+    w.savepoint()
+    written = 1
+    while w.commits() == written:
+        assert written < 12, "nothing is archived"
+        w.write(columns, written * 10, written * 10 + 10, "insert", partition="part", options=options)
+        written += 1
+
+
 def _changes(w: Writer) -> None:
     """With change data capture: a log file beside every rewritten base file. No partitions."""
     options = {"hoodie.table.cdc.enabled": "true"}
@@ -281,6 +328,7 @@ def _keyed(w: Writer) -> None:
         "hoodie.metadata.index.bloom.filter.enable": "true",
         "hoodie.metadata.index.column.stats.enable": "true",
         "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.record.index.min.filegroup.count": "4",
         "hoodie.index.type": "RECORD_INDEX",
     }
     # As rows that come back are: 1.0.2 cannot update a secondary index when a column is nullable in the new rows and is
@@ -366,6 +414,7 @@ def _expressions(w: Writer) -> None:
     w.indexes(*(f"create index {name} on to_index using {what}" for name, what in EXPRESSIONS.items()))
 
 
+_SINCE_1_0 = ("1.0.2", "1.2.0")
 RECIPES = {
     "plain": Recipe(_plain, ("name", "ts")),
     "bulk": Recipe(_bulk, ("amount", "id")),
@@ -377,12 +426,13 @@ RECIPES = {
     "no_meta": Recipe(_no_meta, ("name",)),
     "no_mdt": Recipe(_no_mdt),
     "many": Recipe(_many, ("at",)),
-    "plain8": Recipe(_plain8),
+    "plain8": Recipe(_plain8, releases=("1.2.0",)),
     "past": Recipe(_past),
+    "beyond": Recipe(_beyond),
     "changes": Recipe(_changes),
     "keyed": Recipe(_keyed, ("name",)),
-    "by_partition": Recipe(_by_partition, ("name",)),
-    "by_no_partition": Recipe(_by_no_partition, ("name",)),
-    "expressions": Recipe(_expressions, ("name",)),
-    "unbounded": Recipe(_unbounded),
+    "by_partition": Recipe(_by_partition, ("name",), ("1.2.0",)),
+    "by_no_partition": Recipe(_by_no_partition, ("name",), ("1.2.0",)),
+    "expressions": Recipe(_expressions, ("name",), _SINCE_1_0),
+    "unbounded": Recipe(_unbounded, releases=_SINCE_1_0),
 }

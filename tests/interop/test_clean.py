@@ -14,7 +14,8 @@ from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer
-from .reading import METADATA_ON, Reading, newer
+from .pristine import Pristine
+from .reading import Reading, newer
 
 COMMITS, VERSIONS = "KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS"
 _OLD_NAMES = {COMMITS: "hoodie.cleaner.commits.retained", VERSIONS: "hoodie.cleaner.fileversions.retained"}
@@ -36,10 +37,10 @@ def _clean(path: Path, retain: int, policy: str) -> ours.Run:
     return ours.run("clean", path, options={"hoodie.cleaner.policy": policy, _OLD_NAMES[policy]: str(retain)})
 
 
-def _same_as_hudi(peer: Peer, path: Path, retain: int, policy: str, label: str) -> Path:
-    """Clean one copy with Hudi and one with ours; gives ours."""
+def _same_as_hudi(peer: Peer, path: Path, retain: int, policy: str, label: str, before: Reading | None = None) -> Path:
+    """Clean one copy with Hudi and one with ours; gives ours. `before` is what the readers see, when that is known."""
     theirs, mine = _copy(path, f"theirs-{label}"), _copy(path, f"ours-{label}")
-    before = Reading.of(peer, mine)
+    before = before or Reading.of(peer, mine)
     planned = ours.run("clean", mine, "--dry-run", options={"hoodie.clean.policy": policy, _NEW[policy]: str(retain)})
     assert _files(mine) == _files(path)
     peer.clean(theirs, retain=retain, policy=policy)
@@ -105,20 +106,20 @@ def _comparable(tree: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-@pytest.mark.deep("1.0.2", "1.2.0")
-def test_the_same_files_go(peer: Peer, table: Tables) -> None:
-    path = table("past")
+@pytest.mark.deep("0.15.0", "1.2.0")
+def test_the_same_files_go(peer: Peer, known: Pristine, table: Tables) -> None:
+    path, before = table("past"), known.reading("past")
     peer.cluster(path, "schedule")
-    _same_as_hudi(peer, path, 3, COMMITS, "pending-clustering")
-    _same_as_hudi(peer, path, 1, VERSIONS, "versions-1")
-    _same_as_hudi(peer, path, 2, VERSIONS, "versions-2")
+    _same_as_hudi(peer, path, 3, COMMITS, "pending-clustering", before)
+    _same_as_hudi(peer, path, 1, VERSIONS, "versions-1", before)
+    _same_as_hudi(peer, path, 2, VERSIONS, "versions-2", before)
 
 
 @pytest.mark.deep("1.0.2", "1.2.0")
-def test_one_clean_after_the_other(peer: Peer, table: Tables) -> None:
+def test_one_clean_after_the_other(peer: Peer, known: Pristine, table: Tables) -> None:
     """Incremental: only partitions that changed; the removal of a savepoint frees what it held."""
-    path = _same_as_hudi(peer, table("past"), 3, COMMITS, "first")
-    rows = peer.rows(path, METADATA_ON).sort_by("id")
+    path = _same_as_hudi(peer, table("past"), 3, COMMITS, "first", known.reading("past"))
+    rows = known.rows("past").sort_by("id")
     peer.cluster(path)
     for _ in range(3):
         peer.upsert(path, newer(rows.slice(0, 4)))
@@ -135,33 +136,30 @@ def test_one_clean_after_the_other(peer: Peer, table: Tables) -> None:
     assert check_metadata(peer, path) == []
 
 
-@pytest.mark.deep("1.0.2")
-def test_change_data_goes_with_its_slice(peer: Peer, table: Tables) -> None:
-    _same_as_hudi(peer, table("changes"), 2, COMMITS, "changes")
+def test_change_data_goes_with_its_slice(peer: Peer, known: Pristine, table: Tables) -> None:
+    _same_as_hudi(peer, table("changes"), 2, COMMITS, "changes", known.reading("changes"))
 
 
-@pytest.mark.deep("1.0.2")
-def test_without_a_metadata_table(peer: Peer, table: Tables) -> None:
-    path = table("no_mdt")
-    rows = peer.rows(path).sort_by("id")
+def test_without_a_metadata_table(peer: Peer, known: Pristine, table: Tables) -> None:
+    path, rows = table("no_mdt"), known.rows("no_mdt").sort_by("id")
     for _ in range(3):
         peer.upsert(path, newer(rows.slice(0, 40)))
     _same_as_hudi(peer, path, 1, COMMITS, "no-mdt")
 
 
-@pytest.mark.deep("1.0.2", "1.2.0")
-def test_each_finishes_what_the_other_began(peer: Peer, table: Tables) -> None:
+@pytest.mark.deep("0.15.0", "1.2.0")
+def test_each_finishes_what_the_other_began(peer: Peer, known: Pristine, table: Tables) -> None:
     """Killed between the plan and the end."""
-    path = table("past")
-    _same_as_hudi(peer, path, 2, COMMITS, "1")
+    path, before = table("past"), known.reading("past")
+    _same_as_hudi(peer, path, 2, COMMITS, "1", before)
     held = _held(path)
     for begun, finish in (("theirs", "ours"), ("ours", "theirs")):
         for state in ("requested", "inflight"):
             whole = path.parent / f"{begun}-1"
             copy = _copy(path, f"{state[0]}{finish}-1"[: len(whole.name)].ljust(len(whole.name), "_"))
             _leave_half(whole, copy, state)
-            before = Reading.of(peer, copy)
             if finish == "ours":
+                assert before.differences(Reading.of(peer, copy)) == [], state
                 _clean(copy, 2, COMMITS).ok()
             else:
                 peer.clean(copy, retain=2)
@@ -190,9 +188,9 @@ def _leave_half(whole: Path, copy: Path, state: str) -> None:
 
 
 @pytest.mark.releases("1.2.0")
-def test_retention_by_hours(peer: Peer, table: Tables) -> None:
+def test_retention_by_hours(peer: Peer, known: Pristine) -> None:
     """The earliest commit to retain, as Hudi's own function gives it at any time."""
-    path = table("past")
+    path = known.table("past")
     source = """
 manager = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
 conf = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(spark.sparkContext._jsc.hadoopConfiguration())

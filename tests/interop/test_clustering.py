@@ -12,6 +12,7 @@ from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer, PeerError
+from .pristine import Pristine
 from .readers import daft_rows, same_rows, same_values
 from .reading import METADATA_OFF, METADATA_ON, Reading, newer
 from .recipes import RECIPES
@@ -23,6 +24,7 @@ _NOT_FOR_HUDI_RS = {("types_avro", "1.2.0"), ("types_row", "1.2.0")}
 # Of `unbounded` Hudi's own statistics are wrong: test_statistics.py.
 _FOR_OTHER_SERVICES = {
     "past",
+    "beyond",
     "plain8",
     "changes",
     "keyed",
@@ -31,10 +33,14 @@ _FOR_OTHER_SERVICES = {
     "expressions",
     "unbounded",
 }
-# Version 8 differs from 9 in little: these show it.
-_FOR_1_0 = {"plain", "paths", "types_row", "many"}
+# Read with a pending plan, too.
+_PLANNED = {"plain", "paths", "types_row", "many"}
 # Each kind of page in one release at least.
-_COPIED = {"0.15.0": {"types_avro", "types_row", "no_meta"}, "1.2.0": {"types_row", "paths", "bulk", "no_meta"}}
+_COPIED = {
+    "0.15.0": {"types_avro", "types_row", "no_meta"},
+    "1.0.2": {"bulk", "no_meta"},
+    "1.2.0": {"types_row", "paths", "bulk", "no_meta"},
+}
 # Where Hudi itself cannot upsert, clustered or not: null list elements on the Avro path, virtual keys with BLOOM,
 # url-encoded partitions with BLOOM ("format not supported yet"), lists of bulk inserts (they come back as null).
 _NO_UPSERT = {
@@ -47,25 +53,25 @@ _NO_UPSERT = {
 # The same recipe on another release is among the quick ones.
 @pytest.mark.deep(
     "0.15.0-paths",
-    "1.0.2-plain",
-    "1.0.2-many",
+    "0.15.0-evolved",
     "1.0.2-paths",
+    "1.0.2-mixed",
+    "1.0.2-types_avro",
     "1.2.0-mixed",
     "1.2.0-many",
     "1.2.0-types_avro",
     "1.2.0-evolved",
     "1.2.0-paths",
 )
-@pytest.mark.cases(lambda recipe, release: release != "1.0.2" or recipe in _FOR_1_0)
 @pytest.mark.parametrize("recipe", sorted(RECIPES.keys() - _FOR_OTHER_SERVICES))
-def test_rows_stay_and_hudi_goes_on(recipe: str, peer: Peer, table: Tables) -> None:
+def test_rows_stay_and_hudi_goes_on(recipe: str, peer: Peer, known: Pristine, table: Tables) -> None:
     path = table(recipe)
-    before, old_files = Reading.of(peer, path), layout.live_files(peer, path)
+    before, old_files = known.reading(recipe), known.live_files(recipe, path)
     assert ("hudi-rs" in before.rows) == ((recipe, peer.version) not in _NOT_FOR_HUDI_RS)
     sort = RECIPES[recipe].sort
 
     instant = ours.schedule(path, sort=sort)
-    if recipe in _FOR_1_0:
+    if recipe in _PLANNED:
         assert before.differences(Reading.of(peer, path)) == [], "with a pending plan"
     report = ours.execute(path).report
 
@@ -75,14 +81,13 @@ def test_rows_stay_and_hudi_goes_on(recipe: str, peer: Peer, table: Tables) -> N
     _is_a_table_of_hudi(recipe, peer, path, before, old_files, sort)
 
 
-@pytest.mark.releases("0.15.0", "1.2.0")
 @pytest.mark.deep("1.2.0-paths")
 @pytest.mark.cases(lambda recipe, release: recipe in _COPIED[release])
 @pytest.mark.parametrize("recipe", sorted({recipe for recipes in _COPIED.values() for recipe in recipes}))
-def test_row_groups_are_copied_as_they_are(recipe: str, peer: Peer, table: Tables) -> None:
+def test_row_groups_are_copied_as_they_are(recipe: str, peer: Peer, known: Pristine, table: Tables) -> None:
     """Unsorted groups of one schema, whose pages go over without being decoded; each recipe has some."""
     path = table(recipe)
-    before, old_files = Reading.of(peer, path), layout.live_files(peer, path)
+    before, old_files = known.reading(recipe), known.live_files(recipe, path)
     # All row groups are within the sizes that are copied then; some pages change their codec, others do not.
     codec = {"hoodie.parquet.compression.codec": "gzip"} if recipe == "paths" else {}
     options = {"hoodie.parquet.block.size": "8192", **codec}
@@ -136,11 +141,13 @@ def _without(rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
 
 @pytest.mark.releases("1.2.0")
 @pytest.mark.parametrize("sort", [("id",), ()], ids=["decoded", "copied"])
-def test_keys_that_java_orders_otherwise_are_found_again(sort: tuple[str, ...], peer: Peer, table: Tables) -> None:
+def test_keys_that_java_orders_otherwise_are_found_again(
+    sort: tuple[str, ...], peer: Peer, known: Pristine, table: Tables
+) -> None:
     """By code point a kanji beyond U+FFFF comes after halfwidth letters, for Java before them. (After a clustering of
     Hudi's own the upsert inserts all three once more.)"""
     path = table("plain")
-    some = peer.rows(path, METADATA_ON).slice(0, 3)
+    some = known.rows("plain").slice(0, 3)
     keys = ["\uff71-\u30ab\u30ca", "\U00020bb7\u91ce\u5bb6", "\uffe5-yen"]
     for name, values in (("part", ["late"] * 3), ("id", keys)):
         some = some.set_column(some.column_names.index(name), some.schema.field(name), pa.array(values))
@@ -171,14 +178,14 @@ def _hudi_finds_a_flipped_bit(peer: Peer, path: Path, partition: str) -> None:
     file.write_bytes(sound)
 
 
-@pytest.mark.deep("1.0.2")
-def test_a_life_after(peer: Peer, table: Tables) -> None:
+@pytest.mark.deep("0.15.0", "1.2.0")
+def test_a_life_after(peer: Peer, known: Pristine, table: Tables) -> None:
     """Real Hudi inserts, clusters and cleans; incremental and time-travel queries give what they did before."""
     path = table("plain")
     past = layout.writes(path)
     travels = {i: peer.as_of(path, i.requested) for i in past}
     changes = {i: peer.incremental(path, i.completed) for i in past}
-    before = peer.rows(path)
+    before = known.rows("plain")
 
     ours.schedule(path, sort=("name",))
     clustering = ours.execute(path).report["instant"]
@@ -227,8 +234,7 @@ def _the_same_is_found(
     """Cluster by `sort`; each condition finds the rows that it found before, and there are some."""
     before = {c: peer.rows(path, options, where=c) for c in conditions}
     assert all(rows.num_rows for rows in before.values())
-    ours.schedule(path, sort=(sort,))
-    ours.execute(path)
+    ours.cluster(path, sort=(sort,))
     for condition, rows in before.items():
         assert same_rows(rows, peer.rows(path, options, where=condition)) == [], condition
     return before
@@ -243,14 +249,13 @@ def test_not_a_number_is_found(peer: Peer, table: Tables) -> None:
 
 
 @pytest.mark.releases("0.15.0")  # Daft reads tables up to version 6
-def test_daft_reads_the_same_rows_once_hudi_has_cleaned(peer: Peer, table: Tables) -> None:
+def test_daft_reads_the_same_rows_once_hudi_has_cleaned(peer: Peer, known: Pristine, table: Tables) -> None:
     for recipe in sorted(_FOR_DAFT):
         path = table(recipe)
-        before = daft_rows(path) if recipe == "no_mdt" else peer.rows(path)
-        ours.schedule(path, sort=("ts",))
-        ours.execute(path)
+        rows = known.rows(recipe).sort_by("id")
+        before = daft_rows(path) if recipe == "no_mdt" else rows
+        ours.cluster(path, sort=("ts",))
         # Daft takes the schema from a `.commit`, and only a later commit lets Hudi clean the replaced files.
-        rows = peer.rows(path).sort_by("id")
         peer.upsert(path, newer(rows.slice(0, 1)))
         peer.clean(path)
         assert same_values(_without(before, rows["id"][:1]), _without(daft_rows(path), rows["id"][:1])) == [], recipe

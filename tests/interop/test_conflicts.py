@@ -10,16 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConflictError
-from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
-
-from ..unit.tables import open_local, request
+from ..unit.tables import open_local
 from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import META_COLUMNS, Peer, PeerError, write_options
+from .pristine import Pristine
 from .readers import same_rows
 from .reading import Reading, newer
 
@@ -36,7 +32,6 @@ _LOCK = {
 }
 
 
-@pytest.mark.deep("1.0.2")
 def test_files_that_changed_since_the_plan_are_a_conflict(peer: Peer, table: Tables) -> None:
     path = table("plain")
     row = peer.rows(path).slice(0, 1)
@@ -52,16 +47,13 @@ def test_files_that_changed_since_the_plan_are_a_conflict(peer: Peer, table: Tab
     assert same_rows(after, peer.rows(path)) == []
     assert check_metadata(peer, path) == []
     # Another plan takes the files as they are now.
-    ours.schedule(path)
-    ours.execute(path)
+    ours.cluster(path)
     assert layout.pending(path) == []
     assert same_rows(after, peer.rows(path)) == []
 
 
-@pytest.mark.releases("0.15.0", "1.2.0")
-def test_a_lock_is_shared(peer: Peer, table: Tables) -> None:
-    path = table("no_mdt")
-    before = peer.rows(path)
+def test_a_lock_is_shared(peer: Peer, known: Pristine, table: Tables) -> None:
+    path, before = table("no_mdt"), known.rows("no_mdt")
     ours.schedule(path, options=_LOCK)
     lock = path / ".hoodie/lock"
     assert not lock.exists()
@@ -80,11 +72,9 @@ def test_a_lock_is_shared(peer: Peer, table: Tables) -> None:
     assert peer.rows(path).num_rows == before.num_rows
 
 
-@pytest.mark.releases("0.15.0", "1.2.0")
-def test_hudi_waits_for_a_plan_of_ours(peer: Peer, table: Tables) -> None:
+def test_hudi_waits_for_a_plan_of_ours(peer: Peer, known: Pristine, table: Tables) -> None:
     """A plan that nobody executed yet: Hudi still inserts beside it, and leaves its files alone when it clusters."""
-    path = table("bulk")
-    before = peer.rows(path)
+    path, before = table("bulk"), known.rows("bulk")
     planned = {f.name for files in layout.live_files(peer, path).values() for f in files}
     ours.schedule(path)
     new = newer(before.slice(0, 5))
@@ -99,10 +89,9 @@ def test_hudi_waits_for_a_plan_of_ours(peer: Peer, table: Tables) -> None:
 
 @pytest.mark.releases("0.15.0", "1.2.0")
 @pytest.mark.deep("0.15.0")
-def test_clean_beside_a_live_writer(peer: Peer, table: Tables) -> None:
+def test_clean_beside_a_live_writer(peer: Peer, known: Pristine, table: Tables) -> None:
     """Upserts of Hudi's one after the other, and our cleans all the time, under one lock provider of Hudi's."""
-    path = table("plain")
-    before = peer.rows(path).sort_by("id")
+    path, before = table("plain"), known.rows("plain").sort_by("id")
     patient = {**_LOCK, "hoodie.write.lock.wait_time_ms": "20000", "hoodie.write.lock.num_retries": "20"}
     names, failed = [f"live-{i}" for i in range(3)], []
 
@@ -188,8 +177,8 @@ def test_a_partition_that_hudi_is_deleting(peer: Peer, table: Tables) -> None:
         time.sleep(1)
     assert not [name for name in writer.new() if name.endswith(".replacecommit")]
     lock.unlink()
-    with pytest.raises(ConflictError, match="nobody knows which file groups it will replace"):
-        clustering.schedule(request(path, Mode.SCHEDULE, _LOCK))
+    run = ours.run("schedule", path, options=_LOCK)
+    assert run.code == 4 and "nobody knows which file groups it will replace" in run.stderr, run.stderr
     writer.end()
 
     ours.cluster(path)
@@ -237,8 +226,8 @@ def test_an_upsert_that_looks_up_its_keys_for_long(peer: Peer, table: Tables, tm
         (requested,) = writer.new()
         file = path / open_local(path).timeline.path(requested)
         os.utime(file, (time.time() - 21 * 60,) * 2)
-        with pytest.raises(ConflictError, match="of another writer is in progress"):
-            clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE), engine=LocalEngine())
+        run = ours.run("execute", path, "--mode", "scheduleAndExecute")
+        assert run.code == 4 and "of another writer is in progress" in run.stderr, run.stderr
     finally:
         go.touch()
     writer.end()

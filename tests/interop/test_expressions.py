@@ -7,17 +7,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
 from hudi_services.metadata.expression_index.expressions import compile_expression
 from hudi_services.metadata.expression_index.times import Zone
 
 from ..unit.expression_samples import CALLS, samples
-from ..unit.tables import request
 from . import ours
 from .conftest import Tables
 from .peer import Peer, table_properties
+from .pristine import Pristine
 from .readers import same_rows
 from .reading import newer
 from .recipes import EXPRESSIONS
@@ -92,18 +89,17 @@ def _are_what_hudi_builds(peer: Peer, path: Path) -> None:
 
 @pytest.mark.releases("1.0.2", "1.2.0")
 @pytest.mark.deep("1.0.2")
-def test_indexes_stay_true(peer: Peer, table: Tables) -> None:
-    path = table("expressions")
-    rows = peer.rows(path)
+def test_indexes_stay_true(peer: Peer, known: Pristine, table: Tables) -> None:
+    path, rows = table("expressions"), known.rows("expressions")
     if peer.version == "1.2.0":
         # Once is enough of Spark's tasks, which are slow to come up.
         instant = ours.schedule(path, sort=("name",))
-        ours.execute(path)
+        ours.execute_on_spark(path)
         _queries_are_right(peer, path)
         ours.run("undo", path, "--instant", instant).ok()
         _queries_are_right(peer, path)
     zone = {"spark.sql.session.timeZone": "UTC"}
-    clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE, zone), engine=LocalEngine())
+    ours.cluster(path, options=zone)
     assert same_rows(rows, peer.rows(path)) == []
     # Ids 0 to 14 are in two of three partitions.
     peer.upsert(path, newer(rows.sort_by("id").slice(0, 15)), **_COMPACT)

@@ -1,5 +1,6 @@
 """The checks themselves: they accept what real Hudi does, and find each seeded fault."""
 
+import copy
 import math
 import shutil
 from collections.abc import Callable
@@ -9,10 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from . import layout
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer
+from .pristine import COMMAND, Pristine
 from .readers import same_rows
+from .reading import METADATA_OFF, METADATA_ON
+from .recipes import RECIPES
 
 _ROWS = pa.table({"id": ["a", "b", "c"], "x": pa.array([0.0, math.nan, None]), "y": pa.array([1, 2, 3], pa.int32())})
 
@@ -39,9 +44,25 @@ def test_a_difference_is_found(fault: str, rows: pa.Table) -> None:
     assert same_rows(_ROWS, rows), fault
 
 
-def test_what_hudi_does_is_accepted(peer: Peer, table: Tables) -> None:
-    path = table("plain")
-    before = peer.rows(path)
+def test_the_tables_are_of_these_recipes(version: str, known: Pristine) -> None:
+    assert known.is_of_these_recipes(), f"the recipes of the tables have changed, run: {COMMAND} {version}"
+
+
+@pytest.mark.deep
+def test_hudi_reads_what_it_read_then(peer: Peer, known: Pristine, table: Tables) -> None:
+    """The tables of all recipes, from a fixture, in another folder and long after."""
+    recipes = [name for name, recipe in RECIPES.items() if peer.version in recipe.releases]
+    for name in recipes:
+        path, rows = table(name), known.rows(name)
+        assert same_rows(rows, peer.rows(path, METADATA_ON), ignore=()) == [], name
+        assert same_rows(rows, peer.rows(path, METADATA_OFF), ignore=()) == [], name
+        assert layout.live_files(peer, path) == known.live_files(name, path), name
+
+
+def test_what_hudi_does_is_accepted(peer: Peer, known: Pristine, table: Tables) -> None:
+    path, before = table("plain"), known.rows("plain")
+    assert same_rows(before, peer.rows(path)) == []
+    assert check_metadata(peer, path) == []
     peer.cluster(path, order="name")
     assert same_rows(before, peer.rows(path)) == []
     assert check_metadata(peer, path) == []
@@ -105,13 +126,21 @@ def _text_stats(records: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.mark.releases("1.2.0")
-def test_a_wrong_record_is_found(peer: Peer, made: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = made("plain")
-    real = peer.metadata
+def test_a_wrong_record_is_found(peer: Peer, known: Pristine, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = known.table("plain")
+    real, answers = peer.metadata, []
+
+    def asked(*args: Any, **more: Any) -> dict[str, Any]:
+        answers.append(real(*args, **more))
+        return dict(answers[-1])
+
+    monkeypatch.setattr(peer, "metadata", asked)
+    assert check_metadata(peer, path) == []
+    (answer,) = answers
     for fault in (_wrong_minimum, _wrong_count, _lost_record, _stale_record, _wrong_group, _narrow_partition):
 
-        def seeded(path: Path, columns: Any, fault: Callable[[dict[str, Any]], None] = fault) -> dict[str, Any]:
-            found = real(path, columns)
+        def seeded(*args: Any, fault: Callable[[dict[str, Any]], None] = fault, **more: Any) -> dict[str, Any]:
+            found = copy.deepcopy(answer)
             fault(found)
             return found
 

@@ -9,6 +9,7 @@ from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer, table_properties
+from .pristine import Pristine
 from .reading import METADATA_ON, Reading, newer
 from .test_recover import killed_execution, long_ago
 
@@ -47,7 +48,7 @@ def _hudi_uses_it(peer: Peer, path: Path) -> None:
         assert peer.rows(path, options, where=f"name = '{name}'").num_rows == named
 
 
-@pytest.mark.deep("1.0.2", "1.2.0")
+@pytest.mark.deep("1.2.0")
 def test_bootstrap(peer: Peer, table: Tables) -> None:
     _builds(peer, table("plain"))
 
@@ -62,7 +63,9 @@ def _builds(peer: Peer, path: Path) -> None:
     peer.upsert(path, newer(peer.rows(path).slice(0, 3)), **_ASYNC)
     assert not _has_index(path)
     before = Reading.of(peer, path)
-    report = ours.run("index-bootstrap", path, "--file-group-count", "4").ok().report
+    # One release stands for all with Spark.
+    run = ours.run_process if peer.version == "0.15.0" else ours.run
+    report = run("index-bootstrap", path, "--file-group-count", "4").ok().report
     assert report["rows"] == {"in": before.hudi.num_rows, "out": before.hudi.num_rows}
     assert _has_index(path)
     assert before.differences(Reading.of(peer, path)) == []
@@ -71,14 +74,13 @@ def _builds(peer: Peer, path: Path) -> None:
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.deep("0.15.0")
-def test_clustering_keeps_every_index(peer: Peer, table: Tables) -> None:
+@pytest.mark.deep("1.2.0")
+def test_clustering_keeps_every_index(peer: Peer, known: Pristine, table: Tables) -> None:
     """Ours, then Hudi's, an undo and a clean: bloom filters, statistics and the record index are true after each."""
-    path = table("keyed")
-    before = Reading.of(peer, path)
+    path, before = table("keyed"), known.reading("keyed")
     ours.schedule(path, sort=("name",))
     # Compacted, the index cannot just forget the clustering.
-    assert ours.execute(path, options=_COMPACT).report["tables"]["metadata_compaction"]
+    assert ours.execute_on_spark(path, options=_COMPACT).report["tables"]["metadata_compaction"]
     assert before.differences(Reading.of(peer, path)) == []
     assert check_metadata(peer, path) == []
     ts = layout.writes(path)[-1].requested
@@ -86,8 +88,7 @@ def test_clustering_keeps_every_index(peer: Peer, table: Tables) -> None:
     assert before.differences(Reading.of(peer, path)) == []
     assert check_metadata(peer, path) == []
     peer.upsert(path, newer(before.hudi.slice(0, 3)))
-    ours.schedule(path)
-    ours.execute(path)
+    ours.cluster(path)
     peer.upsert(path, newer(newer(before.hudi.slice(0, 3))))
     ours.run("clean", path, options={"hoodie.clean.commits.retained": "1"}).ok()
     assert _has_index(path)
@@ -99,9 +100,8 @@ def test_clustering_keeps_every_index(peer: Peer, table: Tables) -> None:
 
 @pytest.mark.deep
 @pytest.mark.releases("0.15.0", "1.2.0")
-def test_a_killed_clustering_with_the_record_index(peer: Peer, table: Tables) -> None:
-    path = table("keyed")
-    before = Reading.of(peer, path)
+def test_a_killed_clustering_with_the_record_index(peer: Peer, known: Pristine, table: Tables) -> None:
+    path, before = table("keyed"), known.reading("keyed")
     # Among the log files of the metadata table.
     killed_execution(0.75)(peer, path)
     assert layout.pending(path)

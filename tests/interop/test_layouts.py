@@ -8,6 +8,7 @@ from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer
+from .pristine import Pristine
 from .reading import Reading
 
 _MIXED = ("text", "dec18", "at", "flag", "num")
@@ -15,10 +16,9 @@ _MIXED = ("text", "dec18", "at", "flag", "num")
 
 @pytest.mark.deep("0.15.0", "1.0.2")
 @pytest.mark.parametrize("curve", ["HILBERT", pytest.param("ZORDER", marks=pytest.mark.deep)])
-def test_a_curve_over_columns_of_many_types(curve: str, peer: Peer, table: Tables) -> None:
+def test_a_curve_over_columns_of_many_types(curve: str, peer: Peer, known: Pristine, table: Tables) -> None:
     """Texts, decimals, times, booleans and numbers, all with nulls; the same rows for every reader."""
-    path = table("types_row")
-    before = Reading.of(peer, path)
+    path, before = table("types_row"), known.reading("types_row")
     ours.schedule(path, sort=_MIXED, options={"hoodie.layout.optimize.strategy": curve})
     report = ours.execute(path).report
     assert report["rows"] == {"in": before.hudi.num_rows, "out": before.hudi.num_rows}
@@ -27,11 +27,10 @@ def test_a_curve_over_columns_of_many_types(curve: str, peer: Peer, table: Table
     assert check_metadata(peer, path) == []
 
 
-@pytest.mark.deep("1.0.2", "1.2.0")
-def test_hudi_executes_our_plan_of_a_curve(peer: Peer, table: Tables) -> None:
+@pytest.mark.deep("0.15.0", "1.2.0")
+def test_hudi_executes_our_plan_of_a_curve(peer: Peer, known: Pristine, table: Tables) -> None:
     """By its own options: it does not look for the layout in a plan, and is not disturbed by it."""
-    path = table("plain")
-    before = Reading.of(peer, path)
+    path, before = table("plain"), known.reading("plain")
     instant = ours.schedule(path, sort=("name", "ts"), options={"hoodie.layout.optimize.strategy": "HILBERT"})
     peer.cluster(path, "execute", instants=[instant])
     assert layout.pending(path) == []
@@ -42,9 +41,8 @@ def test_hudi_executes_our_plan_of_a_curve(peer: Peer, table: Tables) -> None:
 @pytest.mark.parametrize(
     "strategy", ["overlap", *(pytest.param(name, marks=pytest.mark.deep) for name in ("key_range", "commit_time"))]
 )
-def test_hudi_executes_the_plans_of_our_strategies(strategy: str, peer: Peer, table: Tables) -> None:
-    path = table("plain")
-    before = Reading.of(peer, path)
+def test_hudi_executes_the_plans_of_our_strategies(strategy: str, peer: Peer, known: Pristine, table: Tables) -> None:
+    path, before = table("plain"), known.reading("plain")
     options = {
         "hoodie.clustering.plan.strategy.class": strategy,
         "hudi.services.clustering.plan.columns": "name",

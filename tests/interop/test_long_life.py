@@ -10,6 +10,7 @@ from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer
+from .pristine import Pristine
 from .reading import Reading, newer
 from .test_rollback import fail_a_write
 
@@ -24,18 +25,18 @@ _SERVICES = {
 _DEAD = {"hudi.services.abandoned.after.minutes": "0"}
 
 
-def _every_command(peer: Peer, path: Path) -> None:
-    rows = peer.rows(path).sort_by("id")
-    ours.schedule(path, sort=("name",))
-    ours.execute(path)
+def _every_command(peer: Peer, path: Path, rows: pa.Table) -> None:
+    # As an operator runs them, each in a process of its own.
+    ours.run_process("schedule", path, options={"hoodie.clustering.plan.strategy.sort.columns": "name"}).ok()
+    ours.execute_on_spark(path)
     peer.upsert(path, newer(rows.slice(0, 5)))
-    ours.run("clean", path, options={"hoodie.clean.commits.retained": "1"}).ok()
+    ours.run_process("clean", path, options={"hoodie.clean.commits.retained": "1"}).ok()
     ts = fail_a_write(peer, path, newer(rows))
-    ours.run("rollback", path, "--instant", ts, options=_DEAD).ok()
+    ours.run_process("rollback", path, "--instant", ts, options=_DEAD).ok()
     peer.cluster(path)
-    ours.run("undo", path, "--instant", layout.writes(path)[-1].requested).ok()
+    ours.run_process("undo", path, "--instant", layout.writes(path)[-1].requested).ok()
     fail_a_write(peer, path, newer(rows))
-    ours.run("recover", path, "--apply", "--abandoned-after", "0").ok()
+    ours.run_process("recover", path, "--apply", "--abandoned-after", "0").ok()
     assert not layout.pending(path)
 
 
@@ -52,10 +53,9 @@ def _let_go_of(held: str, peer: Peer, path: Path) -> None:
 
 
 @pytest.mark.deep
-def test_hudi_writes_on_for_long(peer: Peer, table: Tables) -> None:
-    path = table("past")
-    before = peer.rows(path).sort_by("id")
-    _every_command(peer, path)
+def test_hudi_writes_on_for_long(peer: Peer, known: Pristine, table: Tables) -> None:
+    path, before = table("past"), known.rows("past").sort_by("id")
+    _every_command(peer, path, before)
     # The archive never passes a savepoint.
     held = next(i.requested for i in layout.completed(path) if i.action == "savepoint")
     peer.procedure(path, "delete_savepoint", f"instant_time => '{held}'")

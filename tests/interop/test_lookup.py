@@ -57,12 +57,11 @@ def is_as_hudi_finds_it(peer: Peer, path: Path, keys: list[str], access: Access)
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.deep("1.2.0")
+@pytest.mark.deep("0.15.0")
 def test_what_hudi_finds(peer: Peer, table: Tables) -> None:
     _finds_what_hudi_finds(peer, table("keyed"))
 
 
-@pytest.mark.deep
 @pytest.mark.releases("1.0.2")
 def test_what_hudi_finds_on_version_8(peer: Peer, table: Tables) -> None:
     _finds_what_hudi_finds(peer, table("keyed"))

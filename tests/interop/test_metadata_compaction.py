@@ -4,21 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
-
 from ..unit.faulty_storage import FaultyStorage, Killed
-from ..unit.tables import request
 from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer
+from .pristine import Pristine
 from .reading import METADATA_ON, Reading, newer
 from .test_recover import long_ago
 
 _COMPACT = {"hoodie.metadata.compact.max.delta.commits": "1"}
-_QUICK = {**_COMPACT, "hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 # Hudi cleans the metadata table when three instants follow its last compaction.
 _FEW = {
     "hoodie.metadata.compact.max.delta.commits": "3",
@@ -63,12 +58,10 @@ def _is_true(peer: Peer, path: Path) -> None:
 # 1.0.2 writes the same as 1.2.0, and is among the deep ones.
 @pytest.mark.releases("0.15.0", "1.2.0")
 @pytest.mark.deep("1.2.0")
-def test_hudi_goes_on(peer: Peer, table: Tables) -> None:
+def test_hudi_goes_on(peer: Peer, known: Pristine, table: Tables) -> None:
     """It reads the new base files, writes on top of them, and compacts again."""
-    path = table("keyed")
-    rows = peer.rows(path).sort_by("id")
-    report = clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE, _QUICK), engine=LocalEngine())
-    (done,) = report.tables["metadata_compaction"]
+    path, rows = table("keyed"), known.rows("keyed").sort_by("id")
+    (done,) = ours.clustered(path, options=_COMPACT)["tables"]["metadata_compaction"]
     assert _timeline(path, "commit")[-1] == done["instant"]
     assert peer.rows(path, METADATA_ON).sort_by("id").select(["id", "ts", "name"]) == rows.select(["id", "ts", "name"])
     assert check_metadata(peer, path) == []
@@ -81,9 +74,8 @@ def test_hudi_goes_on(peer: Peer, table: Tables) -> None:
 
 @pytest.mark.deep
 @pytest.mark.releases("0.15.0", "1.2.0")
-def test_hudi_cleans_and_archives_it(peer: Peer, table: Tables) -> None:
-    path = table("keyed")
-    before = Reading.of(peer, path)
+def test_hudi_cleans_and_archives_it(peer: Peer, known: Pristine, table: Tables) -> None:
+    path, before = table("keyed"), known.reading("keyed")
     ours.schedule(path, sort=("name",))
     (row,) = ours.execute(path, options=_COMPACT).report["tables"]["metadata_compaction"]
     done = str(row["instant"])
@@ -105,12 +97,11 @@ def test_hudi_cleans_and_archives_it(peer: Peer, table: Tables) -> None:
 @pytest.mark.deep
 @pytest.mark.releases("0.15.0", "1.2.0")
 @pytest.mark.parametrize("at", [".compaction.inflight", "/record-index-0001-0_0-0-0_"])
-def test_hudi_completes_what_a_kill_left(peer: Peer, table: Tables, at: str) -> None:
-    path = table("keyed")
-    before = Reading.of(peer, path)
+def test_hudi_completes_what_a_kill_left(peer: Peer, known: Pristine, table: Tables, at: str) -> None:
+    path, before = table("keyed"), known.reading("keyed")
     ours.schedule(path, sort=("name",))
     with pytest.raises(Killed):
-        clustering.execute(request(path, Mode.EXECUTE, _QUICK), KilledAt(str(path), at), LocalEngine())
+        ours.run("execute", path, options=_COMPACT, storage=KilledAt(str(path), at))
     left = _timeline(path, "compaction.requested")[-1]
     assert left not in _timeline(path, "commit") and not layout.pending(path)
     long_ago(path)

@@ -12,16 +12,16 @@ from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer
+from .pristine import Pristine
 from .reading import Reading
 
 
 # Hudi 1.0.2 cannot cluster url-encoded partitions itself: "File .../city= does not exist".
 @pytest.mark.cases(lambda recipe, release: (recipe, release) != ("paths", "1.0.2"))
 @pytest.mark.parametrize(("recipe", "sort"), [("plain", ("name", "ts")), ("paths", ())])
-@pytest.mark.deep("1.0.2")
-def test_hudi_executes_our_plan(recipe: str, sort: tuple[str, ...], peer: Peer, table: Tables) -> None:
-    path = table(recipe)
-    before, partitions = Reading.of(peer, path), len(layout.live_files(peer, path))
+def test_hudi_executes_our_plan(recipe: str, sort: tuple[str, ...], peer: Peer, known: Pristine, table: Tables) -> None:
+    path, before = table(recipe), known.reading(recipe)
+    partitions = len(known.live_files(recipe, path))
     instant = ours.schedule(path, sort=sort)
     (shown,) = peer.sql(f"call show_clustering(path => '{path}')")
     assert shown["timestamp"] == instant
@@ -30,13 +30,15 @@ def test_hudi_executes_our_plan(recipe: str, sort: tuple[str, ...], peer: Peer, 
 
 
 @pytest.mark.parametrize(("recipe", "sort"), [("plain", ("name", "ts")), ("bulk", ())])
-@pytest.mark.deep("1.0.2")
-def test_we_execute_the_plan_of_hudi(recipe: str, sort: tuple[str, ...], peer: Peer, table: Tables) -> None:
-    path = table(recipe)
-    before, partitions = Reading.of(peer, path), len(layout.live_files(peer, path))
+def test_we_execute_the_plan_of_hudi(
+    recipe: str, sort: tuple[str, ...], peer: Peer, known: Pristine, table: Tables
+) -> None:
+    """With Spark, in a process of our own, as an operator runs it: sorted, and copied."""
+    path, before = table(recipe), known.reading(recipe)
+    partitions = len(known.live_files(recipe, path))
     peer.cluster(path, "schedule", order=",".join(sort) or None)
     (instant,) = layout.pending(path)
-    assert ours.execute(path).report["instant"] == instant
+    assert ours.execute_on_spark(path).report["instant"] == instant
     _is_clustered(peer, path, before, partitions, sort)
     (shown,) = peer.sql(f"call show_clustering(path => '{path}')")
     assert shown["state"] == "COMPLETED"
@@ -45,12 +47,12 @@ def test_we_execute_the_plan_of_hudi(recipe: str, sort: tuple[str, ...], peer: P
 @pytest.mark.releases("1.2.0")
 @pytest.mark.deep
 @pytest.mark.parametrize("sort", [(), ("name", "ts")])
-def test_plans_for_copying_cross_both_ways(sort: tuple[str, ...], peer: Peer, made: Tables, tmp_path: Path) -> None:
+def test_plans_for_copying_cross_both_ways(sort: tuple[str, ...], peer: Peer, known: Pristine, tmp_path: Path) -> None:
     """Hudi's class copies what is not sorted, and sorts where there are sort columns; so do we, by a plan of either."""
     # Row groups of these small tables are copied when they are about as large as the wanted ones.
     copying = {keys.EXECUTION_STRATEGY_CLASS.key: keys.COPY_EXECUTIONS[0], keys.PARQUET_BLOCK_BYTES.key: "8192"}
-    theirs, mine = (shutil.copytree(made("plain"), tmp_path / name) for name in ("theirs", "mine"))
-    before, partitions = Reading.of(peer, theirs), len(layout.live_files(peer, theirs))
+    theirs, mine = (shutil.copytree(known.table("plain"), tmp_path / name) for name in ("theirs", "mine"))
+    before, partitions = known.reading("plain"), len(known.live_files("plain", theirs))
 
     peer.cluster(theirs, "schedule", order=",".join(sort) or None, options=copying)
     done = ours.execute(theirs, options=copying).report

@@ -10,20 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clean, clustering, rollback, undo
-from hudi_services.jobs.request import CleanRequest, Mode
-from hudi_services.options import resolve
-
 from ..unit.faulty_storage import FaultyStorage, Killed
-from ..unit.repairs import DEAD_AT_ONCE, repair
-from ..unit.tables import request
 from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer, table_properties
+from .pristine import Pristine
 from .reading import Reading, newer
-from .test_rollback import fail_a_write, files_of, goes_on
+from .test_rollback import DEAD, fail_a_write, files_of, goes_on
 
 _Crash = Callable[[Peer, Path], None]
 
@@ -89,50 +83,35 @@ def killed_execution(share: float) -> _Crash:
         shutil.copytree(path, whole)
         counted = FaultyStorage(str(whole))
         # A plan names full paths, but the inputs are found by partition and name.
-        clustering.execute(request(whole, Mode.EXECUTE, _ALONE), counted, LocalEngine())
+        ours.execute(whole, options=_ALONE, storage=counted)
         done = next(n for n, entry in enumerate(counted.log) if entry.endswith(".replacecommit"))
         survived = int(done * share)
         with pytest.raises(Killed):
-            clustering.execute(request(path, Mode.EXECUTE, _ALONE), FaultyStorage(str(path), survived), LocalEngine())
+            ours.run("execute", path, options=_ALONE, storage=FaultyStorage(str(path), survived))
 
     return crash
 
 
-def _killed(command: str) -> _Crash:
-    """One of our commands, killed half-way."""
-
-    def crash(peer: Peer, path: Path) -> None:
-        run = _COMMANDS[command](peer, path)
-        with pytest.raises(Killed):
-            run(FaultyStorage(str(path), _HALF[command]))
-
-    return crash
+def _killed_clean(peer: Peer, path: Path) -> None:
+    _killed(path, 12, "clean", options={"hoodie.clean.commits.retained": "1"})
 
 
-_Run = Callable[[FaultyStorage], object]
-
-
-def _clean(peer: Peer, path: Path) -> _Run:
-    quick = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", "hoodie.clean.commits.retained": "1"}
-    wanted = CleanRequest(base_path=str(path), options=resolve([("test", quick)]))
-    return lambda storage: clean.clean(wanted, storage)
-
-
-def _rollback(peer: Peer, path: Path) -> _Run:
+def _killed_rollback(peer: Peer, path: Path) -> None:
     _failed_upsert(peer, path)
     (ts,) = layout.pending(path)
-    return lambda storage: rollback.rollback(repair(path, "rollback", ts, DEAD_AT_ONCE), storage)
+    _killed(path, 9, "rollback", "--instant", ts, options=DEAD)
 
 
-def _undo(peer: Peer, path: Path) -> _Run:
+def _killed_undo(peer: Peer, path: Path) -> None:
     peer.cluster(path)
-    last = layout.writes(path)[-1].requested
-    return lambda storage: undo.undo(repair(path, "undo", last), storage)
+    _killed(path, 9, "undo", "--instant", layout.writes(path)[-1].requested)
 
 
-_COMMANDS: dict[str, Callable[[Peer, Path], _Run]] = {"clean": _clean, "rollback": _rollback, "undo": _undo}
-# Writes to let through: after the plan and some of the files, before the metadata table.
-_HALF = {"clean": 12, "rollback": 9, "undo": 9}
+def _killed(path: Path, survived: int, command: str, *flags: str, options: dict[str, str] | None = None) -> None:
+    """One of our commands, killed half-way: after the plan and some of the files, before the metadata table."""
+    with pytest.raises(Killed):
+        ours.run(command, path, *flags, options=options, storage=FaultyStorage(str(path), survived))
+
 
 _CRASHES: dict[str, _Crash] = {
     "upsert": _failed_upsert,
@@ -144,9 +123,9 @@ _CRASHES: dict[str, _Crash] = {
     "plan left": _plan_left,
     "execution begun": killed_execution(0.35),
     "execution at its end": killed_execution(1),
-    "clean": _killed("clean"),
-    "rollback": _killed("rollback"),
-    "undo": _killed("undo"),
+    "clean": _killed_clean,
+    "rollback": _killed_rollback,
+    "undo": _killed_undo,
 }
 
 
@@ -162,8 +141,7 @@ def long_ago(path: Path) -> None:
         os.utime(file, (time.time() - 7200,) * 2)
 
 
-def _is_recovered(peer: Peer, path: Path, crash: str) -> None:
-    before = Reading.of(peer, path)
+def _is_recovered(peer: Peer, path: Path, before: Reading, crash: str) -> None:
     _CRASHES[crash](peer, path)
     long_ago(path)
     assert before.differences(Reading.of(peer, path)) == [], crash
@@ -184,9 +162,9 @@ def _is_recovered(peer: Peer, path: Path, crash: str) -> None:
     goes_on(peer, path, before.hudi)
 
 
-@pytest.mark.deep("1.0.2")
-def test_a_dead_writer(peer: Peer, table: Tables) -> None:
-    _is_recovered(peer, table("plain"), "no markers")
+@pytest.mark.deep("1.2.0")
+def test_a_dead_writer(peer: Peer, known: Pristine, table: Tables) -> None:
+    _is_recovered(peer, table("plain"), known.reading("plain"), "no markers")
 
 
 # Versions 6, 8 and 9.
@@ -197,8 +175,8 @@ _RECIPES = {"0.15.0": ("plain",), "1.0.2": (), "1.2.0": ("plain8", "plain")}
 @pytest.mark.cases(lambda recipe, version: recipe in _RECIPES[version])
 @pytest.mark.parametrize("recipe", ["plain", "plain8"])
 @pytest.mark.parametrize("crash", sorted(_CRASHES))
-def test_twelve_crashes(peer: Peer, table: Tables, recipe: str, crash: str) -> None:
-    _is_recovered(peer, table(recipe), crash)
+def test_twelve_crashes(peer: Peer, known: Pristine, table: Tables, recipe: str, crash: str) -> None:
+    _is_recovered(peer, table(recipe), known.reading(recipe), crash)
 
 
 _OURS = ("plan left", "execution begun", "execution at its end", "clean", "rollback", "undo", "uncompleted")
@@ -207,10 +185,9 @@ _OURS = ("plan left", "execution begun", "execution at its end", "clean", "rollb
 @pytest.mark.deep
 @pytest.mark.releases("0.15.0", "1.2.0")
 @pytest.mark.parametrize("crash", _OURS)
-def test_hudi_comes_first(peer: Peer, table: Tables, crash: str) -> None:
+def test_hudi_comes_first(peer: Peer, known: Pristine, table: Tables, crash: str) -> None:
     """A writer that knows nothing of the crash: it adds rows, rolls back what it takes for failed, and cleans."""
-    path = table("plain")
-    before = peer.rows(path)
+    path, before = table("plain"), known.rows("plain")
     _CRASHES[crash](peer, path)
     long_ago(path)
     added = newer(before.slice(0, 5))

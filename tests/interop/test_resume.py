@@ -9,6 +9,7 @@ from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer, PeerError
+from .pristine import Pristine
 from .reading import Reading
 from .test_recover import long_ago
 from .test_rollback import DEAD, files_of, goes_on
@@ -20,20 +21,19 @@ _TEN_GROUPS = {
 _NOBODY = {**DEAD, "hoodie.client.heartbeat.tolerable.misses": "0"}
 
 
-def _killed(peer: Peer, path: Path, folder: Path, groups: int) -> tuple[Reading, str, Executions]:
-    """A table with a plan of ten groups, of which so many are done."""
-    before = Reading.of(peer, path)
+def _killed(peer: Peer, path: Path, before: Reading, folder: Path, groups: int) -> tuple[str, Executions]:
+    """Plan ten groups for a table, and be killed when so many are done."""
     ts = ours.schedule(path, sort=("at",), options=_TEN_GROUPS)
     executions = Executions(path, ts, folder, _NOBODY)
     executions.killed_after(groups)
     assert before.differences(Reading.of(peer, path)) == []
-    return before, ts, executions
+    return ts, executions
 
 
 @pytest.mark.deep("0.15.0", "1.0.2")
-def test_the_rest_is_done(peer: Peer, table: Tables, tmp_path: Path) -> None:
-    path = table("many")
-    before, ts, executions = _killed(peer, path, tmp_path, 6)
+def test_the_rest_is_done(peer: Peer, known: Pristine, table: Tables, tmp_path: Path) -> None:
+    path, before = table("many"), known.reading("many")
+    ts, executions = _killed(peer, path, before, tmp_path, 6)
     kept = set(files_of(path, ts))
     report, rewritten = executions.whole()
     assert (report["instant"], report["groups"], report["resumed_groups"], rewritten) == (ts, 10, 6, 4)
@@ -46,18 +46,18 @@ def test_the_rest_is_done(peer: Peer, table: Tables, tmp_path: Path) -> None:
 # A clean of 0.15.0 leaves the statistics of what it deletes.
 @pytest.mark.releases("1.0.2", "1.2.0")
 @pytest.mark.deep
-def test_hudi_goes_on_after_it(peer: Peer, table: Tables, tmp_path: Path) -> None:
-    path = table("many")
-    before, _, executions = _killed(peer, path, tmp_path, 9)
+def test_hudi_goes_on_after_it(peer: Peer, known: Pristine, table: Tables, tmp_path: Path) -> None:
+    path, before = table("many"), known.reading("many")
+    _, executions = _killed(peer, path, before, tmp_path, 9)
     executions.whole()
     goes_on(peer, path, before.hudi)
 
 
 @pytest.mark.deep
-def test_hudi_rolls_it_back_and_dies(peer: Peer, table: Tables, tmp_path: Path) -> None:
+def test_hudi_rolls_it_back_and_dies(peer: Peer, known: Pristine, table: Tables, tmp_path: Path) -> None:
     """It begins the plan itself, and stumbles over a file: whatever we had finished is gone."""
-    path = table("many")
-    before, ts, executions = _killed(peer, path, tmp_path, 6)
+    path, before = table("many"), known.reading("many")
+    ts, executions = _killed(peer, path, before, tmp_path, 6)
     ours_were = set(files_of(path, ts))
     assert len(executions.notes()) == 6
     broken = next(file for file in path.glob("p0/*.parquet") if file.name not in {Path(f).name for f in ours_were})
@@ -76,9 +76,9 @@ def test_hudi_rolls_it_back_and_dies(peer: Peer, table: Tables, tmp_path: Path) 
 
 
 @pytest.mark.deep
-def test_hudi_executes_it_instead(peer: Peer, table: Tables, tmp_path: Path) -> None:
-    path = table("many")
-    before, ts, executions = _killed(peer, path, tmp_path, 6)
+def test_hudi_executes_it_instead(peer: Peer, known: Pristine, table: Tables, tmp_path: Path) -> None:
+    path, before = table("many"), known.reading("many")
+    ts, executions = _killed(peer, path, before, tmp_path, 6)
     peer.cluster(path, "execute", instants=[ts])
     assert before.differences(Reading.of(peer, path)) == []
     done = ours.run("execute", path, "--instant-time", ts)

@@ -17,6 +17,7 @@ from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer, PeerError
+from .pristine import Pristine
 from .reading import Reading, newer
 
 _MARKERS = {"0.15.0": "TIMELINE_SERVER_BASED", "1.0.2": "DIRECT", "1.2.0": "TIMELINE_SERVER_BASED"}
@@ -61,10 +62,9 @@ def goes_on(peer: Peer, path: Path, before: pa.Table) -> None:
     assert check_metadata(peer, path) == []
 
 
-@pytest.mark.deep("1.0.2")
-def test_a_failed_write(peer: Peer, table: Tables, tmp_path: Path) -> None:
+def test_a_failed_write(peer: Peer, known: Pristine, table: Tables, tmp_path: Path) -> None:
     path, kind = table("plain"), _MARKERS[peer.version]
-    before = Reading.of(peer, path)
+    before = known.reading("plain")
     ts = fail_a_write(peer, path, newer(before.hudi), **{"hoodie.write.markers.type": kind})
     left = files_of(path, ts)
     assert left
@@ -108,9 +108,8 @@ def strip(full_path: str, path: Path) -> str:
 
 
 @pytest.mark.releases("0.15.0")
-def test_a_completed_write(peer: Peer, table: Tables, tmp_path: Path) -> None:
-    path = table("plain")
-    before = Reading.of(peer, path)
+def test_a_completed_write(peer: Peer, known: Pristine, table: Tables, tmp_path: Path) -> None:
+    path, before = table("plain"), known.reading("plain")
     peer.upsert(path, newer(before.hudi.slice(0, 30)))
     ts = layout.writes(path)[-1].requested
     theirs = tmp_path / "theirs"
@@ -128,10 +127,9 @@ def test_a_completed_write(peer: Peer, table: Tables, tmp_path: Path) -> None:
     assert check_metadata(peer, path) == []
 
 
-@pytest.mark.deep("1.0.2")
-def test_undo_of_a_clustering_of_hudi(peer: Peer, table: Tables) -> None:
-    path = table("plain")
-    before = Reading.of(peer, path)
+@pytest.mark.deep("1.2.0")
+def test_undo_of_a_clustering_of_hudi(peer: Peer, known: Pristine, table: Tables) -> None:
+    path, before = table("plain"), known.reading("plain")
     peer.cluster(path, order="name")
     ts = layout.writes(path)[-1].requested
     added = newer(before.hudi.slice(0, 5))
@@ -147,13 +145,10 @@ def test_undo_of_a_clustering_of_hudi(peer: Peer, table: Tables) -> None:
     goes_on(peer, path, since.hudi)
 
 
-@pytest.mark.releases("0.15.0", "1.2.0")
-def test_undo_of_ours_after_the_metadata_table_was_compacted(peer: Peer, table: Tables) -> None:
+def test_undo_of_ours_after_the_metadata_table_was_compacted(peer: Peer, known: Pristine, table: Tables) -> None:
     """What the clustering told it is in base files by then: Hudi itself would refuse."""
-    path = table("many")
-    before = Reading.of(peer, path).hudi
-    ts = ours.schedule(path, sort=("at",))
-    ours.execute(path)
+    path, before = table("many"), known.rows("many")
+    ts = ours.cluster(path, sort=("at",))
     options = {"hoodie.metadata.compact.max.delta.commits": "1"}
     for i in range(2):
         ids = pa.array([f"new-{i}-{j}" for j in range(3)])
@@ -174,9 +169,8 @@ def test_undo_of_ours_after_the_metadata_table_was_compacted(peer: Peer, table: 
 
 
 @pytest.mark.releases("1.2.0")
-def test_a_heartbeat_is_respected(peer: Peer, table: Tables) -> None:
-    path = table("plain")
-    before = Reading.of(peer, path)
+def test_a_heartbeat_is_respected(peer: Peer, known: Pristine, table: Tables) -> None:
+    path, before = table("plain"), known.reading("plain")
     lazy = {"hoodie.clean.failed.writes.policy": "LAZY"}
     ts = fail_a_write(peer, path, newer(before.hudi), **lazy)
     beat = path / ".hoodie/.heartbeat" / ts

@@ -12,6 +12,7 @@ from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer, table_properties
+from .pristine import Pristine
 from .reading import METADATA_OFF, METADATA_ON, Reading, newer
 from .test_rollback import DEAD, fail_a_write
 
@@ -37,17 +38,15 @@ def _is_true(peer: Peer, path: Path) -> None:
         assert sorted(found["id"].to_pylist()) == sorted(real["id"].to_pylist()), name
 
 
-def test_our_commits_keep_it(peer: Peer, table: Tables) -> None:
-    path = table("keyed")
-    rows = peer.rows(path).sort_by("id")
+def test_our_commits_keep_it(peer: Peer, known: Pristine, table: Tables) -> None:
+    path, rows = table("keyed"), known.rows("keyed").sort_by("id")
     _is_true(peer, path)
     peer.upsert(path, _named(rows.slice(0, 9), "renamed"))
     peer.upsert(path, _named(newer(rows.slice(60, 4)), "again"))
     _is_true(peer, path)
 
     before = Reading.of(peer, path)
-    ts = ours.schedule(path, sort=("name",))
-    ours.execute(path)
+    ts = ours.cluster(path, sort=("name",))
     assert before.differences(Reading.of(peer, path)) == []
     _is_true(peer, path)
     ours.run("undo", path, "--instant", ts).ok()

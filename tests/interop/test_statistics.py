@@ -9,13 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clustering
-from hudi_services.jobs.request import Mode
-
 from ..unit.corruptions import metadata_of
 from ..unit.metadata_tables import stats_of
-from ..unit.tables import open_local, request
+from ..unit.tables import open_local
 from . import ours
 from .conftest import Tables
 from .peer import Peer
@@ -69,8 +65,8 @@ def _lost(peer: Peer, path: Path, predicates: Sequence[str] = _PREDICATES) -> di
     return {one: (found, right) for one, found, right in counts if found != right}
 
 
-@pytest.mark.deep("1.0.2")
 @pytest.mark.releases("1.0.2", "1.2.0")
+@pytest.mark.deep
 def test_no_row_is_skipped_whatever_footers_tell(peer: Peer, table: Tables, tmp_path: Path) -> None:
     path = table("unbounded")
     assert _lost(peer, path, _SOME).keys() >= set(_SOME)
@@ -85,10 +81,7 @@ def test_no_row_is_skipped_whatever_footers_tell(peer: Peer, table: Tables, tmp_
 
     for way, options in _WAYS.items():
         selected = {"hoodie.clustering.plan.strategy.partition.selected": way, **options}
-        report = clustering.schedule_and_execute(
-            request(path, Mode.SCHEDULE_AND_EXECUTE, selected), engine=LocalEngine()
-        )
-        assert dict(report.decoded) == _REASONS[way]
+        assert ours.clustered(path, options=selected)["decoded"] == _REASONS[way]
     assert _lost(peer, path) == {}
     _insert(peer, path)
     # Hudi has computed the ranges of the partitions anew, from the records of files.

@@ -12,6 +12,7 @@ from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer
+from .pristine import Pristine
 from .reading import METADATA_OFF, Reading, newer
 from .test_recover import long_ago
 from .test_rollback import fail_a_write, files_of, goes_on
@@ -78,10 +79,11 @@ def test_orphans(peer: Peer, table: Tables) -> None:
 @pytest.mark.deep
 @pytest.mark.releases("0.15.0", "1.2.0")
 @pytest.mark.parametrize("collected", [True, False])
-def test_orphans_come_back_when_the_archive_passes_them(peer: Peer, table: Tables, collected: bool) -> None:
+def test_orphans_come_back_when_the_archive_passes_them(
+    peer: Peer, known: Pristine, table: Tables, collected: bool
+) -> None:
     """What garbage is for: without a metadata table, the rows of an orphan are read again once its time is history."""
-    path = table("no_mdt")
-    rows = peer.rows(path).sort_by("id")
+    path, rows = table("no_mdt"), known.rows("no_mdt").sort_by("id")
     # New file groups, so that nobody's clean takes the files for old slices.
     failed = {"hoodie.datasource.write.operation": "insert"}
     ts = fail_a_write(peer, path, newer(rows.slice(0, 20)), **failed)
@@ -100,7 +102,7 @@ def test_orphans_come_back_when_the_archive_passes_them(peer: Peer, table: Table
 
 @pytest.mark.deep
 def test_a_sample_of_the_random_lives(peer: Peer, tmp_path: Path) -> None:
-    """Of those in tests/unit/test_garbage_crashes.py: real Hudi reads the same rows after each, and writes on."""
+    """Of those in tests/unit/test_orphan_file_crashes.py: real Hudi reads the same rows after each, and writes on."""
     made = begin(peer.version, tmp_path)
     before = Reading.of(peer, made)
     # 1.0.2 itself made this table with ranges of partitions that are too narrow.

@@ -1,0 +1,31 @@
+"""Make tests/fixtures/interop/<release>.tar.xz with real Apache Hudi: make_fixture_interop.py [VERSION]...
+
+The tables of tests/interop/recipes.py, all of each release, and what that release reads of them. Needs pyspark 3.5 and
+Java 17; one JVM per release, one after the other, a minute or two each. Make them anew when the recipes have changed.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.interop.peer import Peer
+from tests.interop.pristine import make, pack
+from tests.interop.recipes import VERSIONS
+
+
+def main(releases: list[str]) -> None:
+    for release in releases or VERSIONS:
+        with tempfile.TemporaryDirectory() as folder:
+            tables = Path(folder) / "tables"
+            peer = Peer(release, Path(folder) / "log", "--small-tables")
+            try:
+                make(peer, tables)
+            finally:
+                peer.close()
+            pack(release, tables)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
