@@ -26,8 +26,9 @@ _Key = tuple[Hashable, str, int, int, str, int, int]
 
 
 class FileCache:
-    """Keeps what was read last, up to `limit` bytes. May be used by several threads, none of which waits for the read of
-    another one: those that want the same file at the same moment both read it.
+    """Keeps what was read last, up to `limit` bytes. May be used by several threads.
+
+    None waits for the read of another one: those that want the same file at the same moment both read it.
     """
 
     def __init__(self, limit: int = _LIMIT) -> None:
