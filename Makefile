@@ -16,8 +16,10 @@ HUDI_RELEASES="0.15.0 1.0.2" $(RUN) -m pytest --durations=15 tests/interop; mine
 wait $$other; theirs=$$?; cat build/interop.log; exit $$((mine | theirs))
 endef
 
+UNIT := pytest -n 2 --dist worksteal tests/unit
+
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check test test-unit test-spark test-interop test-deep bench bench-plan bench-growth format clean
+.PHONY: help install install-dev demo check test test-unit test-spark test-interop test-deep coverage bench bench-plan bench-growth count-requests format clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -41,26 +43,32 @@ install-dev: $(VENV)/.installed-dev ## Install into .venv, with what the tests n
 demo: install ## Cluster a small table that real Apache Hudi wrote, and show what changed
 	@$(RUN) scripts/demo.py
 
-check: install-dev ## Format, lint, types, import layers, unit tests: a minute, no JVM
+check: install-dev ## Format, lint, types, import layers, unit tests: minutes, no JVM
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(RUN) -m pytest -n 2 tests/unit
+	$(RUN) -m $(UNIT)
 
 test: check test-spark test-interop ## All tests
 
 test-unit: install-dev ## Unit tests: no JVM
-	$(RUN) -m pytest -n 2 tests/unit
+	$(RUN) -m $(UNIT)
 
 test-spark: install-dev ## Tests with Spark, without Apache Hudi
-	$(RUN) -m pytest tests/spark
+	$(RUN) -m pytest -n 2 tests/spark
 
 test-interop: install-dev ## Tests with real Apache Hudi 0.15.0, 1.0.2 and 1.2.0
 	@$(INTEROP)
 
 test-deep: install-dev ## Thousands of damaged files, crashes and long lives with real Apache Hudi, not part of `make test`
-	HUDI_DEEP=1 $(RUN) -m pytest -n 2 tests/unit
+	HUDI_DEEP=1 $(RUN) -m $(UNIT)
 	@HUDI_DEEP=1; export HUDI_DEEP; $(INTEROP)
+
+coverage: install-dev ## Lines and branches that the unit tests run: in all, and the ten modules with the least
+	@rm -rf build/coverage && mkdir -p build/coverage && chmod 1777 build/coverage # a test runs as nobody
+	$(RUN) -m coverage run -m $(UNIT)
+	@$(RUN) -m coverage combine --quiet
+	@$(RUN) -m coverage report --skip-empty --sort=cover | sed -n '1,12p;/^TOTAL/p'
 
 bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minutes
 	$(RUN) scripts/bench.py
@@ -74,6 +82,9 @@ bench-plan: install-dev ## Planning over 10 thousand, 100 thousand and a million
 
 bench-growth: install-dev ## The record index of 1, 10 and 50 million keys under one memory limit: many minutes
 	$(RUN) scripts/bench_growth.py
+
+count-requests: install-dev ## What one execute asks the storage for, and its seconds with 30 ms a request
+	$(RUN) scripts/count_requests.py
 
 format: install-dev ## Format and mend what ruff can mend
 	$(BIN)/ruff format .

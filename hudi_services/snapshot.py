@@ -1,6 +1,7 @@
 """Opening a table: its configuration, timeline and file-system view, as one value."""
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -62,7 +63,7 @@ def open_config(storage: Storage, clock: Clock) -> TableConfig:
 
 def is_unchanged(table: Snapshot, since: Snapshot) -> bool:
     """Whether nothing happened to the table between two looks: what one of them was told, the other would be, too."""
-    return table.timeline.sizes == since.timeline.sizes and table.config.raw == since.config.raw
+    return table.timeline.saw_the_same(since.timeline) and table.config.raw == since.config.raw
 
 
 def reopen(table: Snapshot) -> Snapshot:
@@ -80,12 +81,15 @@ def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot
 
 
 def _look(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
-    timeline = Timeline.open(storage, config)
-    slices = BaseFileSlices(storage)
-    metadata = MetadataTable.open(storage, config, timeline, slices)
-    lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
-    naming = log_naming(config.version)
-    view = FileSystemView(lister, TimelineFacts(timeline), replaced_file_groups(timeline), naming)
+    slices, naming = BaseFileSlices(storage), log_naming(config.version)
+    with ThreadPoolExecutor(1) as pool:
+        metadata_config = pool.submit(MetadataTable.load_config, storage, config)
+        timeline = Timeline.open(storage, config)
+        replaced = pool.submit(replaced_file_groups, timeline)
+        # Its timeline after the table's: a writer completes what it does in the opposite order.
+        metadata = MetadataTable.open(storage, config, timeline, slices, metadata_config.result())
+        lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
+        view = FileSystemView(lister, TimelineFacts(timeline), replaced.result(), naming)
     return Snapshot(storage, config, timeline, metadata, view, naming, slices, clock)
 
 

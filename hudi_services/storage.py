@@ -7,7 +7,7 @@ S3, GCS, Azure).
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -62,6 +62,10 @@ class Storage(Protocol):
     @property
     def root(self) -> str:
         """The root as Hudi writes it into plans: an absolute local path without scheme, or the URL."""
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal where the same files are: the same root, reached in the same way."""
 
     def full_path(self, path: str) -> str: ...
 
@@ -202,6 +206,11 @@ class ObjectStorage:
     @property
     def root(self) -> str:
         return self._root
+
+    @property
+    def identity(self) -> Hashable:
+        # The options may name another endpoint, where the same bucket is another one.
+        return (self._root, self._options)
 
     def full_path(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
@@ -463,5 +472,6 @@ def _split(found: Iterable[tuple[str, os.stat_result | None]]) -> tuple[list[Fil
 
 
 def _local_info(path: str, found: os.stat_result) -> FileInfo:
-    tag = f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"
+    # With the time of the last change of any kind: the others can be set.
+    tag = f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}-{found.st_ctime_ns:x}"
     return FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000, tag)

@@ -181,15 +181,15 @@ def _why_no_horizon(table: Snapshot, retention: Retention, until: Horizon) -> st
         pending = until.held_back_by
         return f"the pending {pending.action.value} {pending.ts} is older than every commit that could be cleaned"
     if retention.policy is Policy.HOURS:
-        return f"no commit was completed in the last {_count(retention.hours, 'hour')}, and so all is kept"
+        return f"no commit was completed in the last {_count(retention.hours, 'hour')}, so all files are kept"
     completed = len(table.timeline.completed_writes())
     return f"{_count(completed, 'completed commit')}, and the last {retention.commits} are retained"
 
 
 def _why_nothing(found: CleanPlanning) -> str:
     pending = found.horizon.held_back_by
-    held = f"; the pending {pending.action.value} {pending.ts} keeps what came after it" if pending else ""
-    return f"nothing can go in the {_count(found.looked_at, 'partition')} that had to be looked at{held}"
+    held = f"; the pending {pending.action.value} {pending.ts} keeps everything that came after it" if pending else ""
+    return f"nothing can be deleted in the {_count(found.looked_at, 'partition')} that had to be looked at{held}"
 
 
 def _count(number: int, what: str) -> str:

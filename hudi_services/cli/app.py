@@ -11,8 +11,10 @@ from .. import __version__
 from ..errors import PartlyDone
 from .clean import clean
 from .execute import execute
+from .flags import RULE
 from .index_bootstrap import index_bootstrap
 from .index_lookup import index_lookup
+from .orphan_files import orphan_files
 from .recover import recover
 from .rollback import rollback
 from .schedule import schedule
@@ -39,6 +41,7 @@ app.command("index-lookup")(index_lookup)
 app.command("rollback")(rollback)
 app.command("undo")(undo)
 app.command("recover")(recover)
+app.command("orphan-files")(orphan_files)
 app.command("validate")(validate)
 
 
@@ -48,7 +51,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=f"Table services for Apache Hudi tables, in Python on Spark.\n\n{RULE}")
 def _program(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")

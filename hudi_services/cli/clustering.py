@@ -1,22 +1,77 @@
-"""What `schedule` and `execute` have in common: from their flags to a run of clustering."""
+"""What `schedule` and `execute` have in common: their flags, and from these to a run of clustering."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+import typer
 
 from ..errors import ConfigError, HudiServicesError
 from ..jobs.report import Report
 from ..jobs.request import ClusteringRequest, Mode
 from ..options import keys
-from .flags import ClusteringFlags
+from .flags import Parallelism, Retry, ServiceFlags, SparkMaster, SparkMemory
 from .service import options, run_service
 
+InstantTime: TypeAlias = Annotated[str | None, typer.Option("--instant-time", "-it", metavar="INSTANT")]
+MemoryPerTask: TypeAlias = Annotated[str | None, typer.Option("--memory-per-task", metavar="SIZE")]
+ModeText: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--mode",
+        "-m",
+        metavar="MODE",
+        help="execute, schedule or scheduleAndExecute (plan and execute in one run). It wins over the name of the "
+        "command.",
+    ),
+]
+ScheduleOnly: TypeAlias = Annotated[
+    bool, typer.Option("--schedule", "-sc", help="Only write a plan: the same as --mode schedule. --mode wins over it.")
+]
+RetryLastFailed: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--retry-last-failed-clustering-job",
+        "-rc",
+        help="With --mode scheduleAndExecute: when the latest plan was not finished, execute it, and plan nothing.",
+    ),
+]
+MaxProcessingTime: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--job-max-processing-time-ms",
+        "-jt",
+        min=0,
+        metavar="MS",
+        help="With -rc: leave a plan alone that is younger than MS milliseconds; another run may be executing it.",
+    ),
+]
 
-def run_clustering(flags: ClusteringFlags, command: Mode, *, dry_run: bool = False) -> int:
+
+@dataclass(frozen=True, kw_only=True)
+class ClusteringFlags(ServiceFlags):
+    """Those of HoodieClusteringJob; each of the two commands says which of them it lists, and what they mean."""
+
+    acts = True
+
+    instant_time: InstantTime = None
+    parallelism: Parallelism = None
+    memory_per_task: MemoryPerTask = None
+    spark_master: SparkMaster = None
+    spark_memory: SparkMemory = None
+    retry: Retry = 0
+    mode: ModeText = None
+    schedule_only: ScheduleOnly = False
+    retry_last_failed: RetryLastFailed = False
+    max_processing_time: MaxProcessingTime = 0
+
+
+def run_clustering(flags: ClusteringFlags, command: Mode) -> int:
     """Do what `flags` say, print the report, and give the exit code."""
 
     def read() -> tuple[ClusteringRequest, Callable[[ClusteringRequest], Report]]:
         mode = chosen_mode(flags, command)
-        return replace(clustering_request(flags, mode), dry_run=dry_run), _job(mode)
+        return clustering_request(flags, mode), _job(mode)
 
     try:
         action = chosen_mode(flags, command).value
@@ -48,6 +103,7 @@ def clustering_request(flags: ClusteringFlags, mode: Mode) -> ClusteringRequest:
         instant=None if mode is Mode.SCHEDULE_AND_EXECUTE else flags.instant_time,
         spark_master=flags.spark_master,
         spark_memory=flags.spark_memory,
+        dry_run=not flags.changes,
         retry_last_failed=flags.retry_last_failed,
         max_processing_millis=flags.max_processing_time,
     )

@@ -1,12 +1,30 @@
-"""The flags of the commands: those of Hudi's own jobs, long and short, and ours."""
+"""What the flags of all commands have in common, and the flags that several commands take.
 
+Each command's own flags stand in its module. One rule says for all of them what changes the table: `RULE`.
+"""
+
+import copy
 import enum
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_args
 
 import typer
+
+from ..errors import ConfigError
+
+RULE = """\
+Every command takes --dry-run and --apply. With --dry-run a command never changes the table: it says what it would do.
+With --apply it does its work. Both together are an error. Without either of them:
+
+\b
+  schedule, execute, clean, index-bootstrap   do their work
+  rollback, undo                              do their work, on the instant that you name
+  recover, validate, orphan-files             only look, and say what they would do
+  index-lookup                                only reads, with any flag
+"""
+"""For `hudi-services --help`; README.md and docs/commands.md say the same."""
 
 
 class Format(str, enum.Enum):
@@ -18,15 +36,50 @@ BasePath: TypeAlias = Annotated[
     str, typer.Option("--base-path", "-sp", metavar="PATH", help="The table's folder: a local path or a URL.")
 ]
 TableName: TypeAlias = Annotated[
-    str | None, typer.Option("--table-name", "-tn", metavar="NAME", help="When given, the table must have this name.")
+    str | None,
+    typer.Option("--table-name", "-tn", metavar="NAME", help="Stop with exit code 2 when the table has another name."),
 ]
-InstantTime: TypeAlias = Annotated[
+DryRun: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Change nothing, and say what would be done. The command does so without this flag, too."
+    ),
+]
+Apply: TypeAlias = Annotated[
+    bool, typer.Option("--apply", help="Do the work. The command does so without this flag, too.")
+]
+Props: TypeAlias = Annotated[
+    str | None, typer.Option("--props", metavar="FILE", help="Properties file: a local path or a URL.")
+]
+HoodieConf: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--hoodie-conf", metavar="KEY=VALUE", help="One property, before those of files; may be repeated."),
+]
+ConfFile: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--instant-time",
-        "-it",
-        metavar="INSTANT",
-        help="The plan to execute; the earliest pending one when not given. Not used by scheduleAndExecute.",
+        "--conf-file",
+        metavar="FILE",
+        help="Properties file that all other flags override. Default: $HUDI_CONF_DIR/hudi-defaults.conf and "
+        "/etc/hudi/conf/hudi-defaults.conf, where they exist.",
+    ),
+]
+OutputFormat: TypeAlias = Annotated[
+    Format, typer.Option("--format", help="Form of the report on stdout: tables to read, or one JSON document.")
+]
+ReportFile: TypeAlias = Annotated[
+    str | None, typer.Option("--report", metavar="FILE", help="Also write the JSON report to this file.")
+]
+FailIfIdle: TypeAlias = Annotated[
+    bool, typer.Option("--fail-if-idle", help="Exit with code 3, not 0, when there is nothing to do.")
+]
+Verbose: TypeAlias = Annotated[
+    bool, typer.Option("--verbose", help="Log each step, show all options in force, and the tracebacks of errors.")
+]
+Retry: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--retry", "-rt", min=0, metavar="N", help="Try again, up to N times, when the store or the lock fails."
     ),
 ]
 Parallelism: TypeAlias = Annotated[
@@ -37,169 +90,39 @@ Parallelism: TypeAlias = Annotated[
         min=1,
         max=1_000_000,
         metavar="N",
-        help="Groups rewritten at once (hoodie.clustering.max.parallelism); all of them when not given.",
-    ),
-]
-MemoryPerTask: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--memory-per-task",
-        metavar="SIZE",
-        help="Memory for the data of one task, as 512m (hudi.services.memory.per.task); what Spark's settings leave "
-        "for Python when not given.",
+        help="Run at most N tasks at once (hoodie.clustering.max.parallelism). Default: one for each core of Spark.",
     ),
 ]
 SparkMaster: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--spark-master",
-        "-ms",
-        metavar="URL",
-        help="Spark's master; that of spark-submit, or local[*], when not given.",
+        "--spark-master", "-ms", metavar="URL", help="Spark's master. Default: that of spark-submit, or local[*]."
     ),
 ]
 SparkMemory: TypeAlias = Annotated[
     str | None,
-    typer.Option("--spark-memory", "-sm", metavar="SIZE", help="Memory of the driver and of each executor, as 4g."),
-]
-Retry: TypeAlias = Annotated[
-    int,
-    typer.Option("--retry", "-rt", min=0, metavar="N", help="Further tries when the store, the lock or Spark fails."),
-]
-ModeText: TypeAlias = Annotated[
-    str | None,
     typer.Option(
-        "--mode",
-        "-m",
-        metavar="MODE",
-        help="schedule, execute or scheduleAndExecute; it wins over the name of the command.",
+        "--spark-memory", "-sm", metavar="SIZE", help="Memory of Spark's driver and of each executor, such as 4g."
     ),
-]
-ScheduleOnly: TypeAlias = Annotated[
-    bool, typer.Option("--schedule", "-sc", help="The same as --mode schedule, which wins over this.")
-]
-RetryLastFailed: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--retry-last-failed-clustering-job",
-        "-rc",
-        help="scheduleAndExecute: first look for a plan that was begun and not finished, and execute that.",
-    ),
-]
-MaxProcessingTime: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        "--job-max-processing-time-ms",
-        "-jt",
-        min=0,
-        metavar="MS",
-        help="With -rc: a plan begun less long ago than this may still be at work.",
-    ),
-]
-Instant: TypeAlias = Annotated[
-    str, typer.Option("--instant", "-i", metavar="INSTANT", help="The instant to take back, as the timeline names it.")
-]
-Completed: TypeAlias = Annotated[
-    bool, typer.Option("--completed", help="Also take back a completed instant: the rows that it wrote go.")
-]
-DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would be done, and why.")]
-Props: TypeAlias = Annotated[
-    str | None, typer.Option("--props", metavar="FILE", help="Properties file, a local path or a URL.")
-]
-HoodieConf: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--hoodie-conf", metavar="KEY=VALUE", help="One property; may be repeated.")
-]
-ConfFile: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--conf-file",
-        metavar="FILE",
-        help="Properties file below all other flags; /etc/hudi/conf/hudi-defaults.conf and "
-        "$HUDI_CONF_DIR/hudi-defaults.conf, where they exist, when not given.",
-    ),
-]
-OutputFormat: TypeAlias = Annotated[Format, typer.Option("--format", help="Form of the report on stdout.")]
-ReportFile: TypeAlias = Annotated[
-    str | None, typer.Option("--report", metavar="FILE", help="Also write the JSON report to this file.")
-]
-FailIfIdle: TypeAlias = Annotated[bool, typer.Option("--fail-if-idle", help="Exit 3 when there is nothing to do.")]
-Apply: TypeAlias = Annotated[
-    bool, typer.Option("--apply", help="Do it; without this flag, only say what would be done.")
-]
-OneInstant: TypeAlias = Annotated[
-    str | None, typer.Option("--instant", metavar="INSTANT", help="Only this pending instant.")
-]
-Repair: TypeAlias = Annotated[
-    bool, typer.Option("--repair", help="Write the records that are wrong anew, in one commit of the metadata table.")
-]
-DropMissingPartitions: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--drop-missing-partitions",
-        help="A partition of which nothing is there is gone for good: with --repair, its files leave the listing.",
-    ),
-]
-Strict: TypeAlias = Annotated[
-    bool, typer.Option("--strict", help="End with exit code 5 for harmless differences, too.")
-]
-AbandonedAfter: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--abandoned-after",
-        min=0,
-        max=52_560_000,
-        metavar="MINUTES",
-        help="Without a heartbeat, an instant counts as abandoned after so long without a sign of life "
-        "(hudi.services.abandoned.after.minutes).",
-    ),
-]
-IndexTypes: TypeAlias = Annotated[
-    str, typer.Option("--index-types", "-ixt", metavar="TYPES", help="What to build: record_index is what there is.")
-]
-FileGroupCount: TypeAlias = Annotated[
-    int | None,
-    typer.Option("--file-group-count", min=1, max=10_000, metavar="N", help="Exactly so many file groups."),
-]
-MinFileGroupCount: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--min",
-        min=1,
-        max=10_000,
-        metavar="N",
-        help="At least so many file groups (hoodie.metadata.global.record.level.index.min.filegroup.count).",
-    ),
-]
-MaxFileGroupCount: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--max",
-        min=1,
-        max=10_000,
-        metavar="N",
-        help="At most so many file groups (hoodie.metadata.global.record.level.index.max.filegroup.count).",
-    ),
-]
-Resume: TypeAlias = Annotated[
-    bool, typer.Option("--resume", help="Go on with a build that was killed; what it finished is not done again.")
-]
-KeysFile: TypeAlias = Annotated[
-    str, typer.Option("--keys-file", metavar="FILE", help="Local text file with a record key on each line.")
-]
-Partition: TypeAlias = Annotated[
-    str,
-    typer.Option("--partition", metavar="PATH", help="Where the index is partitioned: the partition of all keys."),
-]
-Verbose: TypeAlias = Annotated[
-    bool, typer.Option("--verbose", help="Log each step, show all options in force, and tracebacks of errors.")
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceFlags:
-    """What every command takes. In the help these come last, but for the first."""
+    """What every command takes. In the help these come last, but for the first.
+
+    A command changes the help of a flag by `helps`, and accepts the flags in `hidden` without listing them: in this
+    command they have no meaning, or are old spellings.
+    """
+
+    acts: ClassVar[bool] = False
+    """Whether the command changes the table when neither --dry-run nor --apply is given."""
+    helps: ClassVar[Mapping[str, str]] = {}
+    hidden: ClassVar[tuple[str, ...]] = ()
 
     base_path: BasePath
+    dry_run: DryRun = False
+    apply: Apply = False
     table_name: TableName = None
     props: Props = None
     hoodie_conf: HoodieConf = None
@@ -209,84 +132,15 @@ class ServiceFlags:
     fail_if_idle: FailIfIdle = False
     verbose: Verbose = False
 
-
-@dataclass(frozen=True, kw_only=True)
-class ClusteringFlags(ServiceFlags):
-    """`schedule` and `execute`."""
-
-    instant_time: InstantTime = None
-    parallelism: Parallelism = None
-    memory_per_task: MemoryPerTask = None
-    spark_master: SparkMaster = None
-    spark_memory: SparkMemory = None
-    retry: Retry = 0
-    mode: ModeText = None
-    schedule_only: ScheduleOnly = False
-    retry_last_failed: RetryLastFailed = False
-    max_processing_time: MaxProcessingTime = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScheduleFlags(ClusteringFlags):
-    """`schedule`."""
-
-    dry_run: DryRun = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class UndoFlags(ServiceFlags):
-    """`undo`."""
-
-    instant: Instant
-    dry_run: DryRun = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class RollbackFlags(UndoFlags):
-    """`rollback`."""
-
-    completed: Completed = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class ValidateFlags(ServiceFlags):
-    """`validate`."""
-
-    repair: Repair = False
-    drop_missing_partitions: DropMissingPartitions = False
-    strict: Strict = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecoverFlags(ServiceFlags):
-    """`recover`."""
-
-    apply: Apply = False
-    instant: OneInstant = None
-    abandoned_after: AbandonedAfter = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class IndexFlags(ServiceFlags):
-    """`index-bootstrap`."""
-
-    index_types: IndexTypes = "record_index"
-    file_group_count: FileGroupCount = None
-    min_file_group_count: MinFileGroupCount = None
-    max_file_group_count: MaxFileGroupCount = None
-    resume: Resume = False
-    parallelism: Parallelism = None
-    spark_master: SparkMaster = None
-    spark_memory: SparkMemory = None
-    retry: Retry = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class LookupFlags(ServiceFlags):
-    """`index-lookup`."""
-
-    keys_file: KeysFile
-    partition: Partition = ""
+    @property
+    def changes(self) -> bool:
+        """Whether the run may change the table, by the one `RULE`. Raises ConfigError for --dry-run with --apply."""
+        if self.dry_run and self.apply:
+            raise ConfigError(
+                "--dry-run and --apply exclude each other",
+                hint="--dry-run changes nothing, --apply does the work: give one of them",
+            )
+        return self.apply or (self.acts and not self.dry_run)
 
 
 F = TypeVar("F", bound=ServiceFlags)
@@ -303,10 +157,19 @@ def command(kind: type[F]) -> Callable[[Callable[[F], int]], Callable[..., int]]
             return body(kind(**values))
 
         known = inspect.signature(kind).parameters
-        parameters = [known[name] for name in order]
+        parameters = [_of_command(kind, known[name]) for name in order]
         run.__doc__ = body.__doc__
         run.__annotations__ = {one.name: one.annotation for one in parameters}
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return run
 
     return decorate
+
+
+def _of_command(kind: type[ServiceFlags], parameter: inspect.Parameter) -> inspect.Parameter:
+    """The flag as this command lists it."""
+    values, option = get_args(parameter.annotation)
+    option = copy.copy(option)
+    option.help = kind.helps.get(parameter.name, option.help)
+    option.hidden = parameter.name in kind.hidden
+    return parameter.replace(annotation=Annotated[values, option])

@@ -1,24 +1,45 @@
 """`hudi-services index-lookup`."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
 
 from ..errors import ConfigError
 from ..jobs.report import Report
 from ..jobs.request import LookupRequest
 from ..urls import check_url
-from .flags import LookupFlags, command
+from .flags import ServiceFlags, command
 from .service import options, run_service
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+KeysFile: TypeAlias = Annotated[
+    str, typer.Option("--keys-file", metavar="FILE", help="Local text file with one record key on each line.")
+]
+Partition: TypeAlias = Annotated[
+    str,
+    typer.Option("--partition", metavar="PATH", help="The partition of all keys, when the index is a partitioned one."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookupFlags(ServiceFlags):
+    """`index-lookup`, which has no work to apply: it only reads."""
+
+    hidden = ("dry_run", "apply")
+
+    keys_file: KeysFile
+    partition: Partition = ""
+
 
 @command(LookupFlags)
 def index_lookup(flags: LookupFlags) -> int:
-    """Look record keys up in the record index.
+    """Look up record keys in the record index.
 
-    Tells partition, file group and instant of each key that is there. Reads the metadata table only.
+    Lists partition, file group and instant of each key that the index has. Only reads, and only the metadata table.
     """
 
     def read() -> tuple[LookupRequest, Callable[[LookupRequest], Report]]:

@@ -1,32 +1,24 @@
-"""The part of `hudi-services clean` that is about garbage: its flags, and from them to a run."""
+"""`hudi-services orphan-files`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 import typer
 
 from ..errors import ConfigError
 from ..jobs.report import Report
 from ..jobs.request import OrphanFilesMode, OrphanFilesRequest
-from .flags import DryRun, ServiceFlags
+from .flags import Retry, ServiceFlags, command
 from .service import options, run_service
 
 _DEFAULT_MIN_AGE = 60
 
-GarbageFlag: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--garbage",
-        help="Look for files that belong to no instant, and what dead attempts left. Alone, it changes nothing.",
-    ),
-]
-Apply: TypeAlias = Annotated[
-    bool, typer.Option("--apply", help="With --garbage: move what was found to a new quarantine.")
-]
 Restore: TypeAlias = Annotated[
     str | None,
-    typer.Option("--restore", metavar="ID", help="With --garbage: put the files of this quarantine back."),
+    typer.Option(
+        "--restore", metavar="ID", help="Put the files of this quarantine back where they were; needs --apply to do it."
+    ),
 ]
 DeleteOlderThan: TypeAlias = Annotated[
     int | None,
@@ -35,7 +27,7 @@ DeleteOlderThan: TypeAlias = Annotated[
         min=0,
         max=36_500,
         metavar="DAYS",
-        help="With --garbage: delete quarantines of this age, for good.",
+        help="Delete quarantines that are at least DAYS old, for good; needs --apply to do it.",
     ),
 ]
 MinAge: TypeAlias = Annotated[
@@ -45,29 +37,38 @@ MinAge: TypeAlias = Annotated[
         min=0,
         max=52_560_000,
         metavar="MINUTES",
-        help="With --garbage: younger files are never garbage; 60 when not given.",
+        help="Leave files alone that are younger than this. Default: 60.",
     ),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrphanFilesFlags(ServiceFlags):
-    """To be a base of the flags of `clean`, which calls `run_orphan_files` when `is_about_garbage`."""
+    """`orphan-files`, and a base of the flags of `clean`."""
 
-    dry_run: DryRun = False
-    garbage: GarbageFlag = False
-    apply: Apply = False
+    helps: ClassVar[Mapping[str, str]] = {
+        "dry_run": "Move and delete nothing, and say what would be done. The command does so without this flag, too.",
+        "apply": "Move the orphan files to a new quarantine, from which they can be put back. With --restore or "
+        "--delete-older-than: do that.",
+    }
+
     restore: Restore = None
     delete_older_than: DeleteOlderThan = None
     min_age: MinAge = None
-
-    @property
-    def is_about_garbage(self) -> bool:
-        others = (self.restore, self.delete_older_than, self.min_age)
-        return self.garbage or self.apply or any(one is not None for one in others)
+    retry: Retry = 0
 
 
-def run_orphan_files(flags: OrphanFilesFlags, retries: int = 0) -> int:
+@command(OrphanFilesFlags)
+def orphan_files(flags: OrphanFilesFlags) -> int:
+    """Find files that belong to no instant, and what dead attempts left.
+
+    Without flags the command only lists them. With --apply it moves them to a quarantine inside the table's folder,
+    from which --restore puts them back, and --delete-older-than deletes them. Starts no Spark.
+    """
+    return run_orphan_files(flags)
+
+
+def run_orphan_files(flags: OrphanFilesFlags) -> int:
     """Do what `flags` say, print the report, and give the exit code."""
 
     def read() -> tuple[OrphanFilesRequest, Callable[[OrphanFilesRequest], Report]]:
@@ -77,36 +78,29 @@ def run_orphan_files(flags: OrphanFilesFlags, retries: int = 0) -> int:
 
         return request, manage_orphan_files
 
-    return run_service(flags, ("garbage", _mode(flags).value), read, retries)
+    # The report keeps the name that it had before the command had its own.
+    return run_service(flags, ("garbage", _mode(flags, changes=flags.apply).value), read, flags.retry)
 
 
 def orphan_files_request(flags: OrphanFilesFlags) -> OrphanFilesRequest:
     """Raises ConfigError for flags that do not go together, and for a value, a file or a key=value that is wrong."""
-    given = {
-        "--dry-run": flags.dry_run,
-        "--apply": flags.apply,
-        "--restore": flags.restore is not None,
-        "--delete-older-than": flags.delete_older_than is not None,
-    }
-    chosen = [name for name, is_given in given.items() if is_given]
-    if not flags.garbage:
-        raise ConfigError(f"{chosen[0] if chosen else '--min-age'} needs --garbage", hint="give --garbage, too")
-    if len(chosen) > 1:
-        raise ConfigError(f"{chosen[0]} and {chosen[1]} exclude each other", hint="run one after the other")
+    if flags.restore is not None and flags.delete_older_than is not None:
+        raise ConfigError("--restore and --delete-older-than exclude each other", hint="run one after the other")
     return OrphanFilesRequest(
         base_path=flags.base_path,
         options=options(flags),
         table_name=flags.table_name,
-        mode=_mode(flags),
+        mode=_mode(flags, changes=flags.changes),
+        dry_run=not flags.changes,
         quarantine=flags.restore,
         delete_older_than_days=flags.delete_older_than or 0,
         min_age_minutes=_DEFAULT_MIN_AGE if flags.min_age is None else flags.min_age,
     )
 
 
-def _mode(flags: OrphanFilesFlags) -> OrphanFilesMode:
+def _mode(flags: OrphanFilesFlags, *, changes: bool) -> OrphanFilesMode:
     if flags.restore is not None:
         return OrphanFilesMode.RESTORE
     if flags.delete_older_than is not None:
         return OrphanFilesMode.DELETE
-    return OrphanFilesMode.QUARANTINE if flags.apply else OrphanFilesMode.FIND
+    return OrphanFilesMode.QUARANTINE if changes else OrphanFilesMode.FIND

@@ -1,19 +1,50 @@
 """`hudi-services recover`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, TypeAlias
+
+import typer
 
 from ..jobs.report import Report
 from ..jobs.request import RecoverRequest
 from ..options import keys
-from .flags import RecoverFlags, command
+from .flags import ServiceFlags, command
 from .service import options, run_service
+
+OneInstant: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--instant", metavar="INSTANT", help="Look at this pending instant only. Default: at all of them."),
+]
+AbandonedAfter: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--abandoned-after",
+        min=0,
+        max=52_560_000,
+        metavar="MINUTES",
+        help="Take an instant for abandoned after MINUTES without a sign of life, when its writer gives no heartbeat "
+        "(hudi.services.abandoned.after.minutes). Default: 60.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoverFlags(ServiceFlags):
+    """`recover`."""
+
+    helps: ClassVar[Mapping[str, str]] = {"apply": "Carry out the decisions that the command shows."}
+
+    instant: OneInstant = None
+    abandoned_after: AbandonedAfter = None
 
 
 @command(RecoverFlags)
 def recover(flags: RecoverFlags) -> int:
-    """Say what is stuck on a table, and mend it.
+    """Show what is stuck on a table, and repair it.
 
-    Shows every pending instant with the evidence and a decision: resume, roll back, drop the plan, or wait.
+    Lists every pending instant with the evidence and a decision: resume, roll back, drop the plan, or wait. Changes
+    nothing until you add --apply. Starts no Spark.
     """
 
     def read() -> tuple[RecoverRequest, Callable[[RecoverRequest], Report]]:
@@ -26,7 +57,7 @@ def recover(flags: RecoverFlags) -> int:
             options=options(flags, ("--abandoned-after", own)),
             table_name=flags.table_name,
             instant=flags.instant,
-            apply=flags.apply,
+            apply=flags.changes,
         )
         return request, job.recover
 

@@ -18,6 +18,10 @@ _FOLDED = 30
 """Wider columns may be folded."""
 _NARROWEST = 20
 """To so many characters."""
+_TITLES = {"garbage": "orphan-files"}
+"""Services whose name in the report is older than their command."""
+_PHASES = {"bill": "estimate", "tasks: proof": "tasks: row conservation check"}
+"""Phases whose name in the report is older than their word."""
 _ENDINGS = {
     State.REQUESTED: "a plan was written",
     State.COMPLETED: "done",
@@ -37,7 +41,7 @@ def as_tables(report: Report, all_options: bool) -> str:
 
     console = Console()
     ending = "a dry run" if report.dry_run else _ENDINGS[report.state]
-    title = " ".join(dict.fromkeys((report.service, report.action)))
+    title = " ".join(dict.fromkeys(_TITLES.get(word, word) for word in (report.service, report.action)))
     with console.capture() as text:
         console.print(f"[bold]{title}[/bold]: {ending}", highlight=False)
         if report.reason:
@@ -75,7 +79,7 @@ def _facts(report: Report) -> "Table":
         "files": _change(report.files),
         "bytes": _change(report.bytes, sizes=True),
         "rows": _change(report.rows),
-        "seconds": ", ".join(f"{name} {seconds:.2f}" for name, seconds in report.seconds.items()),
+        "seconds": ", ".join(f"{_PHASES.get(name, name)} {seconds:.2f}" for name, seconds in report.seconds.items()),
     }
     for name, value in rows.items():
         if value:

@@ -1,17 +1,30 @@
-"""What `rollback` and `undo` have in common: from their flags to a run."""
+"""What `rollback` and `undo` have in common: their flags, and from these to a run."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+import typer
 
 from ..jobs.report import Report
 from ..jobs.request import RepairRequest
-from .flags import UndoFlags
+from .flags import ServiceFlags
 from .service import options, run_service
 
 Job: TypeAlias = Callable[[RepairRequest], Report]
+Instant: TypeAlias = Annotated[str, typer.Option("--instant", "-i", metavar="INSTANT")]
 
 
-def run_rollback(flags: UndoFlags, command: str, load: Callable[[], Job], *, completed: bool = False) -> int:
+@dataclass(frozen=True, kw_only=True)
+class RollingBackFlags(ServiceFlags):
+    """Both commands act at once: they do one thing, to one instant, and the operator names it."""
+
+    acts = True
+
+    instant: Instant
+
+
+def run_rollback(flags: RollingBackFlags, command: str, load: Callable[[], Job], *, completed: bool = False) -> int:
     """Do what `flags` say, print the report, and give the exit code. `load` gives the job, once the flags are good."""
 
     def read() -> tuple[RepairRequest, Job]:
@@ -22,7 +35,7 @@ def run_rollback(flags: UndoFlags, command: str, load: Callable[[], Job], *, com
             instant=flags.instant,
             command=command,
             completed=completed,
-            dry_run=flags.dry_run,
+            dry_run=not flags.changes,
         )
         return wanted, load()
 

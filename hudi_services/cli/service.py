@@ -58,6 +58,7 @@ def _run(
         if not flags.base_path.strip():
             raise ConfigError("--base-path is empty")
         check_url(flags.base_path, "--base-path")
+        _ = flags.changes
         request, job = read()
     except Exception as error:
         return Report(*service, TableFacts(without_secrets(flags.base_path))).failed(error)

@@ -1,21 +1,52 @@
 """`hudi-services validate`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, TypeAlias
+
+import typer
 
 from ..jobs.report import Report
 from ..jobs.request import ValidateRequest
-from .flags import ValidateFlags, command
+from .flags import ServiceFlags, command
 from .service import options, run_service
+
+Repair: TypeAlias = Annotated[bool, typer.Option("--repair", help="Old spelling of --apply.")]
+DropMissingPartitions: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--drop-missing-partitions",
+        help="Take a partition of which no file is there for deleted: with --apply, its files leave the file listing.",
+    ),
+]
+Strict: TypeAlias = Annotated[
+    bool, typer.Option("--strict", help="End with exit code 5 for harmless differences, too.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateFlags(ServiceFlags):
+    """`validate`."""
+
+    helps: ClassVar[Mapping[str, str]] = {
+        "apply": "Repair: write the wrong records again, in one commit of the metadata table, and no others."
+    }
+    hidden = ("repair",)
+
+    repair: Repair = False
+    drop_missing_partitions: DropMissingPartitions = False
+    strict: Strict = False
 
 
 @command(ValidateFlags)
 def validate(flags: ValidateFlags) -> int:
     """Compare the metadata table with the files of the table.
 
-    Computes every record anew and tells each difference; ends with exit code 5 when one is harmful. Starts no Spark.
-    With --repair: writes the records that are wrong anew, and no others.
+    Computes every record of the metadata table from the files, lists each difference, and ends with exit code 5 when
+    one is harmful. Changes nothing until you add --apply. Starts no Spark.
     """
-    action = "repair" if flags.repair else "validate"
+    if flags.repair:
+        flags = replace(flags, apply=True)
 
     def read() -> tuple[ValidateRequest, Callable[[ValidateRequest], Report]]:
         from ..jobs import validate as job
@@ -24,10 +55,10 @@ def validate(flags: ValidateFlags) -> int:
             base_path=flags.base_path,
             options=options(flags),
             table_name=flags.table_name,
-            repair=flags.repair,
+            repair=flags.changes,
             drop_missing_partitions=flags.drop_missing_partitions,
             strict=flags.strict,
         )
         return request, job.validate
 
-    return run_service(flags, ("validate", action), read)
+    return run_service(flags, ("validate", "repair" if flags.apply else "validate"), read)

@@ -7,9 +7,11 @@ clean-up   markers, heartbeat, checkpoints
 """
 
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..clock import duration
+from ..concurrency import at_once
 from ..errors import ConflictError, HudiServicesError, JobLost, LockBusy, NothingToDo, PartlyDone
 from ..files.names import parse_base_file
 from ..metadata.table import MetadataTable
@@ -203,8 +205,7 @@ class Attempt:
                 )
             return found
         except (ConflictError, NothingToDo):
-            for path in sorted(self._files - _claimed_files(current, self.instant)):
-                current.storage.delete_output(path)
+            at_once(current.storage.delete_output, sorted(self._files - _claimed_files(current, self.instant)))
             raise
 
     def _is_published(self, current: Snapshot) -> bool:
@@ -286,10 +287,13 @@ def _remove_strays(table: Snapshot, ts: str, paths: Collection[str]) -> None:
     Their markers tell of those of repeated tasks. Those of earlier attempts, written after their rollback by tasks that
     outlived their driver, have none any more: they are found beside the new files.
     """
-    found = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, ts)}
+    partitions = sorted({path.rpartition("/")[0] for path in paths})
     lister = StorageLister(table.storage)
-    for partition in {path.rpartition("/")[0] for path in paths}:
-        found |= {(partition, name) for name in lister.files(partition)}
+    with ThreadPoolExecutor(1) as pool:
+        listed = pool.submit(lister.load, partitions)
+        found = {(marker.partition, marker.file_name) for marker in read_markers(table.storage, ts)}
+        listed.result()
+    found |= {(partition, name) for partition in partitions for name in lister.files(partition)}
     bases = (parse_base_file(partition, name, 0) for partition, name in found)
-    for path in sorted(base.path for base in bases if base and base.instant == ts and base.path not in paths):
-        table.storage.delete_output(path)
+    strays = sorted(base.path for base in bases if base and base.instant == ts and base.path not in paths)
+    at_once(table.storage.delete_output, strays)

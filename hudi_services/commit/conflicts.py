@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterable
 from enum import Enum
 
+from ..concurrency import at_once
 from ..errors import ConflictError, CorruptFile, NeedsRecovery, NotFound
 from ..metadata.records.keys import FILES
 from ..metadata.table import being_built
-from ..model import FileSlice
+from ..model import CommitMetadata, FileSlice
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
@@ -29,7 +30,9 @@ def recover_hint(table: Snapshot) -> str:
 
 def pending_writes(table: Snapshot) -> list[Instant]:
     """Ingestion writes that are under way, or were when their writer died; clusterings are not among them."""
-    return [instant for instant in table.timeline.pending(_WRITES) if not is_clustering(table, instant)]
+    pending = table.timeline.pending(_WRITES)
+    clusterings = at_once(lambda instant: is_clustering(table, instant), pending)
+    return [instant for instant, is_one in zip(pending, clusterings, strict=True) if not is_one]
 
 
 class Prospect(Enum):
@@ -234,13 +237,17 @@ def check_pending_writes(table: Snapshot, groups: Collection[FileGroupId], setti
 
     NeedsRecovery when the writer of that write is dead.
     """
-    for instant in pending_writes(table):
-        if instant.state is not State.INFLIGHT:
-            continue
+
+    def forecast_of(instant: Instant) -> CommitMetadata | None:
         try:
-            forecast = table.timeline.read_commit(instant)
+            return table.timeline.read_commit(instant)
         except (NotFound, CorruptFile):
             # Completed or rolled back since we looked: then check_inputs decides.
+            return None
+
+    begun = [instant for instant in pending_writes(table) if instant.state is State.INFLIGHT]
+    for instant, forecast in zip(begun, at_once(forecast_of, begun), strict=True):
+        if forecast is None:
             continue
         updated = ((p, stat.file_id) for p, stats in forecast.stats.items() for stat in stats if stat.file_id)
         taken = next((group for group in updated if group in groups), None)

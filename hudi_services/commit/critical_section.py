@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from ..concurrency import at_once
 from ..errors import ConflictError, PartlyDone, StorageError
 from ..snapshot import Snapshot, reopen
 from ..table.support import check_timeline
 from ..timeline.instant import Action, State
 from .conflicts import refuse_beside_index_builds, refuse_beside_writers
-from .lease import Lease
+from .lease import Lease, check_leases
 from .lock import table_lock
 from .settings import TransactionSettings
 from .times import Times, refuse_ahead
@@ -45,9 +46,8 @@ def critical_section(
         with Lease(table.storage, "table", action, wait) as own_lease, lock:
 
             def check_held() -> None:
-                for held in (own_lease, lease, lock):
-                    if held is not None:
-                        held.check()
+                leases = [held for held in (own_lease, lease) if held is not None]
+                at_once(lambda check: check(), (lambda: check_leases(leases), lock.check))
 
             current = replace(reopen(table), check_held=check_held)
             check_timeline(current.timeline, current.storage)

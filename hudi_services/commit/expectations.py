@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from ..concurrency import at_once
 from ..errors import CheckFailed
 from ..model import FileSlice, WriteStat
 from ..snapshot import Snapshot
@@ -66,8 +67,8 @@ class FilesStored:
     stats: Sequence[WriteStat]
 
     def check(self, current: Snapshot) -> None:
-        for stat in self.stats:
-            stored = current.storage.head(stat.path)
+        found = at_once(current.storage.head, (stat.path for stat in self.stats))
+        for stat, stored in zip(self.stats, found, strict=True):
             if stored is None or stored.size != stat.file_size:
                 raise CheckFailed(
                     f"{current.storage.full_path(stat.path)} is not there as it was written",

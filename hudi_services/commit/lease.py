@@ -17,7 +17,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -156,8 +156,16 @@ class Lease:
 
     def check(self) -> None:
         """Raise ConflictError when the lease was lost (this process was stopped for longer than it lasts)."""
-        if self._latest() != self._number:
+        check_leases([self])
+
+    def check_beside(self, stored: Iterable[FileInfo]) -> None:
+        """As `check`, by the files of leases that are stored now."""
+        if max((number for number, _ in _numbered(stored, self._name)), default=0) != self._number:
             raise ConflictError(f"{self._storage.root}: another process took over the lease {self._name}")
+
+    @property
+    def storage(self) -> Storage:
+        return self._storage
 
     def _try(self) -> bool:
         files = dict(_stored(self._storage, self._name))
@@ -188,9 +196,6 @@ class Lease:
     def _numbers(self) -> list[int]:
         return sorted(number for number, _ in _stored(self._storage, self._name))
 
-    def _latest(self) -> int:
-        return (self._numbers() or [0])[-1]
-
     def _delete_files(self, up_to: int) -> None:
         for number in self._numbers():
             if number <= up_to:
@@ -216,9 +221,20 @@ class Lease:
                 continue
 
 
+def check_leases(leases: Sequence[Lease]) -> None:
+    """As `Lease.check` for each of a table's leases, by one look at the store."""
+    stored = leases[0].storage.list_dir(LEASE_FOLDER)[0]
+    for lease in leases:
+        lease.check_beside(stored)
+
+
 def _stored(storage: Storage, name: str) -> Iterator[tuple[int, FileInfo]]:
     """The files of the lease `name`, with their numbers."""
-    for file in storage.list_dir(LEASE_FOLDER)[0]:
+    return _numbered(storage.list_dir(LEASE_FOLDER)[0], name)
+
+
+def _numbered(files: Iterable[FileInfo], name: str) -> Iterator[tuple[int, FileInfo]]:
+    for file in files:
         parts = file.name.rsplit(".", 2)
         if len(parts) == 3 and parts[0] == name and parts[1].isdecimal() and len(parts[1]) <= _MOST_DIGITS:
             yield int(parts[1]), file

@@ -6,11 +6,12 @@ and a clean that believes in a newer file which is not there deletes the rows th
 are listed, and only those commits are read that may have written the newest files or later ones.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..concurrency import at_once
 from ..errors import CheckFailed
 from ..files.names import parse_base_file, parse_log_file
 from ..model import BaseFile, CommitMetadata, FileSlice, path_in
@@ -21,6 +22,7 @@ from ..table.view import FileGroupId, slices_of
 from ..timeline.instant import Action
 
 _READS_AT_ONCE = 16
+_Load = Callable[[Sequence[str]], None]
 
 
 def check_newest(table: Snapshot, groups: Collection[FileGroupId]) -> None:
@@ -96,8 +98,8 @@ class _Sources:
         self._partitions = sorted({partition for partition, _ in groups})
         self._facts = TimelineFacts(table.timeline)
         self._lister = StorageLister(table.storage)
-        self._lister.load(self._partitions)
-        table.view.load(self._partitions)
+        loads: tuple[_Load, ...] = (self._lister.load, table.view.load)
+        at_once(lambda load: load(self._partitions), loads)
         self._view: dict[str, dict[str, FileSlice]] = {}
         self._listed: dict[str, dict[str, list[FileSlice]]] = {}
 

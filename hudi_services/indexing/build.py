@@ -7,6 +7,7 @@ is left to follow.
 
 from collections.abc import Callable, Collection, Sequence
 
+from ..concurrency import at_once
 from ..engine import Engine
 from ..errors import ConflictError
 from ..files.slices import describe
@@ -96,7 +97,7 @@ class Build:
         if lost is not None:
             return f"{self._storage.full_path(lost.path)} is not there as it was written"
         undone = [one for number in self._undone() for one in plan.tasks[number]]
-        if any(self._lacks(one) for one in undone):
+        if any(at_once(self._lacks, undone)):
             return "base files that it has not read yet were cleaned"
         return ""
 
@@ -141,7 +142,7 @@ class Build:
         before, after = set(self._known), set(now)
         added = [one for one in now if one not in before]
         gone = [one for one in self._known if one not in after]
-        lost = next((path for one in gone if (path := self._lacks(one))), "")
+        lost = next(filter(None, at_once(self._lacks, gone)), "")
         if lost:
             raise ConflictError(
                 f"{self._storage.full_path(lost)} was replaced and cleaned while the record index was built",
@@ -190,11 +191,15 @@ class Build:
 
     def _lost(self) -> WrittenBase | None:
         """A base file that has a checkpoint, and lies neither where it was made nor where it goes."""
-        for shard, base in sorted(load_shards(self._storage).items()):
+
+        def is_lost(one: tuple[int, WrittenBase]) -> bool:
+            shard, base = one
             places = (base.path, base_path(self._metadata, shard, self.plan.instant))
-            if not any((info := self._storage.head(path)) and info.size == base.size for path in places):
-                return base
-        return None
+            return not any((info := self._storage.head(path)) and info.size == base.size for path in places)
+
+        done = sorted(load_shards(self._storage).items())
+        lost = at_once(is_lost, done)
+        return next((base for (_, base), gone in zip(done, lost, strict=True) if gone), None)
 
     @property
     def _shards(self) -> Shards:

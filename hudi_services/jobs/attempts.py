@@ -70,7 +70,7 @@ def _once(job: Callable[[R], Report], request: R) -> Report:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether time may mend it: a store that hiccups, a busy lock, a Spark that died."""
+    """Whether another try may succeed: the store failed once, the lock was busy, Spark died."""
     if isinstance(error, StorageError):
         return not isinstance(error, _HOPELESS)
     return isinstance(error, LockBusy | JobLost) or not isinstance(error, HudiServicesError)

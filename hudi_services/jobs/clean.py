@@ -52,7 +52,7 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
             return report.completed(None)
     report = _execute(wanted, table, pending, settings, report)
     if not plan_anew:
-        report.warnings.append("what changed since that clean was planned is for the next run")
+        report.warnings.append("the next run cleans what changed since this clean was planned")
     return report
 
 
@@ -109,8 +109,8 @@ def _warn_of_savepoints(found: CleanPlanning, report: Report) -> None:
     # Deleting more than Hudi 0.15 in the same clean would surprise; silence would let rows come back.
     if found.half_released:
         report.warnings.append(
-            f"the savepoint at {', '.join(found.half_released)} was deleted: what it held in other partitions than its "
-            f"own stays, and on this table version replaced rows come back once they are archived; run once with "
+            f"the savepoint at {', '.join(found.half_released)} was deleted: files that it held in other "
+            "partitions stay, and on this table version replaced rows come back once they are archived; run once with "
             f"--hoodie-conf {keys.CLEAN_INCREMENTAL.key}=false --hoodie-conf {keys.CLEAN_TRIGGER_COMMITS.key}=0"
         )
 
@@ -161,7 +161,7 @@ def _dry_run(
             _warn_of_savepoints(found, report)
             _look_at_what_holds_back(table, found, transaction_settings(wanted.options, table.storage), report)
     if failed_writes_are_ours(wanted.options):
-        report.warnings.append("the run first rolls failed writes back, which may let more files go")
+        report.warnings.append("a real run first rolls back failed writes, and may then delete more files")
     if found is not None and found.plan is None and not report.tables["pending"]:
         raise NothingToDo(found.why_empty)
     return report.looked(_DRY_RUN)

@@ -42,6 +42,8 @@ def schedule_and_execute(
     instant = _last_failed(wanted, table) if wanted.retry_last_failed else None
     if instant is None:
         schedule_plan(over_table, table, report)
+        if wanted.dry_run:
+            return report
         table, over_table = _open_rewritable(wanted, storage, report)
         instant = _choose(table, report.instant)
     return execute_plan(over_table, table, instant, report, engine)

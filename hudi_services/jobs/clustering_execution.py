@@ -3,16 +3,17 @@
 import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 
 from ..clustering.data_skipping import skipping
+from ..clustering.eligibility import base_size
 from ..clustering.plan import input_slices
 from ..clustering.resume import rewrite_once
 from ..clustering.rewrite import RewriteResult
 from ..clustering.task import RewriteTask
-from ..codecs.clustering_plan import CLUSTER
+from ..codecs.clustering_plan import CLUSTER, ClusteringPlan
 from ..commit.attempt import Attempt
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import Expectation, FilesStored, InputsStayCommitted, InputsUnchanged, NobodyUpdates
@@ -29,7 +30,8 @@ from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
 from ..snapshot import Snapshot, current_schema
 from ..table.support import check_slices
-from ..timeline.instant import Instant
+from ..timeline.instant import Instant, State
+from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts, memory_row, rewrite_tasks
 from .metadata_compaction import compaction_afterwards
 from .report import Check, CheckResult, InOut, Report, Row
@@ -56,6 +58,8 @@ def execute_plan(
     inputs = [one for group in groups for one in group]
     report.groups = len(groups)
     report.files = InOut(len(inputs), None)
+    if wanted.dry_run:
+        return _dry_run(wanted, table, instant, plan, report)
     attempt = Attempt(table, instant, "clustering", [InputsUnchanged(inputs)], settings)
     with attempt, _running(wanted, tasks, report, engine) as runner:
         shards = record_shards(table)
@@ -86,8 +90,47 @@ def execute_plan(
         try:
             attempt.clean_up()
         except HudiServicesError as error:
-            return report.partly_done(f"the clustering is complete, but its markers are left: {error}")
+            return report.partly_done(f"the clustering is complete, but its markers could not be deleted: {error}")
     return report
+
+
+def _dry_run(
+    wanted: ClusteringRequest, table: Snapshot, instant: Instant, plan: ClusteringPlan, report: Report
+) -> Report:
+    """Say what executing the plan would do. Raises StaleInput for a plan whose files were changed."""
+    report.dry_run = True
+    pairs = [
+        (planned, group) for planned, group in zip(plan.groups, input_slices(plan, instant.ts), strict=True) if group
+    ]
+    InputsUnchanged([one for _, group in pairs for one in group]).check(table)
+    sizes = _live_sizes(table, {group[0].partition for _, group in pairs})
+    report.tables["clustering_groups"] = [
+        {
+            "group": number,
+            "partition": group[0].partition,
+            "files": len(group),
+            "bytes": sum(sizes[one.partition, one.file_id] for one in group),
+            "new_files": planned.output_groups,
+        }
+        for number, (planned, group) in enumerate(pairs)
+    ]
+    report.bytes = InOut(sum(sizes[one.partition, one.file_id] for _, group in pairs for one in group), None)
+    if pairs:
+        add_estimate(wanted, table, plan, report)
+    if instant.state is State.INFLIGHT:
+        report.warnings.append(
+            "an earlier attempt at this plan is not finished: the next run continues it, or rolls it back"
+        )
+    return report.looked("dry run: the plan was not executed", instant.ts)
+
+
+def _live_sizes(table: Snapshot, partitions: Iterable[str]) -> dict[tuple[str, str], int]:
+    """Bytes of the newest base file of each file group: a plan does not tell them."""
+    return {
+        (partition, one.file_id): base_size(one)
+        for partition in partitions
+        for one in table.view.latest_slices(partition)
+    }
 
 
 def usable_expressions(wanted: ClusteringRequest, table: Snapshot) -> tuple[Computation, ...]:

@@ -95,4 +95,4 @@ def copying_that_sorts(execution: str, sort: Sequence[SortColumn]) -> list[str]:
     if not sort or execution not in keys.COPY_EXECUTIONS:
         return []
     name = execution.rpartition(".")[2]
-    return [f"{name} copies only what is not sorted: there are sort columns, and rows are sorted by them, as in Hudi"]
+    return [f"{name} copies files only without sort columns: sort columns are set, so rows are sorted, as in Hudi"]

@@ -11,10 +11,11 @@ from ..commit.times import Times
 from ..commit.transaction import Transaction, complete
 from ..engine import Engine
 from ..errors import ConflictError, NeedsRecovery, NothingToDo
+from ..files.slices import describe
 from ..indexing.build import Build
-from ..indexing.checkpoints import forget
+from ..indexing.checkpoints import forget, load_plan
 from ..indexing.publication import IndexDraft
-from ..indexing.sizing import GroupSizing
+from ..indexing.sizing import GroupSizing, file_group_count
 from ..metadata.new_partition import LostWork
 from ..metadata.record_index.base_files import WrittenBase
 from ..metadata.record_index.key_hash import load_key_hash
@@ -40,13 +41,15 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
     report = Report.start(wanted)
     check_engine(engine)
     table, wanted = open_supported(wanted, storage, report)
-    metadata = _check(table)
+    metadata = _check(table, forgets=not wanted.dry_run)
     refuse_beside_index_builds(table)
     settings = transaction_settings(wanted.options, table.storage)
     # Before Spark is started: wrong bounds are told at once.
     sizing = group_sizing(wanted.options)
     hash_name = wanted.options[keys.INDEX_HASH]
     load_key_hash(hash_name)
+    if wanted.dry_run:
+        return _dry_run(wanted, table, sizing, report)
     with (
         Transaction(table, "index-bootstrap", "index-bootstrap", settings),
         running(f"hudi_services index {table.config.name}", wanted, report, engine) as runner,
@@ -64,19 +67,35 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
                 _begin(build, sizing, reopen(table), settings)
             bases = _carry_out(build, table, settings, report)
         if why_anew:
-            report.warnings.append(f"{why_anew}: the build begins anew")
+            report.warnings.append(f"{why_anew}: the build starts again from the beginning")
     report.groups = build.plan.shards
     build.forget()
     return _account(report, build, bases)
 
 
-def _check(table: Snapshot) -> MetadataTable:
-    """Raise ConflictError while somebody builds the index, and NothingToDo for a table that has it."""
+def _dry_run(wanted: IndexRequest, table: Snapshot, sizing: GroupSizing, report: Report) -> Report:
+    """Say what would be read and built; a build that would be resumed keeps the number of its file groups."""
+    report.dry_run = True
+    with report.phase("plan"):
+        slices = table.view.live_slices()
+        count = sum(describe(table.slices, slices, lambda _, facts: facts.rows))
+        begun = load_plan(table.storage) if wanted.resume else None
+    report.groups = begun.shards if begun else file_group_count(count, sizing)
+    report.files, report.rows = InOut(len(slices), None), InOut(count, None)
+    return report.looked("dry run: no index was built")
+
+
+def _check(table: Snapshot, *, forgets: bool = True) -> MetadataTable:
+    """Raise ConflictError while somebody builds the index, and NothingToDo for a table that has it.
+
+    `forgets`: of one that has it, what a build left is deleted.
+    """
     root = table.storage.root
     assert table.metadata is not None, "it is refused otherwise (table.support)"
     if RECORD_INDEX in table.config.metadata_partitions:
-        forget(table.storage)
-        raise NothingToDo(f"{root} has a record index")
+        if forgets:
+            forget(table.storage)
+        raise NothingToDo(f"{root} has a record index already")
     if RECORD_INDEX in table.config.metadata_partitions_inflight:
         raise ConflictError(f"{root}: an indexer of Apache Hudi is building its record index", hint="wait for it")
     return table.metadata
@@ -130,9 +149,9 @@ def _blocked(table: Snapshot, pending: Instant, settings: TransactionSettings) -
         "not know of the new index"
     )
     if liveness(table, pending, settings).alive:
-        return ConflictError(message, hint="run again with --resume when it is; what was built is kept")
+        return ConflictError(message, hint="run again with --resume when it is finished; what was built is kept")
     return NeedsRecovery(
-        f"{message}; it was abandoned: nobody gives a sign of life",
+        f"{message}; this instant was abandoned: its writer gives no sign of life",
         hint=f"{recover_hint(table)}; then run again with --resume: what was built is kept",
     )
 
@@ -143,6 +162,6 @@ def _account(report: Report, build: Build, bases: list[WrittenBase]) -> Report:
     report.files, report.rows = InOut(len(build.plan.slices), len(bases)), InOut(entries + repeated, entries)
     report.bytes = InOut(None, size)
     if repeated:
-        report.warnings.append(f"{repeated} rows have a record key that another row has, too: the last one is indexed")
+        report.warnings.append(f"{repeated} rows share a record key with another row: the index has the last one")
     _log.info("%d keys in %d shards", entries, build.plan.shards)
     return report.completed(build.plan.instant)

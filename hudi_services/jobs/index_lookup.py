@@ -32,8 +32,8 @@ def find_locations(wanted: LookupRequest, storage: Storage | None, report: Repor
         places = locations_table(wanted.keys, found)
     except (ValueError, OverflowError, OSError) as error:
         raise CorruptFile(
-            f"the record index of {table.storage.root} notes an instant that is no time: {error}",
-            hint=f"run: hudi-services validate --base-path {table.storage.root} --repair",
+            f"the record index of {table.storage.root} holds an instant that is not a time: {error}",
+            hint=f"run: hudi-services validate --base-path {table.storage.root} --apply",
         ) from error
     report.rows = InOut(len(wanted.keys), places.num_rows)
     report.files = InOut(found.seeks + found.scans, None)

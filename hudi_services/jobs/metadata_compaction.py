@@ -35,7 +35,7 @@ def compaction_afterwards(runner: Engine, wanted: SparkRequest, report: Report) 
             done = compact(now, wanted.options[keys.METADATA_COMPACT_COMMITS], times, run)
         except Exception as error:
             # Whatever it is: the commit is complete, and the operator must read that.
-            report.warnings.append(f"the metadata table was not compacted, which is left for later: {sentence(error)}")
+            report.warnings.append(f"the metadata table was not compacted, a later run does it: {sentence(error)}")
             return
         if done is not None:
             row: Row = {"instant": done.instant, "file_groups": done.file_groups, "log_files": done.log_files}

@@ -28,7 +28,7 @@ def open_supported(wanted: R, storage: Storage | None, report: Report, *, repair
     with report.phase("open"):
         table = open_snapshot(storage or ObjectStorage(wanted.base_path), SystemClock())
         report.table = TableFacts(table.storage.root, table.config.name, table.config.type, table.config.version.number)
-        # What mends a table must not be kept from it by the table.
+        # A value in the table must not keep a repair from it.
         options = wanted.options.over_table(table.config.raw, lenient=wanted.phase is Phase.REPAIR)
         report.options = options
         report.warnings += options.ignored

@@ -1,4 +1,4 @@
-"""The garbage job: find files that belong to nothing, quarantine them, bring them back, delete them for good."""
+"""The orphan-files job: find files of no instant, move them to a quarantine, put them back, delete them for good."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta, timezone
@@ -8,7 +8,7 @@ from ..commit.lease import Lease
 from ..errors import ConfigError, NothingToDo
 from ..orphan_files.find import find_orphan_files
 from ..orphan_files.model import Ages, Findings, Item, Kept, Total
-from ..orphan_files.quarantine import Moved, Quarantine, create, delete, fill, list_quarantines, restore
+from ..orphan_files.quarantine import Moved, Quarantine, check_restore, create, delete, fill, list_quarantines, restore
 from ..snapshot import Snapshot
 from ..storage import Storage
 from .opening import open_supported
@@ -45,45 +45,70 @@ def _find(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report
 
 def _quarantine(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
     seen = _look(wanted, table, report)
-    with critical_section(table, "quarantine garbage", transaction_settings(wanted.options, table.storage)) as current:
+    with critical_section(
+        table, "quarantine orphan files", transaction_settings(wanted.options, table.storage)
+    ) as current:
         again = _look(wanted, current, report)
         items = _agreed(seen, again)
         _describe(items, again, report)
         if not items:
-            raise NothingToDo("the garbage that was found had changed when the table was locked")
+            raise NothingToDo("the orphan files that were found had changed when the table was locked")
         current.check_held()
         name = create(current, items)
         with report.phase("move"):
             moved = fill(current.storage, name, items, _progress(wanted, "move"))
-    return _end(report, moved, f"moved to the quarantine {name}", "the others are found again by the next run")
+    return _end(report, moved, f"moved to the quarantine {name}", "the next run finds the other files again")
 
 
 def _restore(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
     name = wanted.quarantine
     if name is None:
         raise ConfigError("a restore needs the name of a quarantine")
-    with critical_section(table, "restore garbage", transaction_settings(wanted.options, table.storage)) as current:
+    if wanted.dry_run:
+        held = check_restore(table, name)
+        report.files, report.bytes = InOut(held.files, None), InOut(held.bytes, None)
+        report.tables["quarantines"] = [{"quarantine": name, "files": held.files, "bytes": held.bytes}]
+        return report.looked("dry run: nothing was put back")
+    with critical_section(
+        table, "restore orphan files", transaction_settings(wanted.options, table.storage)
+    ) as current:
         report.files = InOut(sum(one.held.files for one in list_quarantines(current.storage) if one.id == name), None)
         with report.phase("move"):
             moved = restore(current, name, _progress(wanted, "move"))
     what = f"restored from the quarantine {name}"
-    return _end(report, moved, what, f"{name} is still there: restore it again when nothing stands in the way")
+    return _end(
+        report,
+        moved,
+        what,
+        f"the quarantine {name} still has the other files: restore it again when their places are free",
+    )
 
 
 def _delete(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Report:
     limit = table.clock.now() - timedelta(days=wanted.delete_older_than_days)
     settings = transaction_settings(wanted.options, table.storage)
+    if wanted.dry_run:
+        old = _old_quarantines(wanted, table, limit, report)
+        report.files = InOut(sum(one.held.files for one in old), None)
+        report.bytes = InOut(sum(one.held.bytes for one in old), None)
+        return report.looked("dry run: nothing was deleted")
     # No file of the table is touched, so that only another run of ours must wait.
     with Lease(table.storage, "table", "delete quarantines", settings.lock.wait_millis / 1000):
-        old = [one for one in list_quarantines(table.storage) if one.created <= limit]
-        if not old:
-            raise NothingToDo(f"no quarantine is {wanted.delete_older_than_days} days old")
-        report.tables["quarantines"] = _quarantine_rows(old)
+        old = _old_quarantines(wanted, table, limit, report)
         with report.phase("delete"):
             deleted = [delete(table.storage, one.id, _progress(wanted, "delete")) for one in old]
     report.files = InOut(sum(total.files for total in deleted), 0)
     report.bytes = InOut(sum(total.bytes for total in deleted), 0)
     return report.completed(None)
+
+
+def _old_quarantines(wanted: OrphanFilesRequest, table: Snapshot, limit: datetime, report: Report) -> list[Quarantine]:
+    """Those that were made before `limit`. Raises NothingToDo when there is none."""
+    old = [one for one in list_quarantines(table.storage) if one.created <= limit]
+    if not old:
+        raise NothingToDo(f"no quarantine is {wanted.delete_older_than_days} days old")
+    report.tables["quarantines"] = _quarantine_rows(old)
+    return old
 
 
 def _look(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Findings:
@@ -96,7 +121,7 @@ def _look(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Findin
     _describe(findings.items, findings, report)
     if not findings.items:
         _list_quarantines(table.storage, report)
-        raise NothingToDo("there is no garbage")
+        raise NothingToDo("there are no orphan files")
     return findings
 
 
@@ -106,7 +131,7 @@ def _agreed(seen: Findings, again: Findings) -> tuple[Item, ...]:
 
 
 def _describe(items: Sequence[Item], findings: Findings, report: Report) -> None:
-    """What is garbage, by attempt and reason, and what was kept."""
+    """The orphan files, by attempt and reason, and what was kept."""
     groups: dict[tuple[str, str], list[Item]] = {}
     for item in items:
         groups.setdefault((item.attempt, item.reason.value), []).append(item)
@@ -139,7 +164,7 @@ def _end(report: Report, moved: Moved, what: str, hint: str) -> Report:
     report.bytes = InOut(report.bytes.before, moved.total.bytes)
     if moved.problems:
         report.warnings += moved.problems[:_PROBLEMS_TOLD]
-        return report.partly_done(f"{what}: all but {len(moved.problems)} files ({moved.problems[0]})", hint)
+        return report.partly_done(f"{what}, except {len(moved.problems)} files ({moved.problems[0]})", hint)
     report.completed(None)
     report.reason = what
     return report

@@ -1,4 +1,4 @@
-"""The recovery job: say what is stuck on a table and why, and mend it."""
+"""The recovery job: say what is stuck on a table and why, and repair it."""
 
 from ..clock import duration
 from ..commit.clean import pending_cleans, run_clean
@@ -18,7 +18,7 @@ from .report import Report, sentence
 from .request import RecoverRequest
 from .settings import transaction_settings
 
-_DRY_RUN = "dry run: nothing was changed; --apply does what was decided"
+_DRY_RUN = "dry run: nothing was changed; add --apply to carry out the decisions"
 
 
 def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
@@ -38,11 +38,11 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
     report.tables["instants"] = [_row(one) | {"done": done} for one, done, _ in outcomes]
     failed = [error for _, _, error in outcomes if error is not None]
     if failed:
-        hint = failed[0].hint or "run it again: what was done stays done"
-        message = f"{len(failed)} of {len(outcomes)} could not be done; the first: {sentence(failed[0])}"
+        hint = failed[0].hint or "run the command again: what was done stays done"
+        message = f"{len(failed)} of {len(outcomes)} instants could not be repaired; the first: {sentence(failed[0])}"
         raise PartlyDone(message, hint=hint)
     if all(one.decision is Decision.WAIT for one in findings):
-        raise NothingToDo("nothing that is pending may be touched: see the reasons")
+        raise NothingToDo("every pending instant must wait: see the reasons")
     return report.completed(wanted.instant)
 
 
@@ -87,7 +87,7 @@ def _act(table: Snapshot, finding: Finding, settings: TransactionSettings, using
         # Whoever was silent until now may have come back, or have ended.
         is_pending = found in {*current.timeline.pending(), *pending_cleans(current)}
         if not is_pending or judge(current, found, settings).decision is not finding.decision:
-            return "left alone: it changed meanwhile"
+            return "left alone: it changed since the decision"
         if finding.decision is Decision.DROP:
             remove_instant(current, found)
             return "dropped"

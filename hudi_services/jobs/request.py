@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..errors import ConfigError
 from ..options import Options
 from ..options.option import Phase
 from ..table.support import Operation
@@ -84,7 +83,7 @@ class Request:
 
 
 class OrphanFilesMode(enum.Enum):
-    """What to do with garbage."""
+    """What to do with orphan files."""
 
     FIND = "find"
     QUARANTINE = "quarantine"
@@ -94,15 +93,17 @@ class OrphanFilesMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanFilesRequest(Request):
-    """One run of garbage collection."""
+    """One run of orphan-files. The report still names the service as it was called first."""
 
     mode: OrphanFilesMode = OrphanFilesMode.FIND
+    dry_run: bool = False
+    """RESTORE and DELETE: only say what would be done. FIND changes nothing anyway."""
     quarantine: str | None = None
     """RESTORE: which one."""
     delete_older_than_days: int = 0
     """DELETE: quarantines of at least this age."""
     min_age_minutes: int = 60
-    """FIND and QUARANTINE: younger files are never garbage."""
+    """FIND and QUARANTINE: younger files are left alone."""
 
     @property
     def service(self) -> str:
@@ -178,7 +179,9 @@ class IndexRequest(SparkRequest):
     """One run of index-bootstrap."""
 
     resume: bool = False
-    """Go on with a build that was killed, where that can be done."""
+    """Continue a build that was killed, where that can be done."""
+    dry_run: bool = False
+    """Only say what would be built."""
 
     @property
     def service(self) -> str:
@@ -216,16 +219,11 @@ class ClusteringRequest(SparkRequest):
 
     mode: Mode
     dry_run: bool = False
-    """SCHEDULE: only say what would be planned, and why the rest would not."""
+    """Only say what would be planned and why the rest would not, or what would be executed."""
     retry_last_failed: bool = False
     """SCHEDULE_AND_EXECUTE: execute the last plan that was not finished, if there is one, and plan nothing."""
     max_processing_millis: int = 0
     """With `retry_last_failed`: a plan younger than this may still be at work and is left alone."""
-
-    def __post_init__(self) -> None:
-        """Raises ConfigError for a dry run of anything but scheduling."""
-        if self.dry_run and self.mode is not Mode.SCHEDULE:
-            raise ConfigError(f"--dry-run goes with schedule only, not with the mode {self.mode.value}")
 
     @property
     def service(self) -> str:

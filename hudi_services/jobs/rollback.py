@@ -52,12 +52,12 @@ def _written(wanted: RepairRequest, table: Snapshot, settings: TransactionSettin
         )
     if found.is_completed and not wanted.completed:
         raise ConfigError(
-            f"{root}: the {found.action.value} {ts} is completed, and its rows would be gone",
-            hint="add --completed if that is what you want; for a clustering, use undo",
+            f"{root}: the {found.action.value} {ts} is completed, and a rollback would delete its rows",
+            hint="add --completed to delete these rows; for a clustering, use undo",
         )
     life = liveness(table, found, settings) if not found.is_completed else None
     if life is not None and life.alive:
-        who = f": {life.holder}" if life.holder else ", or was until lately"
+        who = f": {life.holder}" if life.holder else ", or was a short time ago"
         raise LockBusy(
             f"{root}: somebody is at work on the {found.action.value} {ts} ({found.file_name}){who}",
             hint="wait for it; hudi.services.abandoned.after.minutes says when a write without a heartbeat is dead, "

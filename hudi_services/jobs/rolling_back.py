@@ -100,7 +100,7 @@ def _decide(
     if wanted.dry_run:
         return _judge(wanted, table, settings, choose)
     remove_instant(table, begun)
-    report.warnings.append(f"the rollback {begun.ts} of {plan.ts} was begun and had done nothing: it was dropped")
+    report.warnings.append(f"the rollback {begun.ts} of {plan.ts} had not started to delete anything: it was dropped")
     return _decide(wanted, reopen(table), settings, choose, report)
 
 
@@ -120,7 +120,7 @@ def _judge(wanted: RepairRequest, table: Snapshot, settings: TransactionSettings
 def _warn_of_markers(wanted: RepairRequest, decided: _Decided, report: Report) -> None:
     if decided.target is not None and wanted.options[keys.ROLLBACK_USING_MARKERS]:
         problem, _ = unfit_markers(decided.table, decided.target)
-        report.warnings += [f"{problem}: the files were found by listing"] if problem else []
+        report.warnings += [f"{problem}: the files to delete were found by listing"] if problem else []
 
 
 def _refuse_live(table: Snapshot, begun: Instant, settings: TransactionSettings) -> None:

@@ -82,8 +82,8 @@ def clean_rules(options: Options) -> CleanRules:
     if partitions.incremental and (partitions.pattern or partitions.selected):
         key = keys.CLEAN_PARTITIONS_SELECTED if partitions.selected else keys.CLEAN_PARTITION_REGEX
         raise ConfigError(
-            f"{key.key} cannot be used with {keys.CLEAN_INCREMENTAL.key}=true: what it leaves out now "
-            "would not be looked at later",
+            f"{key.key} cannot be used with {keys.CLEAN_INCREMENTAL.key}=true: partitions that it leaves out now "
+            "would not be cleaned later",
             hint=f"set {keys.CLEAN_INCREMENTAL.key}=false",
         )
     hours = options[keys.EMPTY_CLEAN_HOURS]

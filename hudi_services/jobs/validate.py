@@ -1,4 +1,4 @@
-"""The validation job: compute the metadata table anew, tell each difference, and mend it on demand."""
+"""The validation job: compute the metadata table anew, list each difference, and repair it on demand."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,10 +31,10 @@ _PAUSE_SECONDS = 0.2
 
 
 def validate(wanted: ValidateRequest, storage: Storage | None = None) -> Report:
-    """Compare the metadata table with the table, and with `repair` write what is wrong anew; starts no JVM.
+    """Compare the metadata table with the table, and with `repair` write what is wrong again; starts no JVM.
 
     Differences are those that count: the harmful ones, or with `strict` all. `storage` stands in for the one of
-    `wanted.base_path`. Raises CheckFailed when there are differences (and `repair` can mend none), PartlyDone when some
+    `wanted.base_path`. Raises CheckFailed when there are differences (and a repair writes none), PartlyDone when some
     are left after a repair, and NothingToDo when there is no metadata table.
     """
     report = Report.start(wanted)
@@ -46,14 +46,14 @@ def validate(wanted: ValidateRequest, storage: Storage | None = None) -> Report:
         count = _count(len(_counting(wanted, found)), "difference")
         raise CheckFailed(
             f"{table.storage.root}: {count} between the metadata table and the table",
-            hint=_missing_hint(found) or f"run: hudi-services validate --base-path {table.storage.root} --repair",
+            hint=_missing_hint(found) or f"run: hudi-services validate --base-path {table.storage.root} --apply",
         )
     written = _repair(wanted, table, found, report)
     left = _confirmed(wanted, reopen(table), report)
-    mended = f"{_count(sum(written.values()), 'record')} of the metadata table written anew" if written else ""
+    repaired = f"{_count(sum(written.values()), 'record')} of the metadata table written again" if written else ""
     if counting := _counting(wanted, left):
-        raise _left(table, left, len(counting), mended)
-    return _completed(report, left, mended or "what was wrong had been mended when the table was locked")
+        raise _left(table, left, len(counting), repaired)
+    return _completed(report, left, repaired or "the differences were gone when the table was locked")
 
 
 def _counting(wanted: ValidateRequest, found: Findings) -> Sequence[Difference]:
@@ -94,7 +94,7 @@ def _look_once(wanted: ValidateRequest, table: Snapshot, again: Findings | None)
 def _expressions(wanted: ValidateRequest, table: Snapshot, metadata: MetadataTable) -> Iterator[Computation]:
     """How those expression indexes are computed that can be.
 
-    What depends on a zone only when that is set: a guess would make every record a difference, and mend what is right.
+    One that depends on a zone only when that is set: a guess would make every record a difference, and "repair" it.
     """
     options = wanted.options
     for index in expression_indexes(metadata):
@@ -113,11 +113,11 @@ def _metadata_of(table: Snapshot) -> MetadataTable:
 
 def _is_unchanged(current: Snapshot, since: Snapshot) -> bool:
     """Neither timeline has moved."""
-    return is_unchanged(current, since) and _metadata_of(current).timeline.sizes == _metadata_of(since).timeline.sizes
+    return is_unchanged(current, since) and _metadata_of(current).timeline.saw_the_same(_metadata_of(since).timeline)
 
 
 def _repair(wanted: ValidateRequest, table: Snapshot, found: Findings, report: Report) -> Mapping[str, int]:
-    """Mend what is still wrong under the lock; gives how many records were written, by metadata partition."""
+    """Repair what is still wrong under the lock; gives how many records were written, by metadata partition."""
     settings = transaction_settings(wanted.options, table.storage)
     done = "the repair of the metadata table"
     with report.phase("repair"), critical_section(table, "repair the metadata table", settings, completes=done) as now:
@@ -148,11 +148,11 @@ def _completed(report: Report, found: Findings, reason: str) -> Report:
     return report.completed(report.instant)
 
 
-def _left(table: Snapshot, left: Findings, count: int, mended: str) -> HudiServicesError:
-    rest = f"{table.storage.root}: {mended or 'nothing could be mended'}, {_count(count, 'difference')} left"
+def _left(table: Snapshot, left: Findings, count: int, repaired: str) -> HudiServicesError:
+    rest = f"{table.storage.root}: {repaired or 'no difference could be repaired'}, {_count(count, 'difference')} left"
     missing = _missing_hint(left)
-    if mended:
-        return PartlyDone(rest, hint=missing or f"run it again; if they stay, {REBUILD_HINT}")
+    if repaired:
+        return PartlyDone(rest, hint=missing or f"run the command again; if differences stay, {REBUILD_HINT}")
     return CheckFailed(rest, hint=missing or REBUILD_HINT)
 
 
@@ -162,8 +162,8 @@ def _missing_hint(found: Findings) -> str:
     if partition is None:
         return ""
     return (
-        f"nothing of {partition or 'the table'} is there: see that its folder is mounted and whole; if it is gone for "
-        "good, add --repair --drop-missing-partitions"
+        f"no file of {partition or 'the table'} is there: make sure that the folder is mounted and complete; if it was "
+        "deleted for good, add --apply --drop-missing-partitions"
     )
 
 
@@ -203,12 +203,15 @@ def _check(name: str, records: int, counted: int, differences: int) -> Check:
 
 def _why_unchecked(table: Snapshot, found: Findings, name: str) -> str:
     if any(one.index == name for one in found.unsure):
-        return "a file that it is about cannot be judged"
+        return "one of its files cannot be judged"
     being_built = name in table.config.metadata_partitions_inflight
     if being_built:
         return "it is being built"
     if name.startswith(EXPRESSION_INDEX):
-        return f"its function is not computed here, or depends on {keys.SESSION_TIME_ZONE.key}, which is not set"
+        return (
+            "this program does not compute its function, or the function depends on "
+            f"{keys.SESSION_TIME_ZONE.key}, which is not set"
+        )
     return "this version does not know how to check it"
 
 

@@ -16,6 +16,7 @@ from itertools import groupby
 
 from ..codecs.avro import load_schema
 from ..codecs.hashing import file_group_index
+from ..concurrency import at_once
 from ..errors import ConflictError
 from ..files.hfile_writer import write_hfile
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
@@ -76,6 +77,7 @@ def write_delta_commit(
     into the commit's extra metadata.
     """
     gone = deletes or {}
+    metadata.look_into(name for name in {*records, *gone} if records.get(name) or gone.get(name))
     writes = [
         write
         for partition in sorted({*records, *gone})
@@ -89,7 +91,9 @@ def write_delta_commit(
     timeline.publish(instant, Action.DELTA_COMMIT, State.INFLIGHT, encode(_forecast([*writes, *shard_writes]), release))
     ranges = [name for name, some in records.items() if any(isinstance(one, StatsRecord) for one in some)]
     typed = typed_among(metadata, ranges) if ranges else frozenset()
-    stats = [_write(metadata, instant, write, write.group.partition in typed) for write in writes]
+    # Of the look, not of each write.
+    _ = metadata.writer_schema
+    stats = at_once(lambda write: _write(metadata, instant, write, write.group.partition in typed), writes)
     if moved is not None:
         stats += _write_shards(metadata, instant, shard_writes, moved)
     extra = {"schema": load_schema("HoodieMetadataRecord", release).text, **(notes or {})}

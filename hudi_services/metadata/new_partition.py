@@ -11,11 +11,11 @@ Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, initializeFile
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from ..codecs.avro import load_schema
+from ..concurrency import at_once
 from ..errors import AlreadyExists, ConflictError
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
 from ..files.log_writer import delete_block_content, encode_block
@@ -35,7 +35,6 @@ class LostWork(ConflictError):
 
 _NO_TASK = "0-0-0"
 _OPERATION = "BULK_INSERT_PREPPED"
-_MOVES_AT_ONCE = 16
 
 
 def initial_instant(metadata: MetadataTable, times: Callable[[], str]) -> str:
@@ -95,21 +94,19 @@ def place_groups(metadata: MetadataTable, shards: int, instant: str, files: Mapp
     Raises LostWork when one of the files is not there, or not as it was written.
     """
     storage = metadata.storage
-    arrived = {target for target, file in files.items() if storage.head(file.source) is None}
+    found = at_once(lambda target: storage.head(files[target].source), files)
+    arrived = {target for target, source in zip(files, found, strict=True) if source is None}
     _require_there(metadata, {target: files[target] for target in arrived})
     folder = metadata.path(RECORD_INDEX, "").rstrip("/")
     stray = [file.path for file in storage.list_tree(folder) if file.path not in arrived]
     storage.delete_all(stray, lambda _: None)
     _create_groups(metadata, shards, instant)
-    with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
-        list(pool.map(lambda target: storage.move(files[target].source, target), sorted(files.keys() - arrived)))
+    at_once(lambda target: storage.move(files[target].source, target), sorted(files.keys() - arrived))
     _require_there(metadata, files)
 
 
 def _require_there(metadata: MetadataTable, files: Mapping[str, Placed]) -> None:
-    with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
-        found = dict(zip(files, pool.map(metadata.storage.head, files), strict=True))
-    for target, info in found.items():
+    for target, info in zip(files, at_once(metadata.storage.head, files), strict=True):
         if info is None or info.size != files[target].size:
             raise LostWork(f"{metadata.storage.full_path(target)} is not there as it was written")
 
@@ -117,10 +114,8 @@ def _require_there(metadata: MetadataTable, files: Mapping[str, Placed]) -> None
 def _create_groups(metadata: MetadataTable, shards: int, instant: str) -> None:
     properties = f"#partition metadata\ncommitTime={instant}\npartitionDepth=1\n"
     block = encode_block(LogBlock(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, delete_block_content([])))
-    files = {metadata.path(RECORD_INDEX, PARTITION_METAFILE): properties.encode()}
-    files |= {log_path(metadata, shard, instant, 1): block for shard in range(shards)}
-    for path, data in files.items():
-        metadata.storage.put(path, data)
+    metadata.storage.put(metadata.path(RECORD_INDEX, PARTITION_METAFILE), properties.encode())
+    at_once(lambda shard: metadata.storage.put(log_path(metadata, shard, instant, 1), block), range(shards))
 
 
 def publish_record_index(

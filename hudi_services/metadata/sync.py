@@ -72,6 +72,7 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     before it writes, for a table with metadata partitions that we cannot keep in step.
     """
     metadata = _without(_ready(metadata, times), change.instant, times)
+    metadata.look_into(metadata.partitions)
     candidates = change.new_files[0].columns if change.new_files else ()
     indexed = index_columns(metadata, candidates) if COLUMN_STATS in metadata.partitions else _NOTHING
     _require_ranges(metadata, change, indexed)

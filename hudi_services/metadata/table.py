@@ -5,15 +5,17 @@ exist is said by the table's `hoodie.table.metadata.partitions`; how many file g
 the latest file slices are counted. Source: HoodieBackedTableMetadata, HoodieTableMetadataUtil of Apache Hudi.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from ..codecs.avro import AvroSchema
+from ..concurrency import at_once
 from ..errors import ConflictError, NeedsRecovery, NotFound, Outdated, TableNotFound
 from ..files.slices import BaseFileSlices, SliceSource
+from ..limits import SMALL_FILE
 from ..model import FileSlice
-from ..storage import Storage
+from ..storage import FileInfo, Storage
 from ..table.facts import TimelineFacts
 from ..table.log_naming import INITIALISATION, LogNaming, log_naming
 from ..table.partitions import Files, check_addressable
@@ -23,6 +25,7 @@ from ..timeline.active import Timeline
 from ..timeline.archived import ArchivedTimes
 from .file_groups.blocks import BlockFilter
 from .file_groups.committed_files import REBUILD_HINT, CommittedFiles, DamagedLog, refuse_damage
+from .file_groups.group_files import GroupFiles
 from .file_groups.reader import FileGroupReader, PartitionReader
 from .records.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
 from .records.model import FilesRecord, Record
@@ -47,22 +50,39 @@ class MetadataTable:
     """Opens the file slices of the table that this is about."""
     on_damage: Callable[[DamagedLog], None]
     """Called for a log file that has lost what was committed there; by default it raises CorruptFile."""
+    _listed: dict[str, dict[str, FileInfo]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The files of partitions by their names, as this look has found them."""
 
     @classmethod
-    def open(
-        cls, storage: Storage, config: TableConfig, data_timeline: Timeline, slices: SliceSource | None = None
-    ) -> "MetadataTable | None":
-        """None when the table does without one (`files` is not among its metadata partitions).
+    def load_config(cls, storage: Storage, config: TableConfig) -> TableConfig | None:
+        """The configuration of the metadata table of the table that has this `config`, None when there is none.
 
-        Writers open it anew under the lock, with a timeline that was loaded there. Raises NeedsRecovery when the table
-        names metadata partitions but has no metadata table.
+        Raises NeedsRecovery when the table names metadata partitions but has no metadata table.
         """
         if FILES not in config.metadata_partitions:
             return None
         try:
-            own = TableConfig.load(storage, METADATA_TABLE_FOLDER)
+            return TableConfig.load(storage, METADATA_TABLE_FOLDER)
         except TableNotFound as e:
             raise NeedsRecovery(f"{storage.full_path(METADATA_TABLE_FOLDER)} is missing", hint=REBUILD_HINT) from e
+
+    @classmethod
+    def open(
+        cls,
+        storage: Storage,
+        config: TableConfig,
+        data_timeline: Timeline,
+        slices: SliceSource | None = None,
+        own: TableConfig | None = None,
+    ) -> "MetadataTable | None":
+        """None when the table does without one (`files` is not among its metadata partitions).
+
+        Writers open it anew under the lock, with a timeline that was loaded there. `own` is what `load_config` gave,
+        when that was called before. Raises what that raises.
+        """
+        own = own or cls.load_config(storage, config)
+        if own is None:
+            return None
         timeline = Timeline.open(storage, own)
         if not timeline.completed():
             raise NeedsRecovery(f"{storage.full_path(own.timeline_path)} has no completed instant", hint=REBUILD_HINT)
@@ -92,9 +112,25 @@ class MetadataTable:
         return f"{METADATA_TABLE_FOLDER}/{partition}/{name}"
 
     def stored_files(self, partition: str) -> Files:
-        """What lies in a partition's folder, committed or not."""
+        """What lies in a partition's folder now, committed or not."""
+        return _sizes(self._list(partition))
+
+    def found_files(self, partition: str) -> Files:
+        """As `stored_files`, when this look first asked: its own writes since then are not among them."""
+        return _sizes(self._found(partition))
+
+    def look_into(self, partitions: Iterable[str]) -> None:
+        """List these partitions at once, for whoever asks for their files next."""
+        at_once(self._found, (partition for partition in partitions if partition not in self._listed))
+
+    def _found(self, partition: str) -> Mapping[str, FileInfo]:
+        if partition not in self._listed:
+            self._listed[partition] = self._list(partition)
+        return self._listed[partition]
+
+    def _list(self, partition: str) -> dict[str, FileInfo]:
         files, _ = self.storage.list_dir(f"{METADATA_TABLE_FOLDER}/{partition}")
-        return {file.name: file.size for file in files}
+        return {file.name: file for file in files}
 
     def file_groups(self, partition: str) -> list[FileSlice]:
         """The newest slice of every file group, by file id; keys are spread over them by their hash.
@@ -104,7 +140,7 @@ class MetadataTable:
         ConflictError when that is so because an indexer is building the partition, CorruptFile when a committed file is
         missing.
         """
-        groups = slices_of(partition, self.stored_files(partition), self._facts, self.log_naming)
+        groups = slices_of(partition, self.found_files(partition), self._facts, self.log_naming)
         if not groups and partition in self.table_config.metadata_partitions_inflight:
             raise being_built(self.storage, partition)
         if not groups:
@@ -148,14 +184,23 @@ class MetadataTable:
         return self.reader(FILES)
 
     def _open_groups(self, partition: str) -> list[FileGroupReader]:
-        return [self.open_group(group) for group in self.file_groups(partition)]
+        return at_once(self.open_group, self.file_groups(partition))
 
     def open_group(self, group: FileSlice) -> FileGroupReader:
         """One of `file_groups`. Raises Outdated when its files were cleaned since it was listed, and CorruptFile."""
         try:
-            return FileGroupReader(self.storage, METADATA_TABLE_FOLDER, group, self.blocks, self.committed)
+            files = GroupFiles(self.storage, METADATA_TABLE_FOLDER, self._found(group.partition))
+            return FileGroupReader(files, group, self.blocks, self.committed)
         except NotFound as error:
             raise Outdated.of(error) from error
+
+    @cached_property
+    def index_definitions(self) -> bytes | None:
+        """The content of the file of index definitions, None when there is none. Others may write it anew."""
+        try:
+            return self.storage.read(self.table_config.index_defs_path, SMALL_FILE)
+        except NotFound:
+            return None
 
     @cached_property
     def blocks(self) -> BlockFilter:
@@ -226,6 +271,10 @@ def _merged(slices: list[FileSlice]) -> FileSlice:
     before = slices[-2]
     logs = (*before.log_files, *newest.log_files)
     return FileSlice(newest.partition, newest.file_id, newest.base_instant, before.base_file, logs)
+
+
+def _sizes(files: Mapping[str, FileInfo]) -> Files:
+    return {name: file.size for name, file in files.items()}
 
 
 def _live(record: Record | None) -> dict[str, int]:

@@ -304,8 +304,8 @@ MAX_PARALLELISM: Option[int | None] = Option(
     "hoodie.clustering.max.parallelism",
     integer(1, 1_000_000),
     None,
-    Phase.WRITE,
-    "Groups rewritten at once; all of them when not set.",
+    Phase.WRITE | Phase.INDEX,
+    "Groups rewritten at once, or tasks of an index build; all of them when not set.",
 )
 MEMORY_PER_TASK: Option[int | None] = Option(
     "hudi.services.memory.per.task",

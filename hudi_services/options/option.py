@@ -34,7 +34,7 @@ class Phase(enum.Flag):
     """Executing one."""
     CLEAN = enum.auto()
     REPAIR = enum.auto()
-    """Rollback, recovery, undo, garbage and repairs of the metadata table."""
+    """Rollback, recovery, undo, orphan files and repairs of the metadata table."""
     INDEX = enum.auto()
     """Building an index."""
     LOOKUP = enum.auto()

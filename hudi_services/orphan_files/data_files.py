@@ -50,7 +50,7 @@ class DataFolders:
 def parse_data_file(folder: str, file: FileInfo) -> DataFile | None:
     """The base or log file called so; None for all that a Hudi writer would not call its own.
 
-    Stricter than readers are: files that others put into the table's folders must not be taken for garbage.
+    Stricter than readers are: files that others put into the table's folders must not be taken for orphan files.
     """
     base = parse_base_file(folder, file.name, file.size)
     if base is not None:

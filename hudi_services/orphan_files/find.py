@@ -1,4 +1,4 @@
-"""Finding garbage: list, then load the timeline, then judge.
+"""Finding orphan files: list, then load the timeline, then judge.
 
 The order makes it safe beside writers: whoever begins after the listing has no file in it, and whoever began before
 is on the timeline. What a look before the listing vouches for needs no judgement, and of what is beyond its knowledge
@@ -94,7 +94,7 @@ def _is_cleaning(before: Snapshot, now: Snapshot) -> bool:
 
 
 class _Look:
-    """Sorts what was listed into garbage and what is kept."""
+    """Sorts what was listed into orphan files and what is kept."""
 
     def __init__(self, knowledge: KnownFiles, ages: Ages, now_millis: int, kept: dict[Kept, Total]) -> None:
         self._knowledge = knowledge

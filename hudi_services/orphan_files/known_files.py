@@ -1,4 +1,4 @@
-"""What one look at a table tells about its data files: live, garbage, or in doubt.
+"""What one look at a table tells about its data files: live, orphan, or in doubt.
 
 Readers see a file when its instant is a completed write of the active timeline, or is older than that timeline's start;
 of the latter some were rolled back, and only the archive, a rollback or the metadata table can tell which.

@@ -1,4 +1,4 @@
-"""What is garbage and what is not, with the reasons that an operator reads."""
+"""What is an orphan file and what is not, with the reasons that an operator reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ DataFile = BaseFile | LogFile
 
 
 class OrphanKind(Enum):
-    """Why a file is garbage."""
+    """Why a file is an orphan."""
 
     STRAY = "its commit does not list it: written by a repeated task"
     DEAD_ATTEMPT = "its instant is not on the timeline: rolled back, or never requested"
@@ -19,8 +19,8 @@ class OrphanKind(Enum):
     MARKERS = "markers of an attempt that has ended"
     HEARTBEAT = "heartbeat of an attempt that has ended"
     LEASE = "lease of an attempt that has ended"
-    NOTES = "notes of an attempt that has ended"
-    UPLOAD = "what a killed writer left of a file"
+    NOTES = "checkpoints of an attempt that has ended"
+    UPLOAD = "unfinished file of a killed writer"
 
 
 class Kept(Enum):
@@ -30,17 +30,17 @@ class Kept(Enum):
     YOUNG = "younger than the minimum age"
     IN_SAVEPOINT = "named in a savepoint"
     IN_PLAN = "named in a pending plan"
-    SUSPICIOUS = "suspicious: its commit does not list it, but readers see its rows for want of a metadata table"
-    UNREADABLE_COMMIT = "unknown: its commit tells nothing of files"
-    OTHER_ACTION = "unknown: its instant is none that writes files"
-    LOG_OF_SLICE = "unknown: a log file named after its slice, whose writer only its blocks tell"
+    SUSPICIOUS = "suspicious: its commit does not list it, but readers see its rows because there is no metadata table"
+    UNREADABLE_COMMIT = "unknown: its commit does not list files"
+    OTHER_ACTION = "unknown: its instant is not one that writes files"
+    LOG_OF_SLICE = "unknown: a log file named after its slice; only its blocks tell who wrote it"
     NO_TIMELINE = "unknown: the timeline has no completed write"
     UNREADABLE_ARCHIVE = "unknown: older than the timeline, and the archive cannot be read"
     NOT_IN_ARCHIVE = "unknown: older than the timeline, and the archive does not tell enough of that time"
     LISTED = "unknown: its instant is gone from the timeline, but the metadata table lists it"
-    ONLY_FILE = "unknown: rolled back, but all that is left of a file group that a completed write may have begun"
+    ONLY_FILE = "unknown: rolled back, but the last file of a file group that a completed write may have begun"
     CLEANING = "unknown: rolled back, but a clean is pending, or has just ended, that may rely on it"
-    CHANGED = "changed while we looked"
+    CHANGED = "changed during the run"
 
 
 Verdict = OrphanKind | Kept | None
@@ -49,7 +49,7 @@ Verdict = OrphanKind | Kept | None
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One file that is garbage. `attempt` is the time of the instant that made it, "" where nothing tells."""
+    """One orphan file. `attempt` is the time of the instant that made it, "" where it is not known."""
 
     path: str
     size: int
@@ -73,14 +73,14 @@ class Ages:
     """Milliseconds since a file was last written."""
 
     minimum: int
-    """Younger files are never garbage."""
+    """Younger files are left alone."""
     sign_of_life: int
     """Heartbeats younger than this may be of a writer whose instant is not on the timeline yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """One look at a table: garbage by path, what was kept, and what could not be read."""
+    """One look at a table: orphan files by path, what was kept, and what could not be read."""
 
     items: tuple[Item, ...]
     kept: Mapping[Kept, Total]

@@ -1,4 +1,4 @@
-"""Quarantines: garbage that was moved out of the table, and can be brought back.
+"""Quarantines: orphan files that were moved out of the table, and can be put back.
 
     .hoodie/.hudi_services/quarantine/<id>/manifest.json     what was to be moved, written before the first file is
                                      <id>/files/<path>       the files, by their paths in the table
@@ -110,6 +110,13 @@ def restore(table: Snapshot, quarantine: str, progress: Progress) -> Moved:
     return moved
 
 
+def check_restore(table: Snapshot, quarantine: str) -> Total:
+    """What a restore would move. Raises ConfigError and ConflictError as `restore` does."""
+    stored = _stored(table.storage, quarantine)
+    _refuse_new_rows(table, quarantine, [_original(quarantine, file.path) for file in stored])
+    return _total(stored)
+
+
 def delete(storage: Storage, quarantine: str, progress: Progress) -> Total:
     """Delete a quarantine with its files, the manifest last, so that one that was cut off can be deleted again."""
     stored = _held(storage, quarantine)
@@ -181,7 +188,7 @@ def _refuse_new_rows(table: Snapshot, quarantine: str, paths: Iterable[str]) -> 
     if new:
         more = f" and {len(new) - _NAMES_TOLD} more" if len(new) > _NAMES_TOLD else ""
         raise ConflictError(
-            f"the timeline has passed files of the quarantine {quarantine}, so that readers would take them for "
+            f"the timeline is now later than files of the quarantine {quarantine}, so that readers would take them for "
             f"committed: {', '.join(new[:_NAMES_TOLD])}{more}",
             hint=f"nothing was moved: leave the files in {table.storage.full_path(_folder(quarantine))}, "
             "or delete them with --delete-older-than",
@@ -202,7 +209,7 @@ def _seen_then(storage: Storage, quarantine: str) -> frozenset[str]:
         files = parse_json(storage.read(path))["files"]
         return frozenset(file["path"] for file in files if file.get("seen"))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise CorruptFile(f"{storage.full_path(path)} is no manifest of a quarantine: {error}") from error
+        raise CorruptFile(f"{storage.full_path(path)} is not a manifest of a quarantine: {error}") from error
 
 
 def _stored(storage: Storage, quarantine: str) -> list[FileInfo]:

@@ -1,4 +1,4 @@
-"""What is pending or half-done on a table, the evidence about it, and what to do: findings, not deeds.
+"""What is pending or half-done on a table, the evidence about it, and what to do: findings only, and no change.
 
     write       alive: wait            dead: roll back
     clustering  alive: wait            dead attempt, or inputs changed, or planned long ago: roll back, drop the plan
@@ -86,7 +86,7 @@ class _Case:
 _Judgement = tuple[Decision, str, str]
 """Decision, why, what it blocks."""
 
-_WRITERS = "cleaning and archiving of whatever came after it"
+_WRITERS = "cleaning and archiving of everything after it"
 
 
 def find(table: Snapshot, settings: TransactionSettings) -> list[Finding]:
@@ -141,7 +141,7 @@ def judge(
     if decision is Decision.ROLL_BACK and instant.action.writes_data:
         decision, why = _without_markers(case, decision, why)
     if life.holder:
-        decision, why = Decision.WAIT, f"{life.holder}: it holds the lease of it"
+        decision, why = Decision.WAIT, f"{life.holder}: that process holds the lease of this instant"
     now = now_millis(table)
     return Finding(
         instant,
@@ -161,9 +161,12 @@ def _beside_completed(case: _Case, decision: Decision, why: str) -> tuple[Decisi
     try:
         twin = completed_twin(case.table, case.instant.ts)
     except (CorruptFile, NotFound) as error:
-        return Decision.WAIT, f"{why}, but nobody knows whether a write of that time was completed: {error.message}"
+        return (
+            Decision.WAIT,
+            f"{why}, but it is unknown whether a write with this instant was completed: {error.message}",
+        )
     if twin:
-        return Decision.DROP, f"{twin}, and {case.instant.file_name} beside it is none of its files"
+        return Decision.DROP, f"{twin}, and {case.instant.file_name} is not one of its files"
     return decision, why
 
 
@@ -173,8 +176,8 @@ def _without_markers(case: _Case, decision: Decision, why: str) -> tuple[Decisio
     if not problem or pending_rollback(case.table, case.instant.ts) is not None:
         return decision, why
     if may_be_listed:
-        return decision, f"{why}; {problem}: its files are found by listing"
-    return Decision.WAIT, f"{why}, but {problem}, and nobody else knows what it appended to"
+        return decision, f"{why}; {problem}: its files will be found by listing"
+    return Decision.WAIT, f"{why}, but {problem}, and only the markers could tell which files it appended to"
 
 
 def _heartbeat(life: Liveness, now: float, settings: TransactionSettings) -> str:
@@ -222,23 +225,25 @@ def _clustering(case: _Case) -> _Judgement:
         return *begun_rollback, blocks
     begun = case.instant.state is State.INFLIGHT
     if case.life.alive and (begun or case.life.heartbeat_millis is not None):
-        return Decision.WAIT, f"somebody is at work at it: a sign of life {case.silence} ago", blocks
+        return Decision.WAIT, f"its process gave a sign of life {case.silence} ago", blocks
     if begun:
         done = len(checkpoints(case.table, case.instant))
         more = f", with {done} finished groups that execute would keep" if done else ""
-        why = f"its execution gives no sign of life for {case.silence}; the plan goes, too{more}"
+        why = f"its execution gives no sign of life for {case.silence}; the plan is deleted with it{more}"
         return Decision.ROLL_BACK, why, blocks
     try:
         stale = _why_stale(case)
     except CheckFailed as error:
-        return Decision.WAIT, f"nobody knows whether it can be executed: {error.message}; {error.hint}", blocks
+        return Decision.WAIT, f"it is unknown whether the plan can be executed: {error.message}; {error.hint}", blocks
     if stale:
-        return Decision.DROP, f"it can never be executed: {stale}", blocks
+        return Decision.DROP, f"the plan can never be executed: {stale}", blocks
     age = age_millis(case.table, case.instant)
     if age >= case.settings.abandoned_millis:
-        why = f"it was planned {duration(age)} ago and nobody executed it; schedule anew when it is wanted"
+        why = (
+            f"it was planned {duration(age)} ago and nobody executed it; schedule a new plan if you want the clustering"
+        )
         return Decision.DROP, why, blocks
-    return Decision.WAIT, f"a plan that can be executed: hudi-services execute --instant-time {case.instant.ts}", blocks
+    return Decision.WAIT, f"the plan can be executed: hudi-services execute --instant-time {case.instant.ts}", blocks
 
 
 def _why_stale(case: _Case) -> str:
@@ -260,18 +265,18 @@ def _why_stale(case: _Case) -> str:
 
 def _unreadable_replace(case: _Case) -> _Judgement:
     name = case.table.timeline.requested_name(case.instant)
-    blocks = f"every reader of plans, {_WRITERS}"
+    blocks = f"everybody who reads plans, {_WRITERS}"
     if case.life.alive:
         return Decision.WAIT, f"{name} cannot be read, and was written {case.silence} ago", blocks
     if case.instant.state is State.REQUESTED:
         return Decision.DROP, f"{name} cannot be read, and nothing was begun", blocks
-    return Decision.ROLL_BACK, f"{name} cannot be read, and there is no sign of life for {case.silence}", blocks
+    return Decision.ROLL_BACK, f"{name} cannot be read, and there was no sign of life for {case.silence}", blocks
 
 
 def _clean(case: _Case) -> _Judgement:
     blocks = "new cleans"
     if case.life.alive:
-        return Decision.WAIT, f"it is at work: a sign of life {case.silence} ago", blocks
+        return Decision.WAIT, f"its process gave a sign of life {case.silence} ago", blocks
     timeline = case.table.timeline
     name = timeline.requested_name(case.instant)
     try:
@@ -280,8 +285,9 @@ def _clean(case: _Case) -> _Judgement:
         if case.is_young:
             return Decision.WAIT, f"{name} cannot be read, and may be being written", blocks
         if not timeline.sizes.get(name):
-            return Decision.DROP, f"{name} is empty: its process died over it", blocks
-        return Decision.DROP, f"{error.message}; what it did not delete the next clean finds", f"{blocks}, all of them"
+            return Decision.DROP, f"{name} is empty: its process died while it wrote it", blocks
+        why = f"{error.message}; the next clean deletes the files that are left"
+        return Decision.DROP, why, f"{blocks}, all of them"
     try:
         check_superseded(case.table, plan.names)
     except CheckFailed as error:
@@ -289,28 +295,29 @@ def _clean(case: _Case) -> _Judgement:
     except (CorruptFile, SymbolicLink) as error:
         return Decision.WAIT, f"it cannot be finished: {error.message}; {error.hint}", blocks
     files = sum(map(len, plan.files.values()))
-    return Decision.RESUME, f"its plan names {files} files, and may be finished at any time", blocks
+    return Decision.RESUME, f"its plan names {files} files; finishing it is safe at any time", blocks
 
 
 def _rollback(case: _Case) -> _Judgement:
     timeline = case.table.timeline
     name = timeline.requested_name(case.instant)
-    blocks = "clustering of the files that it is to delete"
+    blocks = "clustering of the files that its plan deletes"
     if case.life.alive:
-        return Decision.WAIT, f"it is at work: a sign of life {case.silence} ago", blocks
+        return Decision.WAIT, f"its process gave a sign of life {case.silence} ago", blocks
     try:
         plan = timeline.read_rollback_plan(case.instant)
     except CorruptFile as error:
-        why = f"{error.message}; what it was to undo is found again"
+        why = f"{error.message}; recover then finds what it had to undo"
         return Decision.DROP, why, f"every writer: {name} must be read"
     if is_still_completed(case.table, plan):
         # Its files go after its completed file only: nothing was taken away, and others may build on it by now.
-        why = f"it was to take {plan.action} {plan.ts} back, which is complete and untouched: ask for that anew"
+        why = f"it had to roll {plan.action} {plan.ts} back, which is still complete: start that rollback again"
         return Decision.DROP, why, blocks
     if committed := without_target(case.table, plan):
-        why = f"it is to delete {committed}, and no instant {plan.ts} is on the timeline: it may be archived"
+        why = f"its plan deletes {committed}, and the instant {plan.ts} is not on the timeline: it may be archived"
         return Decision.DROP, why, blocks
-    return Decision.RESUME, f"the rollback of {plan.action} {plan.ts}, which nobody works at for {case.silence}", blocks
+    why = f"the rollback of {plan.action} {plan.ts} gave no sign of life for {case.silence}"
+    return Decision.RESUME, why, blocks
 
 
 def _savepoint(case: _Case) -> _Judgement:
@@ -352,5 +359,5 @@ def _rollback_of(case: _Case) -> tuple[Decision, str] | None:
     if rollback is None:
         return None
     if is_stale_rollback(case.table, rollback, case.settings):
-        return Decision.ROLL_BACK, f"the rollback {rollback.ts} of it was begun, and nobody works at that"
-    return Decision.WAIT, f"the rollback {rollback.ts} of it is at work"
+        return Decision.ROLL_BACK, f"the rollback {rollback.ts} of it was begun, and its process is dead"
+    return Decision.WAIT, f"the rollback {rollback.ts} of it is in progress"

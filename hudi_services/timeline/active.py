@@ -16,10 +16,12 @@ from ..codecs.clustering_plan import ClusteringPlan, RequestedReplace, decode_re
 from ..codecs.compaction_plan import CompactionPlan, decode_compaction_plan
 from ..codecs.rollback_plan import RollbackMetadata, RollbackPlan, decode_rollback_metadata, decode_rollback_plan
 from ..codecs.savepoint import decode_savepoint
+from ..concurrency import at_once
 from ..errors import ConflictError, CorruptFile, NotFound, Outdated
+from ..file_cache import shared_cache
 from ..files.names import instant_in
 from ..model import CommitMetadata
-from ..storage import Storage
+from ..storage import FileInfo, Storage
 from ..table_config import TableConfig
 from .archived_instants import ArchivedInstants
 from .instant import Action, Instant, State
@@ -48,6 +50,8 @@ class Timeline:
     """When each instant file was written, by file name, in the same way."""
     history: str = ""
     """The folder of the archive."""
+    files: Mapping[str, FileInfo] = field(default_factory=dict)
+    """What the listing tells of every instant file, by file name."""
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig) -> "Timeline":
@@ -59,26 +63,30 @@ class Timeline:
     @classmethod
     def load(cls, storage: Storage, layout: Layout, folder: str, zone: str, history: str = "") -> "Timeline":
         """List `folder`; files that are no instants are passed over, a missing folder is an empty timeline."""
-        sizes: dict[str, int] = {}
+        files: dict[str, FileInfo] = {}
         begun: dict[str, int] = {}
-        written: dict[str, int] = {}
         highest: dict[tuple[str, Action], Instant] = {}
         for info in storage.list_dir(folder)[0]:
             instant = layout.parse(info.name, info.mtime_millis, zone)
             if instant is None:
                 continue
-            sizes[info.name] = info.size
-            written[info.name] = info.mtime_millis
+            files[info.name] = info
             begun[instant.ts] = min(info.mtime_millis, begun.get(instant.ts, info.mtime_millis))
             key = (instant.ts, instant.action.completed_as)
             if key not in highest or _rank(instant) > _rank(highest[key]):
                 highest[key] = instant
         ordered = tuple(sorted(highest.values(), key=lambda i: i.order))
-        return cls(storage, layout, folder, zone, ordered, sizes, begun, written, history)
+        sizes = {name: info.size for name, info in files.items()}
+        written = {name: info.mtime_millis for name, info in files.items()}
+        return cls(storage, layout, folder, zone, ordered, sizes, begun, written, history, files)
 
     def reload(self) -> "Timeline":
         """A new look at the same folder."""
         return Timeline.load(self.storage, self.layout, self.folder, self.zone, self.history)
+
+    def saw_the_same(self, other: "Timeline") -> bool:
+        """Whether two looks saw the same files, as they were then."""
+        return self._listing == other._listing
 
     @cached_property
     def archived(self) -> ArchivedInstants:
@@ -125,7 +133,9 @@ class Timeline:
 
     def pending_clusterings(self) -> tuple[Instant, ...]:
         """Pending instants whose requested file carries a clustering plan; raises CorruptFile when one is broken."""
-        return tuple(i for i in self.pending(_CLUSTERING_LIKE) if self.read_requested(i).is_clustering)
+        pending = self.pending(_CLUSTERING_LIKE)
+        requested = at_once(self.read_requested, pending)
+        return tuple(i for i, one in zip(pending, requested, strict=True) if one.is_clustering)
 
     def last_clustering(self) -> Instant | None:
         """The newest clustering, pending or completed."""
@@ -151,9 +161,15 @@ class Timeline:
         return self.layout.file_name(instant.ts, self.began_as(instant), State.REQUESTED)
 
     def read_details(self, file_name: str) -> bytes:
-        """The content of one instant file; raises NotFound, and Outdated for one that this look has listed."""
+        """The content of one instant file; raises NotFound, and Outdated for one that this look has listed.
+
+        What this process has read before is not read again, but for inflight files: writers may write those anew.
+        """
+        listed = self.files.get(file_name)
         try:
-            return self.storage.read(self.path(file_name))
+            if listed is None or self._is_inflight(file_name):
+                return self.storage.read(self.path(file_name))
+            return shared_cache().read(self.storage, listed)
         except NotFound as error:
             if file_name not in self.sizes:
                 raise
@@ -274,6 +290,14 @@ class Timeline:
         self.storage.create(self.path(name), data)
         done = state is State.COMPLETED
         return Instant(ts, action.completed_as if done else action, state, completion_time if done else None, name)
+
+    @property
+    def _listing(self) -> dict[str, tuple[FileInfo, str]]:
+        return {name: (info, info.tag) for name, info in self.files.items()}
+
+    def _is_inflight(self, file_name: str) -> bool:
+        instant = self.layout.parse(file_name, 0, self.zone)
+        return instant is None or instant.state is State.INFLIGHT
 
     @cached_property
     def _pending(self) -> tuple[Instant, ...]:

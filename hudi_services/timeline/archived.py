@@ -7,8 +7,10 @@ Source: LSMTimeline, ArchivedTimelineLoaderV2 of Apache Hudi.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -16,9 +18,10 @@ from ..codecs.commit_metadata import decode_commit_avro
 from ..codecs.json_text import parse_json
 from ..codecs.rollback_plan import RollbackMetadata, decode_rollback_metadata
 from ..errors import CorruptFile, NotFound
+from ..file_cache import shared_cache
 from ..limits import LARGEST_LOG, SMALL_FILE
 from ..paths import is_name
-from ..storage import Storage
+from ..storage import FileInfo, Storage
 from ..table_config import TableConfig
 from .archived_instants import ArchivedAction, ArchivedInstants
 from .instant import Action
@@ -37,20 +40,73 @@ def is_archived(storage: Storage, config: TableConfig) -> bool:
     return bool(files)
 
 
-class ArchivedTimes:
-    """Looks up completion times, reading each archive file at most once and only when it may hold the instant."""
+class _Archive:
+    """The folder of an archive at one moment. All but `_version_` never changes, and is read once by this process."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage = storage
         self._folder = folder
-        self._files: tuple[str, ...] | None = None
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """The names of its parquet files. Raises CorruptFile."""
+        with ThreadPoolExecutor(1) as pool:
+            number = pool.submit(self._manifest_number)
+            # Asked for at the same time: what is newer than this listing is read all the same.
+            _ = self._listed
+            found = number.result()
+        return () if found is None else self._names(f"manifest_{found}")
+
+    def open(self, name: str) -> "ArchiveFile":
+        # pyarrow is slow to load, and most commands look at no archive.
+        from .archive_file import ArchiveFile
+
+        return ArchiveFile(self._read(name, LARGEST_LOG), self._full_path(name))
+
+    @cached_property
+    def _listed(self) -> Mapping[str, FileInfo]:
+        return {file.name: file for file in self._storage.list_dir(self._folder)[0]}
+
+    def _read(self, name: str, limit: int) -> bytes:
+        listed = self._listed.get(name)
+        if listed is None:
+            return self._storage.read(f"{self._folder}/{name}", limit)
+        return shared_cache().read(self._storage, listed, limit)
+
+    def _full_path(self, name: str) -> str:
+        return self._storage.full_path(f"{self._folder}/{name}")
+
+    def _names(self, manifest: str) -> tuple[str, ...]:
+        try:
+            files = parse_json(self._read(manifest, SMALL_FILE))["files"]
+            names = tuple(dict.fromkeys(entry["fileName"] for entry in files))
+            if not all(map(is_name, names)):
+                raise ValueError("it names files elsewhere")
+            return names
+        except (ValueError, KeyError, TypeError) as e:
+            raise CorruptFile(f"{self._full_path(manifest)} is no timeline manifest: {e}") from e
+
+    def _manifest_number(self) -> int | None:
+        try:
+            return int(self._storage.read(f"{self._folder}/{_VERSION_FILE}", SMALL_FILE))
+        except NotFound:
+            # Between the deletion and the re-creation of the version file.
+            matches = (_MANIFEST.fullmatch(info.name) for info in self._storage.list_dir(self._folder)[0])
+            return max((int(match[1]) for match in matches if match), default=None)
+        except ValueError as e:
+            raise CorruptFile(f"{self._full_path(_VERSION_FILE)} holds no manifest number") from e
+
+
+class ArchivedTimes:
+    """Looks up completion times, reading each archive file at most once and only when it may hold the instant."""
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        self._archive = _Archive(storage, folder)
         self._times: dict[str, dict[str, str]] = {}
 
     def completion_time(self, ts: str) -> str | None:
         """When the archived instant of `ts` was completed, None when no archive file has it. Raises CorruptFile."""
-        if self._files is None:
-            self._files = _manifest_files(self._storage, self._folder)
-        for name in self._files:
+        for name in self._archive.files:
             match = _DATA_FILE.fullmatch(name)
             if match is not None and match[1] <= ts <= match[2]:
                 found = self._load(name).get(ts)
@@ -60,7 +116,8 @@ class ArchivedTimes:
 
     def _load(self, name: str) -> dict[str, str]:
         if name not in self._times:
-            self._times[name] = _read_times(self._storage, f"{self._folder}/{name}")
+            times = self._archive.open(name).texts("instantTime", "completionTime")
+            self._times[name] = {start: end for start, end in times if start is not None and end is not None}
         return self._times[name]
 
 
@@ -69,42 +126,13 @@ def read_archive(storage: Storage, folder: str, file_ids: Collection[str] = ()) 
 
     Raises CorruptFile, naming the file, and StorageError.
     """
+    archive = _Archive(storage, folder)
     return ArchivedInstants.of(
-        entry
-        for name in _manifest_files(storage, folder)
-        for entry in _read_actions(storage, f"{folder}/{name}", frozenset(file_ids))
+        entry for name in archive.files for entry in _read_actions(archive.open(name), frozenset(file_ids))
     )
 
 
-def _manifest_files(storage: Storage, folder: str) -> tuple[str, ...]:
-    number = _manifest_number(storage, folder)
-    if number is None:
-        return ()
-    path = f"{folder}/manifest_{number}"
-    try:
-        files = parse_json(storage.read(path, SMALL_FILE))["files"]
-        names = tuple(dict.fromkeys(entry["fileName"] for entry in files))
-        if not all(map(is_name, names)):
-            raise ValueError("it names files elsewhere")
-        return names
-    except (ValueError, KeyError, TypeError) as e:
-        raise CorruptFile(f"{storage.full_path(path)} is no timeline manifest: {e}") from e
-
-
-def _manifest_number(storage: Storage, folder: str) -> int | None:
-    path = f"{folder}/{_VERSION_FILE}"
-    try:
-        return int(storage.read(path, SMALL_FILE))
-    except NotFound:
-        # Between the deletion and the re-creation of the version file.
-        matches = (_MANIFEST.fullmatch(info.name) for info in storage.list_dir(folder)[0])
-        return max((int(match[1]) for match in matches if match), default=None)
-    except ValueError as e:
-        raise CorruptFile(f"{storage.full_path(path)} holds no manifest number") from e
-
-
-def _read_actions(storage: Storage, path: str, file_ids: frozenset[str]) -> Iterator[ArchivedAction]:
-    file = _open(storage, path)
+def _read_actions(file: "ArchiveFile", file_ids: frozenset[str]) -> Iterator[ArchivedAction]:
     entries: list[ArchivedAction] = []
     for ts, action in file.texts("instantTime", "action"):
         if ts is None or action is None:
@@ -144,15 +172,3 @@ def _file_ids(data: bytes, path: str) -> set[str]:
     commit = decode_commit_avro(data, path)
     written = {stat.file_id for stats in commit.stats.values() for stat in stats}
     return written.union(*(commit.replaced or {}).values())
-
-
-def _read_times(storage: Storage, path: str) -> dict[str, str]:
-    times = _open(storage, path).texts("instantTime", "completionTime")
-    return {start: end for start, end in times if start is not None and end is not None}
-
-
-def _open(storage: Storage, path: str) -> "ArchiveFile":
-    # pyarrow is slow to load, and most commands look at no archive.
-    from .archive_file import ArchiveFile
-
-    return ArchiveFile(storage.read(path, LARGEST_LOG), storage.full_path(path))

@@ -17,6 +17,7 @@ from typing import Any
 from ..codecs.avro import AvroSchema, parse_schema, read_datum
 from ..codecs.rollback_plan import RollbackMetadata
 from ..errors import CorruptFile
+from ..file_cache import shared_cache
 from ..files.cursor import Cursor
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
 from ..files.log_reader import read_log_blocks
@@ -36,15 +37,15 @@ def read_archive(storage: Storage, folder: str, file_ids: Collection[str] = ()) 
     Raises CorruptFile, naming the file and the offset, and StorageError. A torn block is an error here, too: what it
     would have told is unknown. A gap in the numbers, from 1 on, is one in the archive; or Hudi merged its files.
     """
-    names = sorted(file.name for file in storage.list_dir(folder)[0] if _FILE.fullmatch(file.name))
+    files = sorted((file for file in storage.list_dir(folder)[0] if _FILE.fullmatch(file.name)), key=lambda f: f.name)
     entries = (
         entry
-        for name in names
+        for file in files
         for entry in archived_actions(
-            storage.read(f"{folder}/{name}", LARGEST_LOG), storage.full_path(f"{folder}/{name}"), frozenset(file_ids)
+            shared_cache().read(storage, file, LARGEST_LOG), storage.full_path(file.path), frozenset(file_ids)
         )
     )
-    numbers = {int(match[1]) for match in map(_FILE.fullmatch, names) if match}
+    numbers = {int(match[1]) for file in files if (match := _FILE.fullmatch(file.name))}
     return ArchivedInstants.of(entries, whole=numbers == set(range(1, len(numbers) + 1)))
 
 

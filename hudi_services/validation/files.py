@@ -1,7 +1,7 @@
 """The partition `files`: the listing against the committed files on storage, with their sizes.
 
 What is not told by names is told by the commit: a file beside it that it does not name was left by a repeated task.
-A partition of which nothing is there, but which should have files by the commits, is told, and withheld from mending.
+A partition that should have files by the commits, and has none, is listed, and withheld from the repair.
 """
 
 from collections.abc import Collection, Iterator
@@ -15,7 +15,7 @@ from .expected_state import ExpectedState, parse
 from .model import Difference, Doubt, Finding, Kind, Unsure
 
 _GONE = FileEntry(0, deleted=True)
-_MISSING = "nothing of the partition is there, although commits say that it has files"
+_MISSING = "no file of the partition is there, although commits list files in it"
 
 
 class FilesCheck:

@@ -48,14 +48,14 @@ class Doubt(Enum):
     GONE_INSTANT = "listed and there, but its instant is gone from the timeline"
     HIDDEN = "its commit was archived beyond a savepoint, which hides it from readers"
     ARCHIVED = "not listed, and older than the timeline: its commit, or a repeated task, may have written it"
-    SILENT_COMMIT = "not listed, and its commit tells nothing of files"
-    LOG_OF_SLICE = "not listed: a log file named after its slice, whose writer only its blocks tell"
-    PENDING_WRITES = "listed without a file, but a write is pending that may be about to write there"
+    SILENT_COMMIT = "not listed, and its commit does not list files"
+    LOG_OF_SLICE = "not listed: a log file named after its slice; only its blocks tell who wrote it"
+    PENDING_WRITES = "listed without a file, but a pending write may be about to write it"
     BROKEN_FILE = "its footer, or its keys, cannot be read"
-    UNKNOWN_TYPE = "the indexed column has a type of which this version does not know how Hudi writes it"
-    MISSING_PARTITION = "nothing of its partition is there, although commits say that it has files"
+    UNKNOWN_TYPE = "the indexed column has a type that this version does not know"
+    MISSING_PARTITION = "no file of its partition is there, although commits list files in it"
     UNREADABLE_VALUES = "its footer does not tell the range of an indexed column, and the values cannot be read"
-    NOT_COMPUTED = "it has values of which the function is not computed here"
+    NOT_COMPUTED = "it has values for which this program does not compute the function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Difference:
     shard: int | None = None
     """Of an index of keys: the position of the file group where the key lies, or should lie."""
     withheld: bool = False
-    """It is of a missing partition, and is mended only where the operator says that this is gone for good."""
+    """It is of a missing partition: repaired only where the operator says that the partition is gone for good."""
     severity: Severity = Severity.HARMFUL
 
     @property

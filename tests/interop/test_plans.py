@@ -55,7 +55,7 @@ def test_plans_for_copying_cross_both_ways(sort: tuple[str, ...], peer: Peer, ma
     peer.cluster(theirs, "schedule", order=",".join(sort) or None, options=copying)
     done = ours.execute(theirs, options=copying).report
     assert done["decoded"] == ({"sorted": done["groups"]} if sort else {})
-    assert any("copies only what is not sorted" in warning for warning in done["warnings"]) == bool(sort)
+    assert any("copies files only without sort columns" in warning for warning in done["warnings"]) == bool(sort)
     _is_clustered(peer, theirs, before, partitions, sort)
 
     peer.cluster(mine, "execute", instants=[ours.schedule(mine, sort=sort, options=copying)], options=copying)

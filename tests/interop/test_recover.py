@@ -169,7 +169,10 @@ def _is_recovered(peer: Peer, path: Path, crash: str) -> None:
     assert before.differences(Reading.of(peer, path)) == [], crash
     assert layout.pending(path), crash
     looked = ours.run("recover", path)
-    assert (looked.code, looked.report["reason"]) == (0, "dry run: nothing was changed; --apply does what was decided")
+    assert (looked.code, looked.report["reason"]) == (
+        0,
+        "dry run: nothing was changed; add --apply to carry out the decisions",
+    )
     dead = [row["instant"] for row in looked.report["tables"]["instants"] if row["action"] in ("commit", "clustering")]
     run = ours.run("recover", path, "--apply").ok()
     assert {row["decision"] for row in run.report["tables"]["instants"]} <= {"resume", "roll back", "drop the plan"}

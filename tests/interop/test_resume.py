@@ -85,6 +85,8 @@ def test_hudi_executes_it_instead(peer: Peer, table: Tables, tmp_path: Path) -> 
     assert (done.code, done.report["state"]) == (0, "idle")
     long_ago(path)
     collected = ours.run("clean", path, "--garbage", "--apply").ok()
-    assert "notes of an attempt that has ended" in {row["reason"] for row in collected.report["tables"]["attempts"]}
+    assert "checkpoints of an attempt that has ended" in {
+        row["reason"] for row in collected.report["tables"]["attempts"]
+    }
     assert executions.notes() == []
     assert before.differences(Reading.of(peer, path)) == [] and check_metadata(peer, path) == []

@@ -1,16 +1,41 @@
+import functools
 import os
+import shutil
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 from hypothesis import settings
 
 from hudi_services.engine import LocalEngine
+from hudi_services.file_cache import shared_cache
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import ClusteringRequest
+
+from .shares import DEEP
 
 # The machine is shared and noisy: a slow example is no failure.
 settings.register_profile("shared machine", deadline=None)
 settings.load_profile("shared machine")
+
+# Typer builds all commands anew for each command line, of which a process has one, and these tests have thousands.
+typer.main.get_command = functools.cache(typer.main.get_command)
+
+_MEMORY = "/dev/shm"
+_ROOM = 4 << 30
+
+
+def _in_memory() -> bool:
+    """Whether a folder in memory is there with room for the tables of all workers; they need a tenth of it."""
+    return os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM
+
+
+# A few hundred thousand small files come and go.
+if _in_memory():
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -18,11 +43,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With HUDI_DEEP=1 the deep tests, without it all others."""
-    here, deep = Path(__file__).parent, bool(os.environ.get("HUDI_DEEP"))
-    dropped = [item for item in items if here in item.path.parents and deep != bool(item.get_closest_marker("deep"))]
+    """With HUDI_DEEP=1 the deep tests, without it all others; sweeps with both."""
+    here = Path(__file__).parent
+    kept, dropped = [], []
+    for item in items:
+        is_other = bool(item.get_closest_marker("deep")) != DEEP and not item.get_closest_marker("sweep")
+        (dropped if is_other and here in item.path.parents else kept).append(item)
     config.hook.pytest_deselected(items=dropped)
-    items[:] = [item for item in items if item not in dropped]
+    items[:] = kept
+
+
+@pytest.fixture(autouse=True)
+def nothing_read_yet() -> None:
+    """Each test begins as a process does."""
+    shared_cache().forget()
 
 
 @pytest.fixture
@@ -34,3 +68,21 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         return original(wanted, storage, LocalEngine())
 
     monkeypatch.setattr(clustering, "execute", local)
+
+
+@pytest.fixture
+def without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is given to a pool of threads is done at once: to start them takes longer than to read a small file.
+
+    For tests that run jobs hundreds of times. Whatever else these tests show, threads are the business of others.
+    """
+
+    def submit(pool: ThreadPoolExecutor, work: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(work(*args, **more))
+        except BaseException as error:  # as the pool does: Killed, too
+            done.set_exception(error)
+        return done
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)

@@ -21,7 +21,7 @@ from hudi_services.options import resolve
 from hudi_services.timeline.instant import Action, Instant, State
 
 from .metadata_tables import open_metadata
-from .tables import listed_view, open_local, request, rows
+from .tables import both_views, open_local, request
 
 P = "day=2026-01-01"
 DEAD_AT_ONCE = {"hudi.services.abandoned.after.minutes": "0"}
@@ -38,9 +38,7 @@ def repair(
 
 def both(path: Path) -> list[pa.Table]:
     """The rows with and without the metadata table."""
-    table = open_local(path)
-    assert table.metadata is not None
-    return [rows(table, table.view), rows(table, listed_view(table))]
+    return list(both_views(path))
 
 
 def newest(path: Path) -> Instant:

@@ -59,11 +59,28 @@ def listed_view(table: Snapshot) -> FileSystemView:
 
 def rows(table: Snapshot, view: FileSystemView) -> pa.Table:
     """All rows that the view shows, by key, without the column that names the file."""
-    files = [one.base_file for partition in view.partitions() for one in view.latest_slices(partition)]
+    return _rows(table, base_files(view))
+
+
+def both_views(path: Path) -> tuple[pa.Table, pa.Table]:
+    """The rows with the metadata table, and those without. As a rule both are of the same files, and read once."""
+    table = open_local(path)
+    assert table.metadata is not None
+    known, listed = base_files(table.view), base_files(listed_view(table))
+    found = _rows(table, known)
+    return found, found if listed == known else _rows(table, listed)
+
+
+def base_files(view: FileSystemView) -> list[str]:
+    """Paths of the base files that readers see."""
+    slices = (one for partition in view.partitions() for one in view.latest_slices(partition))
+    return [one.base_file.path for one in slices if one.base_file is not None]
+
+
+def _rows(table: Snapshot, files: list[str]) -> pa.Table:
     tables = [
-        pq.read_table(Path(table.storage.root) / file.path, partitioning=None).drop_columns(["_hoodie_file_name"])
+        pq.read_table(Path(table.storage.root) / file, partitioning=None).drop_columns(["_hoodie_file_name"])
         for file in files
-        if file is not None
     ]
     return pa.concat_tables(tables, promote_options="permissive").combine_chunks().sort_by("_hoodie_record_key")
 

@@ -8,6 +8,7 @@ import pytest
 
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import NotFound, Outdated
+from hudi_services.file_cache import shared_cache
 from hudi_services.files.names import OWN_FOLDER
 from hudi_services.jobs import clean, clustering, orphan_files, recover, undo, validate
 from hudi_services.jobs.attempts import run_with_retries
@@ -27,7 +28,10 @@ from hudi_services.options import resolve
 from hudi_services.storage import ObjectStorage
 
 from .repairs import both, cluster, repair
+from .shares import TWO_SHARES, share
 from .tables import open_local, request, unpack
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 Job = Callable[[Path, ObjectStorage], Report]
 _OPTIONS = resolve([("test", {"hoodie.time.generator.max_expected_clock_skew_ms": "0"})])
@@ -99,37 +103,48 @@ class Archiving(ObjectStorage):
                 raise NotFound(f"{self.full_path(path)} does not exist")
 
 
-@pytest.fixture(scope="module", params=["0.15.0", "1.2.0"])
-def clustered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
-    """Gives a copy of a table with a completed clustering."""
-    path = unpack(request.param, tmp_path_factory.mktemp("clustered"))
-    cluster(path)
-    return lambda folder: Path(shutil.copytree(path, folder / "table"))
+@pytest.fixture(scope="module")
+def clustered(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Path], Path]:
+    """Gives a copy of a table of a release with a completed clustering."""
+    made: dict[str, Path] = {}
+
+    def copy(release: str, folder: Path) -> Path:
+        if release not in made:
+            made[release] = unpack(release, tmp_path_factory.mktemp("clustered"))
+            cluster(made[release])
+        return Path(shutil.copytree(made[release], folder / "table"))
+
+    return copy
 
 
+@pytest.mark.sweep
+@pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 @pytest.mark.parametrize("job", sorted(JOBS))
 def test_every_instant_file_may_be_archived_meanwhile(
-    job: str, clustered: Callable[[Path], Path], tmp_path: Path
+    job: str, release: str, number: int, clustered: Callable[[str, Path], Path], tmp_path: Path
 ) -> None:
-    watching = Archiving(str(clustered(tmp_path / "whole")))
+    watching = Archiving(str(clustered(release, tmp_path / "whole")))
     assert JOBS[job](tmp_path / "whole/table", watching).exit_code == 0
     # Each file once, the first time and the last time that it is read: most are read again and again.
     first = {path: number for number, path in reversed([*enumerate(watching.reads)])}
     last = {path: number for number, path in enumerate(watching.reads)}
     assert first
-    for number in sorted({*first.values(), *last.values()}):
-        path = clustered(tmp_path / str(number))
-        report = JOBS[job](path, Archiving(str(path), number))
-        assert report.exit_code == 0, (watching.reads[number], report.error)
+    for read in share(sorted({*first.values(), *last.values()}), number, 2):
+        path = clustered(release, tmp_path / str(read))
+        report = JOBS[job](path, Archiving(str(path), read))
+        assert report.exit_code == 0, (watching.reads[read], report.error)
         assert report.error is None
+        shutil.rmtree(path)
 
 
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 @pytest.mark.parametrize("job", ["validate", "clean", "cluster"])
 def test_an_instant_file_that_cannot_be_read_is_an_error(
-    job: str, clustered: Callable[[Path], Path], tmp_path: Path
+    job: str, release: str, clustered: Callable[[str, Path], Path], tmp_path: Path
 ) -> None:
-    path = clustered(tmp_path)
+    path = clustered(release, tmp_path)
     rows = both(path)
+    shared_cache().forget()
     storage = Archiving(str(path), 0, always=True)
     report = JOBS[job](path, storage)
     assert report.exit_code == 1 and isinstance(report.error, Outdated)

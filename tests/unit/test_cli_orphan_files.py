@@ -1,21 +1,26 @@
-"""The flags of `clean` that are about garbage: what they ask for, and what they print."""
+"""`orphan-files`, and its old spelling `clean --garbage`: what the flags ask for, and what the runs print."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import typer
 
-from hudi_services.cli.flags import command
-from hudi_services.cli.orphan_files import OrphanFilesFlags, orphan_files_request, run_orphan_files
+from hudi_services.cli.app import run
+from hudi_services.cli.clean import CleanFlags
+from hudi_services.cli.orphan_files import OrphanFilesFlags, orphan_files_request
 from hudi_services.errors import ConfigError
 from hudi_services.jobs import config_files
-from hudi_services.jobs.request import OrphanFilesMode
+from hudi_services.jobs.request import OrphanFilesMode, OrphanFilesRequest
 
 from .archives import unpack_archived
 
-Run = Callable[..., int]
+OLD, NEW = ("clean", "--garbage"), ("orphan-files",)
+MODES: list[tuple[dict[str, object], OrphanFilesMode]] = [
+    ({}, OrphanFilesMode.FIND),
+    ({"apply": True}, OrphanFilesMode.QUARANTINE),
+    ({"restore": "20260101T000000000"}, OrphanFilesMode.RESTORE),
+    ({"delete_older_than": 0}, OrphanFilesMode.DELETE),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -23,56 +28,63 @@ def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config_files, "default_files", lambda environment: [])
 
 
-@pytest.fixture
-def run() -> Run:
-    """A command with these flags alone."""
-
-    @command(OrphanFilesFlags)
-    def clean(flags: OrphanFilesFlags) -> int:
-        """Only for this test."""
-        return run_orphan_files(flags)
-
-    app = typer.Typer()
-    app.command()(clean)
-    return lambda *arguments: app(list(arguments), standalone_mode=False)
+def new(**fields: object) -> OrphanFilesRequest:
+    return orphan_files_request(OrphanFilesFlags(base_path="/t", **fields))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("fields", "mode"),
-    [
-        ({}, OrphanFilesMode.FIND),
-        ({"apply": True}, OrphanFilesMode.QUARANTINE),
-        ({"restore": "20260101T000000000"}, OrphanFilesMode.RESTORE),
-        ({"delete_older_than": 0}, OrphanFilesMode.DELETE),
-    ],
-)
+def old(**fields: object) -> OrphanFilesRequest:
+    return orphan_files_request(CleanFlags(base_path="/t", **fields).orphan_files())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("fields", "mode"), MODES)
 def test_what_each_flag_asks_for(fields: dict[str, object], mode: OrphanFilesMode) -> None:
-    flags = OrphanFilesFlags(base_path="/t", garbage=True, min_age=7, **fields)  # type: ignore[arg-type]
-    assert flags.is_about_garbage
-    request = orphan_files_request(flags)
+    request = new(min_age=7, **fields)
     assert (request.mode, request.min_age_minutes, request.quarantine) == (mode, 7, fields.get("restore"))
-    if fields:
-        assert OrphanFilesFlags(base_path="/t", **fields).is_about_garbage  # type: ignore[arg-type]
-        with pytest.raises(ConfigError, match="needs --garbage"):
-            orphan_files_request(OrphanFilesFlags(base_path="/t", **fields))  # type: ignore[arg-type]
+    assert request.dry_run != ("apply" in fields)
+    assert new(**{**fields, "apply": True}).dry_run is False
+
+
+@pytest.mark.parametrize(("fields", "mode"), MODES)
+def test_the_old_spelling(fields: dict[str, object], mode: OrphanFilesMode) -> None:
+    request = old(garbage=True, min_age=7, **fields)
+    assert (request.mode, request.min_age_minutes, request.quarantine) == (mode, 7, fields.get("restore"))
+    assert request.dry_run != bool(fields)
+    assert new().min_age_minutes == 60
+    for flag in ("restore", "delete_older_than"):
+        if flag in fields:
+            with pytest.raises(ConfigError, match="needs --garbage"):
+                old(**fields)
     with pytest.raises(ConfigError, match="--min-age needs --garbage"):
-        orphan_files_request(OrphanFilesFlags(base_path="/t", min_age=7))
-    assert not OrphanFilesFlags(base_path="/t").is_about_garbage
+        old(min_age=7)
+
+
+def test_clean_without_garbage_takes_none_of_these_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    for flags in (("--restore", "x"), ("--delete-older-than", "1"), ("--min-age", "1")):
+        assert run(["clean", "--base-path", "/t", *flags]) == 2
+        assert f"error: {flags[0]} needs --garbage\nhint: use the command orphan-files" in capsys.readouterr().err
 
 
 def test_flags_that_exclude_each_other() -> None:
-    with pytest.raises(ConfigError, match="--apply and --restore exclude each other"):
-        orphan_files_request(OrphanFilesFlags(base_path="/t", garbage=True, apply=True, restore="x"))
+    for ask in (new, lambda **fields: old(garbage=True, **fields)):
+        with pytest.raises(ConfigError, match="--restore and --delete-older-than exclude each other"):
+            ask(apply=True, restore="x", delete_older_than=1)
+        with pytest.raises(ConfigError, match="--dry-run and --apply exclude each other"):
+            ask(apply=True, dry_run=True)
 
 
-def test_a_whole_life_of_garbage(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", [OLD, NEW])
+def test_a_whole_life_of_orphan_files(
+    command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = str(unpack_archived(tmp_path) / "1.2.0" / "listed")
+    do_it = () if command is OLD else ("--apply",)
 
     def report(*arguments: str) -> dict[str, object]:
         capsys.readouterr()
-        code = run("--base-path", path, "--garbage", "--min-age", "0", "--format", "json", *arguments)
+        code = run([*command, "--base-path", path, "--min-age", "0", "--format", "json", *arguments])
         document: dict[str, object] = json.loads(capsys.readouterr().out)
         assert document["exit_code"] == code == 0
+        assert document["service"] == "garbage"
         return document
 
     dry = report()
@@ -82,24 +94,32 @@ def test_a_whole_life_of_garbage(run: Run, tmp_path: Path, capsys: pytest.Captur
     assert (moved["action"], moved["files"]) == ("quarantine", {"in": 10, "out": 10})
     name = str(moved["reason"]).rpartition(" ")[2]
     idle = report()
-    assert (idle["state"], idle["reason"]) == ("idle", "there is no garbage")
+    assert (idle["state"], idle["reason"]) == ("idle", "there are no orphan files")
     assert [row["quarantine"] for row in idle["tables"]["quarantines"]] == [name]  # type: ignore[index]
-    assert report("--restore", name)["files"] == {"in": 10, "out": 10}
+    look = report("--restore", name, "--dry-run")
+    assert (look["action"], look["dry_run"], look["files"]) == ("restore", True, {"in": 10, "out": None})
+    assert report("--restore", name, *do_it)["files"] == {"in": 10, "out": 10}
     report("--apply")
-    assert report("--delete-older-than", "0")["files"] == {"in": 10, "out": 0}
+    look = report("--delete-older-than", "0", "--dry-run")
+    assert (look["action"], look["dry_run"], look["files"]) == ("delete", True, {"in": 10, "out": None})
+    assert report("--delete-older-than", "0", *do_it)["files"] == {"in": 10, "out": 0}
 
 
-def test_the_default_minimum_age(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", [OLD, NEW])
+def test_the_default_minimum_age(command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = unpack_archived(tmp_path) / "1.2.0" / "listed"
     for file in path.glob("p?/*.parquet"):
         file.touch()
-    assert run("--base-path", str(path), "--garbage", "--fail-if-idle") == 3
+    assert run([*command, "--base-path", str(path), "--fail-if-idle"]) == 3
     assert "younger than the minimum age" in capsys.readouterr().out
 
 
-def test_what_is_told_of_a_wrong_quarantine(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("flags", [(*OLD,), (*OLD, "--dry-run"), (*NEW,), (*NEW, "--apply")])
+def test_what_is_told_of_a_wrong_quarantine(
+    flags: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = unpack_archived(tmp_path) / "1.2.0" / "listed"
-    assert run("--base-path", str(path), "--garbage", "--restore", "20200101T000000000") == 2
+    assert run([*flags, "--base-path", str(path), "--restore", "20200101T000000000"]) == 2
     error = capsys.readouterr().err
     assert error == (
         f"error: there is no quarantine 20200101T000000000 in {path}/.hoodie/.hudi_services/quarantine\n"

@@ -40,6 +40,8 @@ from .repairs import (
 from .tables import RELEASES, listed_view, open_local, rows, unpack
 from .test_undo import hide_metadata, write_beside
 
+pytestmark = pytest.mark.usefixtures("without_threads")
+
 LATER = "20980101000000000"
 LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
 NO_LOCK: dict[str, str] = {}
@@ -129,13 +131,13 @@ def test_begun_is_asked_for_again(path: Path, by_own: bool) -> None:
     ts = completed(path)
     begun = kill_early(path, ts, rolled_back)
     before = both(path)
-    with pytest.raises(ConfigError, match="is completed, and its rows would be gone"):
+    with pytest.raises(ConfigError, match="is completed, and a rollback would delete its rows"):
         rolled_back(path, begun.ts if by_own else ts, NO_HEARTBEAT, completed=False)
     assert both(path)[0].equals(before[0]) and not open_local(path).timeline.pending()
     begun = kill_early(path, ts, rolled_back)
     report = rolled_back(path, begun.ts if by_own else ts, NO_HEARTBEAT)
     assert (report.state, report.instant) == (Outcome.COMPLETED, ts)
-    assert report.warnings == [f"the rollback {begun.ts} of {ts} was begun and had done nothing: it was dropped"]
+    assert report.warnings == [f"the rollback {begun.ts} of {ts} had not started to delete anything: it was dropped"]
     assert not open_local(path).timeline.pending() and files_of(path, ts) == set()
 
 

@@ -1,6 +1,8 @@
 """Killed at any storage write, the table reads the same rows, and the next execute mends it and finishes."""
 
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,16 +16,12 @@ from hudi_services.snapshot import Snapshot
 from hudi_services.timeline.instant import Action
 
 from .faulty_storage import FaultyStorage, Killed
-from .tables import listed_view, open_local, request, rows, unpack
+from .shares import TWO_SHARES, share
+from .tables import both_views, open_local, request, unpack
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 SORT = {"hoodie.clustering.plan.strategy.sort.columns": "label,ts desc"}
-
-
-def both_views(path: Path) -> Iterator[pa.Table]:
-    table = open_local(path)
-    assert table.metadata is not None
-    yield rows(table, table.view)
-    yield rows(table, listed_view(table))
 
 
 def orphans(table: Snapshot) -> set[str]:
@@ -40,39 +38,47 @@ def scheduled(release: str, folder: Path, options: Mapping[str, str] = SORT) -> 
     return path, report.instant
 
 
-def writes_of_an_execution(release: str, folder: Path, options: Mapping[str, str] = SORT) -> list[str]:
-    path, _ = scheduled(release, folder, options)
-    storage = FaultyStorage(str(path))
-    report = clustering.execute(request(path, Mode.EXECUTE, dict(options)), storage, LocalEngine())
-    assert bool(report.decoded) == (options == SORT)
-    return storage.log
+class Execution:
+    """Of one plan, again and again: the plan names files by their whole paths, and the table is always in one place."""
+
+    def __init__(self, release: str, folder: Path, options: Mapping[str, str] = SORT) -> None:
+        self.path, self.ts = scheduled(release, folder, options)
+        self._options = dict(options)
+        self._made = Path(shutil.copytree(self.path, folder / "made"))
+        self.before = both_views(self.path)[0]
+
+    def run(self, writes: int | None = None) -> FaultyStorage:
+        """Execute the plan, of which nothing was done yet; killed after so many writes."""
+        shutil.rmtree(self.path)
+        shutil.copytree(self._made, self.path)
+        storage = FaultyStorage(str(self.path), writes)
+        with nullcontext() if writes is None else pytest.raises(Killed):
+            report = clustering.execute(request(self.path, Mode.EXECUTE, self._options), storage, LocalEngine())
+            assert bool(report.decoded) == (self._options == SORT)
+        return storage
+
+    def kill_and_mend(self, survived: int) -> None:
+        storage = self.run(survived)
+        for seen in both_views(self.path):
+            assert seen.equals(self.before), f"after {survived} writes ({storage.log[-1:]})"
+        mend(self.path, self.ts, self.before, survived)
 
 
-@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
-def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
-    total = len(writes_of_an_execution(release, tmp_path / "whole"))
+@pytest.mark.sweep
+@pytest.mark.parametrize(("release", "number"), TWO_SHARES)
+def test_every_write_may_be_the_last(release: str, number: int, tmp_path: Path) -> None:
+    execution = Execution(release, tmp_path)
+    total = len(execution.run().log)
     assert total > 20
-    for survived in range(total):
-        kill_and_mend(release, tmp_path / str(survived), survived)
+    for survived in share(range(total), number, 2):
+        execution.kill_and_mend(survived)
 
 
 def test_every_write_of_a_copy_may_be_the_last(tmp_path: Path) -> None:
     """Unsorted groups are copied page by page: another writer of files, the same attempt."""
-    options = {"hoodie.parquet.block.size": "8192"}
-    total = len(writes_of_an_execution("0.15.0", tmp_path / "whole", options))
-    for survived in range(0, total, 2):
-        kill_and_mend("0.15.0", tmp_path / str(survived), survived, options)
-
-
-def kill_and_mend(release: str, folder: Path, survived: int, options: Mapping[str, str] = SORT) -> None:
-    path, ts = scheduled(release, folder, options)
-    before = next(both_views(path))
-    storage = FaultyStorage(str(path), survived)
-    with pytest.raises(Killed):
-        clustering.execute(request(path, Mode.EXECUTE, dict(options)), storage, LocalEngine())
-    for seen in both_views(path):
-        assert seen.equals(before), f"after {survived} writes ({storage.log[-1:]})"
-    mend(path, ts, before, survived)
+    execution = Execution("0.15.0", tmp_path, {"hoodie.parquet.block.size": "8192"})
+    for survived in range(0, len(execution.run().log), 2):
+        execution.kill_and_mend(survived)
 
 
 def mend(path: Path, ts: str, before: pa.Table, survived: int) -> None:
@@ -100,7 +106,7 @@ def mend(path: Path, ts: str, before: pa.Table, survived: int) -> None:
 def test_killed_while_it_mends(release: str, begun: int, most: int, tmp_path: Path) -> None:
     """The rollback of a killed attempt, and the attempt after it, may be killed, too; and one that is taken up."""
     path, ts = scheduled(release, tmp_path)
-    before = next(both_views(path))
+    before = both_views(path)[0]
     with pytest.raises(Killed):
         # Before the first group is done, and in the middle of the metadata table's delta commit.
         clustering.execute(request(path, Mode.EXECUTE), FaultyStorage(str(path), begun), LocalEngine())

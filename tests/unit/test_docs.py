@@ -29,12 +29,15 @@ from hudi_services.jobs.index_lookup import index_lookup
 from hudi_services.jobs.report import Report, State, TableFacts
 from hudi_services.jobs.request import (
     CleanRequest,
+    ClusteringRequest,
     IndexRequest,
     LookupRequest,
     Mode,
     OrphanFilesMode,
     OrphanFilesRequest,
     RecoverRequest,
+    RepairRequest,
+    Request,
     ValidateRequest,
 )
 from hudi_services.options import keys, resolve
@@ -84,6 +87,29 @@ def test_every_field_of_the_report_is_in_its_page() -> None:
     assert fields == list(Report("clustering", "execute", TableFacts("/t")).document())
     for state in State:
         assert f"- `{state.value}`: " in document("docs/report.md")
+
+
+def test_every_service_and_command_is_in_the_pages() -> None:
+    services, actions = (
+        next(line for line in document("docs/report.md").splitlines() if line.startswith(f"| `{name}` |"))
+        for name in ("service", "action")
+    )
+    path, options = "/t", resolve([])
+    requests: list[Request] = [
+        *(ClusteringRequest(base_path=path, options=options, mode=mode) for mode in Mode),
+        *(OrphanFilesRequest(base_path=path, options=options, mode=mode) for mode in OrphanFilesMode),
+        *(ValidateRequest(base_path=path, options=options, repair=repairs) for repairs in (False, True)),
+        *(RepairRequest(base_path=path, options=options, command=command) for command in ("rollback", "undo")),
+        CleanRequest(base_path=path, options=options),
+        IndexRequest(base_path=path, options=options),
+        LookupRequest(base_path=path, options=options, keys=pa.array([])),
+        RecoverRequest(base_path=path, options=options),
+    ]
+    for one in requests:
+        assert f"`{one.service}`" in services
+        assert f"`{one.action}`" in actions or one.action == one.service
+    pages = document("docs/exit-codes.md").partition("## 4, 6 and 7 by command")[2]
+    assert {one.name for one in app.registered_commands} == set(first_column(pages)) - {"command", "---"}
 
 
 def test_every_exit_code_is_in_its_page() -> None:
@@ -143,7 +169,7 @@ def test_commands_in_the_documents_can_be_read(name: str) -> None:
     """Their flags exist."""
     commands = getattr(get_command(app), "commands", {})
     joined = document(name).replace("\\\n", " ")
-    for command, arguments in re.findall(r"hudi-services ([a-z]+) ([^`\n|#]*)", joined):
+    for command, arguments in re.findall(r"hudi-services ([a-z-]+) ([^`\n|#]*)", joined):
         if command not in commands:
             continue
         known = {flag for one in commands[command].params for flag in one.opts}
@@ -269,7 +295,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         ("index-lookup", looked_up),
         ("rollback and undo", undone),
         ("recover", recovered),
-        *(("garbage", report) for report in collected),
+        *(("orphan-files", report) for report in collected),
         *(("validate", report) for report in validated),
     ]
 

@@ -1,5 +1,6 @@
 """What a dry run predicts is what executing the plan then shows: the same files, nearly the same bytes."""
 
+import shutil
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,8 @@ from hudi_services.storage import ObjectStorage
 
 from .parquet_samples import slices_in
 from .tables import RELEASES, digest, request, unpack
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 LAYOUT = "hoodie.layout.optimize.strategy"
@@ -74,11 +77,15 @@ def test_on_real_tables(table: str, way: str, tmp_path: Path) -> None:
     assert estimate.warnings == []
 
 
-@pytest.mark.parametrize("codec", ["gzip", "zstd", "uncompressed"])
-@pytest.mark.parametrize("sort", ["", "a", "b"])
-def test_on_groups_of_several_row_groups(codec: str, sort: str, tmp_path: Path) -> None:
+ROWS = 60_000
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of three files of several row groups each."""
+    folder = tmp_path_factory.mktemp("group")
     rng = np.random.default_rng(1)
-    rows = 60_000
+    rows = ROWS
     values: dict[str, Any] = {
         "a": rng.integers(0, 500, rows),
         "b": [f"user-{n}" for n in rng.integers(0, 1 << 40, rows)],
@@ -89,7 +96,15 @@ def test_on_groups_of_several_row_groups(codec: str, sort: str, tmp_path: Path) 
     table = pa.table({**meta, "_hoodie_file_name": ["one"] * rows, **values})
     for part in range(3):
         piece = table.slice(part * 20_000, 20_000)
-        pq.write_table(piece, tmp_path / f"{part}.parquet", compression="gzip", row_group_size=7_000)
+        pq.write_table(piece, folder / f"{part}.parquet", compression="gzip", row_group_size=7_000)
+    return folder
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "uncompressed"])
+@pytest.mark.parametrize("sort", ["", "a", "b"])
+def test_on_groups_of_several_row_groups(codec: str, sort: str, group: Path, tmp_path: Path) -> None:
+    for file in group.iterdir():
+        shutil.copy(file, tmp_path)
     storage = ObjectStorage(str(tmp_path))
     one = RewriteTask(
         storage, "20260101000000000", "", *slices_in(storage, *(f"{part}.parquet" for part in range(3))), ("x-0",),
@@ -99,7 +114,7 @@ def test_on_groups_of_several_row_groups(codec: str, sort: str, tmp_path: Path) 
     wanted = int(rewrite_group(one, "0-0-0").files[0].file.size / 3.5)
     task = replace(one, settings=replace(one.settings, file_bytes=wanted))
     estimate, done = estimate_group(task), rewrite_group(task, "0-0-1")
-    assert (estimate.rows, len(estimate.new_files)) == (rows, len(done.files))
+    assert (estimate.rows, len(estimate.new_files)) == (ROWS, len(done.files))
     assert estimate.decoded == done.decoded
     assert estimate.spilled == (done.spilled > 0)
     assert sum(estimate.new_files) == pytest.approx(sum(new.file.size for new in done.files), rel=0.15)

@@ -33,6 +33,7 @@ from .corruptions import add_index, write_own
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import compact, open_metadata
 from .repairs import P, insert_copy
+from .shares import THREE_SHARES, places, share
 from .tables import RELEASES, open_local, request, unpack
 
 _QUICK = {
@@ -79,7 +80,7 @@ def test_every_key_is_found_where_it_is(release: str, tmp_path: Path) -> None:
     assert indexed_locations(path) == real
     assert (report.rows.after, report.groups) == (len(real), 3)
     assert not (path / WORK_FOLDER).exists()
-    with pytest.raises(NothingToDo, match="has a record index"):
+    with pytest.raises(NothingToDo, match="has a record index already"):
         index_bootstrap(wanted(path), engine=LocalEngine())
 
 
@@ -95,15 +96,17 @@ def test_a_clustering_moves_the_keys(release: str, tmp_path: Path) -> None:
     assert not list((path / ".hoodie/.temp").rglob("*.arrow"))
 
 
-@pytest.mark.parametrize("release", RELEASES)
-def test_killed_at_any_write_and_resumed(release: str, tmp_path: Path) -> None:
+@pytest.mark.sweep
+@pytest.mark.usefixtures("without_threads")
+@pytest.mark.parametrize(("release", "number"), THREE_SHARES)
+def test_killed_at_any_write_and_resumed(release: str, number: int, tmp_path: Path) -> None:
     made = unpack(release, tmp_path / "made")
     real = real_locations(made)
     whole = tmp_path / "whole"
     shutil.copytree(made, whole)
     counted = FaultyStorage(str(whole))
     index_bootstrap(wanted(whole), counted, LocalEngine())
-    for survived in range(len(counted.log)):
+    for survived in share(places(counted.log), number, 3):
         path = tmp_path / "killed"
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(made, path)
@@ -300,7 +303,7 @@ def test_work_that_is_lost_is_done_anew(
     report = index_bootstrap(wanted(path, resume=True), engine=LocalEngine())
     assert report.state is State.COMPLETED
     (warning,) = report.warnings
-    assert why in warning and warning.endswith(": the build begins anew")
+    assert why in warning and warning.endswith(": the build starts again from the beginning")
     assert indexed_locations(path) == real_locations(path)
 
 

@@ -29,6 +29,7 @@ from .corruptions import add_index, metadata_of, write_own
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import build_anew, open_metadata, stats_of
 from .repairs import NO_HEARTBEAT, P, both, cluster, files_of, insert_copy, newest, repair
+from .shares import TWO_SHARES, places, share
 from .tables import RELEASES, digest, open_local, unpack
 from .test_completed_rollback import delete_partition
 from .test_expression_index import BLOOM, index_is_true
@@ -36,6 +37,8 @@ from .test_expression_index import INDEXES as EXPRESSIONS
 from .test_expression_index import cluster as cluster_expressions
 from .test_index_bootstrap import indexed_locations, real_locations, wanted
 from .test_validate import run, with_indexes
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 TakeBack = Callable[..., None]
 
@@ -253,10 +256,11 @@ def test_an_expression_index_without_records_of_restored_files(release: str, tmp
     assert kept(path) == before
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("make", "command"), [(insert, rolled_back), (overwrite, rolled_back), (cluster, undone)])
-@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+@pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 def test_every_write_may_be_the_last(
-    release: str, make: Callable[[Path], str], command: TakeBack, tmp_path: Path
+    release: str, number: int, make: Callable[[Path], str], command: TakeBack, tmp_path: Path
 ) -> None:
     made = unpack(release, tmp_path / "made")
     ts = make(made)
@@ -265,7 +269,7 @@ def test_every_write_may_be_the_last(
     shutil.copytree(made, whole)
     storage = FaultyStorage(str(whole))
     command(whole, ts, storage)
-    for survived in range(len(storage.log)):
+    for survived in share(places(storage.log), number, 2):
         path = tmp_path / "killed"
         shutil.copytree(made, path)
         with pytest.raises(Killed) as killed:

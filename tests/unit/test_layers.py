@@ -15,10 +15,11 @@ PACKAGE = Path(__file__).resolve().parents[2] / "hudi_services"
 ROWS = [
     {"errors"},
     {"urls", "limits"},
-    {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths"},
+    {"model", "versions", "options", "packing", "clock", "plugins", "process", "paths", "concurrency"},
     {"folder_removal"},
     {"local_folder", "storage_options"},
     {"storage"},
+    {"file_cache"},
     {"codecs"},
     {"files", "table_config"},
     {"timeline"},

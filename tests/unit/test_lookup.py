@@ -104,4 +104,4 @@ def test_an_instant_that_is_no_time(tmp_path: Path, capfd: pytest.CaptureFixture
     write_delta_commit(metadata_of(path), times(), {RECORD_INDEX: [record]}, times)
     keys.write_text(key)
     assert run(["index-lookup", "--base-path", str(path), "--keys-file", str(keys)]) == 1
-    assert "notes an instant that is no time" in capfd.readouterr().err
+    assert "holds an instant that is not a time" in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""A thousand random lives of tables with crashes: garbage is all that goes, and it all comes back.
+"""Random lives of tables with crashes, a thousand runs of them: garbage is all that goes, and it all comes back.
 
 Each run takes steps of scheduling, executing, being killed at a random write, rolling back (killed, too), mending,
 losing markers and timeline files, repeated tasks, and ageing; then it moves the garbage away. Seeded, but for times.
@@ -37,7 +37,7 @@ from hudi_services.storage import Storage
 from hudi_services.table import facts, partitions
 from hudi_services.table.facts import TimelineFacts
 from hudi_services.table.partitions import StorageLister
-from hudi_services.table.view import FileSystemView, slices_of
+from hudi_services.table.view import slices_of
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline import archived
 from hudi_services.timeline.active import Timeline
@@ -46,12 +46,13 @@ from hudi_services.timeline.instant import Instant
 from .archives import unpack_archived
 from .faulty_storage import Killed
 from .quick_storage import QuickStorage
-from .tables import RELEASES, listed_view, request, rows
+from .shares import DEEP
+from .tables import RELEASES, base_files, listed_view, request, rows
 
-LIVES = 48
+LIVES = 48 if DEEP else 16
 """Of each release. A table grows with every run of its life, and they with it in time."""
 RUNS = 7
-PORTIONS = 4
+PORTIONS = 4 if DEEP else 2
 """Of the lives of a release; each is a test of its own, so that they spread over the workers of pytest."""
 WRITES = 28
 """About what an execution needs."""
@@ -261,7 +262,7 @@ def check(life: Liveness, number: int) -> int:
     if number % 6 == 0:
         table = life.open()
         assert needed(table) == safe and shown(table) == slices and dead(table) == set()
-        with pytest.raises(NothingToDo, match="there is no garbage"):
+        with pytest.raises(NothingToDo, match="there are no orphan files"):
             collect(life.path, OrphanFilesMode.FIND)
     if number % 6 == 1:
         (name,) = os.listdir(life.path / QUARANTINE_FOLDER)
@@ -293,7 +294,7 @@ def live(release: str, number: int, made: Path, path: Path, *, keep: bool = Fals
             raise AssertionError(f"{release}, life {number}, run {run}: {life.steps}: {error}") from error
     table = life.open()
     # As a rule both see the same files, which are then read once.
-    views = {base_files(view): view for view in (table.view, listed_view(table))}
+    views = {frozenset(base_files(view)): view for view in (table.view, listed_view(table))}
     for view in views.values():
         assert rows(table, view).equals(rows_of(made)), f"{release}, life {number}"
     if not keep:
@@ -309,20 +310,15 @@ def begin(release: str, folder: Path) -> Path:
     return made
 
 
-def base_files(view: FileSystemView) -> frozenset[str]:
-    slices = (one for partition in view.partitions() for one in view.latest_slices(partition))
-    return frozenset(one.base_file.path for one in slices if one.base_file)
-
-
 @functools.lru_cache(maxsize=1)
 def rows_of(path: Path) -> pa.Table:
     return rows(open_quick(path), open_quick(path).view)
 
 
-@pytest.fixture(scope="module", params=RELEASES)
-def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """A release, and the table of it that lives begin with."""
-    return request.param, begin(request.param, tmp_path_factory.mktemp("begun"))
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Gives the table of a release that lives begin with."""
+    return functools.cache(lambda release: begin(release, tmp_path_factory.mktemp("begun")))
 
 
 @pytest.fixture(autouse=True)
@@ -363,10 +359,13 @@ def remember(decode: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+@pytest.mark.sweep
+@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize("portion", range(PORTIONS))
-def test_random_lives(begun: tuple[str, Path], portion: int, tmp_path: Path) -> None:
-    release, made = begun
+@pytest.mark.parametrize("release", RELEASES)
+def test_random_lives(release: str, portion: int, begun: Callable[[str], Path], tmp_path: Path) -> None:
+    made = begun(release)
     numbers = range(portion, LIVES, PORTIONS)
     moved = sum(live(release, n, made, tmp_path / str(n)) for n in numbers)
     # Or the lives were too quiet to show anything.
-    assert moved > len(numbers) * RUNS * 0.5
+    assert moved > len(numbers) * RUNS * 0.4

@@ -617,6 +617,6 @@ def stamp(path: Path) -> str:
 def test_a_clean_table_is_idle(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
     for mode in (OrphanFilesMode.FIND, OrphanFilesMode.QUARANTINE):
-        with pytest.raises(NothingToDo, match="there is no garbage"):
+        with pytest.raises(NothingToDo, match="there are no orphan files"):
             manage_orphan_files(request_for(path, mode))
     assert not (path / ".hoodie/.hudi_services").exists() and not (path / ".hoodie/.locks").exists()

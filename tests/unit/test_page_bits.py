@@ -24,10 +24,11 @@ from hudi_services.jobs.request import IndexRequest, Mode
 from hudi_services.storage import ObjectStorage
 
 from .parquet_samples import REAL_FILES, real_bytes
+from .shares import DEEP
 from .tables import open_local, request, rows, unpack
 from .test_validate import run as validation
 
-FLIPS = 60
+FLIPS = 60 if DEEP else 30
 """Of each file and each way; the first third of them in the headers of pages."""
 
 
@@ -153,6 +154,7 @@ def read(reader: BaseFileReader, *, through: bool) -> pa.Table:
     return pa.concat_tables([piece for index in groups for piece in reader.pieces(index, at_once=1)])
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("through", [False, True], ids=["loaded", "buffered"])
 def test_no_reader_gets_a_wrong_value(file: Path, through: bool) -> None:
     reader = open_base_file(ObjectStorage(str(file.parent)), file.name)
@@ -168,6 +170,7 @@ def test_no_reader_gets_a_wrong_value(file: Path, through: bool) -> None:
     assert told >= FLIPS * 2 // 3
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("codec", [None, "zstd"], ids=["as-it-is", "recoded"])
 def test_no_copy_differs(file: Path, codec: str | None) -> None:
     storage = ObjectStorage(str(file.parent))
@@ -185,6 +188,7 @@ def test_no_copy_differs(file: Path, codec: str | None) -> None:
             assert out.read_bytes() == sound, f"byte {at}"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("v2", [False, True])
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_headers_are_checked_without_checksums(codec: str, v2: bool, tmp_path: Path) -> None:

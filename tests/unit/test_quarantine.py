@@ -89,7 +89,7 @@ def test_there_and_back(path: Path) -> None:
     assert len(moved) == 12
     # The folder of an attempt's markers goes with its last marker.
     assert os.listdir(path / ".hoodie/.temp") == []
-    with pytest.raises(NothingToDo, match="there is no garbage"):
+    with pytest.raises(NothingToDo, match="there are no orphan files"):
         run(path, OrphanFilesMode.FIND)
     restored = run(path, OrphanFilesMode.RESTORE, quarantine=name)
     assert (restored.state, restored.files.before, restored.files.after) == (State.COMPLETED, 12, 12)
@@ -116,6 +116,7 @@ def test_the_manifest(path: Path) -> None:
         assert stored.exists() or stored.with_name(f"{stored.name}.staged").exists()
 
 
+@pytest.mark.usefixtures("without_threads")
 def test_any_write_may_be_the_last(path: Path, tmp_path: Path) -> None:
     """The next run finishes what a killed one began, and two restores bring all of it back."""
     before = tree(path)
@@ -299,7 +300,7 @@ def test_what_readers_took_for_committed_is_restored(release: str, tmp_path: Pat
     assert file["path"] == f"p0/{dead}" and file["seen"] is True
     whole = manifest.read_bytes()
     manifest.write_bytes(whole[:-9])
-    with pytest.raises(CorruptFile, match=r"manifest\.json is no manifest of a quarantine"):
+    with pytest.raises(CorruptFile, match=r"manifest\.json is not a manifest of a quarantine"):
         run(path, OrphanFilesMode.RESTORE, quarantine=name)
     manifest.write_bytes(whole)
     assert run(path, OrphanFilesMode.RESTORE, quarantine=name).state is State.COMPLETED

@@ -25,7 +25,10 @@ from hudi_services.timeline.instant import State as Instants
 
 from .faulty_storage import FaultyStorage, Killed
 from .repairs import DEAD_AT_ONCE, both, cluster, fail_newest, repair
+from .shares import THREE_SHARES, share
 from .tables import RELEASES, open_local, request, unpack
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 KEEP_ONE = {**QUICK, "hoodie.clean.commits.retained": "1"}
@@ -40,7 +43,7 @@ def wanted(path: Path, *, apply: bool = True, after: str = "0", instant: str | N
 def looked(path: Path, after: str = "60") -> list[Row]:
     """What a dry run says; it changes nothing."""
     report = recover.recover(wanted(path, apply=False, after=after), FaultyStorage(str(path), 0))
-    assert report.reason == "dry run: nothing was changed; --apply does what was decided"
+    assert report.reason == "dry run: nothing was changed; add --apply to carry out the decisions"
     return report.tables["instants"]
 
 
@@ -109,9 +112,10 @@ _CRASHES: dict[str, tuple[Callable[[Path], object], Callable[[Path, FaultyStorag
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("crash", _CRASHES)
-@pytest.mark.parametrize("release", RELEASES)
-def test_killed_anywhere(release: str, crash: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("release", "number"), THREE_SHARES)
+def test_killed_anywhere(release: str, number: int, crash: str, tmp_path: Path) -> None:
     prepare, run = _CRASHES[crash]
     made = unpack(release, tmp_path / "made")
     prepare(made)
@@ -121,7 +125,7 @@ def test_killed_anywhere(release: str, crash: str, tmp_path: Path) -> None:
     storage = FaultyStorage(str(whole))
     run(whole, storage)
     assert len(storage.log) > 12
-    for survived in range(1, len(storage.log), 4):
+    for survived in share(range(1, len(storage.log), 4), number, 3):
         path = tmp_path / str(survived)
         shutil.copytree(made, path)
         with pytest.raises(Killed):
@@ -171,7 +175,7 @@ def test_a_live_writer_is_left_alone(heartbeat: bool, tmp_path: Path) -> None:
         (path / heartbeat_path(ts)).touch()
     (row,) = looked(path)
     assert (row["decision"], row["heartbeat"]) == ("wait", "alive" if heartbeat else "none")
-    with pytest.raises(NothingToDo, match="may be touched"):
+    with pytest.raises(NothingToDo, match="must wait"):
         recover.recover(wanted(path, after="60"))
     assert open_local(path).timeline.pending()
     if heartbeat:
@@ -186,11 +190,14 @@ def test_a_plan_waits_and_then_is_dropped(tmp_path: Path) -> None:
     ts = clustering.schedule(request(path, Mode.SCHEDULE)).instant
     (row,) = looked(path)
     assert (row["instant"], row["decision"]) == (ts, "wait")
-    assert row["why"] == f"a plan that can be executed: hudi-services execute --instant-time {ts}"
+    assert row["why"] == f"the plan can be executed: hudi-services execute --instant-time {ts}"
     age(path)
     (row,) = looked(path)
     assert row["decision"] == "drop the plan"
-    assert row["why"] == "it was planned 2 hours ago and nobody executed it; schedule anew when it is wanted"
+    assert (
+        row["why"]
+        == "it was planned 2 hours ago and nobody executed it; schedule a new plan if you want the clustering"
+    )
     recover.recover(wanted(path, after="60"))
     is_mended(path, before)
     assert (path / f".hoodie/.hudi_services/removed/{ts}/{ts}.clustering.requested").exists()
@@ -356,7 +363,7 @@ def test_whoever_holds_the_lease_is_alive_at_any_age(case: str, tmp_path: Path) 
         row = next(row for row in looked(path) if row["instant"] == ts)
         assert row["decision"] == "wait"
         assert str(row["why"]).startswith(f"execute {ts} is at work since ")
-        with pytest.raises(NothingToDo, match="may be touched"):
+        with pytest.raises(NothingToDo, match="must wait"):
             recover.recover(wanted(path, instant=ts))
         if lease != "clean":
             with pytest.raises((LockBusy, NeedsRecovery, ConflictError)):

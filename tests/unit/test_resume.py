@@ -50,9 +50,12 @@ from hudi_services.timeline.instant import Action, Instant, State
 from .faulty_storage import FaultyStorage, Killed
 from .parquet_samples import slices_in
 from .repairs import DEAD_AT_ONCE, NO_HEARTBEAT
-from .tables import open_local, request, unpack
-from .test_crash import both_views, mend
+from .shares import TWO_SHARES, share
+from .tables import both_views, open_local, request, unpack
+from .test_crash import mend
 from .test_orphan_files import found as garbage_found
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 TWO = pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
@@ -71,7 +74,7 @@ class Planned:
     def __init__(self, path: Path, ts: str) -> None:
         self.path = path
         self.ts = ts
-        self.before = next(both_views(path))
+        self.before = both_views(path)[0]
 
     def execute(
         self, storage: ObjectStorage | None = None, engine: LocalEngine | None = None, **options: str
@@ -188,9 +191,10 @@ def planned(made: Callable[[str], tuple[Path, str]], tmp_path: Path) -> Callable
     return copy
 
 
-@TWO
-def test_killed_after_each_group(release: str, planned: Callable[[str], Planned]) -> None:
-    for done in range(1, GROUPS + 1, 1 if release == "1.2.0" else 4):
+@pytest.mark.sweep
+@pytest.mark.parametrize(("release", "number"), TWO_SHARES)
+def test_killed_after_each_group(release: str, number: int, planned: Callable[[str], Planned]) -> None:
+    for done in share(range(1, GROUPS + 1), number, 2):
         table = planned(release)
         sizes = {file.file_id: file.size for file in inputs(table)}
         table.kill_after_groups(done)
@@ -231,9 +235,10 @@ def test_killed_before_the_note(release: str, planned: Callable[[str], Planned])
     assert (report.resumed_groups, len(files)) == (3, 7)
 
 
-@pytest.mark.parametrize(("release", "first"), [("0.15.0", 0), ("1.2.0", 3)])
-def test_a_resumed_execution_is_killed(release: str, first: int, planned: Callable[[str], Planned]) -> None:
-    """At every sixth write of it, other ones on each of the two."""
+@pytest.mark.sweep
+@pytest.mark.parametrize(("release", "number"), TWO_SHARES)
+def test_a_resumed_execution_is_killed(release: str, number: int, planned: Callable[[str], Planned]) -> None:
+    """At every third write of it."""
     half = planned(release)
     half.kill_after_groups(8)
     copy = half.path.parent / "whole"
@@ -241,7 +246,7 @@ def test_a_resumed_execution_is_killed(release: str, first: int, planned: Callab
     storage = FaultyStorage(str(copy))
     whole.execute(storage)
     assert len(storage.log) > 30
-    for survived in range(first, len(storage.log), 6):
+    for survived in share(range(0, len(storage.log), 3), number, 2):
         path = Path(shutil.copytree(half.path, half.path.parent / f"killed-{survived}"))
         table = Planned(path, half.ts)
         with pytest.raises(Killed):

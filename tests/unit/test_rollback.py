@@ -1,7 +1,7 @@
 """Rolling back failed and completed writes: what goes, what stays, what is refused."""
 
-import itertools
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,7 +32,10 @@ from .repairs import (
     repair,
     timeline_files,
 )
+from .shares import TWO_SHARES, places, share
 from .tables import open_local, request, unpack
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 MARKERS = ["DIRECT", "TIMELINE_SERVER_BASED", ""]
 
@@ -98,7 +101,7 @@ def test_a_completed_write(path: Path) -> None:
     updated = both(path)
     ts = newest(path).ts
     left = files_of(path, ts)
-    with pytest.raises(ConfigError, match="is completed, and its rows would be gone"):
+    with pytest.raises(ConfigError, match="is completed, and a rollback would delete its rows"):
         roll_back(path, ts)
     for name in timeline_files(path, ts) - {newest(path).file_name}:
         next(path.glob(f".hoodie/**/{name}")).unlink()
@@ -303,30 +306,31 @@ def completed_clustering(path: Path) -> str:
     return cluster(path)
 
 
-@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+@pytest.mark.sweep
+@pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 @pytest.mark.parametrize("make", [failed, failed_without_markers, completed, completed_clustering])
-def test_every_write_may_be_the_last(release: str, make: Callable[[Path], str], tmp_path: Path) -> None:
-    whole = unpack(release, tmp_path / "whole")
-    ts = make(whole)
+def test_every_write_may_be_the_last(release: str, number: int, make: Callable[[Path], str], tmp_path: Path) -> None:
+    made, whole = unpack(release, tmp_path / "made"), tmp_path / "whole"
+    ts = make(made)
+    shutil.copytree(made, whole)
     before = both(whole)
     storage = FaultyStorage(str(whole))
     roll_back(whole, ts, storage, completed=True)
     after = both(whole)
     assert after[0].equals(after[1])
-    for survived in itertools.count():
-        path = unpack(release, tmp_path / str(survived))
-        ts = make(path)
-        try:
+    assert len(storage.log) > 15
+    for survived in share(places(storage.log), number, 2):
+        path = tmp_path / "killed"
+        shutil.copytree(made, path)
+        with pytest.raises(Killed) as killed:
             roll_back(path, ts, FaultyStorage(str(path), survived), completed=True)
-            break
-        except Killed as killed:
-            at = f"after {survived} writes: {killed}"
+        at = f"after {survived} writes: {killed.value}"
         seen = both(path)
         assert seen[0].equals(seen[1]), at
         assert seen[0].equals(before[0]) or seen[0].equals(after[0]), at
         mend(path, ts)
         assert all(one.equals(after[0]) for one in both(path)), at
-    assert survived > 15
+        shutil.rmtree(path)
 
 
 def mend(path: Path, ts: str) -> None:

@@ -15,7 +15,7 @@ from hudi_services.clustering.value_ranges import ValueRanges
 from hudi_services.codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, NeedsRecovery, NothingToDo
-from hudi_services.jobs import clustering
+from hudi_services.jobs import clustering, undo
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import Mode
 from hudi_services.metadata.file_groups.reader import FileGroupReader
@@ -23,9 +23,12 @@ from hudi_services.metadata.records.keys import COLUMN_STATS
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
 from hudi_services.options import keys
+from hudi_services.timeline.instant import Action
 
-from .repairs import DEAD_AT_ONCE
+from .repairs import DEAD_AT_ONCE, repair
 from .tables import RELEASES, digest, open_local, request, unpack
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 LAYOUT = "hoodie.layout.optimize.strategy"
@@ -246,7 +249,7 @@ def test_classes_for_copying_sort_where_there_are_sort_columns(
 ) -> None:
     """As in Hudi, which then falls back to sorting; the plan names a class that every release has."""
     report = schedule(path, {EXECUTION: name, **sort})
-    assert sum("copies only what is not sorted" in warning for warning in report.warnings) == warnings
+    assert sum("copies files only without sort columns" in warning for warning in report.warnings) == warnings
     assert the_plan(path).strategy_class == keys.SORT_AND_SIZE_EXECUTION
     executed = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
     assert ("sorted" in executed.decoded) == bool(warnings)
@@ -263,7 +266,7 @@ def test_a_plan_of_hudi_for_copying(sort: dict[str, str], warnings: int, path: P
     file.write_bytes(encode_clustering_plan(theirs, table.config.version.release))
     executed = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
     assert executed.state is State.COMPLETED
-    assert sum("copies only what is not sorted" in warning for warning in executed.warnings) == warnings
+    assert sum("copies files only without sort columns" in warning for warning in executed.warnings) == warnings
     assert ("sorted" in executed.decoded) == bool(warnings)
 
 
@@ -283,7 +286,19 @@ def test_groups_may_be_generators(path: Path) -> None:
     assert schedule(path, {STRATEGY: f"{__name__}:Generators"}).state is State.REQUESTED
 
 
-def test_nothing_but_scheduling_is_tried_dry(path: Path) -> None:
-    for mode in (Mode.EXECUTE, Mode.SCHEDULE_AND_EXECUTE):
-        with pytest.raises(ConfigError, match="--dry-run goes with schedule only"):
-            request(path, mode, dry_run=True)
+def test_a_dry_run_of_execution(path: Path) -> None:
+    ts, before = schedule(path).instant, digest(path)
+    dry = clustering.execute(request(path, Mode.EXECUTE, dry_run=True))
+    assert dry.dry_run and (dry.state, dry.instant) == (State.COMPLETED, ts)
+    assert digest(path) == before
+    done = clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+    assert (dry.groups, dry.files, dry.rows) == (done.groups, done.files, done.rows)
+    both = clustering.schedule_and_execute(request(unpacked_again(path), Mode.SCHEDULE_AND_EXECUTE, dry_run=True))
+    assert both.dry_run and both.instant is None and both.tables["file_slices"]
+
+
+def unpacked_again(path: Path) -> Path:
+    """The same table with more to cluster: the clustering of the test is undone."""
+    (ts,) = [one.ts for one in open_local(path).timeline.completed({Action.REPLACE_COMMIT})]
+    undo.undo(repair(path, "undo", ts))
+    return path

@@ -26,8 +26,11 @@ from hudi_services.timeline.instant import Action, State
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import compact, open_metadata
 from .repairs import NO_HEARTBEAT, P, both, cluster, files_of, repair, timeline_files
+from .shares import TWO_SHARES, places, share
 from .tables import listed_view, open_local, request, rows, unpack
 from .test_index_bootstrap import indexed_locations, real_locations, wanted
+
+pytestmark = pytest.mark.usefixtures("without_threads")
 
 LATER = "20980101000000000"
 CLEAN = "20990101000000000"
@@ -201,9 +204,10 @@ def test_another_number_of_rows(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert files_of(path, ts)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("indexed", [False, True])
-@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
-def test_every_write_may_be_the_last(release: str, indexed: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("release", "number"), TWO_SHARES)
+def test_every_write_may_be_the_last(release: str, number: int, indexed: bool, tmp_path: Path) -> None:
     def clustered(path: Path) -> str:
         if not indexed:
             return cluster(path)
@@ -222,7 +226,7 @@ def test_every_write_may_be_the_last(release: str, indexed: bool, tmp_path: Path
     storage = FaultyStorage(str(whole))
     roll_back_instant(whole, ts, storage)
     assert len(storage.log) > 15
-    for survived in range(len(storage.log)):
+    for survived in share(places(storage.log), number, 2):
         path = tmp_path / str(survived)
         shutil.copytree(made, path)
         with pytest.raises(Killed) as killed:

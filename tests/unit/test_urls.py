@@ -229,11 +229,12 @@ def test_honest_messages_stay(message: str) -> None:
 
 
 def test_long_messages_take_no_time() -> None:
+    """Time that grew with the square of the length would be minutes. Where coverage is measured, all takes longer."""
     start = time.process_time()
     for part in ("x", "s3://", ":/", "s3://x?", "?", "s3://a@", "@", "a b://"):
         message_without_secrets("s3://b/" + part * 100_000)
         message_without_secrets(part * 100_000)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 15
 
 
 def test_the_demo_of_the_shell_needs_no_import_to_refuse(tmp_path: Path) -> None:

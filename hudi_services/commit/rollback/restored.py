@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from ...codecs.rollback_plan import RollbackPlan
+from ...concurrency import at_once
 from ...files.names import parse_base_file
 from ...metadata.records.keys import RECORD_INDEX
 from ...metadata.rollback.lasting import lasting_in
@@ -74,10 +75,9 @@ def _live(table: Snapshot, groups: Collection[FileGroupId]) -> Iterator[FileSlic
 
 def _slices_that_go(table: Snapshot, plan: RollbackPlan) -> Iterator[FileSlice]:
     """The slices that the base files of the plan are, of those that are there yet."""
-    for request in plan.requests:
-        for full_path in request.files:
-            name = full_path.rpartition("/")[2]
-            info = table.storage.head(path_in(request.partition, name))
-            file = parse_base_file(request.partition, name, info.size) if info is not None else None
-            if file is not None:
-                yield FileSlice.of_base(file)
+    files = [(request.partition, path.rpartition("/")[2]) for request in plan.requests for path in request.files]
+    found = at_once(lambda file: table.storage.head(path_in(*file)), files)
+    for (partition, name), info in zip(files, found, strict=True):
+        file = parse_base_file(partition, name, info.size) if info is not None else None
+        if file is not None:
+            yield FileSlice.of_base(file)

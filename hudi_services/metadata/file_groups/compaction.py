@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from ...codecs.avro import load_schema
 from ...codecs.compaction_plan import CompactionOperation, CompactionPlan, encode_compaction_plan
+from ...concurrency import at_once
 from ...errors import ConflictError, CorruptFile
 from ...files.names import base_file_name, parse_base_file, parse_log_file
 from ...model import CommitMetadata, FileSlice, MergedLogs, WriteStat
@@ -99,6 +100,7 @@ def _since_the_last(metadata: MetadataTable, deltas: Sequence[Instant]) -> Seque
 
 
 def _operations(metadata: MetadataTable) -> Iterator[CompactionOperation]:
+    metadata.look_into(metadata.table_config.metadata_partitions)
     for partition in sorted(metadata.table_config.metadata_partitions):
         for group in metadata.file_groups(partition):
             if group.log_files:
@@ -154,7 +156,8 @@ def _tasks(metadata: MetadataTable, ts: str, plan: CompactionPlan) -> Iterator[M
     # An index may have been dropped since.
     operations = [one for one in plan.operations if one.partition in metadata.partitions]
     schema, typed = metadata.writer_schema.text, typed_among(metadata, {one.partition for one in operations})
-    stored = {one.partition: metadata.stored_files(one.partition) for one in operations}
+    partitions = sorted({one.partition for one in operations})
+    stored = dict(zip(partitions, at_once(metadata.stored_files, partitions), strict=True))
     for one in operations:
         path = metadata.path(one.partition, base_file_name(one.file_id, _NO_TASK, ts, ".hfile"))
         planned = _slice(metadata, one, stored[one.partition])
@@ -183,8 +186,9 @@ def _slice(metadata: MetadataTable, one: CompactionOperation, sizes: Files) -> F
 def _settle(metadata: MetadataTable, ts: str, written: Mapping[str, int], partitions: Iterable[str]) -> None:
     """See that the written files (bytes by path) are there, and no others of this compaction, which somebody left."""
     missing = dict(written)
-    for partition in sorted(partitions):
-        for name, size in metadata.stored_files(partition).items():
+    ordered = sorted(partitions)
+    for partition, files in zip(ordered, at_once(metadata.stored_files, ordered), strict=True):
+        for name, size in files.items():
             base, path = parse_base_file(partition, name, size), metadata.path(partition, name)
             if missing.get(path) == size:
                 del missing[path]

@@ -29,7 +29,7 @@ class LogNames:
         self._naming = metadata.log_naming
         self._instant = instant
         self._partition = partition
-        parsed = (parse_log_file(partition, name, size) for name, size in metadata.stored_files(partition).items())
+        parsed = (parse_log_file(partition, name, size) for name, size in metadata.found_files(partition).items())
         self._stored = [log for log in parsed if log]
         self._metadata = metadata
 

@@ -28,6 +28,7 @@ from ..records.keys import RECORD_INDEX, SECONDARY_INDEX_PREFIX
 from ..records.model import SecondaryRecord
 from .blocks import BlockFilter
 from .committed_files import CommittedFiles
+from .group_files import GroupFiles
 from .reader import FileGroupReader
 
 _PIECE = 4 << 20
@@ -68,7 +69,9 @@ def write_merged_base(task: MergeTask, _token: str) -> MergedBase:
     Raises CorruptFile, CheckFailed and StorageError.
     """
     schema = parse_schema(task.schema, task.path)
-    group = FileGroupReader(task.storage, METADATA_TABLE_FOLDER, task.file_slice, task.blocks, task.committed)
+    group = FileGroupReader(
+        GroupFiles(task.storage, METADATA_TABLE_FOLDER), task.file_slice, task.blocks, task.committed
+    )
     entries, size = 0, 0
     pieces = _pieces(group, schema, task)
     first = next((piece for piece in pieces if len(piece[0])), None)

@@ -14,16 +14,15 @@ from operator import itemgetter
 from ...codecs.avro import AvroSchema, parse_schema
 from ...codecs.hashing import file_group_index
 from ...errors import CorruptFile
-from ...files.hfile_reader import HFileReader, StoredRanges
+from ...files.hfile_reader import HFileReader
 from ...files.log_blocks import BlockType, HeaderKey, LogBlock
 from ...files.log_reader import delete_block_keys, read_log_blocks
-from ...limits import LARGEST_LOG
 from ...model import FileSlice, LogFile
-from ...storage import Storage
 from ..records.codec import decode_record
 from ..records.model import Record, Stored
 from .blocks import BlockFilter
 from .committed_files import CommittedFiles
+from .group_files import GroupFiles
 
 _SCHEMA_INFO = b"schema"
 _Row = tuple[bytes, int, bytes | None]
@@ -58,24 +57,23 @@ class _Layer:
 
 
 class FileGroupReader:
-    """The merged records of one file slice. Log files are read when it is made, the base file in pieces.
+    """The merged records of one file slice of `files`. Log files are read when it is made, the base file in pieces.
 
     Raises CorruptFile when log files do not hold what was `committed` there.
     """
 
     def __init__(
-        self, storage: Storage, folder: str, file_slice: FileSlice, blocks: BlockFilter, committed: CommittedFiles
+        self, files: GroupFiles, file_slice: FileSlice, blocks: BlockFilter, committed: CommittedFiles
     ) -> None:
         self._layers: list[_Layer] = []
-        self._has_base = file_slice.base_file is not None
-        if file_slice.base_file is not None:
-            path = f"{folder}/{file_slice.base_file.path}"
-            ranges = StoredRanges(storage, path, file_slice.base_file.size)
-            self._layers.append(_hfile_layer(HFileReader(ranges, storage.full_path(path)), storage.full_path(path)))
-        found: dict[LogFile, list[LogBlock]] = {}
-        for log in file_slice.log_files:
-            path = f"{folder}/{log.path}"
-            found[log] = read_log_blocks(storage.read(path, LARGEST_LOG), storage.full_path(path))
+        base, self._has_base = file_slice.base_file, file_slice.base_file is not None
+        contents = files.read(file_slice)
+        if base is not None:
+            path = files.full_path(base)
+            self._layers.append(_hfile_layer(HFileReader(files.ranges(base), path), path))
+        found: dict[LogFile, list[LogBlock]] = {
+            log: read_log_blocks(contents[log], files.full_path(log)) for log in file_slice.log_files
+        }
         counted = blocks.surviving(chain.from_iterable(found.values()))
         committed.check_blocks(found, counted)
         self._layers += [_block_layer(block) for block in counted]

@@ -13,6 +13,7 @@ compaction) are Hudi's own affair. Source: BaseRollbackActionExecutor, ListingBa
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from ...codecs.rollback_plan import (
     RollbackMetadata,
@@ -22,6 +23,7 @@ from ...codecs.rollback_plan import (
     encode_rollback_metadata,
     encode_rollback_plan,
 )
+from ...concurrency import at_once
 from ...files.log_writer import encode_rollback_command
 from ...files.names import parse_base_file, parse_log_file
 from ...model import WriteStat
@@ -82,8 +84,8 @@ def _requests(metadata: MetadataTable, target: Instant) -> tuple[RollbackRequest
 def _files_to_delete(metadata: MetadataTable, target: Instant) -> tuple[RollbackRequest, ...]:
     return tuple(
         RollbackRequest(partition, (metadata.storage.full_path(metadata.path(partition, name)),))
-        for partition in metadata.partitions
-        for name in _files_of(metadata, partition, target.ts)
+        for partition, names in _files_of(metadata, target.ts).items()
+        for name in names
     )
 
 
@@ -113,8 +115,13 @@ def _full_path(metadata: MetadataTable, stat: WriteStat) -> str:
     return metadata.storage.full_path(metadata.path(stat.partition, name))
 
 
-def _files_of(metadata: MetadataTable, partition: str, ts: str) -> list[str]:
-    """The files that the instant wrote, by their names (versions 8 and 9)."""
+def _files_of(metadata: MetadataTable, ts: str) -> dict[str, list[str]]:
+    """The names of the files that the instant wrote, as they tell it (versions 8 and 9), by partition."""
+    return dict(zip(metadata.partitions, at_once(partial(_written, metadata, ts), metadata.partitions), strict=True))
+
+
+def _written(metadata: MetadataTable, ts: str, partition: str) -> list[str]:
+    # As of now: a writer that died may have written since this look.
     stored = metadata.stored_files(partition)
     parsed = ((parse_log_file(partition, n, s) or parse_base_file(partition, n, s)) for n, s in stored.items())
     return sorted(file.name for file in parsed if file and file.instant == ts)
@@ -141,10 +148,9 @@ def _execute(metadata: MetadataTable, ts: str, plan: RollbackPlan, times: Callab
 
 def _delete(metadata: MetadataTable, plan: RollbackPlan) -> dict[str, RollbackPartition]:
     done = {}
-    for partition in metadata.partitions:
-        paths = [metadata.path(partition, name) for name in _files_of(metadata, partition, plan.ts)]
-        for path in paths:
-            metadata.storage.delete(path)
+    for partition, names in _files_of(metadata, plan.ts).items():
+        paths = [metadata.path(partition, name) for name in names]
+        at_once(metadata.storage.delete, paths)
         if paths:
             done[partition] = RollbackPartition(deleted=tuple(map(metadata.storage.full_path, paths)))
     return done

@@ -15,11 +15,10 @@ from typing import Any
 from ...codecs.hashing import xxh64_key
 from ...codecs.json_text import parse_json
 from ...codecs.table_schema import META_COLUMNS, parse_table_schema
-from ...errors import CorruptFile, NotFound
+from ...errors import CorruptFile
 from ...files.avro_type import avro_columns
 from ...files.column_stats import ColumnStats
 from ...files.column_type import ColumnType
-from ...limits import SMALL_FILE
 from ..records.keys import COLUMN_STATS, PARTITION_STATS
 from ..table import MetadataTable
 from .column_stats import is_covered
@@ -100,14 +99,15 @@ def _struct_leaves(name: str, column: ColumnType) -> Iterator[str]:
 
 def read_definitions(metadata: MetadataTable) -> Mapping[str, Mapping[str, Any]]:
     """The index definitions by name; {} when there are none. Raises CorruptFile."""
-    path = metadata.table_config.index_defs_path
-    try:
-        tree = parse_json(metadata.storage.read(path, SMALL_FILE))
-        return {str(name): _definition(one) for name, one in (tree.get("indexDefinitions") or {}).items()}
-    except NotFound:
+    content = metadata.index_definitions
+    if content is None:
         return {}
+    try:
+        tree = parse_json(content)
+        return {str(name): _definition(one) for name, one in (tree.get("indexDefinitions") or {}).items()}
     except (ValueError, TypeError, AttributeError) as e:
-        raise CorruptFile(f"{metadata.storage.full_path(path)} holds no index definitions: {e}") from e
+        path = metadata.storage.full_path(metadata.table_config.index_defs_path)
+        raise CorruptFile(f"{path} holds no index definitions: {e}") from e
 
 
 def _definition(tree: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 python -m tests.unit.fuzzing.runner TABLE SEED NUMBER [FOLDER] tries one case and leaves its tables in FOLDER.
 """
 
+import functools
 import json
 import os
 import resource
@@ -14,6 +15,8 @@ import time
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+
+import typer.main
 
 from hudi_services.clock import SystemClock
 
@@ -75,8 +78,10 @@ def _again(name: str, seed: int, number: int) -> str:
 
 
 def _prepare() -> None:
-    """Tasks run here, memory is bounded, and the clock is behind all instants of the tables, as it is everywhere."""
+    """Tasks run here, the commands of the program are built once, memory is bounded, and the clock is behind all
+    instants of the tables, as it is everywhere."""
     use_local_engine()
+    typer.main.get_command = functools.cache(typer.main.get_command)
     began = time.monotonic()
     start = max(datetime.now(timezone.utc), AFTER_ALL + timedelta(days=2))
     SystemClock.now = lambda self: start + timedelta(seconds=time.monotonic() - began)  # type: ignore[method-assign]

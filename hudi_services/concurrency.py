@@ -1,0 +1,19 @@
+"""Several requests at once: a store answers many in the time of one."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_AT_ONCE = 16
+
+
+def at_once(function: Callable[[T], R], values: Iterable[T]) -> list[R]:
+    """What `function` makes of each of the values, in order. The first error in that order is raised."""
+    tasks = list(values)
+    if len(tasks) < 2:
+        return [function(one) for one in tasks]
+    with ThreadPoolExecutor(min(len(tasks), _AT_ONCE)) as pool:
+        return list(pool.map(function, tasks))

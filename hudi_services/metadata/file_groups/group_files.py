@@ -1,0 +1,85 @@
+"""The files of file groups of the metadata table, as their readers take them from storage.
+
+Neither a base file nor a log file changes under its name, but that log files of version 6 may grow: then they have
+another size. What the caller has listed is read once by this process; tasks, which have no listing, read for
+themselves.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...concurrency import at_once
+from ...errors import NotFound, Outdated
+from ...file_cache import shared_cache
+from ...files.hfile_reader import RangeReader, StoredRanges
+from ...limits import LARGEST_LOG
+from ...model import BaseFile, FileSlice, LogFile
+from ...storage import FileInfo, Storage
+
+_WHOLE = 256 << 10
+"""Base files up to this size are read by one request; of larger ones the parts that are needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFiles:
+    """Those below `folder`. `listed` are files of the partition by their names, as the caller's look found them."""
+
+    storage: Storage
+    folder: str
+    listed: Mapping[str, FileInfo] = field(default_factory=dict)
+
+    def full_path(self, file: BaseFile | LogFile) -> str:
+        """For messages."""
+        return self.storage.full_path(self._path(file))
+
+    def read(self, file_slice: FileSlice) -> Mapping[BaseFile | LogFile, bytes]:
+        """The contents of the slice's log files, and of a small base file that `ranges` will be asked for.
+
+        Raises NotFound and CorruptFile.
+        """
+        base = file_slice.base_file
+        files: list[BaseFile | LogFile] = [*file_slice.log_files]
+        if base is not None and self._is_whole(base):
+            files.append(base)
+        return dict(zip(files, at_once(self._read, files), strict=True))
+
+    def ranges(self, base: BaseFile) -> RangeReader:
+        """For the parts of a base file. Reading raises Outdated when it is gone."""
+        listed = self.listed.get(base.name)
+        if listed is None:
+            return StoredRanges(self.storage, self._path(base), base.size)
+        return _ListedRanges(self.storage, listed, self._is_whole(base))
+
+    def _is_whole(self, base: BaseFile) -> bool:
+        listed = self.listed.get(base.name)
+        return listed is not None and bool(listed.tag) and listed.size <= _WHOLE
+
+    def _read(self, file: BaseFile | LogFile) -> bytes:
+        listed = self.listed.get(file.name)
+        if listed is None:
+            return self.storage.read(self._path(file), LARGEST_LOG)
+        return shared_cache().read(self.storage, listed, LARGEST_LOG)
+
+    def _path(self, file: BaseFile | LogFile) -> str:
+        return f"{self.folder}/{file.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class _ListedRanges:
+    """`RangeReader` of a listed file."""
+
+    storage: Storage
+    file: FileInfo
+    whole: bool
+
+    @property
+    def size(self) -> int:
+        return self.file.size
+
+    def read(self, start: int, length: int) -> bytes:
+        try:
+            if self.whole:
+                return shared_cache().read(self.storage, self.file)[start : start + length]
+            return shared_cache().read_range(self.storage, self.file, start, length)
+        except NotFound as error:
+            raise Outdated.of(error) from error

@@ -1,0 +1,39 @@
+"""What a test with very many like cases tries: all of them in the deep run, a share in the quick one.
+
+Tests that do the same for several releases, or for several jobs, take another share each. So every case is tried by
+one of them, and what goes wrong whatever the release is found by the quick run, too.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from typing import TypeVar
+
+import pytest
+
+from .tables import RELEASES
+
+T = TypeVar("T")
+
+_NUMBERS = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+|[0-9a-f]{16,}|[0-9]+")
+
+DEEP = bool(os.environ.get("HUDI_DEEP"))
+
+
+def places(log: Sequence[str]) -> Sequence[int]:
+    """Where a run with these writes (see FaultyStorage) may be killed; in the quick run, of like writes in a row, which
+    differ by their numbers, the first and the last."""
+    likes = [_NUMBERS.sub("#", write) for write in log]
+    inside = (before == like == after for before, like, after in zip(likes, likes[1:], likes[2:], strict=False))
+    dropped = set() if DEEP else {number for number, is_inside in enumerate(inside, 1) if is_inside}
+    return [number for number in range(len(log)) if number not in dropped]
+
+
+def share(cases: Sequence[T], number: int, of: int) -> Sequence[T]:
+    """Those of the share with this number, of so many; all in the deep run."""
+    return cases if DEEP else cases[number % of :: of]
+
+
+TWO_SHARES = [pytest.param("0.15.0", 0, id="0.15.0"), pytest.param("1.2.0", 1, id="1.2.0")]
+THREE_SHARES = [pytest.param(release, number, id=release) for number, release in enumerate(RELEASES)]
+"""Releases of Hudi, and the number of the share of each."""

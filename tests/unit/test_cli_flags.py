@@ -1,0 +1,210 @@
+"""Every flag of every command: it has help, it fits the command, and the command reads it."""
+
+import dataclasses
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from hudi_services.cli import (
+    clean,
+    clustering,
+    index_bootstrap,
+    index_lookup,
+    orphan_files,
+    recover,
+    rolling_back,
+    validate,
+)
+from hudi_services.cli import service as cli_service
+from hudi_services.cli.app import app
+from hudi_services.cli.flags import ServiceFlags
+from hudi_services.jobs.attempts import run_with_retries
+from hudi_services.jobs.report import Report
+from hudi_services.jobs.request import Request
+from hudi_services.options import keys
+
+from .operator_tables import RECIPES, machine
+from .test_danger import CASES, READS, Case
+
+COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
+REQUESTS = {
+    "schedule": (clustering, "ClusteringRequest"),
+    "execute": (clustering, "ClusteringRequest"),
+    "clean": (clean, "CleanRequest"),
+    "orphan-files": (orphan_files, "OrphanFilesRequest"),
+    "index-bootstrap": (index_bootstrap, "IndexRequest"),
+    "index-lookup": (index_lookup, "LookupRequest"),
+    "rollback": (rolling_back, "RepairRequest"),
+    "undo": (rolling_back, "RepairRequest"),
+    "recover": (recover, "RecoverRequest"),
+    "validate": (validate, "ValidateRequest"),
+}
+VALUES = {
+    "--instant-time": "INSTANT",
+    "--instant": "INSTANT",
+    "--memory-per-task": "123m",
+    "--parallelism": "3",
+    "--spark-master": "local[3]",
+    "--spark-memory": "3g",
+    "--mode": "scheduleAndExecute",
+    "--job-max-processing-time-ms": "77",
+    "--restore": "20260101T000000000",
+    "--delete-older-than": "7",
+    "--min-age": "7",
+    "--abandoned-after": "7",
+    "--index-types": "RECORD_INDEX",
+    "--file-group-count": "7",
+    "--min": "7",
+    "--max": "7",
+    "--partition": "p",
+    "--keys-file": "KEYS",
+}
+OTHER_SEAMS = {
+    "--retry": "run_with_retries counts them",
+    "--keys-file": "the file is read before there is a request",
+    "--instant": "required: it is in every request",
+    "--index-types": "a text that is refused, or changes nothing",
+    "--spark-master": "jobs.running gives it to Spark, which these runs do not start",
+    "--spark-memory": "the same",
+}
+"""Flags that no field of the request holds, or that cannot be left out, and why that is right."""
+SAME_EVERYWHERE = {"--spark-master", "--spark-memory"} | {
+    option.opts[0]
+    for option in COMMANDS[READS].params
+    if option.name in {one.name for one in fields(ServiceFlags)} - {"dry_run", "apply"}
+}
+
+
+def options(command: str, *, hidden: bool = False) -> list[Any]:
+    """Those that are listed, or with `hidden` all. Typer may have a copy of click of its own: no types here."""
+    found = [one for one in COMMANDS[command].params if hidden or not one.hidden]
+    assert len(found) > 8
+    return found
+
+
+def long_name(option: Any) -> str:
+    return next(str(name) for name in option.opts if name.startswith("--"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_flag_has_help(command: str) -> None:
+    assert COMMANDS[command].help
+    for option in options(command, hidden=True):
+        name = long_name(option)
+        assert option.help and (option.help[0].isupper() or name == "--mode") and option.help.endswith("."), name
+        assert not {"besides", "mend", "garbage", "take back", "bill", "proof"} & set(option.help.lower().split()), name
+
+
+def test_the_help_of_a_flag_differs_where_its_meaning_does() -> None:
+    texts: dict[str, dict[str, str]] = {}
+    for command in COMMANDS:
+        for option in options(command):
+            texts.setdefault(long_name(option), {})[command] = option.help or ""
+    for name in ("--instant-time", "--memory-per-task", "--instant", "--parallelism"):
+        assert len(set(texts[name].values())) == len(texts[name]), name
+    acting = [name for name, case in CASES.items() if case.acts]
+    assert len({texts["--dry-run"][name] for name in acting}) == len(acting)
+    assert len({texts["--apply"][name] for name in CASES}) == len(CASES)
+    looking = "The command does so without this flag, too."
+    for name, case in CASES.items():
+        assert texts["--apply"][name].endswith(looking) == case.acts
+        assert texts["--dry-run"][name].endswith(looking) != case.acts
+    for name in SAME_EVERYWHERE:
+        assert len(set(texts[name].values())) == 1, name
+    assert "Spark" not in texts["--retry"]["clean"] and "Spark" in texts["--retry"]["execute"]
+    assert "plan to execute" not in texts["--instant-time"]["schedule"]
+
+
+def test_schedule_lists_no_flag_of_spark() -> None:
+    listed = {long_name(option) for option in options("schedule")}
+    assert not {"--spark-master", "--spark-memory", "--parallelism", "--mode", "--schedule"} & listed
+    accepted = {long_name(option) for option in options("schedule", hidden=True)}
+    assert accepted == {long_name(option) for option in options("execute", hidden=True)}
+
+
+@dataclass
+class Read:
+    """What one run asked for."""
+
+    request: Request
+    names: set[str]
+    """Fields of the request that the job read."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        given = {one.name: getattr(self.request, one.name) for one in fields(self.request)}
+        told = given.pop("options")
+        del given["progress"], given["on_report"]
+        in_force = {s.key: s.value for s in told.in_force(self.request.phase)}
+        return {name: value for name, value in given.items() if name in self.names} | in_force
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Read]]:
+    """Filled with the last run's request, and with the names of the fields that were read from it."""
+    last: dict[str, Read] = {}
+    for module, name in set(REQUESTS.values()):
+        kind = getattr(module, name)
+
+        class Recorded(kind):  # type: ignore[misc, valid-type]
+            def __getattribute__(self, field: str) -> Any:
+                frame = sys._getframe(1)
+                # A copy reads all fields; what is passed along counts when somebody looks at it.
+                if "run" in last and frame.f_globals.get("__name__") != dataclasses.__name__:
+                    last["run"].names.add(field)
+                return super().__getattribute__(field)
+
+        monkeypatch.setattr(module, name, Recorded)
+
+    def noting(job: Any, request: Any, retries: int, sleep: Any) -> Report:
+        last["run"] = Read(request, set())
+        report = run_with_retries(job, request, retries, sleep)
+        last["done"] = Read(request, set(last.pop("run").names))
+        return report
+
+    monkeypatch.setattr(cli_service, "run_with_retries", noting)
+    yield last
+
+
+@pytest.mark.parametrize("command", REQUESTS)
+def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, reads: dict[str, Read]) -> None:
+    """The flag changes a field of the request that the job reads, or an option that is in force for it."""
+    assert set(REQUESTS) == set(COMMANDS)
+    others = {
+        READS: Case("indexed", ("--keys-file", "KEYS"), acts=False),
+        "rollback": Case("completed-commit", ("--instant", "INSTANT"), acts=True),
+        "index-bootstrap": Case("small-files", (), acts=True),
+    }
+    case = others.get(command) or CASES[command]
+    table = RECIPES[case.recipe](tmp_path)
+
+    def asked(*words: str) -> Read:
+        known = {"INSTANT": table.instant or "20260101000000000", "KEYS": str(table.keys_file)}
+        given = [known.get(word, word) for word in (*case.words, *words)]
+        with machine(table) as run:
+            run([command, "--base-path", str(table.path), "--dry-run", *given])
+        return reads["done"]
+
+    own = [o for o in options(command) if o.name not in {one.name for one in fields(ServiceFlags)}]
+    before = asked()
+    needed = {
+        "--min-age": (),
+        "--job-max-processing-time-ms": ("--mode", "scheduleAndExecute", "-rc"),
+        "--retry-last-failed-clustering-job": ("--mode", "scheduleAndExecute"),
+    }
+    for option in own:
+        name = long_name(option)
+        if name in OTHER_SEAMS and (name != "--instant" or option.required):
+            continue
+        with_it = asked(*needed.get(name, ()), name, *([] if option.is_flag else [VALUES[name]]))
+        without = asked(*needed[name]).facts if name in needed else before.facts
+        assert with_it.facts != without, name
+
+
+def test_the_options_that_flags_stand_for_are_known() -> None:
+    assert {keys.MAX_PARALLELISM.key, keys.MEMORY_PER_TASK.key} <= {one.key for one in keys.ALL}

@@ -1,0 +1,174 @@
+"""The one rule of what changes a table, for every command, on real tables: a run that only looks writes no byte."""
+
+import json
+import re
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from hudi_services.cli.app import app
+from hudi_services.cli.flags import RULE
+
+from .operator_tables import RECIPES, OperatorTable, Printed, machine
+from .tables import digest
+from .test_docs import document
+
+ACTS, LOOKS = True, False
+
+
+@dataclass(frozen=True)
+class Case:
+    recipe: str
+    words: tuple[str, ...]
+    acts: bool
+    """Whether it changes the table without --dry-run and --apply."""
+    looks_with: int = 0
+    """Exit code of a run that only looks."""
+
+
+CASES = {
+    "schedule": Case("small-files", (), ACTS),
+    "execute": Case("planned", (), ACTS),
+    "clean": Case("clustered", (), ACTS),
+    "index-bootstrap": Case("small-files", ("--file-group-count", "1"), ACTS),
+    "rollback": Case("abandoned-write", ("--instant", "INSTANT"), ACTS),
+    "undo": Case("clustered", ("--instant", "INSTANT"), ACTS),
+    "recover": Case("abandoned-write", (), LOOKS),
+    "validate": Case("wrong-metadata", (), LOOKS, looks_with=5),
+    "orphan-files": Case("orphans", (), LOOKS),
+}
+ALSO = {
+    "execute --mode scheduleAndExecute": Case("small-files", (), ACTS),
+    "execute --schedule": Case("small-files", (), ACTS),
+    "schedule --mode execute": Case("planned", (), ACTS),
+    "rollback --completed": Case("completed-commit", ("--instant", "INSTANT"), ACTS),
+    "clean --garbage": Case("orphans", (), LOOKS),
+}
+READS = "index-lookup"
+
+
+def test_the_rule_names_every_command() -> None:
+    names = {one.name for one in app.registered_commands if not one.hidden}
+    assert set(CASES) | {READS} == names
+    lines = [line.split("  ") for line in RULE.splitlines() if line.startswith("  ")]
+    told = {name: line[-1].strip() for line in lines for name in line[1].strip().split(", ")}
+    assert {name: told[name].startswith("do ") for name in CASES} == {name: one.acts for name, one in CASES.items()}
+    assert told[READS].startswith("only reads")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/commands.md"])
+def test_the_pages_say_the_same(page: str) -> None:
+    text = " ".join(document(page).replace("`", "").replace(" (exit code 2)", "").split())
+    told = " ".join(RULE.partition("\b")[0].split())
+    assert told in text
+    table = document(page).partition("| command | without flags |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
+    without_flags = {name: what.strip() for names, what in rows for name in re.findall("`([a-z-]+)`", names)}
+    assert set(without_flags) >= {*CASES, READS}
+    for name, case in CASES.items():
+        assert bool(re.match("(only )?looks?", without_flags[name])) != case.acts, name
+    assert without_flags[READS].startswith("only reads")
+
+
+@pytest.mark.parametrize("command", [*CASES, *ALSO])
+def test_when_a_command_changes_the_table(command: str, tmp_path: Path) -> None:
+    case = {**CASES, **ALSO}[command]
+    table = RECIPES[case.recipe](tmp_path / "first")
+    before = digest(table.path)
+
+    def printed(where: OperatorTable, *flags: str) -> Printed:
+        given = [where.instant if word == "INSTANT" else word for word in case.words]
+        with machine(where) as run:
+            return run([*command.split(), "--base-path", str(where.path), *given, *flags, "--format", "json"])
+
+    def looks(*flags: str) -> None:
+        done = printed(table, *flags)
+        report = json.loads(done.out)
+        assert (done.code, digest(table.path)) == (case.looks_with, before), done
+        assert report["dry_run"] or case.looks_with
+        assert not report["reason"] or report["reason"].startswith("dry run: ")
+
+    def acts(*flags: str) -> None:
+        folder = tmp_path / f"other{len(list(tmp_path.iterdir()))}"
+        shutil.copytree(table.path.parent, folder, symlinks=True)
+        other = replace(table, path=folder / table.path.name)
+        done = printed(other, *flags)
+        report = json.loads(done.out)
+        assert (done.code, report["dry_run"]) == (0, False), done
+        assert report["state"] in ("requested", "completed")
+        assert digest(other.path) != before
+
+    looks("--dry-run")
+    (acts if case.acts else looks)()
+    acts("--apply")
+    both = printed(table, "--dry-run", "--apply")
+    assert both.code == 2 and "--dry-run and --apply exclude each other" in both.err
+    assert digest(table.path) == before
+
+
+def test_a_look_up_changes_nothing(tmp_path: Path) -> None:
+    table = RECIPES["indexed"](tmp_path)
+    before = digest(table.path)
+    words = [READS, "--base-path", str(table.path), "--keys-file", str(table.keys_file)]
+    with machine(table) as run:
+        assert [run([*words, *flags]).code for flags in ((), ("--dry-run",), ("--apply",))] == [0, 0, 0]
+        assert run([*words, "--dry-run", "--apply"]).code == 2
+    assert digest(table.path) == before
+
+
+def test_quarantines(tmp_path: Path) -> None:
+    """--restore and --delete-older-than look, too, until --apply; behind `clean --garbage` they act as ever."""
+    table = RECIPES["orphans"](tmp_path)
+
+    def files() -> dict[str, str]:
+        """Of the table, but for the leases that were taken."""
+        return {name: told for name, told in digest(table.path).items() if not name.startswith(".hoodie/.locks/")}
+
+    first = files()
+    with machine(table) as run:
+
+        def manage(*words: str, old: bool = False) -> bool:
+            """Whether it changed a byte."""
+            before = digest(table.path)
+            command = ["clean", "--garbage"] if old else ["orphan-files"]
+            done = run([*command, "--base-path", str(table.path), *words])
+            assert done.code == 0, done
+            return digest(table.path) != before
+
+        assert manage("--apply")
+        for old in (False, True):
+            assert not manage("--restore", table.quarantine, "--dry-run", old=old)
+            assert not manage("--delete-older-than", "0", "--dry-run", old=old)
+        assert not manage("--restore", table.quarantine)
+        assert not manage("--delete-older-than", "0")
+        assert manage("--restore", table.quarantine, "--apply")
+        assert files() == first
+        assert manage("--apply", old=True)
+        assert manage("--restore", table.quarantine, old=True)
+        assert files() == first
+        assert manage("--apply")
+        assert manage("--delete-older-than", "0", "--apply")
+        assert not table.quarantine
+
+
+def test_the_old_spelling_deletes_at_once(tmp_path: Path) -> None:
+    table = RECIPES["orphans"](tmp_path)
+    with machine(table) as run:
+        assert run(["clean", "--garbage", "--base-path", str(table.path), "--apply"]).code == 0
+        assert table.quarantine
+        assert run(["clean", "--garbage", "--base-path", str(table.path), "--delete-older-than", "0"]).code == 0
+        assert not table.quarantine
+
+
+def test_repair_is_apply(tmp_path: Path) -> None:
+    table = RECIPES["wrong-metadata"](tmp_path)
+    before = digest(table.path)
+    words = ["validate", "--base-path", str(table.path)]
+    with machine(table) as run:
+        assert run([*words, "--repair", "--dry-run"]).code == 2
+        assert digest(table.path) == before
+        done = run([*words, "--repair", "--format", "json"])
+        assert (done.code, json.loads(done.out)["action"]) == (0, "repair")
+        assert run(words).code == 0
