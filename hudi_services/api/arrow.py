@@ -97,19 +97,3 @@ def seen_slices(table: Snapshot, partition: str | None) -> list[FileSlice]:
         partitions = [partition]
     table.view.load(partitions)
     return [one for name in partitions for one in table.view.latest_slices(name)]
-
-
-def key_array(keys: object) -> pa.Array:
-    """Record keys as one Arrow array of text. Raises ConfigError for what is none."""
-    hint = "give a list of texts, or an Arrow array of them"
-    if isinstance(keys, str | bytes):
-        raise ConfigError("the keys are one text, where many are looked up", hint=hint)
-    try:
-        if isinstance(keys, pa.ChunkedArray):
-            keys = keys.combine_chunks()
-        found = keys.cast(pa.string()) if isinstance(keys, pa.Array) else pa.array(keys, pa.string())
-    except (pa.ArrowException, TypeError) as error:
-        raise ConfigError(f"the keys are no texts: {str(error).splitlines()[0]}", hint=hint) from None
-    if found.null_count:
-        raise ConfigError("one of the keys is null, and no record has such a key", hint="leave nulls out")
-    return found

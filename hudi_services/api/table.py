@@ -3,22 +3,18 @@
 import functools
 import logging
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from ..clock import SystemClock
 from ..codecs.table_schema import parse_table_schema
-from ..engine import Engine, LocalEngine
-from ..errors import ConfigError, HudiServicesError, NotFound, PartlyDone
+from ..errors import ConfigError, NotFound
 from ..jobs import clean, clustering, index_bootstrap, index_lookup, recover, rollback, undo, validate
-from ..jobs.attempts import run_with_retries, was_interrupted
 from ..jobs.config_files import conf_layers
-from ..jobs.report import Report, State, sentence
+from ..jobs.report import Report
 from ..jobs.request import (
     CleanRequest,
     ClusteringRequest,
@@ -30,18 +26,16 @@ from ..jobs.request import (
     Request,
     ValidateRequest,
 )
-from ..options import Layer, Options, resolve
+from ..options import Options, resolve
 from ..snapshot import Snapshot, current_schema, open_config, open_snapshot
 from ..storage import ObjectStorage
 from ..storage_options import StorageOptions, Value
 from ..urls import check_url
-from .arrow import files_table, key_array, seen_slices, slices_table, timeline_table
+from .arguments import EngineName, OptionValues, engine_called, key_array, layer_of
+from .arrow import files_table, seen_slices, slices_table, timeline_table
+from .call import Progress, call
 from .result import Result
 
-EngineName: TypeAlias = Literal["spark", "local"]
-OptionValues: TypeAlias = Mapping[str, str | int | float | bool]
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with a phase, how many of its pieces are done, and how many there are; perhaps from another thread."""
 R = TypeVar("R", bound=Request)
 T = TypeVar("T")
 
@@ -106,9 +100,9 @@ class Table:
             raise ConfigError("the URL of the table is empty", hint="give its folder: a local path or a URL")
         check_url(url, "the URL of the table")
         self._storage = ObjectStorage(url, StorageOptions(storage_options) if storage_options else None)
-        self._default_layer = _layer("options of open()", options)
+        self._default_layer = layer_of("options of open()", options)
         self._conf_file = conf_file
-        self._engine = _checked_engine(engine)
+        self._engine = engine_called(engine)
         self._retries = retries
         self._progress = progress
         self._config = open_config(self._storage, SystemClock())
@@ -279,11 +273,11 @@ class Table:
         return ClusteringRequest(base_path=self.url, options=self._options(options), mode=mode, **more)
 
     def _options(self, own: OptionValues | None) -> Options:
-        layers = [_layer("options of the call", own), self._default_layer]
+        layers = [layer_of("options of the call", own), self._default_layer]
         return resolve([*layers, *conf_layers(self._conf_file, "conf_file", os.environ)])
 
     def _on_engine(self, job: Callable[..., Report], name: EngineName | None) -> Callable[[Any], Report]:
-        engine = self._engine if name is None else _checked_engine(name)
+        engine = self._engine if name is None else engine_called(name)
         return functools.partial(job, storage=self._storage, engine=engine)
 
     def _read(self, body: Callable[[Snapshot], T]) -> T:
@@ -294,69 +288,4 @@ class Table:
         return body(open_snapshot(self._storage, SystemClock()))
 
     def _run(self, wanted: R, job: Callable[[R], Report], retries: int = 0) -> Result:
-        """Raises what ended the run, unless there was nothing to do."""
-        start = time.perf_counter()
-        with_progress = _Guarded(self._progress)
-        report = run_with_retries(job, replace(wanted, progress=with_progress), retries, time.sleep)
-        report.seconds["total"] = time.perf_counter() - start
-        report.warnings += with_progress.warnings
-        if report.error and was_interrupted(report.error):
-            raise KeyboardInterrupt from report.error
-        result = Result.of(report)
-        if report.state not in (State.FAILED, State.PARTLY_DONE):
-            return result
-        error = _error(report)
-        error.result = result
-        raise error from report.error if error is not report.error else error.__cause__
-
-
-class _Guarded:
-    """The caller's `progress`, of which no error may end a run. One that raised is not called again."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self._progress = progress
-        self.warnings: list[str] = []
-
-    def __call__(self, phase: str, done: int, total: int) -> None:
-        if self._progress is None:
-            return
-        try:
-            self._progress(phase, done, total)
-        except Exception as error:
-            self._progress = None
-            self.warnings.append(f"progress raised {type(error).__name__}, and was not called again: {error}")
-
-
-def _error(report: Report) -> HudiServicesError:
-    """What ended a run that failed or is partly done, as one of the family."""
-    error = report.error
-    if isinstance(error, HudiServicesError):
-        return error
-    if error is not None:
-        return HudiServicesError(sentence(error))
-    return PartlyDone(report.reason or "something is left to do", hint=report.hint)
-
-
-def _checked_engine(name: EngineName) -> Engine | None:
-    """None stands for Spark."""
-    if name == "local":
-        return LocalEngine()
-    if name != "spark":
-        raise ConfigError(f"engine={name!r} is neither 'spark' nor 'local'")
-    return None
-
-
-def _layer(source: str, values: OptionValues | None) -> Layer:
-    """Raises ConfigError, which shows no value, for one that cannot be written in a properties file."""
-    texts: dict[str, str] = {}
-    for key, value in (values or {}).items():
-        if isinstance(value, bool):
-            texts[key] = str(value).lower()
-        elif isinstance(value, str | int | float):
-            texts[key] = str(value)
-        else:
-            raise ConfigError(
-                f"{key} (from {source}) is of the type {type(value).__name__}",
-                hint="give a text, a number, or True or False; lists are texts with commas",
-            )
-    return source, texts
+        return call(wanted, job, self._progress, retries)

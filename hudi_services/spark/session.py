@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -33,15 +33,10 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 # The work is done in Python: a JVM that only hands out tasks is best compiled quickly and leaves the cores to them.
 _SOON_UP = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-_VARIABLES = (
-    "JAVA_HOME",
-    "PYTHONSAFEPATH",
-    "PYSPARK_PYTHON",
-    "PYSPARK_DRIVER_PYTHON",
-    "SPARK_AUTH_SOCKET_TIMEOUT",
-    "SPARK_BUFFER_SIZE",
-)
-"""Which a session of our own sets in this process, the last two by Spark itself."""
+_FOR_THE_START = ("JAVA_HOME", "PYTHONSAFEPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+"""Variables that we set: Java and Spark read them when they start."""
+_OF_SPARK = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
+"""Variables that Spark sets in this process and reads there."""
 _CONNECT = "SPARK_CONNECT_MODE_ENABLED"
 
 
@@ -105,8 +100,8 @@ def _start(app_name: str, master: str | None, memory: str | None) -> tuple[Spark
             hint="use a classic Spark session, or, from Python, engine='local'",
         )
     submitted = _SUBMITTED in os.environ
-    with ExitStack() as undo:
-        undo.callback(_restore_variables, {name: os.environ.get(name) for name in _VARIABLES})
+    with _unchanged(_FOR_THE_START), ExitStack() as undo:
+        undo.enter_context(_unchanged(_OF_SPARK))
         _find_java()
         builder = SparkSession.builder.appName(app_name)
         if master or not submitted:
@@ -159,12 +154,18 @@ def _forget_paths(added: list[str]) -> None:
     sys.path[:] = [path for path in sys.path if path not in added]
 
 
-def _restore_variables(before: dict[str, str | None]) -> None:
-    for name, value in before.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+@contextmanager
+def _unchanged(variables: Sequence[str]) -> Iterator[None]:
+    """They are afterwards what they were before."""
+    before = {name: os.environ.get(name) for name in variables}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _restore_handler(before: object) -> None:

@@ -1,0 +1,60 @@
+"""One call of a service: a job as the command line runs it, and its report as a result or an exception."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias, TypeVar
+
+from ..errors import HudiServicesError, PartlyDone
+from ..jobs.attempts import run_with_retries, was_interrupted
+from ..jobs.report import Report, State, sentence
+from ..jobs.request import Request
+from .result import Result
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with a phase, how many of its pieces are done, and how many there are; perhaps from another thread."""
+R = TypeVar("R", bound=Request)
+
+
+def call(wanted: R, job: Callable[[R], Report], progress: Progress | None, retries: int) -> Result:
+    """Raises what ended the run, with its result, unless there was nothing to do."""
+    start = time.perf_counter()
+    guarded = _Guarded(progress)
+    report = run_with_retries(job, replace(wanted, progress=guarded), retries, time.sleep)
+    report.seconds["total"] = time.perf_counter() - start
+    report.warnings += guarded.warnings
+    if report.error and was_interrupted(report.error):
+        raise KeyboardInterrupt from report.error
+    result = Result.of(report)
+    if report.state not in (State.FAILED, State.PARTLY_DONE):
+        return result
+    error = _error(report)
+    error.result = result
+    raise error from report.error if error is not report.error else error.__cause__
+
+
+def _error(report: Report) -> HudiServicesError:
+    """What ended a run that failed or is partly done, as one of the family."""
+    error = report.error
+    if isinstance(error, HudiServicesError):
+        return error
+    if error is not None:
+        return HudiServicesError(sentence(error))
+    return PartlyDone(report.reason or "something is left to do", hint=report.hint)
+
+
+class _Guarded:
+    """The caller's `progress`, of which no error may end a run. One that raised is not called again."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self.warnings: list[str] = []
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        if self._progress is None:
+            return
+        try:
+            self._progress(phase, done, total)
+        except Exception as error:
+            self._progress = None
+            self.warnings.append(f"progress raised {type(error).__name__}, and was not called again: {error}")
