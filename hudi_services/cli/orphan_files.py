@@ -60,10 +60,11 @@ class OrphanFilesFlags(ServiceFlags):
 
 @command(OrphanFilesFlags)
 def orphan_files(flags: OrphanFilesFlags) -> int:
-    """Find files that belong to no instant, and what dead attempts left.
+    """Find files that belong to no instant.
 
-    Without flags the command only lists them. With --apply it moves them to a quarantine inside the table's folder,
-    from which --restore puts them back, and --delete-older-than deletes them. Starts no Spark.
+    Failed attempts leave such files. Without flags the command only lists them. With --apply it moves them to a
+    quarantine inside the table's folder, from which --restore puts them back, and --delete-older-than deletes them.
+    Starts no Spark.
     """
     return run_orphan_files(flags)
 
