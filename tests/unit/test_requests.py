@@ -1,7 +1,8 @@
 """What one execute asks the storage for: nothing twice that never changes, and under the lock all at once."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hudi_services.jobs import clustering
 from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import Mode, ValidateRequest
 from hudi_services.jobs.validate import validate
+from hudi_services.metadata.file_groups.reader import FileGroupReader, PartitionReader
 from hudi_services.options import resolve
 
 from .counting_storage import CountingStorage, Request, kind_of, reads_by_kind, repeated, rounds
@@ -142,6 +144,17 @@ def test_new_files_are_looked_for_and_states_before_are_looked_at(tmp_path: Path
     # The proof reads storage, whatever is kept.
     for path_of_new in new:
         assert any(one.is_read and one.path == path_of_new for one in requests)
+
+
+def test_readers_do_not_wait_for_each_other() -> None:
+    """One opens its groups in other threads, where somebody may need another one."""
+    other = PartitionReader(list)
+
+    def open_groups() -> Sequence[FileGroupReader]:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(lambda: other.groups).result(10)
+
+    assert PartitionReader(open_groups).groups == []
 
 
 def test_a_validation_reads_nothing_twice(tmp_path: Path) -> None:

@@ -142,10 +142,14 @@ class PartitionReader:
 
     def __init__(self, open_groups: Callable[[], Sequence[FileGroupReader]]) -> None:
         self._open_groups = open_groups
+        self._groups: Sequence[FileGroupReader] | None = None
 
-    @cached_property
+    @property
     def groups(self) -> Sequence[FileGroupReader]:
-        return self._open_groups()
+        # A cached_property would hold a lock of all readers before Python 3.12, while other threads open the groups.
+        if self._groups is None:
+            self._groups = self._open_groups()
+        return self._groups
 
     def scan(self, prefix: str = "", keep: Keep | None = None) -> Iterator[Record]:
         """Records whose key begins with `prefix` (and that `keep` wants), file group by file group."""
