@@ -188,7 +188,7 @@ def test_differences_come_with_the_error(tmp_path: Path) -> None:
         table.validate()
     result = caught.value.result
     assert (result.state, result.exit_code, result.ok) == ("failed", 5, False)
-    assert result.tables["differences"].num_rows > 0 and "--repair" in caught.value.hint
+    assert result.tables["differences"].num_rows > 0 and "--apply" in caught.value.hint
     assert table.validate(repair=True).tables["repaired"].num_rows > 0
     assert table.validate(strict=True).ok
 
