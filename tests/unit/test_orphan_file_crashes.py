@@ -10,7 +10,7 @@ import functools
 import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,6 @@ from hudi_services.options import resolve
 from hudi_services.orphan_files import data_files
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER
 from hudi_services.snapshot import Snapshot, open_snapshot
-from hudi_services.storage import Storage
 from hudi_services.table import facts, partitions
 from hudi_services.table.facts import TimelineFacts
 from hudi_services.table.partitions import StorageLister
@@ -41,6 +40,7 @@ from hudi_services.table.view import slices_of
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline import archived
 from hudi_services.timeline.active import Timeline
+from hudi_services.timeline.archive_file import ArchiveFile
 from hudi_services.timeline.instant import Instant
 
 from .archives import unpack_archived
@@ -325,23 +325,22 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 def cheap_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bytes are decoded once: the lives have their archives and their properties in common."""
     monkeypatch.setattr(table_config, "parse_properties", remember(table_config.parse_properties))
-    for name in ("_read_times", "_read_actions"):
-        monkeypatch.setattr(archived, name, remember_files(getattr(archived, name)))
+    monkeypatch.setattr(ArchiveFile, "texts", remember_archives(ArchiveFile.texts))
+    monkeypatch.setattr(archived, "_read_actions", remember_archives(archived._read_actions))
     # To start a thread takes longer than to read one of these files.
     for reader in (data_files, facts, partitions):
         monkeypatch.setattr(reader, "_REQUESTS_AT_ONCE", 1)
 
 
-def remember_files(decode: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function of a storage and the path of a file."""
-    known: dict[tuple[object, ...], Any] = {}
+def remember_archives(decode: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+    """The same function of an archive file."""
+    known: dict[tuple[object, ...], list[Any]] = {}
 
-    def call(storage: Storage, path: str, *rest: object) -> Any:
-        key = (storage.read(path), *rest)
+    def call(file: ArchiveFile, *rest: object) -> Iterator[Any]:
+        key = (file._data, *rest)
         if key not in known:
-            found = decode(storage, path, *rest)
-            known[key] = found if isinstance(found, dict) else list(found)
-        return copy.copy(known[key])
+            known[key] = list(decode(file, *rest))
+        return iter(known[key])
 
     return call
 
