@@ -73,7 +73,7 @@ def _held_by_savepoint(table: Snapshot, files: Mapping[str, Collection[str]]) ->
 
 def _refuse(table: Snapshot, problem: str) -> None:
     if problem:
-        check = "clean --garbage" if table.metadata is None else "validate"
+        check = "orphan-files" if table.metadata is None else "validate"
         raise CheckFailed(
             f"{table.storage.root}: {problem}",
             hint=f"nothing was changed; find out what is wrong: hudi-services {check} --base-path {table.storage.root}",
