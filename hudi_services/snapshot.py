@@ -36,13 +36,16 @@ class Snapshot:
     timeline: Timeline
     metadata: MetadataTable | None
     view: FileSystemView
-    log_naming: LogNaming
     slices: SliceSource
     """Opens the file slices of the table."""
     clock: Clock
     check_held: Callable[[], None] = _hold_nothing
     """To be called before each step that cannot be undone: raises ConflictError when the lease or the lock under
     which the table was opened was lost meanwhile."""
+
+    @property
+    def log_naming(self) -> LogNaming:
+        return log_naming(self.config.version)
 
 
 def open_snapshot(storage: Storage, clock: Clock) -> Snapshot:
@@ -81,7 +84,7 @@ def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot
 
 
 def _look(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
-    slices, naming = BaseFileSlices(storage), log_naming(config.version)
+    slices = BaseFileSlices(storage)
     with ThreadPoolExecutor(1) as pool:
         metadata_config = pool.submit(MetadataTable.load_config, storage, config)
         timeline = Timeline.open(storage, config)
@@ -89,8 +92,8 @@ def _look(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
         # Its timeline after the table's: a writer completes what it does in the opposite order.
         metadata = MetadataTable.open(storage, config, timeline, slices, metadata_config.result())
         lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
-        view = FileSystemView(lister, TimelineFacts(timeline), replaced.result(), naming)
-    return Snapshot(storage, config, timeline, metadata, view, naming, slices, clock)
+        view = FileSystemView(lister, TimelineFacts(timeline), replaced.result(), log_naming(config.version))
+    return Snapshot(storage, config, timeline, metadata, view, slices, clock)
 
 
 def pending_compactions(table: Snapshot) -> dict[FileGroupId, str]:

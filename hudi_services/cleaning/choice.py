@@ -56,13 +56,11 @@ class Choice:
     kept: dict[Kept, Tally] = field(default_factory=dict)
 
     def drop(self, slice_: FileSlice, why: Gone) -> None:
-        names, size = _files(slice_)
-        self.names += names
-        self.gone.setdefault(why, Tally()).add(len(names), size)
+        self.names += [file.name for file in slice_.files]
+        self.gone.setdefault(why, Tally()).add(len(slice_.files), slice_.size)
 
     def keep(self, slice_: FileSlice, why: Kept) -> None:
-        names, size = _files(slice_)
-        self.kept.setdefault(why, Tally()).add(len(names), size)
+        self.kept.setdefault(why, Tally()).add(len(slice_.files), slice_.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +137,9 @@ def _choose_by_versions(choice: Choice, slices: Sequence[FileSlice], rules: Rule
 
 
 def _is_savepointed(one: FileSlice, rules: Rules) -> bool:
-    return bool(rules.savepointed) and any(name in rules.savepointed for name in _files(one)[0])
+    return bool(rules.savepointed) and any(file.name in rules.savepointed for file in one.files)
 
 
 def _is_compacting(one: FileSlice, rules: Rules) -> bool:
     base = rules.compacting.get((one.partition, one.file_id))
     return base is not None and one.base_instant >= base
-
-
-def _files(one: FileSlice) -> tuple[list[str], int]:
-    """Names and bytes of all files of a slice."""
-    names = [one.base_file.name] if one.base_file else []
-    names += [log.name for log in one.log_files]
-    size = (one.base_file.size if one.base_file else 0) + sum(log.size for log in one.log_files)
-    return names, size

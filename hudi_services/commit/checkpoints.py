@@ -10,11 +10,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..codecs.json_text import parse_json
+from ..concurrency import at_once
 from ..errors import CorruptFile, NotFound
 from ..files.names import OWN_FOLDER, instant_in
 from ..paths import is_below
@@ -25,7 +25,6 @@ from .liveness import last_written_millis
 
 _VERSION = 2
 _FILE = re.compile(r"group-([0-9a-f]+)\.json")
-_READS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +104,7 @@ def _written_since(storage: Storage, instant: str, began_millis: int) -> list[Ch
         except (CorruptFile, NotFound):
             return None
 
-    with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
-        return [group for group in pool.map(read, (one[1] for one in found if one)) if group is not None]
+    return [group for group in at_once(read, (one[1] for one in found if one)) if group is not None]
 
 
 def delete_checkpoints(storage: Storage, instant: str) -> None:

@@ -10,6 +10,7 @@ repeated. Readers of the newest state never open what a clean deletes. Source: C
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata
 from ..errors import ConflictError, LockBusy, NothingToDo
@@ -61,7 +62,7 @@ def run_clean(
         return draft.result if draft is not None else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _CleanDraft:
     """A clean whose files are deleted; `gone` are the partitions of which nothing is left."""
 
@@ -79,7 +80,7 @@ class _CleanDraft:
     def content(self, current: Snapshot) -> bytes:
         return encode_clean_metadata(self.result, current.config.version.release)
 
-    @property
+    @cached_property
     def result(self) -> CleanMetadata:
         plan = self.plan
         return CleanMetadata(

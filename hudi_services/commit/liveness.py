@@ -71,7 +71,7 @@ def liveness(
 ) -> Liveness:
     """Look for signs of whoever works at the pending `instant`, which is no rollback.
 
-    `held` is the lease of the instant's lease, when the caller itself holds it: then the lease before it counts.
+    `held` is the instant's lease, when the caller itself holds it: then the lease before it counts.
     `listed` are the signs of the same look at the table, for who asks about many instants.
     """
     heartbeat = listed.heartbeat(instant.ts) if listed else table.storage.head(heartbeat_path(instant.ts))

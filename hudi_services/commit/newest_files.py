@@ -7,7 +7,6 @@ are listed, and only those commits are read that may have written the newest fil
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,7 +20,6 @@ from ..table.partitions import Files, StorageLister
 from ..table.view import FileGroupId, slices_of
 from ..timeline.instant import Action
 
-_READS_AT_ONCE = 16
 _Load = Callable[[Sequence[str]], None]
 
 
@@ -194,9 +192,8 @@ class _Sources:
         seen = map(self._seen, self._groups)
         oldest = min((base.instant if base is not None else "" for base in seen), default="")
         writes = [one for one in self._table.timeline.completed_writes() if one.ts >= oldest]
-        with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
-            found = pool.map(self._table.timeline.read_commit, writes)
-            return {write.ts: commit for write, commit in zip(writes, found, strict=True)}
+        found = at_once(self._table.timeline.read_commit, writes)
+        return {write.ts: commit for write, commit in zip(writes, found, strict=True)}
 
     @cached_property
     def _told(self) -> dict[str, frozenset[str]]:

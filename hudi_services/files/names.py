@@ -12,7 +12,7 @@ import re
 import uuid
 
 from ..errors import CorruptFile
-from ..model import BaseFile, FileSlice, LogFile
+from ..model import BaseFile, FileSlice, LogFile, WriteStat
 from ..paths import TABLE_FOLDER
 
 UNKNOWN_WRITE_TOKEN = "1-0-1"
@@ -46,6 +46,11 @@ def base_slice(partition: str, name: str, size: int) -> FileSlice:
     if file is None:
         raise CorruptFile(f"{name} in partition {partition!r} does not have the name of a base file")
     return FileSlice.of_base(file)
+
+
+def written_slice(stat: WriteStat) -> FileSlice:
+    """The slice of the base file that a write stat tells of. Raises CorruptFile for the names of other files."""
+    return base_slice(stat.partition, stat.path.rpartition("/")[2], stat.file_size)
 
 
 def log_file_name(file_id: str, instant: str, version: int, write_token: str) -> str:

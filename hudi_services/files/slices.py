@@ -9,13 +9,13 @@ which merges; nobody above this module opens a base file by itself.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
+from ..concurrency import at_once
 from ..errors import CorruptFile, UnsupportedTable
 from ..model import BaseFile, FileSlice
 from ..storage import Storage
@@ -28,7 +28,6 @@ from .parquet_schema import FileSchema
 from .record_keys import BLOOM_FILTER, BLOOM_FILTER_TYPE
 
 RECORD_KEY = "_hoodie_record_key"
-_AT_ONCE = 16
 
 T = TypeVar("T")
 
@@ -172,8 +171,7 @@ def describe(source: SliceSource, slices: Sequence[FileSlice], take: Callable[[F
 
     Raises what `SliceSource.facts` raises.
     """
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(lambda one: source.facts(one, partial(take, one)), slices))
+    return at_once(lambda one: source.facts(one, partial(take, one)), slices)
 
 
 @dataclass(frozen=True, slots=True)

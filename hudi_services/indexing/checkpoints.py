@@ -1,11 +1,11 @@
 """What a build of the record index has done so far, kept beside the table, so that a killed one can be gone on with.
 
-    .hoodie/.hudi_services/index-bootstrap/plan.json         what is built, from which file slices
-    .hoodie/.hudi_services/index-bootstrap/keys-<n>.json     the runs of task n, written when it is done
-    .hoodie/.hudi_services/index-bootstrap/shard-<n>.json   the base file of shard n, written when it is done
-    .hoodie/.hudi_services/index-bootstrap/run-*.arrow       runs of keys (`metadata.record_index.key_reading`)
-    .hoodie/.hudi_services/index-bootstrap/shard-<n>.hfile  the base file of shard n
-    .hoodie/.hudi_services/index-bootstrap/log-<n>-<v>       log file v of shard n
+    .hoodie/.hudi_services/index-bootstrap/plan.json             what is built, from which file slices
+    .hoodie/.hudi_services/index-bootstrap/keys-<n>.json         the runs of task n, written when it is done
+    .hoodie/.hudi_services/index-bootstrap/shard-<n>.json        the base file of shard n, written when it is done
+    .hoodie/.hudi_services/index-bootstrap/run-*.arrow           runs of keys (`metadata.record_index.key_reading`)
+    .hoodie/.hudi_services/index-bootstrap/shard-<n>.hfile       the base file of shard n
+    .hoodie/.hudi_services/index-bootstrap/log-<n>-<v>           log file v of shard n
 
 Nobody but this service looks here. The files go to the metadata table at the end: writers of Hudi may build the index
 there at any time.

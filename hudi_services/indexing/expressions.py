@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..engine import Engine
 from ..errors import CheckFailed
-from ..files.names import base_slice
+from ..files.names import written_slice
 from ..metadata.expression_index.index import Computation, ComputedIndex, ExpressionTask, expression_records
 from ..metadata.records.keys import column_stats_key, column_stats_prefix
 from ..metadata.records.model import StatsRecord
@@ -33,7 +33,7 @@ def computed_indexes(
     """
     if not computations or table.metadata is None:
         return ()
-    slices = [base_slice(one.partition, one.path.rpartition("/")[2], one.file_size) for one in written]
+    slices = [written_slice(one) for one in written]
     tasks = [ExpressionTask(table.slices, instant, one, computations) for one in slices]
     found = engine.map(expression_records, tasks, "compute expression indexes", _silent)
     partitions = [one.partition for one in slices]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..commit.markers import marker_folder
 from ..engine import Engine
-from ..files.names import base_slice
+from ..files.names import written_slice
 from ..metadata.record_index.key_reading import key_tasks, read_keys
 from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log
 from ..metadata.record_index.shards import Shards
@@ -24,7 +24,7 @@ def moved_keys(
     engine: Engine, table: Snapshot, shards: Shards, instant: str, written: Sequence[WriteStat]
 ) -> MovedKeys:
     """Read the keys of the files that the pending `instant` wrote; the runs lie beside its markers and go with them."""
-    slices = [base_slice(one.partition, one.path.rpartition("/")[2], one.file_size) for one in written]
+    slices = [written_slice(one) for one in written]
     prefix = f"{marker_folder(instant)}/record_keys/run"
     tasks = key_tasks(table.storage, table.slices, slices, shards, prefix)
     runs = [run for of_task in engine.map(read_keys, tasks, "read record keys", _silent) for run in of_task]

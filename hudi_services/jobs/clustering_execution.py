@@ -59,7 +59,7 @@ def execute_plan(
     report.groups = len(groups)
     report.files = InOut(len(inputs), None)
     if wanted.dry_run:
-        return _dry_run(wanted, table, instant, plan, report)
+        return _dry_run(wanted, table, instant, plan, groups, report)
     attempt = Attempt(table, instant, "clustering", [InputsUnchanged(inputs)], settings)
     with attempt, _running(wanted, tasks, report, engine) as runner:
         shards = record_shards(table)
@@ -95,26 +95,30 @@ def execute_plan(
 
 
 def _dry_run(
-    wanted: ClusteringRequest, table: Snapshot, instant: Instant, plan: ClusteringPlan, report: Report
+    wanted: ClusteringRequest,
+    table: Snapshot,
+    instant: Instant,
+    plan: ClusteringPlan,
+    groups: Sequence[Sequence[FileSlice]],
+    report: Report,
 ) -> Report:
     """Say what executing the plan would do. Raises StaleInput for a plan whose files were changed."""
     report.dry_run = True
-    pairs = [
-        (planned, group) for planned, group in zip(plan.groups, input_slices(plan, instant.ts), strict=True) if group
-    ]
+    pairs = [(planned, group) for planned, group in zip(plan.groups, groups, strict=True) if group]
     InputsUnchanged([one for _, group in pairs for one in group]).check(table)
     sizes = _live_sizes(table, {group[0].partition for _, group in pairs})
+    group_bytes = [sum(sizes[one.partition, one.file_id] for one in group) for _, group in pairs]
     report.tables["clustering_groups"] = [
         {
             "group": number,
             "partition": group[0].partition,
             "files": len(group),
-            "bytes": sum(sizes[one.partition, one.file_id] for one in group),
+            "bytes": size,
             "new_files": planned.output_groups,
         }
-        for number, (planned, group) in enumerate(pairs)
+        for number, ((planned, group), size) in enumerate(zip(pairs, group_bytes, strict=True))
     ]
-    report.bytes = InOut(sum(sizes[one.partition, one.file_id] for _, group in pairs for one in group), None)
+    report.bytes = InOut(sum(group_bytes), None)
     if pairs:
         add_estimate(wanted, table, plan, report)
     if instant.state is State.INFLIGHT:

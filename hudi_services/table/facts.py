@@ -1,14 +1,11 @@
 """What the timeline says about files: which instants are committed, which file groups were replaced."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 from ..codecs.commit_metadata import UNKNOWN_OPERATION
+from ..concurrency import at_once
 from ..model import CommitMetadata
 from ..timeline.active import Timeline
 from ..timeline.instant import Action
 from .view import FileGroupId
-
-_REQUESTS_AT_ONCE = 16
 
 
 class TimelineFacts:
@@ -43,10 +40,9 @@ def replaced_file_groups(timeline: Timeline) -> dict[FileGroupId, str]:
     """Every file group that a completed replacecommit of the active timeline replaced, with the commit's time."""
     replaced: dict[FileGroupId, str] = {}
     instants = timeline.completed({Action.REPLACE_COMMIT})
-    with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
-        for instant, commit in zip(instants, pool.map(timeline.read_commit, instants), strict=True):
-            for partition, file_ids in (commit.replaced or {}).items():
-                replaced |= {(partition, file_id): instant.ts for file_id in file_ids}
+    for instant, commit in zip(instants, at_once(timeline.read_commit, instants), strict=True):
+        for partition, file_ids in (commit.replaced or {}).items():
+            replaced |= {(partition, file_id): instant.ts for file_id in file_ids}
     return replaced
 
 

@@ -42,9 +42,9 @@ class LogNaming(ABC):
     tells_writers: bool
     """Whether the name of a log file tells the instant that wrote it; else only its blocks do."""
 
-    @abstractmethod
     def writer(self, log: LogFile) -> str | None:
         """The instant that wrote the log file; None where only its blocks tell."""
+        return log.instant if self.tells_writers else None
 
     @abstractmethod
     def slice_of(self, log: LogFile, slices: Sequence[str], completion_time: Callable[[str], str | None]) -> str:
@@ -111,9 +111,6 @@ class BySlice(LogNaming):
 
     tells_writers = False
 
-    def writer(self, log: LogFile) -> str | None:
-        return None
-
     def slice_of(self, log: LogFile, slices: Sequence[str], completion_time: Callable[[str], str | None]) -> str:
         return log.instant
 
@@ -160,9 +157,6 @@ class ByDelta(LogNaming):
     """Table versions 8 and 9."""
 
     tells_writers = True
-
-    def writer(self, log: LogFile) -> str | None:
-        return log.instant
 
     def slice_of(self, log: LogFile, slices: Sequence[str], completion_time: Callable[[str], str | None]) -> str:
         completed = completion_time(log.instant)

@@ -83,14 +83,19 @@ def unsupported_partitions(config: TableConfig) -> list[str]:
     return sorted(n for n in names - built - _METADATA_PARTITIONS if not n.startswith(_SECONDARY_INDEX))
 
 
-def _property(key: str, default: str, *supported: str) -> Callable[[Look], str]:
-    """Whether a property has another value than those that are supported, in any case of letters."""
+def _table_type(look: Look) -> str:
+    found = look.config.type
+    return "" if found == "COPY_ON_WRITE" else f"hoodie.table.type={found}"
 
-    def found(look: Look) -> str:
-        value = look.config.raw.get(key, default)
-        return "" if value.lower() in {one.lower() for one in supported} else f"{key}={value}"
 
-    return found
+def _several_formats(look: Look) -> str:
+    key = "hoodie.table.multiple.base.file.formats.enable"
+    return f"{key}=true" if look.config.raw.get(key, "").lower() == "true" else ""
+
+
+def _table_format(look: Look) -> str:
+    found = look.config.raw.get("hoodie.table.format", "native")
+    return "" if found.lower() == "native" else f"hoodie.table.format={found}"
 
 
 def _base_file_format(look: Look) -> str:
@@ -149,7 +154,7 @@ FEATURES = (
     Feature(
         "merge-on-read tables",
         "hoodie.table.type",
-        _property("hoodie.table.type", "COPY_ON_WRITE", "COPY_ON_WRITE"),
+        _table_type,
         _ALL,
         hint="use Apache Hudi's own service; this tool handles COPY_ON_WRITE tables so far",
     ),
@@ -163,7 +168,7 @@ FEATURES = (
     Feature(
         "base files of several formats",
         "hoodie.table.multiple.base.file.formats.enable",
-        _property("hoodie.table.multiple.base.file.formats.enable", "false", "false", ""),
+        _several_formats,
         _ALL,
         hint="only tables with parquet base files alone are supported",
     ),
@@ -177,7 +182,7 @@ FEATURES = (
     Feature(
         "other table formats",
         "hoodie.table.format",
-        _property("hoodie.table.format", "native", "native"),
+        _table_format,
         _ALL,
         hint="only the native table format is supported",
     ),

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_services import table_config
+from hudi_services import concurrency, table_config
 from hudi_services.clock import SystemClock
 from hudi_services.commit.checkpoints import checkpoint_folder
 from hudi_services.commit.rollback.execution import roll_back
@@ -33,7 +33,7 @@ from hudi_services.options import resolve
 from hudi_services.orphan_files import data_files
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER
 from hudi_services.snapshot import Snapshot, open_snapshot
-from hudi_services.table import facts, partitions
+from hudi_services.table import partitions
 from hudi_services.table.facts import TimelineFacts
 from hudi_services.table.partitions import StorageLister
 from hudi_services.table.view import slices_of
@@ -328,8 +328,9 @@ def cheap_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ArchiveFile, "texts", remember_archives(ArchiveFile.texts))
     monkeypatch.setattr(archived, "_read_actions", remember_archives(archived._read_actions))
     # To start a thread takes longer than to read one of these files.
-    for reader in (data_files, facts, partitions):
+    for reader in (data_files, partitions):
         monkeypatch.setattr(reader, "_REQUESTS_AT_ONCE", 1)
+    monkeypatch.setattr(concurrency, "_AT_ONCE", 1)
 
 
 def remember_archives(decode: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
@@ -367,4 +368,4 @@ def test_random_lives(release: str, portion: int, begun: Callable[[str], Path], 
     numbers = range(portion, LIVES, PORTIONS)
     moved = sum(live(release, n, made, tmp_path / str(n)) for n in numbers)
     # Or the lives were too quiet to show anything.
-    assert moved > len(numbers) * RUNS * 0.4
+    assert moved > len(numbers) * RUNS * 0.5

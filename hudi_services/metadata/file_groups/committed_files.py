@@ -7,10 +7,10 @@ Source: HoodieWriteStat (path, fileSizeInBytes) and HoodieDeltaWriteStat (logOff
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 
+from ...concurrency import at_once
 from ...errors import CorruptFile, NotFound, Outdated
 from ...files.log_blocks import LogBlock
 from ...files.names import PARTITION_METAFILE, parse_base_file, parse_log_file
@@ -26,7 +26,6 @@ REPAIRED_LOGS = "hudi.services.repaired.logs"
 for."""
 REBUILD_HINT = "let Apache Hudi rebuild it: set hoodie.table.metadata.partitions to nothing and delete .hoodie/metadata"
 """The way out when the metadata table is not whole."""
-_READS_AT_ONCE = 16
 _WHOLE_GROUP = "is missing, with its whole file group"
 _HINT = "find out what is wrong: hudi-services validate --base-path {}"
 
@@ -76,12 +75,11 @@ class CommittedFiles:
         self._files: dict[str, list[CommittedFile]] = {}
         repaired: set[str] = set()
         writes = [one for one in _needed(timeline, naming) if counts(one.ts)]
-        with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
-            for write, commit in zip(writes, pool.map(timeline.read_commit, writes), strict=True):
-                for partition, stats in commit.stats.items():
-                    found = (_committed(write, partition, stat) for stat in stats)
-                    self._files.setdefault(partition, []).extend(one for one in found if one is not None)
-                repaired |= {*filter(None, commit.extra.get(REPAIRED_LOGS, "").split(","))}
+        for write, commit in zip(writes, at_once(timeline.read_commit, writes), strict=True):
+            for partition, stats in commit.stats.items():
+                found = (_committed(write, partition, stat) for stat in stats)
+                self._files.setdefault(partition, []).extend(one for one in found if one is not None)
+            repaired |= {*filter(None, commit.extra.get(REPAIRED_LOGS, "").split(","))}
         self._repaired = frozenset(repaired)
         self._by_path: dict[str, list[CommittedFile]] = {}
         for one in (one for of_partition in self._files.values() for one in of_partition):
