@@ -2,6 +2,8 @@
 
     --tree FOLDER     another working tree (default: this one); it is copied, never changed
     --only N[,N]      these faults alone
+    --contexts FILE   combined coverage of the tree by test (dynamic_context = test_function): the tests that run the
+                      line stand for all unit tests, unless fixtures or other processes run it, too
     --interop         ask the interop tests, too, of what the unit tests do not catch: minutes for each
     --json FILE       what was found
 
@@ -15,12 +17,16 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+
+from coverage import CoverageData
 
 _HERE = Path(__file__).resolve().parent.parent
 _NEVER_COPIED = shutil.ignore_patterns(".git", ".venv", "build", ".*_cache", ".hypothesis", "__pycache__", "demo")
@@ -288,6 +294,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tree", type=Path, default=_HERE)
     parser.add_argument("--only", default="")
+    parser.add_argument("--contexts", type=Path)
     parser.add_argument("--interop", action="store_true")
     parser.add_argument("--json", type=Path)
     wanted = parser.parse_args()
@@ -297,7 +304,7 @@ def main() -> None:
         copy = Path(folder) / "tree"
         shutil.copytree(wanted.tree, copy, ignore=_NEVER_COPIED)
         for number in numbers:
-            one = outcome(number, FAULTS[number - 1], copy, interop=wanted.interop)
+            one = outcome(number, FAULTS[number - 1], copy, contexts=wanted.contexts, interop=wanted.interop)
             found.append(one)
             print(
                 f"{number:3} {one.room:10} {one.tier:8} {one.seconds:5.0f} s  {one.what}: {one.caught_by}", flush=True
@@ -308,14 +315,18 @@ def main() -> None:
         wanted.json.write_text(json.dumps([asdict(one) for one in found], indent=1))
 
 
-def outcome(number: int, fault: Fault, tree: Path, *, interop: bool) -> Outcome:
+def outcome(number: int, fault: Fault, tree: Path, *, contexts: Path | None, interop: bool) -> Outcome:
     """What became of one fault in the copy `tree`, which is as before afterwards."""
     path, text, line = _place(fault, tree)
     start = time.monotonic()
     path.write_text(text.replace(line, fault.instead, 1))
     try:
         near = sorted(p for p in (tree / "tests/unit").glob("test_*.py") if any(n in p.name for n in fault.near))
-        tiers = [("nearest", [str(p) for p in near]), ("unit", ["tests/unit"]), ("spark", ["tests/spark"])]
+        tiers = [
+            ("nearest", [str(p) for p in near]),
+            *(("unit", some) for some in _unit_tests(contexts, path.relative_to(tree).as_posix(), text, line)),
+            ("spark", ["tests/spark"]),
+        ]
         for tier, tests in [*tiers, *([("interop", ["tests/interop"])] if interop else [])]:
             failed = _first_failure(tree, tests, parallel=tier == "unit") if tests else ""
             if failed:
@@ -333,6 +344,24 @@ def _place(fault: Fault, tree: Path) -> tuple[Path, str, str]:
     sys.exit(f"the line of the fault '{fault.what}' is not in {tree}, or is there more than once")
 
 
+def _unit_tests(contexts: Path | None, module: str, text: str, line: str) -> list[list[str]]:
+    """The unit tests to run, one list after the other: those that run the line, and all where others may run it, too."""
+    everything = ["tests/unit"]
+    if contexts is None:
+        return [everything]
+    first = text[: text.index(line)].count("\n") + 1
+    data = CoverageData(str(contexts))
+    data.read()
+    found = set()
+    for file in (one for one in data.measured_files() if one.endswith(f"/{module}")):
+        by_line = data.contexts_by_lineno(file)
+        found |= {one for n in range(first, first + line.count("\n") + 1) for one in by_line.get(n, [])}
+    names = (one.rpartition(".") for one in found if one)
+    tests = sorted(f"{place.replace('.', '/')}.py::{test}" for place, _, test in names)
+    # Fixtures and other processes have no name.
+    return [*([tests] if tests else []), *([everything] if "" in found or not tests else [])]
+
+
 def _first_failure(tree: Path, tests: list[str], *, parallel: bool) -> str:
     workers = ["-n", "2"] if parallel else []
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *workers, *tests]
@@ -341,6 +370,8 @@ def _first_failure(tree: Path, tests: list[str], *, parallel: bool) -> str:
             [*command, f"--basetemp={base}/t"],
             cwd=tree,
             env={**os.environ, "PYTHONPATH": str(tree)},
+            # A shell that starts this in the background has SIGINT ignored, and one test sends it.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
             capture_output=True,
             text=True,
             timeout=_SECONDS,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.commit.conflicts import refuse_beside_writers
+from hudi_services.commit.conflicts import StaleInput, check_inputs, refuse_beside_writers
 from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.commit.lock import LockSettings
 from hudi_services.commit.settings import TransactionSettings
@@ -22,6 +22,7 @@ from hudi_services.timeline.instant import Action, State
 
 from .repairs import both, cluster, repair
 from .tables import open_local, request, unpack
+from .test_undo import hide_metadata
 
 UNLOCKED = TransactionSettings()
 LOCKED = TransactionSettings(lock=LockSettings(file_system=True))
@@ -102,6 +103,22 @@ def test_who_may_commit_into_what_we_replace(path: Path, case: str) -> None:
     # A plan that is still to be made is later than all of them.
     expected = unlocked or (NeedsRecovery if minutes > 60 and last_beat is None else ConflictError)
     assert outcome(lambda: refuse_beside_writers(open_local(path), UNLOCKED, plan="")) is expected
+
+
+def test_log_files_of_an_input_since_the_plan(path: Path) -> None:
+    hide_metadata(path)
+    table = open_local(path)
+    partition = table.view.partitions()[0]
+    planned = table.view.latest_slices(partition)
+    check_inputs(table, planned)
+    # The instant of the slice on version 6, of a completed delta commit on version 9.
+    newest = planned[0].base_instant
+    (path / partition / f".{planned[0].file_id}_{newest}.log.1_0-0-0").write_bytes(b"#HUDI#")
+    now = open_local(path)
+    with pytest.raises(StaleInput, match="got log files since the plan was made"):
+        check_inputs(now, planned)
+    with pytest.raises(StaleInput, match="lost log files since the plan was made"):
+        check_inputs(table, now.view.latest_slices(partition))
 
 
 def outcome(deed: Callable[[], object]) -> type[HudiServicesError] | None:
