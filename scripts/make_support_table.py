@@ -11,7 +11,7 @@ BEGIN, END = "<!-- made by scripts/make_support_table.py -->", "<!-- end -->"
 
 def table() -> str:
     """Markdown: a row for each feature, a column for each group of commands that refuse the same."""
-    rows = ["| feature | told by | refused by | what to do |", "|---|---|---|---|"]
+    rows = ["| feature | recognised by | refused by | what to do |", "|---|---|---|---|"]
     for one in FEATURES:
         refused = "every command" if one.refused == frozenset(Operation) else _commands(one.refused)
         rows.append(f"| {one.name} | `{one.told_by}` | {refused} | {one.hint} |")

@@ -105,8 +105,8 @@ PLAN_STRATEGY_CLASS = Option(
     ),
     "size",
     Phase.PLAN,
-    "Who puts file slices into groups: size, commit_time, key_range, overlap, random, single_file, Hudi's class of one "
-    "of these, or package.module:Class.",
+    "How file slices are put into groups: size, commit_time, key_range, overlap, random, single_file, Hudi's class for "
+    "one of these, or package.module:Class.",
     in_table=BUT_CODE,
 )
 PLAN_COLUMNS: Option[tuple[str, ...]] = Option(
@@ -114,7 +114,7 @@ PLAN_COLUMNS: Option[tuple[str, ...]] = Option(
     names,
     (),
     Phase.PLAN,
-    "overlap: the columns whose values must overlap (comma list); the sort columns when not set.",
+    "overlap: the columns whose values must overlap (comma list); when not set, the sort columns.",
     in_table=ANY_VALUE,
 )
 EARLIEST_COMMIT = Option(
@@ -122,7 +122,7 @@ EARLIEST_COMMIT = Option(
     instant,
     "",
     Phase.PLAN,
-    "commit_time: commits up to and with this instant are passed over.",
+    "commit_time: files of commits up to and including this instant are left out.",
     in_table=ANY_VALUE,
 )
 PLAN_SEED = Option(
@@ -130,7 +130,7 @@ PLAN_SEED = Option(
     integer(0),
     0,
     Phase.PLAN,
-    "random: another number, another order.",
+    "random: the seed of the random order.",
     in_table=ANY_VALUE,
 )
 PLAN_ORDER = Option(
@@ -138,7 +138,7 @@ PLAN_ORDER = Option(
     choice("PARTITION", "GAIN"),
     "PARTITION",
     Phase.PLAN,
-    "Which groups come first: by partition, or those that save most files for a byte.",
+    "The order of groups: PARTITION, or GAIN (first the groups that save the most files for each rewritten byte).",
     in_table=ANY_VALUE,
 )
 PLAN_BUDGET: Option[int | None] = Option(
@@ -146,7 +146,7 @@ PLAN_BUDGET: Option[int | None] = Option(
     size,
     None,
     Phase.PLAN,
-    "Bytes of input for a whole plan: groups that do not fit are left for the next one.",
+    "Bytes of input for a whole plan; groups that do not fit are left for the next plan.",
     in_table=ANY_VALUE,
 )
 INLINE_MAX_COMMITS: Option[int | None] = Option(
@@ -154,7 +154,7 @@ INLINE_MAX_COMMITS: Option[int | None] = Option(
     integer(0),
     None,
     Phase.PLAN,
-    "Plan only after so many commits since the last clustering; at once when not set.",
+    "Write a plan only after this many commits since the last clustering; when not set, at every run.",
     in_table=ANY_VALUE,
 )
 ASYNC_MAX_COMMITS: Option[int | None] = Option(
@@ -162,7 +162,7 @@ ASYNC_MAX_COMMITS: Option[int | None] = Option(
     integer(0),
     None,
     Phase.PLAN,
-    "As hoodie.clustering.inline.max.commits; the larger one counts.",
+    "The same as hoodie.clustering.inline.max.commits; the larger number counts.",
     in_table=ANY_VALUE,
 )
 EXECUTION_STRATEGY_CLASS = Option(
@@ -170,7 +170,7 @@ EXECUTION_STRATEGY_CLASS = Option(
     _execution,
     SORT_AND_SIZE_EXECUTION,
     Phase.PLAN,
-    "Who rewrites: Hudi's class for sorting and sizing, for single files, or for copying.",
+    "How groups are rewritten: Hudi's class for sorting and sizing, for single files, or for copying.",
     in_table=ANY_VALUE,
 )
 PARTITION_FILTER_MODE = Option(
@@ -178,7 +178,8 @@ PARTITION_FILTER_MODE = Option(
     choice("NONE", "RECENT_DAYS", "SELECTED_PARTITIONS", "DAY_ROLLING"),
     "NONE",
     Phase.PLAN,
-    "Which partitions: all, the newest ones, a range, or one in 24 by the hour of the day.",
+    "Which partitions are clustered: NONE (all), RECENT_DAYS (the newest), SELECTED_PARTITIONS (a range), or "
+    "DAY_ROLLING (one in 24, by the hour of the day).",
     in_table=ANY_VALUE,
 )
 PARTITIONS_SELECTED: Option[tuple[str, ...]] = Option(
@@ -186,7 +187,7 @@ PARTITIONS_SELECTED: Option[tuple[str, ...]] = Option(
     names,
     (),
     Phase.PLAN,
-    "These partitions (comma list) instead of all; the filter mode still applies.",
+    "Cluster these partitions (comma list) instead of all; the filter mode still applies.",
     in_table=ANY_VALUE,
 )
 PARTITION_REGEX = Option(
@@ -194,7 +195,7 @@ PARTITION_REGEX = Option(
     pattern,
     "",
     Phase.PLAN,
-    "The whole partition path must match.",
+    "Cluster the partitions whose whole path matches this regular expression.",
 )
 BEGIN_PARTITION = Option(
     "hoodie.clustering.plan.strategy.cluster.begin.partition",
@@ -217,7 +218,7 @@ LOOKBACK_PARTITIONS = Option(
     integer(0),
     2,
     Phase.PLAN,
-    "RECENT_DAYS: how many partitions.",
+    "RECENT_DAYS: the number of partitions.",
     in_table=ANY_VALUE,
 )
 SKIP_FROM_LATEST = Option(
@@ -225,7 +226,7 @@ SKIP_FROM_LATEST = Option(
     integer(0),
     0,
     Phase.PLAN,
-    "RECENT_DAYS: how many of the newest partitions to pass over first.",
+    "RECENT_DAYS: the number of newest partitions to leave out first.",
     in_table=ANY_VALUE,
 )
 SMALL_FILE_LIMIT = Option(
@@ -265,7 +266,7 @@ SINGLE_GROUP = Option(
     boolean,
     True,
     Phase.PLAN,
-    "Whether a group of one file with one output is worth rewriting.",
+    "Whether a group of one file that becomes one file is rewritten.",
     in_table=ANY_VALUE,
 )
 FILE_SLICES_SORT_BY: Option[tuple[str, ...]] = Option(
@@ -273,7 +274,8 @@ FILE_SLICES_SORT_BY: Option[tuple[str, ...]] = Option(
     some_of("SIZE", "INSTANT_TIME"),
     ("SIZE",),
     Phase.PLAN,
-    "size: the order of packing, largest first or oldest first, or one after the other.",
+    "size: the order in which files are packed: SIZE (largest first), INSTANT_TIME (oldest first), or both (comma "
+    "list).",
     in_table=ANY_VALUE,
 )
 
@@ -293,8 +295,8 @@ LAYOUT_STRATEGY = Option(
     named({name: name for name in ("LINEAR", "ZORDER", "HILBERT", NO_LAYOUT)}, "Class"),
     "LINEAR",
     Phase.CLUSTERING,
-    "How sort columns order rows: LINEAR, ZORDER, HILBERT, NONE (not at all), or package.module:Class. `execute` goes "
-    "by the plan where it is not set.",
+    "How sort columns order rows: LINEAR, ZORDER, HILBERT, NONE (not at all), or package.module:Class. When not set, "
+    "`execute` uses the layout of the plan.",
     in_table=BUT_CODE,
 )
 
@@ -305,14 +307,15 @@ MAX_PARALLELISM: Option[int | None] = Option(
     integer(1, 1_000_000),
     None,
     Phase.WRITE | Phase.INDEX,
-    "Groups rewritten at once, or tasks of an index build; all of them when not set.",
+    "The largest number of groups, or of tasks of an index build, that run at once; when not set, no limit.",
 )
 MEMORY_PER_TASK: Option[int | None] = Option(
     "hudi.services.memory.per.task",
     memory,
     None,
     Phase.CLUSTERING,
-    "Memory for the data of one task, as 512m or 4g; what Spark's settings leave for Python when not set.",
+    "Memory for the data of one task, for example 512m or 4g; when not set, the memory that Spark's settings leave for "
+    "Python.",
 )
 PARQUET_CODEC = Option(
     "hoodie.parquet.compression.codec",
@@ -327,7 +330,8 @@ PARQUET_BLOCK_BYTES = Option(
     size,
     120 << 20,
     Phase.WRITE,
-    "Bytes of a row group; in unsorted groups, those from a sixteenth to twice as large are copied as they are.",
+    "Bytes of a row group; in unsorted groups, row groups of a sixteenth (on average) to twice this size are copied, "
+    "not decoded.",
     in_table=between(1 << 20, 1 << 30),
 )
 PARQUET_PAGE_BYTES = Option(
@@ -335,7 +339,7 @@ PARQUET_PAGE_BYTES = Option(
     size,
     1 << 20,
     Phase.WRITE,
-    "Bytes of a page; copied ones stay as they are.",
+    "Bytes of a page; copied pages keep their size.",
     in_table=between(1 << 10, 64 << 20),
 )
 PARQUET_BLOOM_ENABLED = Option(
@@ -351,7 +355,7 @@ BLOOM_ENTRIES = Option(
     integer(1, (1 << 31) - 1),
     60_000,
     Phase.WRITE,
-    "Keys that the bloom filter is made for.",
+    "The number of keys that the bloom filter is sized for.",
     in_table=between(1_000, MOST_BLOOM_ENTRIES),
 )
 BLOOM_FPP = Option(
@@ -367,7 +371,7 @@ BLOOM_MAX_ENTRIES = Option(
     integer(1, (1 << 31) - 1),
     100_000,
     Phase.WRITE,
-    "Keys up to which a dynamic bloom filter grows.",
+    "The number of keys up to which a dynamic bloom filter grows.",
     in_table=between(1_000, MOST_BLOOM_ENTRIES),
 )
 BLOOM_TYPE = Option(
@@ -384,7 +388,7 @@ SESSION_TIME_ZONE = Option(
     text,
     "",
     Phase.CLUSTERING | Phase.REPAIR,
-    "Zone in which the writers' Spark sessions compute expression indexes; when empty, that of this process.",
+    "Time zone in which the writers' Spark sessions compute expression indexes; when empty, the zone of this process.",
 )
 
 # The metadata table.
@@ -394,7 +398,7 @@ METADATA_COMPACT_COMMITS = Option(
     integer(1),
     10,
     Phase.WRITE,
-    "Delta commits of the metadata table since its last compaction from which on `execute` compacts it.",
+    "`execute` compacts the metadata table after this many delta commits since its last compaction.",
     in_table=ANY_VALUE,
 )
 
@@ -405,7 +409,8 @@ CLEAN_POLICY = Option(
     choice("KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS", "KEEP_LATEST_BY_HOURS"),
     "KEEP_LATEST_COMMITS",
     Phase.CLEAN,
-    "What is kept; when only one of the three numbers below is set, the policy that it belongs to.",
+    "The cleaning policy; when it is not set, and only one of the three numbers below is set, the policy of that "
+    "number.",
     ("hoodie.cleaner.policy",),
     in_table=ANY_VALUE,
 )
@@ -414,7 +419,7 @@ CLEAN_COMMITS_RETAINED = Option(
     integer(1),
     10,
     Phase.CLEAN,
-    "KEEP_LATEST_COMMITS: so many of the latest commits keep all their files.",
+    "KEEP_LATEST_COMMITS: the number of latest commits that keep all their files.",
     ("hoodie.cleaner.commits.retained",),
     in_table=ANY_VALUE,
 )
@@ -423,7 +428,7 @@ CLEAN_HOURS_RETAINED = Option(
     integer(1, _HOURS),
     24,
     Phase.CLEAN,
-    "KEEP_LATEST_BY_HOURS: commits of the last hours keep all their files.",
+    "KEEP_LATEST_BY_HOURS: the number of hours; commits since then keep all their files.",
     ("hoodie.cleaner.hours.retained",),
     in_table=ANY_VALUE,
 )
@@ -432,7 +437,7 @@ CLEAN_FILE_VERSIONS_RETAINED = Option(
     integer(1),
     3,
     Phase.CLEAN,
-    "KEEP_LATEST_FILE_VERSIONS: file slices kept in each file group.",
+    "KEEP_LATEST_FILE_VERSIONS: the number of file slices kept in each file group.",
     ("hoodie.cleaner.fileversions.retained",),
     in_table=ANY_VALUE,
 )
@@ -441,7 +446,7 @@ CLEAN_INCREMENTAL = Option(
     boolean,
     True,
     Phase.CLEAN,
-    "Look only at partitions that changed since the last clean.",
+    "Plan only for partitions that changed since the last clean.",
     ("hoodie.cleaner.incremental.mode",),
     in_table=ANY_VALUE,
 )
@@ -450,7 +455,7 @@ CLEAN_TRIGGER_STRATEGY = Option(
     choice("NUM_COMMITS"),
     "NUM_COMMITS",
     Phase.CLEAN,
-    "What a new plan waits for: a number of commits is the one that there is.",
+    "What a new plan waits for; NUM_COMMITS, a number of commits, is the only choice.",
     in_table=ANY_VALUE,
 )
 CLEAN_TRIGGER_COMMITS = Option(
@@ -458,7 +463,7 @@ CLEAN_TRIGGER_COMMITS = Option(
     integer(0),
     1,
     Phase.CLEAN,
-    "Completed commits since the last clean before a new one is planned.",
+    "The number of completed commits since the last clean that a new clean needs.",
     ("hoodie.clean.max.commits",),
     in_table=ANY_VALUE,
 )
@@ -467,7 +472,7 @@ CLEAN_MULTIPLE = Option(
     boolean,
     False,
     Phase.CLEAN,
-    "Plan anew although a clean is pending; otherwise that one is finished and no more.",
+    "Plan a new clean even when a clean is pending; otherwise only the pending clean is finished.",
     ("hoodie.clean.allow.multiple",),
     in_table=ANY_VALUE,
 )
@@ -476,7 +481,7 @@ CLEAN_FAILED_WRITES = Option(
     choice("EAGER", "LAZY", "NEVER"),
     "EAGER",
     Phase.CLEAN,
-    "LAZY: a clean first rolls back writes whose heartbeat ended; with several writers that is always so.",
+    "LAZY: a clean first rolls back writes whose heartbeat has ended; with several writers it always does so.",
     ("hoodie.cleaner.policy.failed.writes",),
     in_table=ANY_VALUE,
 )
@@ -485,7 +490,7 @@ CLEAN_MAX_COMMITS: Option[int | None] = Option(
     integer(1),
     None,
     Phase.CLEAN,
-    "How many commits the earliest one to retain may move on in one clean; any number when not set.",
+    "The number of commits by which one clean may advance the earliest commit to retain; when not set, no limit.",
     in_table=ANY_VALUE,
 )
 CLEAN_PARTITION_REGEX = Option(
@@ -493,7 +498,7 @@ CLEAN_PARTITION_REGEX = Option(
     pattern,
     "",
     Phase.CLEAN,
-    "With incremental cleaning off: the whole partition path must match.",
+    "With incremental cleaning off: clean only partitions whose whole path matches this regular expression.",
     ("hoodie.cleaner.partition.filter.regex",),
 )
 CLEAN_PARTITIONS_SELECTED: Option[tuple[str, ...]] = Option(
@@ -501,7 +506,7 @@ CLEAN_PARTITIONS_SELECTED: Option[tuple[str, ...]] = Option(
     names,
     (),
     Phase.CLEAN,
-    "With incremental cleaning off: these partitions alone (comma list); wins over the regex.",
+    "With incremental cleaning off: clean only these partitions (comma list); overrides the regular expression.",
     ("hoodie.cleaner.partition.filter.selected",),
     in_table=ANY_VALUE,
 )
@@ -510,7 +515,8 @@ EMPTY_CLEAN_HOURS = Option(
     integer(-1, _HOURS),
     -1,
     Phase.CLEAN,
-    "Above 0: after so many hours without a clean, one without files is written, so that the next one need not list.",
+    "Above 0: when nothing can be deleted and the last clean is more than this many hours ago, write a clean without "
+    "files, so that the next clean lists less.",
     in_table=ANY_VALUE,
 )
 
@@ -521,7 +527,7 @@ CONCURRENCY_MODE = Option(
     choice("SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
     "SINGLE_WRITER",
     Phase.ANY,
-    "Whether other writers may be at work on the table.",
+    "Whether other writers may write to the table at the same time.",
     in_table=ANY_VALUE,
 )
 LOCK_PROVIDER = Option(
@@ -532,7 +538,7 @@ LOCK_PROVIDER = Option(
     ),
     "",
     Phase.ANY,
-    "The table's lock; none when empty.",
+    "The lock provider of the table; when empty, no lock.",
     in_table=ANY_VALUE,
 )
 LOCK_FOLDER = Option(
@@ -540,14 +546,14 @@ LOCK_FOLDER = Option(
     url,
     "",
     Phase.ANY,
-    "Folder of the lock file; .hoodie of the table when empty.",
+    "Folder of the lock file; when empty, .hoodie of the table.",
 )
 LOCK_EXPIRE_MINUTES = Option(
     "hoodie.write.lock.filesystem.expire",
     integer(0, _MINUTES),
     0,
     Phase.ANY,
-    "Minutes after which a lock file may be taken over; 0 is never.",
+    "Minutes after which another process may take over a lock file; 0 is never.",
     in_table=between(0, 10_080),
 )
 LOCK_WAIT_MILLIS = Option(
@@ -555,7 +561,7 @@ LOCK_WAIT_MILLIS = Option(
     integer(0, 7 * _DAY_MILLIS),
     60_000,
     Phase.ANY,
-    "How long to wait for the lock.",
+    "Milliseconds to wait for the lock.",
     in_table=between(0, 600_000),
 )
 LOCK_RETRY_WAIT_MILLIS = Option(
@@ -563,7 +569,7 @@ LOCK_RETRY_WAIT_MILLIS = Option(
     integer(1, _DAY_MILLIS),
     1_000,
     Phase.ANY,
-    "Pause between two tries to take the lock.",
+    "Milliseconds between two attempts to take the lock.",
     in_table=between(1, 60_000),
 )
 HEARTBEAT_INTERVAL_MILLIS = Option(
@@ -571,7 +577,7 @@ HEARTBEAT_INTERVAL_MILLIS = Option(
     integer(1, _DAY_MILLIS),
     60_000,
     Phase.ANY,
-    "How often other writers refresh their heartbeat.",
+    "Milliseconds between two heartbeats of another writer.",
     in_table=between(1_000, 3_600_000),
 )
 HEARTBEAT_TOLERABLE_MISSES = Option(
@@ -579,7 +585,7 @@ HEARTBEAT_TOLERABLE_MISSES = Option(
     integer(0, 100_000),
     2,
     Phase.ANY,
-    "Heartbeats a writer may miss before it counts as dead.",
+    "The number of heartbeats that a writer may miss before it counts as dead.",
     in_table=between(0, 100),
 )
 CLOCK_SKEW_MILLIS = Option(
@@ -587,7 +593,7 @@ CLOCK_SKEW_MILLIS = Option(
     integer(0, 3_600_000),
     200,
     Phase.ANY,
-    "How far the clocks of two writers may lie apart.",
+    "The largest expected difference between the clocks of two writers, in milliseconds.",
     in_table=between(0, 10_000),
 )
 
@@ -596,7 +602,7 @@ ABANDONED_AFTER_MINUTES = Option(
     integer(0, _MINUTES),
     60,
     Phase.ANY,
-    "Minutes without a sign of life after which a write that gives no heartbeat counts as abandoned.",
+    "Minutes without a sign of life after which a write without a heartbeat counts as abandoned.",
     in_table=between(0, 10_080),
 )
 
@@ -607,7 +613,7 @@ ROLLBACK_USING_MARKERS = Option(
     boolean,
     True,
     Phase.REPAIR,
-    "Whether a rollback of a failed write goes by its markers, or by a listing of every partition.",
+    "Whether a rollback of a failed write finds the files by markers; when false, by listing every partition.",
     in_table=ANY_VALUE,
 )
 
@@ -618,7 +624,7 @@ RECORD_INDEX_MIN_GROUPS = Option(
     integer(1, 10_000),
     10,
     Phase.INDEX,
-    "File groups that a new record index has at least.",
+    "The smallest number of file groups of a new record index.",
     ("hoodie.metadata.record.index.min.filegroup.count",),
     in_table=ANY_VALUE,
 )
@@ -627,7 +633,7 @@ RECORD_INDEX_MAX_GROUPS = Option(
     integer(1, 10_000),
     10_000,
     Phase.INDEX,
-    "File groups that a new record index has at most.",
+    "The largest number of file groups of a new record index.",
     ("hoodie.metadata.record.index.max.filegroup.count",),
     in_table=ANY_VALUE,
 )
@@ -636,7 +642,7 @@ RECORD_INDEX_GROWTH = Option(
     factor,
     2.0,
     Phase.INDEX,
-    "How many times as many keys a new record index has room for.",
+    "A new record index has room for this many times the present number of keys.",
     in_table=between(1, 100),
 )
 RECORD_INDEX_GROUP_BYTES = Option(
@@ -644,7 +650,7 @@ RECORD_INDEX_GROUP_BYTES = Option(
     size,
     1 << 30,
     Phase.INDEX,
-    "Bytes that a file group of the record index should not exceed, 48 for a key.",
+    "Bytes that a file group of the record index should not exceed, counted as 48 bytes for each key.",
     in_table=between(1 << 20, 1 << 40),
 )
 INDEX_HASH = Option(
@@ -652,7 +658,8 @@ INDEX_HASH = Option(
     function_name("hudi"),
     "hudi",
     Phase.INDEX,
-    "Who spreads keys over file groups: Hudi's function, or package.module:function, which must do the same.",
+    "The function that maps keys to file groups: Hudi's function (hudi), or package.module:function, which must return "
+    "the same values.",
 )
 
 LOOKUP_ACCESS = Option(
@@ -660,14 +667,15 @@ LOOKUP_ACCESS = Option(
     one_of({"auto": "auto", "scan": "scan", "seek": "seek"}, "is none of auto, scan and seek"),
     "auto",
     Phase.LOOKUP,
-    "Read all blocks of an HFile (scan), those that may hold a wanted key (seek), or as the share of keys says.",
+    "How an HFile is read: all blocks (scan), only the blocks that may hold a wanted key (seek), or by the share of "
+    "wanted keys (auto).",
 )
 LOOKUP_SCAN_SHARE = Option(
     "hudi.services.index.lookup.scan.share",
     fraction,
     0.01,
     Phase.LOOKUP,
-    "With auto: the share of an HFile's keys from which on it is scanned.",
+    "With auto: the share of wanted keys from which on all blocks of an HFile are read.",
 )
 
 LOCKING: tuple[Option[Any], ...] = (CONCURRENCY_MODE, LOCK_PROVIDER, LOCK_FOLDER)

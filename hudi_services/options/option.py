@@ -63,7 +63,7 @@ BUT_CODE = InTable(lambda value: not is_code(value), "yes, but no code")
 
 def between(low: float, high: float) -> InTable:
     """Numbers, both ends included."""
-    return InTable(lambda value: low <= value <= high, f"{low:g} to {high:g}" if low else f"up to {high:g}")
+    return InTable(lambda value: low <= value <= high, f"{low} to {high}" if low else f"up to {high}")
 
 
 @dataclass(frozen=True, slots=True)

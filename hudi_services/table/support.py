@@ -146,7 +146,7 @@ BUCKETS = Feature(
     lambda look: "",
     _REWRITES,
     "and merging them would break its bucket index",
-    "cluster it with Apache Hudi",
+    "cluster this table with Apache Hudi",
 )
 """Told by file slices: see `check_slices`."""
 
@@ -156,7 +156,7 @@ FEATURES = (
         "hoodie.table.type",
         _table_type,
         _ALL,
-        hint="use Apache Hudi's own service; this tool handles COPY_ON_WRITE tables so far",
+        hint="use Apache Hudi's own service; this tool handles only COPY_ON_WRITE tables",
     ),
     Feature(
         "ORC and HFile base files",
@@ -170,7 +170,7 @@ FEATURES = (
         "hoodie.table.multiple.base.file.formats.enable",
         _several_formats,
         _ALL,
-        hint="only tables with parquet base files alone are supported",
+        hint="only tables whose base files are all parquet are supported",
     ),
     Feature(
         "bootstrapped tables",
@@ -199,7 +199,7 @@ FEATURES = (
         "hoodie.schema.on.read.enable",
         _schema_history,
         _REWRITES,
-        hint="cluster it with Apache Hudi",
+        hint="cluster this table with Apache Hudi",
     ),
     Feature(
         "bucket index with consistent hashing",
@@ -207,7 +207,7 @@ FEATURES = (
         _consistent_hashing,
         _REWRITES,
         "whose file groups must not be merged",
-        "cluster it with Apache Hudi",
+        "cluster this table with Apache Hudi",
     ),
     BUCKETS,
     Feature(
@@ -216,7 +216,7 @@ FEATURES = (
         _no_metadata_table,
         _BUILDS_INDEX,
         "which the record index is a part of",
-        "switch it on in a writer of Apache Hudi (hoodie.metadata.enable=true): its next write builds it",
+        "set hoodie.metadata.enable=true in a writer of Apache Hudi: its next write builds the metadata table",
     ),
     Feature(
         "tables without meta fields",
