@@ -139,7 +139,7 @@ def completed_twin(table: Snapshot, ts: str) -> str:
 
 
 def _completed_at(table: Snapshot, ts: str) -> str:
-    """The file name of the completed instant of this time, else ""; savepoints, which have a commit's time, are skipped."""
+    """The file name of the completed instant of this time, else ""; skips a savepoint, which has its commit's time."""
     found = (one for one in table.timeline.at(ts) if one.is_completed and one.action is not Action.SAVEPOINT)
     return next((one.file_name for one in found), "")
 
