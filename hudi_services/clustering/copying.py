@@ -1,4 +1,4 @@
-"""Rewriting a group without decoding it: its row groups go into the new files as they are."""
+"""Rewriting a group without decoding it: its row groups are copied into the new files as they are."""
 
 import itertools
 from collections.abc import Sequence

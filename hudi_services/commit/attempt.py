@@ -1,4 +1,4 @@
-"""The execution of a plan that writes new files: it begins and finishes under the table's lock, and works in between.
+"""The execution of a plan that writes new files: begun and finished under the table's lock, with the work in between.
 
 begin      take up an earlier attempt that left checkpoints, or roll it back; heartbeat, .inflight
 (work)     a marker, then the file, for every new file; a checkpoint for every finished group
@@ -97,7 +97,7 @@ class Attempt:
         with self._transaction.section(f"commit {ts}", plan=ts, completes=self._what) as current:
             times = Times(current, self._settings.skew_millis)
             self._require_ours(current)
-            # If this process was stopped for long and another one took over, the files to delete may be that one's.
+            # If this process was stopped for long, another process may have taken over, and own the files to delete.
             current.check_held()
             _remove_strays(current, ts, self._files)
             complete(current, draft, times.next)
@@ -210,7 +210,7 @@ class Attempt:
             raise
 
     def _is_published(self, current: Snapshot) -> bool:
-        """Whether the completed instant is that of this attempt."""
+        """Whether this attempt has completed the instant."""
         found = current.timeline.find(self.instant.ts, self.instant.action)
         if found is None or not found.is_completed or not self._files:
             return False

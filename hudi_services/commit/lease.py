@@ -8,8 +8,8 @@ n + 1, which the store lets only one process do. Only the owner rewrites its fil
 and at the end to release it (validUntil 0). The newest file stays, unless the owner calls `forget`, so that numbers do
 not start again while another process still works with an older listing.
 
-No owner asks for more than a minute. A `validUntil` further away than clocks may differ was not written by this tool;
-then the age of the file decides. A file without such an object holds no lease.
+No owner takes a lease for more than a minute. A `validUntil` further away than clocks may differ was not written by
+this tool; then the age of the file decides. A file without such an object holds no lease.
 """
 
 import json
@@ -41,7 +41,7 @@ _MOST_TRIES, _PAUSE_SECONDS = 200, 0.01
 _MOST_DIGITS = 18
 
 _live: set[str] = set()
-"""Owners in this process: a lease of this process with another owner was left by a thread or task that died here."""
+"""Owners in this process: a lease of this process with another owner was left by work that died here."""
 
 
 @dataclass(frozen=True, slots=True)

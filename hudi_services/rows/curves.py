@@ -30,8 +30,7 @@ def hilbert(axes: Sequence[Coordinates], bits: int) -> Coordinates:
     for bit in range(bits - 1, 0, -1):
         below = (1 << bit) - 1
         for axis in axes:
-            # Where the bit is set, invert the lower bits of the first axis; elsewhere swap them with those of this
-            # axis.
+            # Where the bit is set, invert the lower bits of the first axis; elsewhere swap them with this axis's.
             is_set = -((axis >> bit) & 1)
             swapped = (first ^ axis) & below & ~is_set
             first ^= swapped | (below & is_set)

@@ -5,7 +5,7 @@
     column_stats         those of restored files are put in     the same
     bloom_filters        the same                               the same
     partition_stats      hold as they are: the same rows        widened by the ranges of restored files
-    record_index         keys move back                         keys move back, or leave: reads the keys of the table
+    record_index         keys move back                         keys move back, or are removed: all keys are read
     secondary_index_*    hold as they are: the same pairs       refused
     expr_index_*         refused without records of restored    refused, unless no file is restored
                          files
