@@ -1,7 +1,7 @@
-"""Which files of one partition go, and why each of the others stays. Pure: from slices to a choice.
+"""The choice of the files of one partition that a clean deletes, and the reason why each other file stays.
 
-Slices go whole, base file and log files together. Source: CleanPlanner.getFilesToCleanKeepingLatestCommits and
-…KeepingLatestVersions of Apache Hudi.
+A pure function of slices. Slices are deleted whole, base file and log files together.
+Source: CleanPlanner.getFilesToCleanKeepingLatestCommits and …KeepingLatestVersions of Apache Hudi.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from .retention import Policy
 
 
 class Gone(Enum):
-    """Why a slice goes."""
+    """Why a slice is deleted."""
 
     SUPERSEDED = "superseded before the retained commits"
     SURPLUS = "more versions than are retained"
@@ -22,7 +22,7 @@ class Gone(Enum):
 
 
 class Kept(Enum):
-    """Why a slice stays; the first reason that holds."""
+    """Why a slice stays: the first of the reasons that applies."""
 
     SAVEPOINT = "held by a savepoint"
     NEWEST = "the newest slice"
@@ -35,7 +35,7 @@ class Kept(Enum):
 
 @dataclass(slots=True)
 class Tally:
-    """Files and their bytes."""
+    """The number of files and their bytes."""
 
     files: int = 0
     bytes: int = 0
@@ -47,11 +47,11 @@ class Tally:
 
 @dataclass(slots=True)
 class Choice:
-    """What becomes of one partition's files."""
+    """The decision about the files of one partition."""
 
     partition: str
     names: list[str] = field(default_factory=list)
-    """Of the files that go."""
+    """Names of the files to delete."""
     gone: dict[Gone, Tally] = field(default_factory=dict)
     kept: dict[Kept, Tally] = field(default_factory=dict)
 
@@ -65,13 +65,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides: the policy, its horizon ("" for none) or number of versions, and what must not go."""
+    """The rules of a choice: the policy, its horizon ("" for none) or number of versions, and files that must stay."""
 
     policy: Policy
     earliest: str
     versions: int
     savepointed: Collection[str] = frozenset()
-    """Names of files."""
+    """Names of the files that savepoints hold."""
     compacting: Mapping[FileGroupId, str] = field(default_factory=dict)
     """Base instants of the slices that pending compactions and log compactions merge."""
 
@@ -79,7 +79,10 @@ class Rules:
 def choose(
     partition: str, groups: Mapping[str, Sequence[FileSlice]], replaced: Mapping[str, str], rules: Rules
 ) -> Choice:
-    """`groups` are all committed slices by file id, oldest first; `replaced` says when groups were replaced."""
+    """Choose the files to delete in one partition.
+
+    `groups` are all committed slices by file id, oldest first; `replaced` has the instants that replaced file groups.
+    """
     choice = Choice(partition)
     for file_id, slices in groups.items():
         newest_first = list(reversed(slices))
@@ -122,7 +125,7 @@ def _choose_by_commits(choice: Choice, slices: Sequence[FileSlice], rules: Rules
 
 def _choose_by_versions(choice: Choice, slices: Sequence[FileSlice], rules: Rules) -> None:
     group = (slices[0].partition, slices[0].file_id)
-    # The slice of the pending compaction counts as one version, whatever becomes of it.
+    # The slice of the pending compaction counts as one version, whether the compaction completes or not.
     left = rules.versions - (group in rules.compacting)
     for one in slices:
         if _is_compacting(one, rules):

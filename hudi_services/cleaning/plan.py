@@ -24,35 +24,35 @@ _BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class CleanRules:
-    """Everything that a plan follows."""
+    """The rules of a clean plan."""
 
     retention: Retention = field(default_factory=Retention)
     partitions: PartitionRules = field(default_factory=PartitionRules)
     trigger_commits: int = 1
-    """Completed commits since the last clean that a new plan needs."""
+    """The number of commits completed since the last clean that a new plan requires."""
     empty_clean_hours: int | None = None
-    """After so many hours without a clean, one without files is planned, to move the earliest commit to retain."""
+    """After so many hours without a clean, a clean without files is planned, to move the earliest commit to retain."""
 
 
 @dataclass(slots=True)
 class CleanPlanning:
-    """What was found: `plan` is None when there is nothing to do, and `why_empty` says why."""
+    """The result of planning: `plan` is None when there is nothing to delete, and `why_empty` is the reason."""
 
     plan: CleanerPlan | None = None
     why_empty: str = ""
     horizon: Horizon = field(default_factory=Horizon)
     looked_at: int = 0
-    """Partitions."""
+    """The number of partitions that were considered."""
     half_released: tuple[str, ...] = ()
-    """Deleted savepoints that may have held files in partitions which were not looked at."""
+    """Deleted savepoints that may have held files in partitions which were not considered."""
     choices: list[Choice] = field(default_factory=list)
-    """Of the partitions that lose files."""
+    """The choices for the partitions that lose files."""
     kept: dict[Kept, Tally] = field(default_factory=dict)
-    """Over all partitions that were looked at."""
+    """The files that stay, over all partitions that were considered."""
 
 
 def plan_clean(table: Snapshot, rules: CleanRules, progress: Callable[[int, int], None]) -> CleanPlanning:
-    """Plan on the table as it is; `progress` is told (partitions done, all). Writes nothing."""
+    """Plan a clean of the table as it is; writes nothing. `progress` is called with (partitions done, all of them)."""
     previous = last_clean(table)
     since = _commits_since(table, previous)
     if since < rules.trigger_commits:
@@ -93,7 +93,7 @@ def _choose_all(
     found: CleanPlanning,
     progress: Callable[[int, int], None],
 ) -> list[str]:
-    """Fills `found`, and gives the partitions of which nothing is left."""
+    """Choose the files of all `partitions` into `found`; return the partitions of which nothing is left."""
     rules = Rules(
         retention.policy,
         found.horizon.earliest.ts if found.horizon.earliest else "",
@@ -118,7 +118,7 @@ def _choose_all(
                 found.choices.append(choice)
             for why, tally in choice.kept.items():
                 found.kept.setdefault(why, Tally()).add(tally.files, tally.bytes)
-            # Unlike Hudi, which forgets that a savepoint may hold the last files.
+            # Unlike Hudi, which does not consider that a savepoint may hold the last files.
             if no_live_group and not choice.kept and partition and not _has_other_files(table, choice):
                 emptied.append(partition)
         progress(min(start + _BATCH, len(partitions)), len(partitions))
@@ -126,7 +126,7 @@ def _choose_all(
 
 
 def _has_other_files(table: Snapshot, choice: Choice) -> bool:
-    """Whether the folder holds data files that do not go: those of pending writes."""
+    """Whether the folder holds data files that the clean does not delete: files of pending writes."""
     going = set(choice.names)
     stored = StorageLister(table.storage).files(choice.partition).items()
     return any(
@@ -152,8 +152,8 @@ def _last_completed(table: Snapshot) -> str:
 
 
 def _extra(table: Snapshot) -> dict[str, str]:
-    # Also without partitions, where Hudi leaves it out: its archiver goes by it, and would let the replacecommit go
-    # whose old files a savepoint still holds.
+    # Also for a plan without partitions, where Hudi leaves the key out: Hudi's archiver relies on the key, and would
+    # archive a replacecommit whose old files a savepoint still holds.
     held = savepoints(table)
     return {SAVEPOINTS: ",".join(held)} if held else {}
 
@@ -171,7 +171,7 @@ def _empty_clean_is_due(table: Snapshot, rules: CleanRules, until: Horizon) -> b
 
 
 def _not_before(earliest: Instant | None, previous: CleanMetadata | None, has_files: bool) -> str:
-    """An empty clean never takes the earliest commit to retain back."""
+    """The earliest commit to retain, "" for none; a clean without files never moves it back."""
     ts = earliest.ts if earliest else ""
     return ts if has_files or previous is None else max(ts, previous.earliest_to_retain)
 

@@ -1,4 +1,4 @@
-"""How far back a clean keeps everything: the policy, and the earliest commit to retain.
+"""The horizon of a clean: the policy, and the earliest commit to retain.
 
 Source: HoodieCleaningPolicy, CleanerUtils.getEarliestCommitToRetain of Apache Hudi.
 """
@@ -15,7 +15,7 @@ _COMMITS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT,
 
 
 class Policy(Enum):
-    """What is kept; the values are Hudi's."""
+    """The cleaning policy; the values are Hudi's."""
 
     COMMITS = "KEEP_LATEST_COMMITS"
     FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
@@ -24,21 +24,21 @@ class Policy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """A policy with its numbers; only those of the policy count."""
+    """A policy with its numbers; the numbers of other policies are ignored."""
 
     policy: Policy = Policy.COMMITS
     commits: int = 10
     hours: int = 24
     versions: int = 3
     most_commits: int | None = None
-    """How many commits the earliest one to retain may move on in one clean; None for any number."""
+    """By how many commits the earliest commit to retain may move in one clean; None for any number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """`earliest` is the first commit whose files all stay; None when nothing may go, or the policy has no such commit.
+    """`earliest` is the first commit whose files all stay; None when nothing may be deleted, or by file versions.
 
-    `held_back_by` is the pending action for whose sake it is not a later one.
+    `held_back_by` is the pending action because of which `earliest` is not a later commit.
     """
 
     earliest: Instant | None = None

@@ -1,8 +1,10 @@
-"""Which partitions a clean must look at, told by the timeline alone where that is possible.
+"""The partitions that a clean must consider, by the timeline alone where possible.
 
-A slice can only go when a later one, or a replacecommit, took its place before the earliest commit to retain. So a
-clean after another one looks at the partitions that the commits in between updated; only a first clean on a table with
-an archive, a clean after one without such a commit, and one by file versions look at all partitions.
+A slice can be deleted only when a later slice, or a replacecommit, took its place before the earliest commit to retain.
+Therefore an incremental clean considers only the partitions that commits updated between the earliest commit to retain
+of the last clean and its own. It considers all partitions when the table has an archive but no clean; when the last
+clean has no earliest commit to retain, or one from before the active timeline; after a savepoint was deleted (in some
+table versions); and by file versions.
 Source: CleanPlanner.getPartitionPathsToClean of Apache Hudi 0.15.0 to 1.2.0.
 """
 
@@ -17,7 +19,7 @@ from ..timeline.instant import Action, Instant
 from .retention import Horizon, Policy
 
 SAVEPOINTS = "savepointed_timestamps"
-"""The key under which plans and completed cleans keep the savepoints of their time, a comma list."""
+"""The key under which plans and completed cleans record the savepoints of their time, a comma-separated list."""
 
 _REPLACES_NOTHING = frozenset({"INSERT", "INSERT_PREPPED", "BULK_INSERT", "BULK_INSERT_PREPPED"})
 _ADDS_SLICES = _REPLACES_NOTHING | {"UPSERT", "UPSERT_PREPPED"}
@@ -26,17 +28,17 @@ _NO_BASE = "null"
 
 @dataclass(frozen=True, slots=True)
 class PartitionRules:
-    """Which partitions may be looked at; a filter and `incremental` exclude each other."""
+    """Which partitions a clean may consider; a filter and `incremental` exclude each other."""
 
     incremental: bool = True
     pattern: str = ""
     """The whole partition path must match."""
     selected: tuple[str, ...] = ()
-    """These alone; wins over `pattern`."""
+    """Only these partitions; takes precedence over `pattern`."""
 
 
 def last_clean(table: Snapshot) -> CleanMetadata | None:
-    """What the newest completed clean did; one whose file is empty is not complete."""
+    """The metadata of the newest completed clean; a clean with an empty file is not complete. None without a clean."""
     cleans = [i for i in table.timeline.completed({Action.CLEAN}) if table.timeline.sizes[i.file_name]]
     return table.timeline.read_clean(cleans[-1]) if cleans else None
 
@@ -47,7 +49,7 @@ def savepoints(table: Snapshot) -> tuple[str, ...]:
 
 
 def removed_savepoints(table: Snapshot, previous: CleanMetadata | None) -> set[str]:
-    """Those that the last clean still respected: what they alone held may go now."""
+    """Savepoints that the last clean still respected: files that only they held may be deleted now."""
     before = _listed(previous.extra.get(SAVEPOINTS, "")) if previous else set()
     return before - set(savepoints(table))
 
@@ -55,7 +57,7 @@ def removed_savepoints(table: Snapshot, previous: CleanMetadata | None) -> set[s
 def partitions_to_look_at(
     table: Snapshot, horizon: Horizon, policy: Policy, rules: PartitionRules, previous: CleanMetadata | None
 ) -> list[str]:
-    """Partition paths, sorted. Storage is listed only when there is no other way."""
+    """The paths of the partitions to consider, sorted; lists all partitions only when the timeline is not enough."""
     if policy is Policy.FILE_VERSIONS:
         return _filtered(table.view.partitions(), rules)
     if horizon.earliest is None:
@@ -68,9 +70,9 @@ def partitions_to_look_at(
 
 
 def _looked_at_until(table: Snapshot, previous: CleanMetadata | None) -> str | None:
-    """The time before which no partition needs another look; None when that is not known."""
+    """The time before which no commit must be considered, "" for none; None when that time is not known."""
     if previous is None:
-        # All that ever happened stands in the active timeline, or nobody knows.
+        # Without an archive the active timeline has every commit.
         return None if is_archived(table.storage, table.config) else ""
     commits = [i.ts for i in table.timeline.instants if i.action.writes_data]
     until = previous.earliest_to_retain.strip()
@@ -88,7 +90,7 @@ def _changed(table: Snapshot, since: str, until: str, previous: CleanMetadata | 
 
 
 def _partitions(table: Snapshot, commits: Iterable[Instant], *, all_written: bool = False) -> set[str]:
-    """Where `commits` left something behind; with `all_written`, all that they wrote to."""
+    """The partitions where `commits` replaced slices or file groups; with `all_written`, all that they wrote to."""
     found: set[str] = set()
     for instant in commits:
         commit = table.timeline.read_commit(instant)

@@ -1,4 +1,4 @@
-"""Rewriting a group without decoding it: its row groups go into the new files as they are."""
+"""Rewriting a group without decoding it: its row groups are copied into the new files as they are."""
 
 import itertools
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from ..rows.output import RECORD_KEY_FIELD, Form, NewFile, Output, Stopwatch
 from .task import RewriteTask
 
 _SMALLEST_PART = 16
-"""Row groups are copied when they have, on average, this part of the size that new ones would have: smaller ones make
+"""Row groups are copied when their average size is at least the wanted size divided by this: smaller row groups make
 reading slow, and are merged."""
 _LARGEST_TIMES = 2
-"""Larger row groups than this many times the wanted size are cut."""
+"""Row groups larger than this many times the wanted size are decoded and cut."""
 _UNEVEN = 0.05
-"""By how much of a file's bytes the cuts between row groups may miss the even ones."""
+"""The share of a file's bytes by which a cut between row groups may differ from an even cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class CopyPlan:
 def copy_plan(
     task: RewriteTask, readers: Sequence[SliceReader], target: FileSchema, pieces: Sequence[Piece]
 ) -> CopyPlan | str:
-    """How to copy the group, whose row groups weigh so much; or the reason why its rows must be decoded."""
+    """How to copy the group, or the reason why its rows must be decoded; `pieces` are its weighed row groups."""
     if task.sort:
         return "sorted"
     if any(reader.schema != target for reader in readers):
@@ -63,7 +63,7 @@ def copy_plan(
 def _cut(
     sources: Sequence[StoredRowGroup], weights: Sequence[float], count: int
 ) -> tuple[tuple[StoredRowGroup, ...], ...] | None:
-    """`sources` in `count` runs of about the same weight; None when row groups are too large for that."""
+    """`sources` in `count` runs of about equal weight; None when row groups are too large for even runs."""
     ends = [0.0, *itertools.accumulate(weights)]
     total = ends[-1]
     cuts = [0]
@@ -78,7 +78,7 @@ def _cut(
 
 
 def _key_range(source: StoredRowGroup) -> tuple[str, str] | None:
-    """The least and the greatest record key of a row group, by its footer; None when that does not tell."""
+    """The least and the greatest record key of a row group, by the footer; None when the footer does not have them."""
     for leaf, chunk in enumerate(source.facts.columns):
         if chunk.path == (RECORD_KEY_FIELD,) and leaf in source.reader.ordered_leaves and chunk.exact:
             found = column_stats(source.reader.schema, [source.facts])[leaf]
@@ -103,7 +103,7 @@ class CopiedGroup:
         self.before = Checksum()
 
     def write(self) -> list[NewFile]:
-        """Copy every row group; counts them into `before`."""
+        """Copy every row group, and add it to the checksum `before`."""
         files = self._plan.files
         pairs = zip(self._task.ids_of(len(files)), files, strict=True)
         return [self._write_file(file_id, sources) for file_id, sources in pairs]

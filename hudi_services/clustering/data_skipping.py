@@ -1,8 +1,8 @@
-"""What a clustering is worth to readers: how many files a range predicate reads, before and after, by the footers.
+"""The benefit of a clustering for readers: how many files a range predicate reads, before and after, by the footers.
 
-The distinct bounds of all these files are cut into up to ten ranges with about as many of them each; for every sort
-column the average over these predicates is told. A reader with column statistics reads the files whose range overlaps a
-predicate's.
+For every sort column the distinct bounds of the old and new files are divided into up to ten ranges, each with about
+the same number of bounds. These ranges are the predicates, and the result is the average over them. A reader with
+column statistics reads the files whose range overlaps that of the predicate.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ Bounds = tuple[Any, Any] | tuple[()] | None
 
 @dataclass(frozen=True, slots=True)
 class ColumnBounds:
-    """Of one column, in the files that a group had and in those that it has."""
+    """The bounds of one column in the old files of a group (`before`) and in its new files (`after`)."""
 
     column: str
     before: tuple[Bounds, ...]
@@ -28,7 +28,7 @@ class ColumnBounds:
 
 @dataclass(frozen=True, slots=True)
 class Skipping:
-    """Files, and how many of them a predicate reads on average."""
+    """The number of files before and after, and how many of them a predicate reads on average."""
 
     column: str
     files_before: int
@@ -40,7 +40,7 @@ class Skipping:
 def column_bounds(
     columns: Iterable[str], before: Sequence[Sequence[ColumnStats]], after: Sequence[Sequence[ColumnStats]]
 ) -> tuple[ColumnBounds, ...]:
-    """Of some columns, from the statistics of each file."""
+    """The bounds of some columns, from the statistics of each old and each new file."""
 
     def of(files: Sequence[Sequence[ColumnStats]], column: str) -> tuple[Bounds, ...]:
         return tuple(_bounds(next((one for one in file if one.column == column), None)) for file in files)
@@ -49,7 +49,7 @@ def column_bounds(
 
 
 def skipping(groups: Iterable[Sequence[ColumnBounds]]) -> list[Skipping]:
-    """Over all groups, by column; without those whose values are unknown or do not compare."""
+    """The benefit for each column over all groups, without columns whose values are unknown or do not compare."""
     before: dict[str, list[Bounds]] = {}
     after: dict[str, list[Bounds]] = {}
     for group in groups:

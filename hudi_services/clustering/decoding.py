@@ -1,4 +1,4 @@
-"""Rewriting a group by decoding it, a piece of a row group at a time; what is sorted may go over the local disk."""
+"""Rewriting a group by decoding it, a piece of a row group at a time; a sort may spill rows to the local disk."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 
 
 class DecodedGroup:
-    """The state of one rewrite that decodes; `pieces` are the row groups as they weigh, when it does not sort."""
+    """The state of one rewrite that decodes; `pieces` are the weighed row groups, [] when the rewrite sorts."""
 
     def __init__(
         self,
@@ -37,17 +37,17 @@ class DecodedGroup:
         self._readers = readers
         self._pieces = pieces
         self._clock = clock
-        # The one column that is made anew; without meta fields the row writer leaves it empty, and so it stays.
+        # The one column that is written anew; in tables without meta fields it is empty, and stays so.
         self._made = [FILE_NAME_COLUMN] if form.meta_fields and form.target.column(FILE_NAME_COLUMN) else []
         self._columns = [name for name in form.target.columns if name not in self._made]
         self._dictionary = shared_dictionary_columns(readers)
         self._plain_leaves = shared_plain_leaves(readers)
         self.before = Checksum()
         self.spilled_bytes = 0
-        """Rows that did not fit into memory, on local disk."""
+        """Bytes of rows that were written to local disk, because they did not fit into memory."""
 
     def write(self) -> list[NewFile]:
-        """Write every row of every input; counts them into `before`."""
+        """Write every row of every input, and add the rows to the checksum `before`."""
         if not self._task.sort:
             return self._write(self._tables(), self._cuts(self._pieces))
         with ExternalSort(self._sorter(), sum(reader.num_rows for reader in self._readers), self._task.memory) as sort:
@@ -64,7 +64,7 @@ class DecodedGroup:
         return even_cuts(pieces, files_needed(len(self._task.file_ids), pieces, self._readers, self._task.settings))
 
     def _tables(self) -> Iterator[pa.Table]:
-        """Every row of every input in the form of the target; counts them into `before`."""
+        """Every row of every input, in the raw form of the target; adds the rows to the checksum `before`."""
         for reader in self._readers:
             check = ConversionCheck(reader.full_path, reader.schema, self._target, self._columns)
             for read, table in self._read(reader, self._columns):
@@ -73,7 +73,7 @@ class DecodedGroup:
                 yield table
 
     def _read(self, reader: SliceReader, columns: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Every row of a file, as it was read and in the form of the target."""
+        """Every row of a file, as it was read and in the raw form of the target."""
         dictionary, at_once = self._dictionary.intersection(columns), self._task.memory.stored
         yield from self._timed(reader.tables(columns, self._target, dictionary, at_once=at_once), "read")
         reader.release()
@@ -87,7 +87,7 @@ class DecodedGroup:
                 parts.append(table.take(pa.array(np.arange(-seen % step, table.num_rows, step))))
                 seen += table.num_rows
                 while sum(part.nbytes for part in parts) > self._task.memory.sample and step < rows:
-                    # Long texts: fewer of them, evenly.
+                    # Long texts: keep every second row of the sample.
                     parts, step = [part.take(pa.array(range(0, part.num_rows, 2))) for part in parts], 2 * step
             if parts:
                 with self._clock.phase("sort"):
@@ -110,7 +110,7 @@ class DecodedGroup:
             yield table
 
     def _timed(self, items: Iterator[Item], phase: str) -> Iterator[Item]:
-        """`items`, with the time that they take counted for `phase`."""
+        """`items`; the time that they take counts for `phase`."""
         while True:
             with self._clock.phase(phase):
                 item = next(items, None)
@@ -119,7 +119,7 @@ class DecodedGroup:
             yield item
 
     def _write(self, tables: Iterator[pa.Table], cuts: Sequence[int]) -> list[NewFile]:
-        """Write files of so many rows each."""
+        """Write the files; `cuts` are the numbers of their rows."""
         files: list[NewFile] = []
         row_group = self._task.memory.row_group(self._task.settings.row_group_bytes)
         rest: pa.Table | None = None
@@ -130,7 +130,7 @@ class DecodedGroup:
                     if rest is None or rest.num_rows == 0:
                         rest = next(tables, None)
                     if rest is None:
-                        # Fewer rows than the footers promised: the comparison of the checksums will tell.
+                        # Fewer rows than the footers say: the comparison of the checksums will fail.
                         break
                     part, rest = rest.slice(0, wanted), rest.slice(wanted)
                     wanted -= part.num_rows
@@ -139,13 +139,13 @@ class DecodedGroup:
                         writer.write(part)
                 with self._clock.phase("write"):
                     files.append(output.close(writer))
-        # More rows than promised: the comparison must see them, too.
+        # More rows than the footers say must also be in the checksum `before`.
         for _ in tables:
             pass
         return files
 
     def checksum_of(self, new: SliceReader) -> Checksum:
-        """The checksum of the rows of a new file. Raises CheckFailed when one has another file name."""
+        """The checksum of the rows of a new file. Raises CheckFailed when a row has another file name."""
         dictionary = new.dictionary_columns & {*self._dictionary, *self._made}
         result = Checksum()
         columns, at_once = [*self._columns, *self._made], self._task.memory.stored

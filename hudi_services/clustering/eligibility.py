@@ -1,4 +1,4 @@
-"""Which file slices a clustering may take, and the reason for each one that it does not."""
+"""Which file slices a clustering may rewrite, and the reason for each slice that it may not."""
 
 import enum
 from collections.abc import Collection
@@ -9,7 +9,7 @@ from ..table.view import FileGroupId
 
 
 class Reason(enum.Enum):
-    """Why a file slice is in the plan or not. A plan strategy that leaves some out may have reasons of its own."""
+    """Why a file slice is in the plan or not. A plan strategy may have its own reason for slices that it leaves out."""
 
     PICKED = "picked"
     FILTERED_OUT = "in a partition that is filtered out"
@@ -27,14 +27,15 @@ class Reason(enum.Enum):
 
 
 WAITING = (Reason.BUDGET, Reason.GROUP_CAP)
-"""What the next plan may take."""
+"""The reasons of slices that the next plan may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
-    """`small_file_limit` in bytes, exclusive; the sets hold (partition, file id).
+    """The rules for slices. `small_file_limit` in bytes, exclusive; the sets hold (partition, file id).
 
-    `half_hidden`: readers will see other rows of these when a savepoint goes, which a clustering would take from them.
+    `half_hidden`: file groups of which readers will see other rows when a savepoint is deleted; a clustering would
+    hide those rows.
     """
 
     small_file_limit: int
@@ -43,7 +44,7 @@ class Eligibility:
     half_hidden: Collection[FileGroupId] = frozenset()
 
     def exclusion(self, one: FileSlice) -> Reason | None:
-        """Why the slice cannot be taken, None when it can."""
+        """Why a clustering may not rewrite the slice; None when it may."""
         group = (one.partition, one.file_id)
         if group in self.pending_compactions:
             return Reason.PENDING_COMPACTION

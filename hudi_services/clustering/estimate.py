@@ -1,7 +1,7 @@
-"""What the rewrite of a group will cost and give, before it is done: from the footers and a few rows of its files.
+"""The estimate of a group's rewrite before it is done, from the footers and a few rows of its files.
 
-The same functions decide here and when the group is rewritten whether it is copied and how many files it becomes. What
-only writing can tell is estimated: a sample of the rows is put in order and written to memory.
+The same functions decide here and in the rewrite whether the group is copied and how many files it becomes. Sizes that
+only writing shows are estimated: a sample of the rows is put in order and written to memory.
 """
 
 from collections.abc import Sequence
@@ -31,14 +31,15 @@ from .task import RewriteTask
 
 _SAMPLED_ROW_GROUPS = 16
 _SAMPLED_ROWS = 16_384
-"""Of each of them."""
+"""Rows that are sampled of each row group."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupEstimate:
-    """Of one group. Sizes in bytes; `memory` is the most that the process of its task will have.
+    """The estimate of one group. Sizes in bytes; `memory` is the peak of the process that runs the task.
 
-    `decoded`: why its rows must be decoded, None when they are copied. `spilled`: whether they go over the local disk.
+    `decoded`: why the rows must be decoded, None when they are copied. `spilled`: whether a sort spills rows to the
+    local disk.
     """
 
     rows: int
@@ -49,7 +50,7 @@ class GroupEstimate:
 
 
 def estimate_group(task: RewriteTask) -> GroupEstimate:
-    """The estimate of a group. Raises what `rewrite_group` raises for inputs that cannot be read."""
+    """Estimate the rewrite of a group. Raises the errors of `rewrite_group` for inputs that cannot be read."""
     readers = open_inputs(task)
     target, _ = target_schema(task, readers)
     groups = stored_row_groups(readers)
@@ -88,7 +89,7 @@ def estimate_group(task: RewriteTask) -> GroupEstimate:
 
 
 def _sizes(task: RewriteTask, readers: Sequence[SliceReader], files: Sequence[Sequence[Piece]]) -> tuple[int, ...]:
-    """Of new files: what their pieces weigh, and their overhead."""
+    """The sizes of new files, in bytes: the weight of their pieces plus their overhead bytes."""
     return tuple(
         round(sum(weight for _, weight in pieces))
         + overhead_bytes(readers, task.settings, sum(rows for rows, _ in pieces))
@@ -98,7 +99,7 @@ def _sizes(task: RewriteTask, readers: Sequence[SliceReader], files: Sequence[Se
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Some rows of a group in its new order; `encoded` is what they had in the old files by column, in bytes."""
+    """Some rows of a group in the new order; `encoded` is their encoded size in the old files by column, in bytes."""
 
     table: pa.Table
     encoded: dict[LeafPath, float]
@@ -115,7 +116,7 @@ def _sample(
     for at in np.unique(np.linspace(0, len(groups) - 1, _SAMPLED_ROW_GROUPS).astype(int)):
         group = groups[at]
         piece = group.first_piece(target, dictionary, task.memory.stored)
-        # Scattered: rows that lie together are alike, as those of the new order need not be.
+        # Scattered rows: neighbours in the old file are alike, and neighbours in the new order need not be.
         step = max(1, piece.num_rows // _SAMPLED_ROWS)
         table = piece.take(pa.array(range(0, piece.num_rows, step)))
         for chunk in group.facts.columns:

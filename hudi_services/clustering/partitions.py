@@ -1,6 +1,6 @@
-"""Which partitions a clustering looks at: pure functions on plain values.
+"""The choice of partitions for a clustering plan: pure functions on plain values.
 
-Follows ClusteringPlanPartitionFilter of Apache Hudi.
+Source: ClusteringPlanPartitionFilter of Apache Hudi.
 """
 
 import enum
@@ -31,7 +31,7 @@ class PartitionRules:
 
 
 def select_partitions(partitions: Iterable[str], rules: PartitionRules, now: datetime) -> list[str]:
-    """The partitions that `rules` admit. `now` is in the table's time zone (DAY_ROLLING goes by its hour)."""
+    """The partitions that `rules` admit. `now` is in the table's time zone (DAY_ROLLING uses its hour)."""
     if rules.selected:
         chosen = sorted(set(rules.selected) & set(partitions))
     elif rules.pattern:

@@ -28,10 +28,10 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PlanRules:
-    """All that decides what a plan takes, but the table itself.
+    """All rules that decide the content of a plan, together with the table itself.
 
-    `strategy`: a short name or `package.module:Class`; `columns`, `sort_by`, `after`, `seed` and `options` are its own,
-    see `PlanContext`.
+    `strategy`: a short name or `package.module:Class`; `columns`, `sort_by`, `after`, `seed` and `options` are for the
+    strategy, see `PlanContext`.
     """
 
     partitions: PartitionRules
@@ -49,7 +49,7 @@ class PlanRules:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, or None and why there is none; `files` and `bytes` count its input."""
+    """A plan, or None and the reason `why_empty`; `files` and `bytes` count the input of the plan."""
 
     plan: ClusteringPlan | None
     selection: Selection
@@ -72,8 +72,8 @@ class Planned:
 def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planned:
     """Plan a clustering of `table` as it is now. Nothing is written.
 
-    `explain`: every file slice of the table gets a verdict, those in partitions that the filter leaves out, too.
-    Raises ConfigError for a plan strategy that cannot be had, or does what it may not.
+    `explain`: every file slice of the table gets a verdict, also in partitions that the filter leaves out. Raises
+    ConfigError for a plan strategy that does not exist, or gives groups that are not allowed.
     """
     everything = table.view.partitions()
     now = local_time(table.clock.now(), table.timeline.zone)
@@ -146,11 +146,11 @@ def _why_empty(everything: Collection[str], chosen: Collection[str], reasons: Ma
 
 
 def input_slices(plan: ClusteringPlan, source: str) -> list[tuple[FileSlice, ...]]:
-    """The file slices of each group of a plan, ours or Hudi's; sizes are not known.
+    """The file slices of each group of a plan, ours or Hudi's; their sizes are not known. `source` names the plan.
 
-    Raises UnsupportedTable for slices with log files or bootstrap files and for groups over several partitions,
-    CorruptFile for paths that are none of the table's base files and for file groups that are named twice (`source`
-    names the plan).
+    Raises UnsupportedTable for slices with log files or bootstrap files and for groups over several partitions;
+    CorruptFile for a plan without slices, for paths that are not base files of the table, for file groups that are
+    named twice, and for a group with too many new files.
     """
     groups = [tuple(_input(one, source) for one in group.slices) for group in plan.groups]
     outputs = max((group.output_groups for group in plan.groups), default=0)
@@ -161,7 +161,7 @@ def input_slices(plan: ClusteringPlan, source: str) -> list[tuple[FileSlice, ...
         raise CorruptFile(f"{source} names no file slice")
     (partition, file_id), count = ids.most_common(1)[0]
     if count > 1:
-        # Its rows would be written twice, and each rewrite by itself would prove right.
+        # The group's rows would be written twice, and the row conservation check of each rewrite would pass.
         raise CorruptFile(f"{source} names the file group {file_id} in partition {partition!r} {count} times")
     for group in groups:
         if len({one.partition for one in group}) > 1:
@@ -178,7 +178,7 @@ def _input(one: SliceInfo, source: str) -> FileSlice:
             f"{source}: the slice of {one.file_id} in {one.partition} has log files or no base file",
             hint="let Apache Hudi execute this plan",
         )
-    # By partition and name: a plan keeps full paths, and the table may be known by another (a link, s3 for s3a).
+    # By partition and name: a plan has full paths, and the table may have another path now (a link, s3 for s3a).
     folder, _, name = one.data_file.rpartition("/")
     file = parse_base_file(one.partition, name, 0)
     if file is None or not f"/{folder}".endswith(f"/{one.partition}".rstrip("/")) or file.file_id != one.file_id:
@@ -190,7 +190,7 @@ def _input(one: SliceInfo, source: str) -> FileSlice:
 
 
 def check_order(columns: Sequence[SortColumn], layout: str, table: Snapshot) -> None:
-    """Raise ConfigError for sort columns that cannot be sorted by, and for a layout that there is not."""
+    """Raise ConfigError for columns that have no order or do not exist, and for a layout that does not exist."""
     check_columns("sort column", [column.name for column in columns], table)
     if columns:
         row_order(layout, columns)

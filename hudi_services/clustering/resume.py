@@ -1,7 +1,8 @@
-"""Rewriting a group once: what an earlier attempt, or an earlier try of this task, has done is taken over.
+"""Rewriting a group once: a group that an earlier attempt, or an earlier try of this task, has finished is taken over.
 
-The note of a group (`commit.checkpoints`) is found by a digest of all that decides its rewrite, so that other options,
-another schema or another release of this tool do it anew; and so does a file that is not there as it was written.
+The checkpoint of a group (`commit.checkpoints`) is found by a digest of all that decides its rewrite. With other
+options, another schema or another release of this tool, or when a file is not stored as it was written, the group is
+rewritten.
 """
 
 import hashlib
@@ -19,17 +20,17 @@ from .rewrite import RewriteResult, new_slice, open_inputs, rewrite_group, skipp
 from .task import RewriteTask
 
 _DECIDES_NOTHING = {"storage", "source", "file_ids", "memory"}
-"""Of a task; but how many file ids it has does."""
+"""Fields of a task that are not in the digest; of `file_ids` only the number is."""
 
 
 def rewrite_once(task: RewriteTask, write_token: str) -> RewriteResult:
-    """As `rewrite_group`, unless the group is done. Raises what that raises."""
+    """Take the group over if it is finished, else rewrite it. Raises the errors of `rewrite_group`."""
     digest = _digest(task)
-    # Whatever is wrong with a checkpoint: rewriting the group anew repairs it.
+    # After any error with a checkpoint the group is rewritten.
     with suppress(HudiServicesError):
         return _taken_over(task, read_checkpoint(task.storage, task.instant, digest))
     result = rewrite_group(task, write_token)
-    # Without its note, the group is done all the same.
+    # Without its checkpoint, the group is finished all the same.
     with suppress(StorageError):
         save_checkpoint(task.storage, task.instant, _done(result, digest))
     return result
@@ -50,7 +51,7 @@ def _done(result: RewriteResult, digest: str) -> Checkpoint:
 
 
 def _taken_over(task: RewriteTask, done: Checkpoint) -> RewriteResult:
-    """Raises CorruptFile and StorageError when the group is not there as it was written."""
+    """The result of a finished group. Raises CorruptFile and StorageError when it is not stored as it was written."""
     clock = Stopwatch()
     before, after = Checksum(*done.before), Checksum(*done.after)
     with clock.phase("take over"):
@@ -58,7 +59,7 @@ def _taken_over(task: RewriteTask, done: Checkpoint) -> RewriteResult:
             raise CorruptFile(f"the note of a group in {task.partition!r} does not add up")
         files = tuple(_new_file(task, file) for file in done.files)
         bounds = skipping_bounds(task, open_inputs(task) if task.sort else (), files)
-        # Its marker may have gone with an attempt that was rolled back while a task of it ran on.
+        # The marker may have been deleted with an attempt that was rolled back while one of its tasks still ran.
         for file in done.files:
             create_marker(task.storage, task.instant, file.path)
     return RewriteResult(
@@ -79,6 +80,6 @@ def _new_file(task: RewriteTask, done: CheckpointFile) -> NewFile:
     reader = task.source.open(new_slice(task, done.file_id, done.path))
     if (reader.size, reader.num_rows) != (done.size, done.rows):
         raise CorruptFile(f"{reader.full_path} is not as it was written")
-    # As the writer told them, who knew the values: those are read where the footer does not tell the range.
+    # The same statistics as from the writer, which knew the values: values are read where the footer has no range.
     columns = reader.column_stats(complete=task.ranged)
     return NewFile(done.file_id, WrittenFile(done.path, done.size, done.rows, columns), done.millis)

@@ -1,6 +1,6 @@
-"""Rewriting one clustering group: base files in, sorted or not, base files of even row counts out.
+"""Rewriting one clustering group: it reads base files, may sort their rows, and writes base files of about equal size.
 
-Runs inside one Spark task. Groups that are not sorted are copied without decoding where that can be done.
+Runs inside one Spark task. Groups that are not sorted are copied without decoding where possible.
 """
 
 import json
@@ -29,7 +29,7 @@ from .task import RewriteTask
 
 @dataclass(frozen=True, slots=True)
 class RewriteResult:
-    """What became of a task; `seconds` by phase, of this task alone.
+    """The result of a task; `seconds` by phase, of this task alone.
 
     `decoded`: why the rows were decoded, None when they were copied.
     """
@@ -43,20 +43,20 @@ class RewriteResult:
     seconds: Mapping[str, float]
     decoded: str | None
     spilled: int = 0
-    """Bytes of rows on local disk, because they did not fit into memory."""
+    """Bytes of rows that were written to local disk, because they did not fit into memory."""
     peak: int = 0
-    """Bytes of memory that the process had at most."""
+    """The most bytes of memory that the process had."""
     bounds: tuple[ColumnBounds, ...] = ()
-    """Of the sort columns."""
+    """The bounds of the sort columns."""
     taken_over: bool = False
-    """Whether an earlier try had done it: `seconds` are then those of finding out."""
+    """Whether the group was finished before: `seconds` are then the time of taking it over."""
 
 
 def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     """Rewrite the group, read the new files back and compare the rows.
 
-    Raises CheckFailed when a row was lost, doubled or changed, or a schema differs; the files are then left to the
-    rollback of the attempt. Raises CorruptFile, UnsupportedTable and StorageError for inputs that cannot be read.
+    Raises CheckFailed when a row was lost, doubled or changed, or a schema differs; the rollback of the attempt then
+    deletes the files. Raises CorruptFile, UnsupportedTable and StorageError for inputs that cannot be read.
     """
     clock = Stopwatch()
     reset_peak()
@@ -103,9 +103,9 @@ def open_inputs(task: RewriteTask) -> list[SliceReader]:
 
 
 def target_schema(task: RewriteTask, readers: Sequence[SliceReader]) -> tuple[FileSchema, dict[str, Any] | None]:
-    """The one schema of the new files, and the table's Avro schema as files have it, None when there is none.
+    """The one schema of the new files, and the table's Avro schema in the form that files have; None without one.
 
-    Raises UnsupportedTable where the schemas of the old files do not go together.
+    Raises UnsupportedTable when the schemas of the old files do not fit together.
     """
     avro_schema = _file_schema(task, readers)
     return resolve_target([SourceSchema(r.path, r.schema) for r in readers], avro_schema), avro_schema
@@ -114,14 +114,14 @@ def target_schema(task: RewriteTask, readers: Sequence[SliceReader]) -> tuple[Fi
 def _form(task: RewriteTask, readers: Sequence[SliceReader], write_token: str) -> Form:
     target, avro_schema = target_schema(task, readers)
     notes = calendar_notes([FileNotes(r.path, r.key_values) for r in readers], target)
-    # A reader that trusts the note would take millis for micros; without it, it asks the parquet schema.
+    # A reader that trusts this schema would read millis as micros; without it, the reader uses the parquet schema.
     if avro_schema is not None and agrees(target, avro_schema):
         notes |= {AVRO_SCHEMA: json.dumps(avro_schema), WRITER_MODEL: "avro"}
     return task.form(write_token, target, notes)
 
 
 def _pieces(task: RewriteTask, readers: list[SliceReader], clock: Stopwatch) -> list[Piece]:
-    """The row groups of a group that is not sorted, as they weigh; [] when it is, for then its rows are weighed."""
+    """The weighed row groups of a group that is not sorted; [] for a sorted group, whose sorted rows are weighed."""
     if task.sort:
         return []
     groups = stored_row_groups(readers)
@@ -132,7 +132,7 @@ def _pieces(task: RewriteTask, readers: list[SliceReader], clock: Stopwatch) -> 
 
 
 def new_slice(task: RewriteTask, file_id: str, path: str) -> FileSlice:
-    """The slice that a new file of the group is; of unknown size, so that storage tells it."""
+    """The slice of a new file of the group; without a size, so that the size is read from storage."""
     name = path.rpartition("/")[2]
     file = parse_base_file(task.partition, name, 0)
     if file is None or (file.instant, file.file_id, file.path) != (task.instant, file_id, path):
@@ -143,7 +143,7 @@ def new_slice(task: RewriteTask, file_id: str, path: str) -> FileSlice:
 def skipping_bounds(
     task: RewriteTask, readers: Sequence[SliceReader], files: Sequence[NewFile]
 ) -> tuple[ColumnBounds, ...]:
-    """Those of the sort columns, in the old files and in the new ones."""
+    """The bounds of the sort columns, in the old files and in the new files."""
     if not task.sort:
         return ()
     columns = [column.name for column in task.sort]
@@ -151,7 +151,7 @@ def skipping_bounds(
 
 
 def _read_back(task: RewriteTask, form: Form, readers: Sequence[SliceReader], new: NewFile) -> SliceReader:
-    """What storage now holds. Raises CheckFailed when its footer gives the values another meaning."""
+    """Open a new file from storage. Raises CheckFailed when its footer gives the values another meaning."""
     reader = task.source.open(new_slice(task, new.file_id, new.file.path))
     if reader.schema != form.target:
         raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")

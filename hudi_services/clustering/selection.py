@@ -1,4 +1,4 @@
-"""From the file slices of a table to the groups of a plan: eligible ones, grouped, put in an order, and limited."""
+"""From the file slices of a table to the groups of a plan: eligible slices are grouped, ordered and limited."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,9 +13,10 @@ from .strategies import PlanStrategy
 
 @dataclass(frozen=True, slots=True)
 class SizeRules:
-    """Sizes in bytes, of base files; `small_file_limit` is exclusive. `budget`: input of a whole plan, None: no limit.
+    """The sizes of files, groups and plans, in bytes of base files; `small_file_limit` is exclusive.
 
-    `by_gain`: those groups first that save most files for a byte; otherwise by partition, as Hudi.
+    `budget` limits the input of a whole plan; None for no limit. `by_gain` puts the groups first that save most files
+    for each byte; otherwise groups are ordered by partition, as in Hudi.
     """
 
     target_file: int = 1 << 30
@@ -28,7 +29,7 @@ class SizeRules:
 
     @property
     def largest_group(self) -> int:
-        """Bytes of a group of several slices: one that the budget cannot hold would wait for ever."""
+        """The most bytes of a group of several slices; a group larger than the budget would wait for ever."""
         return self.max_group if self.budget is None else min(self.max_group, self.budget)
 
 
@@ -49,7 +50,7 @@ class PlannedGroup:
 
     @property
     def gain(self) -> float:
-        """How many files fewer there will be, for each byte that is rewritten."""
+        """By how many the number of files decreases, for each byte that is rewritten."""
         return (len(self.slices) - self.outputs) / max(1, self.size)
 
 
@@ -63,15 +64,15 @@ class Verdict:
 
 
 MOST_OUTPUTS = 100_000
-"""New files of one group."""
+"""The most new files of one group."""
 
 
 @dataclass(slots=True)
 class Selection:
-    """What goes into a plan, and of everything else why not.
+    """The groups of a plan, and the reasons why other slices are not in it.
 
-    `reasons` counts file slices. `left_out`: partitions that may still hold work, which Hudi's scheduler must revisit.
-    `verdicts` has one of each file slice when they were asked for.
+    `reasons` counts file slices by reason. `left_out`: partitions that may still hold work, which Hudi's scheduler must
+    revisit. `verdicts` has a verdict of each file slice, if the caller asked for verdicts.
     """
 
     groups: tuple[PlannedGroup, ...] = ()
@@ -80,7 +81,7 @@ class Selection:
     verdicts: list[Verdict] | None = None
 
     def judge(self, slices: Sequence[FileSlice], reason: str, group: int | None = None) -> None:
-        """Count slices that are taken into a group of this number, or into none."""
+        """Count slices under `reason`; `group` is the number of the group that takes them, None when no group does."""
         if slices:
             self.reasons[reason] += len(slices)
             if self.verdicts is not None:
@@ -95,9 +96,9 @@ def select(
     *,
     explain: bool = False,
 ) -> Selection:
-    """The groups of a plan over the latest `slices` of each partition. Raises ConfigError for a strategy that is wrong.
+    """The groups of a plan over the latest `slices` of each partition.
 
-    `explain`: with a verdict of each slice.
+    `explain`: with a verdict of each slice. Raises ConfigError for a strategy that gives groups that are not allowed.
     """
     selection = Selection(verdicts=[] if explain else None)
     found = [group for one in slices.values() for group in _of_partition(one, strategy, rules, eligibility, selection)]
@@ -111,7 +112,7 @@ def select(
         if len(taken) == rules.max_groups:
             reason = Reason.GROUP_CAP
         elif rules.budget is not None and group.size > rules.budget:
-            # A file by itself: no other plan would take it.
+            # A single file: the next plan could not take it either.
             reason = Reason.LARGER_THAN_BUDGET
         elif budget is not None and group.size > budget:
             reason = Reason.BUDGET
@@ -160,7 +161,7 @@ def _of_partition(
 def _check(
     members: tuple[FileSlice, ...], left: dict[str, FileSlice], strategy: PlanStrategy, rules: SizeRules
 ) -> None:
-    """Take the members of a group from what is `left`. Raises ConfigError for a strategy that does what it may not."""
+    """Remove the members of a group from `left`. Raises ConfigError for a group that is not allowed."""
     for one in members:
         if not isinstance(one, FileSlice) or left.pop(one.file_id, None) is not one:
             raise _wrong(strategy, f"gave the file group {getattr(one, 'file_id', one)} twice, or made it up")

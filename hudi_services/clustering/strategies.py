@@ -3,11 +3,11 @@
     size          largest first, as SparkSizeBasedClusteringPlanStrategy; or by instant, or by both
     commit_time   in the order in which they were written: neighbours in time stay together
     key_range     by the range of their record keys: neighbours in the key space stay together
-    overlap       those whose values of given columns overlap; one that overlaps no other is left out
+    overlap       slices whose values of given columns overlap; a slice that overlaps no other is left out
     random        shuffled, by a seed: for comparisons, and against a bad order
-    single_file   each by itself, as SparkSingleFileSortPlanStrategy
+    single_file   each slice in a group of its own, as SparkSingleFileSortPlanStrategy
 
-Another one is a class of the operator's own, see `PlanStrategy`.
+An operator can write another strategy as a class, see `PlanStrategy`.
 """
 
 import random
@@ -24,17 +24,17 @@ from ..plugins import guarded, load_class
 from .eligibility import Reason, base_size
 
 Range = tuple[Any, Any] | None
-"""Least and greatest value, which compare; None when they are not known, or all values are null."""
+"""The least and the greatest value, which compare; None when they are not known, or all values are null."""
 Ranges = Callable[[Sequence[FileSlice], str], Sequence[Range]]
 """The range that each of the slices of one partition has in a column."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanContext:
-    """What a plan strategy may go by. Sizes in bytes.
+    """The input of a plan strategy. Sizes in bytes.
 
     `columns` are those of `hudi.services.clustering.plan.columns`, else the sort columns; `key_column` holds the record
-    key. `options` are the texts of all keys that are set anywhere, also of those that nobody here knows.
+    key. `options` are the texts of all keys that are set anywhere, also of keys that this tool does not know.
     """
 
     max_group: int
@@ -43,30 +43,30 @@ class PlanContext:
     key_column: str = RECORD_KEY
     sort_by: tuple[str, ...] = ("SIZE",)
     after: str = ""
-    """Commits up to and with this instant are passed over."""
+    """The strategy `commit_time` skips the files of commits up to and including this instant."""
     seed: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
 
 
 class PlanStrategy(ABC):
-    """Made once for each plan. A subclass that is named as `package.module:Class` plans in place of the others."""
+    """A plan strategy, created once for each plan. Operators name a subclass of their own as `package.module:Class`."""
 
     left_out = Reason.NOT_CHOSEN.value
-    """Why slices that are in no group are left out, in words that follow "12 file slices: "."""
+    """Why slices that are in no group are left out, in words that can follow "12 file slices: "."""
 
     def __init__(self, context: PlanContext) -> None:
         self.context = context
 
     @abstractmethod
     def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
-        """Groups of some of the `slices`, each of which is a base file of one partition that may be taken.
+        """Groups of some of the `slices`, which are eligible base files of one partition.
 
-        No slice may be in two groups, and a group of several must not exceed the largest size of one. Called again
-        under the lock when the table changed meanwhile: equal slices must give equal groups.
+        No slice may be in two groups, and a group of several slices must not exceed `context.max_group`. Called again
+        under the lock when the table has changed meanwhile: equal slices must give equal groups.
         """
 
     def packed(self, slices: Iterable[FileSlice]) -> list[list[FileSlice]]:
-        """Groups of neighbours, as large as the largest size of a group allows."""
+        """Groups of neighbours, each as large as `max_group` allows."""
         return pack(slices, base_size, self.context.max_group)
 
 
@@ -138,7 +138,7 @@ STRATEGIES: Mapping[str, type[PlanStrategy]] = {
 
 
 def plan_strategy(name: str, context: PlanContext) -> PlanStrategy:
-    """The strategy of this short name, or the class `package.module:Class`. Raises ConfigError when there is none."""
+    """The strategy of this short name, or the class `package.module:Class`. Raises ConfigError for an unknown name."""
     kind = STRATEGIES.get(name)
     if kind is None:
         kind = load_class(name, "plan strategy", PlanStrategy)
@@ -149,9 +149,9 @@ def plan_strategy(name: str, context: PlanContext) -> PlanStrategy:
 
 
 def _overlapping(rows: list[int], by_column: Sequence[Sequence[Range]]) -> list[list[int]]:
-    """`rows` in runs that no column parts: between two runs lies a gap in at least one column.
+    """`rows` in runs that no column separates: between two runs at least one column has a gap.
 
-    Rows without a range overlap each other, and no others.
+    Rows without a range overlap each other, and no other rows.
     """
     found, left = [], [rows]
     while left:
@@ -159,7 +159,7 @@ def _overlapping(rows: list[int], by_column: Sequence[Sequence[Range]]) -> list[
         parts = [run]
         for ranges in by_column:
             parts = [part for one in parts for part in _runs(one, ranges)]
-        # What one column parts, another may part further.
+        # Another column may separate the parts further.
         if len(parts) == 1:
             found += parts
         else:

@@ -1,4 +1,4 @@
-"""What a task of a clustering is told: one group of the plan, as plain values."""
+"""The input of a clustering task: one group of the plan, as plain values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,18 +35,18 @@ class RewriteTask:
     settings: FileSettings
     memory: TaskMemory = field(default_factory=TaskMemory)
     indexed: tuple[str, ...] = ()
-    """Columns (dotted paths) of which the commit needs the ranges, whether footers tell them or not."""
+    """Columns (dotted paths) whose ranges the commit needs, whether footers have them or not."""
 
     def form(self, write_token: str, target: FileSchema, notes: Mapping[str, str]) -> Form:
-        """What the new files of the group have in common."""
+        """The common properties of the group's new files."""
         where = (self.storage, self.instant, self.partition, write_token)
         return Form(*where, target, notes, self.meta_fields, self.settings, self.ranged)
 
     @property
     def ranged(self) -> frozenset[str]:
-        """Columns whose ranges in the new files are wanted: the report tells those of the sort columns."""
+        """Columns whose ranges in the new files are needed: the commit needs `indexed`, the report the sort columns."""
         return frozenset(self.indexed).union(column.name for column in self.sort)
 
     def ids_of(self, files: int) -> list[str]:
-        """File ids for so many new files; the group may need more than were planned."""
+        """The file ids of `files` new files; the group may need more than were planned."""
         return [*self.file_ids[:files], *(new_file_id() for _ in range(files - len(self.file_ids)))]

@@ -1,4 +1,4 @@
-"""Between which values the rows of file slices lie in a column: from the column statistics index, else from footers."""
+"""The range of values of file slices in a column: from the column statistics index, else from footers."""
 
 import numbers
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from .strategies import Range
 
 
 class ValueRanges:
-    """Of one look at a table. Footers are remembered for the partition at hand."""
+    """The ranges in one snapshot of a table. Footers are kept in memory for the latest partition only."""
 
     def __init__(self, table: Snapshot) -> None:
         self._table = table
@@ -23,7 +23,7 @@ class ValueRanges:
         self._index = metadata.reader(COLUMN_STATS) if metadata is not None and indexed else None
         self._partition: str | None = None
         self._footers: dict[str, tuple[ColumnStats, ...]] = {}
-        """By file id."""
+        """The column statistics from the footers, by file id."""
 
     def __call__(self, slices: Sequence[FileSlice], column: str) -> list[Range]:
         """The range of each of the slices of one partition.
@@ -44,7 +44,7 @@ class ValueRanges:
         known = [of_slice[0] for of_slice in records if len(of_slice) == 1 and of_slice[0] is not None]
         if len(known) == len(slices):
             return [_of_record(record) for record in known]
-        # All of one source: what both say of a value is not always equal.
+        # All ranges from one source: index and footers do not always agree on a value.
         self._read_footers(slices)
         return [_of_footer(self._footers[one.file_id], column) for one in slices]
 

@@ -1,7 +1,7 @@
 """The execution of a plan that writes new files: begun and finished under the table's lock, with the work in between.
 
-begin      take an earlier attempt up that left checkpoints, or roll it back; heartbeat, .inflight
-(work)     a marker, then the file, for every new file; a checkpoint for every group that is done
+begin      take up an earlier attempt that left checkpoints, or roll it back; heartbeat, .inflight
+(work)     a marker, then the file, for every new file; a checkpoint for every finished group
 finish     files of dead task attempts, then `transaction.complete` with the draft
 clean-up   markers, heartbeat, checkpoints
 """
@@ -33,9 +33,10 @@ from .transaction import Transaction, complete
 class Attempt:
     """One execution of a requested plan, between `begin` and `finish`; a context manager that cleans up.
 
-    `operation` names it for people. `inputs` must hold at the beginning, too: a plan whose inputs are stale is dropped,
-    because nobody could ever execute it. Leaving the attempt by an error rolls it back, so that the table is as before.
-    When the job was lost or interrupted and checkpoints are there, it is left as it is, and the next one takes it up.
+    `operation` names the attempt for people. `inputs` are expectations that are also checked at the beginning: a plan
+    whose inputs are stale is dropped, because it can never be executed. An error rolls the attempt back and leaves the
+    table as it was. An attempt whose job was lost or interrupted stays if it has checkpoints; the next attempt takes
+    it up.
     """
 
     def __init__(
@@ -54,11 +55,11 @@ class Attempt:
         self._transaction = Transaction(table, lease_name(instant), f"execute {instant.ts}", settings)
         self._begun = False
         self._rollbacks: frozenset[str] = frozenset()
-        """Those that the timeline had when this attempt began."""
+        """The rollback instants on the timeline when this attempt began."""
         self._files: frozenset[str] = frozenset()
-        """Paths of the new files, as soon as they are known."""
+        """Paths of the new files, once `finish` was called."""
         self.taken_up = False
-        """Whether this goes on with an earlier attempt: tasks may find that their groups are done."""
+        """Whether this attempt continues an earlier one: tasks may find that their groups are finished."""
         self.rolled_back: list[str] = []
         """Rollback instants that this attempt made."""
 
@@ -87,16 +88,16 @@ class Attempt:
     ) -> None:
         """Make the new files of `draft` visible and the replaced file groups invisible, in one atomic step.
 
-        `afterwards` is called after that step under the same lock, with the metadata table as it was before and a
-        source of instants. Raises ConflictError, StaleInput, CheckFailed and StorageError, and PartlyDone for what goes
-        wrong after it.
+        `afterwards` is called after that step under the same lock, with the metadata table as it was before the step
+        and a source of instants. Raises ConflictError, StaleInput, CheckFailed and StorageError, and PartlyDone when
+        the commit is complete but the lock could not be released.
         """
         self._files = draft.paths
         ts = self.instant.ts
         with self._transaction.section(f"commit {ts}", plan=ts, completes=self._what) as current:
             times = Times(current, self._settings.skew_millis)
             self._require_ours(current)
-            # What goes now may be another attempt's, if this one was stopped for so long that somebody took it over.
+            # If this process was stopped for long, another process may have taken over, and own the files to delete.
             current.check_held()
             _remove_strays(current, ts, self._files)
             complete(current, draft, times.next)
@@ -106,14 +107,14 @@ class Attempt:
         self._transaction.forget()
 
     def clean_up(self) -> None:
-        """Remove what the attempt needed; readers do not see it, so that a failure here harms nothing."""
+        """Remove heartbeat, markers and checkpoints; readers do not see them, so that a failure here does no harm."""
         self._transaction.clean_up(self.instant.ts)
 
     def _begin(self) -> None:
         ts = self.instant.ts
         with self._transaction.section(f"begin {ts}", plan=ts) as current:
             found = self._require_pending(current)
-            # A rollback left pending would be finished by the next Hudi writer, whatever became of the plan by then.
+            # The next Hudi writer would finish a pending rollback, even if the plan was executed meanwhile.
             begun_rollback = pending_rollback(current, found.ts)
             done: frozenset[str] = frozenset()
             if found.state is State.INFLIGHT or begun_rollback is not None:
@@ -135,7 +136,7 @@ class Attempt:
             current.check_held()
             if not done:
                 delete_checkpoints(current.storage, ts)
-            # A task that outlived the process of an earlier attempt may have written after its rollback.
+            # A task that outlived the process of an earlier attempt may have written after the attempt's rollback.
             _remove_strays(current, ts, done)
             if not done:
                 delete_markers(current.storage, ts)
@@ -151,7 +152,7 @@ class Attempt:
             one.check(current)
 
     def _done_before(self, current: Snapshot, dead: Instant) -> frozenset[str]:
-        """Files of the groups that a dead attempt has left done; none when no attempt can be completed any more."""
+        """The files of the groups that a dead attempt finished; none when the inputs of the plan are stale."""
         try:
             self._check_inputs(current)
         except StaleInput:
@@ -159,9 +160,9 @@ class Attempt:
         return _done_files(current, dead)
 
     def _refuse_live(self, current: Snapshot, found: Instant, rollback: Instant | None) -> None:
-        """An attempt of Hudi's that may be alive is not ours to roll back, nor is a rollback of Hudi's ours to finish.
+        """Raise LockBusy while a Hudi process may be executing the plan, or rolling the attempt back.
 
-        Our own are told by their leases.
+        For our own attempts and rollbacks the leases decide.
         """
         lease = self._transaction.lease
         if rollback is not None:
@@ -191,8 +192,8 @@ class Attempt:
     def _require_ours(self, current: Snapshot) -> Instant:
         """The inflight instant, if it is still the one that this attempt began.
 
-        Otherwise the new files are deleted, but for those that whoever has the plan now has taken over: they bear its
-        time, and readers would take them for its own.
+        Otherwise delete the new files and raise ConflictError or NothingToDo: readers would take the files, which bear
+        the instant of the plan, for files of its commit. Files that another attempt at the plan has taken over stay.
         """
         try:
             self._transaction.lease.check()
@@ -209,14 +210,14 @@ class Attempt:
             raise
 
     def _is_published(self, current: Snapshot) -> bool:
-        """Whether the completed instant is that of this attempt."""
+        """Whether this attempt has completed the instant."""
         found = current.timeline.find(self.instant.ts, self.instant.action)
         if found is None or not found.is_completed or not self._files:
             return False
         return self._files == _committed_files(current, found)
 
     def _undo_or_leave(self, error: BaseException) -> None:
-        """Roll the attempt back, unless it was lost or interrupted, and the next one can go on with it."""
+        """Roll the attempt back, unless it was lost or interrupted and the next attempt can take it up."""
         kept = self._count_done() if isinstance(error, JobLost | KeyboardInterrupt) else 0
         if not kept:
             self._undo(error)
@@ -227,7 +228,7 @@ class Attempt:
             ) from error
 
     def _count_done(self) -> int:
-        """How many checkpoints this attempt has; 0 when the store does not tell."""
+        """The number of checkpoints of this attempt; 0 when they cannot be listed."""
         try:
             current = reopen(self.table)
             return len(checkpoints(current, self._require_pending(current)))
@@ -246,7 +247,7 @@ class Attempt:
         except HudiServicesError:
             # The first error is what the operator must read; the next execute rolls this attempt back.
             if published:
-                # The store told of a failure after it had taken the file.
+                # The store reported a failure although it had stored the file.
                 raise PartlyDone(f"{self._what} is complete, in spite of: {error}") from error
             return
         if stale:
@@ -270,10 +271,10 @@ def _committed_files(table: Snapshot, completed: Instant) -> frozenset[str]:
 
 
 def _claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
-    """Base files that are in the commit of the instant, or, before there is one, may be in that of another attempt.
+    """Base files in the commit of the instant, or, while it is pending, files that another attempt may commit.
 
-    As of now, whatever `table` says: its reader may have been stopped for long. Checkpoints first: who completes the
-    instant deletes them after that, so that no moment lies between the two looks.
+    Read anew, because this process may have been stopped for long since `table` was opened. Checkpoints are read first:
+    the process that completes the instant deletes them only afterwards, so that one of the two reads finds the files.
     """
     claimed = checkpointed_files(table.storage, instant.ts)
     current = reopen(table)
@@ -282,10 +283,10 @@ def _claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
 
 
 def _remove_strays(table: Snapshot, ts: str, paths: Collection[str]) -> None:
-    """Delete base files of the instant but those at `paths`: readers that list would see the rows of others twice.
+    """Delete the base files of the instant that are not in `paths`: readers that list would see their rows twice.
 
-    Their markers tell of those of repeated tasks. Those of earlier attempts, written after their rollback by tasks that
-    outlived their driver, have none any more: they are found beside the new files.
+    Files of repeated tasks are found by their markers. Files of earlier attempts, written after the rollback by tasks
+    that outlived their driver, have no markers any more: they are found by listing the partitions of `paths`.
     """
     partitions = sorted({path.rpartition("/")[0] for path in paths})
     lister = StorageLister(table.storage)

@@ -1,9 +1,9 @@
-"""Checkpoints: groups that are rewritten and checked, kept beside the table, so that a killed attempt can be resumed.
+"""Checkpoints: records of groups that were rewritten and checked, so that a killed attempt can be resumed.
 
     .hoodie/.hudi_services/clustering-<instant>/group-<digest>.json    {"sum": SHA-256 of the rest, "version", ...}
 
-The digest is that of all that decides the rewrite of the group. A checkpoint counts only for the attempt that wrote
-it: one that is older than the inflight file is of an attempt that was rolled back since.
+The digest covers everything that decides the rewrite of the group. A checkpoint counts only for the attempt that wrote
+it: a checkpoint older than the inflight file belongs to an attempt that was rolled back since.
 """
 
 import hashlib
@@ -40,9 +40,10 @@ class CheckpointFile:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """`rows` and `bytes` are those of the old files; `before` and `after` row count and checksum of old and new ones.
+    """A finished group. `rows` and `bytes` are those of the old files.
 
-    `decoded`: why the rows were decoded, None when they were copied.
+    `before` and `after` are row count and checksum of the old and of the new files. `decoded` is the reason why the
+    rows were decoded, None when they were copied.
     """
 
     digest: str
@@ -59,14 +60,14 @@ def checkpoint_folder(instant: str) -> str:
 
 
 def save_checkpoint(storage: Storage, instant: str, group: Checkpoint) -> None:
-    """Write a checkpoint, in place of any before. Raises StorageError."""
+    """Write a checkpoint, over an earlier one with the same digest. Raises StorageError."""
     content = {"version": _VERSION, **asdict(group)}
     data = json.dumps({"sum": _sum(content), **content}).encode()
     storage.put(_path(instant, group.digest), data)
 
 
 def read_checkpoint(storage: Storage, instant: str, digest: str) -> Checkpoint:
-    """The checkpoint with this digest. Raises NotFound when there is none, and CorruptFile."""
+    """The checkpoint with this digest. Raises NotFound and CorruptFile."""
     path = _path(instant, digest)
     try:
         content = parse_json(storage.read(path))
@@ -82,19 +83,19 @@ def read_checkpoint(storage: Storage, instant: str, digest: str) -> Checkpoint:
 
 
 def checkpoints(table: Snapshot, attempt: Instant) -> list[Checkpoint]:
-    """The checkpoints of a pending instant, as far as they count and can be read."""
+    """The checkpoints of the pending instant `attempt` that count and can be read; [] unless it is inflight."""
     if attempt.state is not State.INFLIGHT:
         return []
     return _written_since(table.storage, attempt.ts, last_written_millis(table, attempt, (State.INFLIGHT,)))
 
 
 def checkpointed_files(storage: Storage, instant: str) -> frozenset[str]:
-    """The new files of all checkpoints of an instant, whether the checkpoints count or not."""
+    """The paths of the new files in all readable checkpoints of an instant, whether the checkpoints count or not."""
     return frozenset(file.path for group in _written_since(storage, instant, 0) for file in group.files)
 
 
 def _written_since(storage: Storage, instant: str, began_millis: int) -> list[Checkpoint]:
-    # As a tree: a link in its place has none.
+    # list_tree, because it lists no files below a link.
     stored = storage.list_tree(checkpoint_folder(instant))
     found = [_FILE.fullmatch(file.name) for file in stored if file.mtime_millis >= began_millis]
 

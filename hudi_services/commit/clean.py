@@ -3,8 +3,8 @@
     .clean.inflight (a copy of the plan) -> delete the files -> lock: folders of emptied partitions, metadata table,
     .clean -> unlock
 
-Until the plan is requested nobody may rely on the files staying, from then on nobody on their going: every step may be
-repeated. Readers of the newest state never open what a clean deletes. Source: CleanActionExecutor of Apache Hudi.
+Once the plan is requested, each of its files may be present or deleted: every step may be repeated. Readers of the
+newest state never open a file that a clean deletes. Source: CleanActionExecutor of Apache Hudi.
 """
 
 import time
@@ -29,7 +29,7 @@ from .transaction import Transaction, complete
 
 
 def pending_cleans(table: Snapshot) -> list[Instant]:
-    """Cleans to finish, oldest first, among them those whose completed file is empty: their process died over it."""
+    """The cleans to finish, oldest first; also those with an empty completed file, whose process died writing it."""
     found = (*table.timeline.pending({Action.CLEAN}), *table.timeline.emptied_cleans())
     return sorted(found, key=lambda instant: instant.order)
 
@@ -37,11 +37,11 @@ def pending_cleans(table: Snapshot) -> list[Instant]:
 def run_clean(
     table: Snapshot, pending: Instant, settings: TransactionSettings, progress: Callable[[int, int], None]
 ) -> CleanMetadata | None:
-    """Finish the requested clean `pending`; `progress` is told (files deleted, all).
+    """Finish the requested clean `pending`; `progress` is called with (files deleted, files to delete).
 
-    Returns None for an empty plan, which a killed process may leave: the plan is dropped. Raises NothingToDo when the
-    clean is completed already, CheckFailed for a plan that names files which readers need, ConflictError, LockBusy,
-    CorruptFile and StorageError.
+    Returns None for an empty requested file, which a killed process may leave: the clean is dropped. Raises NothingToDo
+    when the clean is completed already, CheckFailed for a plan that names files which readers need, ConflictError,
+    LockBusy, CorruptFile and StorageError.
     """
     started, ts = time.monotonic(), pending.ts
     with Transaction(table, lease_name(pending), f"clean {ts}", settings) as transaction:
@@ -64,7 +64,7 @@ def run_clean(
 
 @dataclass(frozen=True)
 class _CleanDraft:
-    """A clean whose files are deleted; `gone` are the partitions of which nothing is left."""
+    """A clean whose files are deleted; `gone` are the partitions that were deleted as a whole."""
 
     instant: Instant
     plan: CleanerPlan
@@ -96,10 +96,10 @@ class _CleanDraft:
 
 
 def _refuse_live(current: Snapshot, found: Instant, transaction: Transaction, settings: TransactionSettings) -> None:
-    """A clean of Hudi's that may be at work is not ours to finish; our own are told by the lease."""
+    """Raise LockBusy for a clean that a Hudi process may still carry out; for our own cleans the lease decides."""
     if found.state is not State.INFLIGHT or not liveness(current, found, settings, held=transaction.lease).alive:
         return
-    # Our lease must not make it look like one of ours to the next run.
+    # Our lease must not make the clean look like one of ours to the next run.
     transaction.forget()
     minutes = settings.patience_millis / 60_000
     raise LockBusy(
@@ -120,7 +120,7 @@ def _begin(current: Snapshot, found: Instant) -> CleanerPlan | None:
     if found.is_completed:
         current.storage.delete(timeline.path(found.file_name))
     if timeline.layout.file_name(ts, Action.CLEAN, State.INFLIGHT) not in timeline.sizes:
-        # Hudi 0.15 and 1.0 read the plan from here, too, when they archive the clean.
+        # Hudi 0.15 and 1.0 also read the plan from the inflight file when they archive the clean.
         timeline.publish(ts, Action.CLEAN, State.INFLIGHT, timeline.read_details(requested))
     return plan
 
@@ -147,9 +147,9 @@ def _delete_files(table: Snapshot, plan: CleanerPlan, progress: Callable[[int, i
 
 
 def _emptied(current: Snapshot, partitions: Iterable[str]) -> Iterable[str]:
-    """Deletes what is left of each partition, and gives those that are gone: one that was written to again stays.
+    """Delete what is left of each partition and yield the deleted ones; a partition with data files again stays.
 
-    So do all while somebody writes: a file that is not closed yet cannot be seen everywhere.
+    All partitions stay while a write is pending, because not every store lists a file that is not closed yet.
     """
     if any(i.action.writes_data and _may_write(current, i) for i in current.timeline.pending()):
         return

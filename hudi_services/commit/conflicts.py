@@ -1,4 +1,4 @@
-"""Other writers: who is visibly at work, and whether somebody changed what we are about to replace."""
+"""Conflicts with other writers: which are visibly at work, and whether one changed what we are about to replace."""
 
 from collections.abc import Collection, Iterable
 from enum import Enum
@@ -20,23 +20,23 @@ _WRITES = {Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT}
 
 
 class StaleInput(ConflictError):
-    """A file group of a plan was rewritten or replaced by a completed instant: the plan can never be executed."""
+    """A completed instant rewrote or replaced a file group of a plan: the plan can never be executed."""
 
 
 def recover_hint(table: Snapshot) -> str:
-    """The way out for an operator whose table is held by something that nobody will ever finish."""
+    """The hint for an operator whose table is blocked by an instant that no process will ever finish."""
     return f"run: hudi-services recover --base-path {table.storage.root}"
 
 
 def pending_writes(table: Snapshot) -> list[Instant]:
-    """Ingestion writes that are under way, or were when their writer died; clusterings are not among them."""
+    """Pending ingestion writes, whether their writer is alive or dead; clusterings are not among them."""
     pending = table.timeline.pending(_WRITES)
     clusterings = at_once(lambda instant: is_clustering(table, instant), pending)
     return [instant for instant, is_one in zip(pending, clusterings, strict=True) if not is_one]
 
 
 class Prospect(Enum):
-    """What may become of a pending write of somebody else."""
+    """What may become of a pending write of another writer."""
 
     NONE = "it ended, or knows of the plan"
     MAY_COMMIT = "its writer may be alive"
@@ -46,16 +46,16 @@ class Prospect(Enum):
 def prospect(
     table: Snapshot, write: Instant, settings: TransactionSettings, plan: str | None, listed: Signs | None = None
 ) -> Prospect:
-    """May this pending write still commit into what we replace?
+    """Whether this pending write may still commit into the file groups that we replace.
 
-    `plan` is the instant of our plan, "" for one that is still to be published, None where nothing is replaced. A write
-    may until it is completed or rolled back: one that is only requested, too, because it may be looking up its keys or
-    computing its rows for hours, and never looks at a plan that came after it. Age alone proves nothing: a
-    missing sign of life is no reason to go on, but a reason for an operator to look.
+    `plan` is the instant of our plan, "" for a plan that is still to be published, None where nothing is replaced. A
+    write may commit until it is completed or rolled back; also a write that is only requested, because its writer may
+    look up keys or compute rows for hours, and never reads a plan that came later. Age alone proves nothing: without a
+    sign of life we do not continue either, but an operator should investigate.
 
-    What a pending plan refused leaves just a requested file, which is later than the plan: that counts for a while
-    only, or the plan would wait for it for ever. A heartbeat that is alive counts at any age. `listed` as for
-    `liveness`.
+    A write that was refused because of a pending plan leaves just a requested file, later than the plan: that file
+    counts only while it is recent, or the plan would wait for it for ever. A live heartbeat counts at any age. `listed`
+    as for `liveness`.
     """
     life = liveness(table, write, settings, listed=listed)
     if _knows_of(table, write, plan):
@@ -65,10 +65,10 @@ def prospect(
 
 
 def _knows_of(table: Snapshot, write: Instant, plan: str | None) -> bool:
-    """Whether a write keeps off the file groups of `plan`, if it is at work at all.
+    """Whether a write avoids the file groups of `plan`, if its writer is at work at all.
 
-    Writers read the timeline when their requested file is there: by the clock of the store, theirs may be ahead. Those
-    that replace whole partitions do not look at pending plans.
+    Writers read the timeline after they have created their requested file; the times of the store decide, because the
+    clock of a writer may be ahead. Writers that replace whole partitions do not read pending plans.
     """
     if write.state is not State.REQUESTED:
         return False
@@ -84,9 +84,9 @@ def _is_recent(table: Snapshot, write: Instant, settings: TransactionSettings) -
 
 
 def check_plans(table: Snapshot, settings: TransactionSettings) -> None:
-    """Raise NeedsRecovery for a pending plan that cannot be read, which every writer would stumble over.
+    """Raise NeedsRecovery for a pending plan that cannot be read, because every writer would fail on it.
 
-    ConflictError while it is so young that somebody may be writing it.
+    Raises ConflictError while the plan is so young that a process may still be writing it.
     """
     for instant in (*table.timeline.pending(_PLANNED), *table.timeline.emptied_cleans()):
         try:
@@ -102,7 +102,7 @@ def _read_plan(table: Snapshot, instant: Instant) -> None:
     if instant.action is Action.ROLLBACK:
         timeline.read_rollback_plan(instant)
     elif instant.action is Action.CLEAN:
-        # An empty one is what a process leaves that died over it: the next clean drops it.
+        # A process that died while it wrote the plan leaves an empty file: the next clean drops it.
         if timeline.sizes.get(timeline.requested_name(instant)):
             timeline.read_cleaner_plan(instant)
     else:
@@ -117,16 +117,17 @@ def refuse_beside_writers(
     own: str = "",
     repairs: str | None = None,
 ) -> None:
-    """Raise ConflictError when another writer is visibly at work, beside which we must not be.
+    """Raise ConflictError when another writer is visibly at work and excludes the caller's action.
 
-    Without a shared lock that is every writer that may still commit (`prospect`, which explains `plan`); when its
-    writer is dead that is NeedsRecovery, but for a caller that repairs the instant `repairs`: that one is no other
-    writer, and other dead ones do not matter. So is a clean or an index build for a while after its last sign, which
-    Hudi leaves to its next run when it was killed. `own` is the one that the caller works at.
+    Without a shared lock, that is every write that may still commit (`prospect`, which explains `plan`), and every
+    clean or index build until some time after its last sign of life: Hudi leaves a killed one to its next run. A write
+    whose writer is dead raises NeedsRecovery. A caller that repairs the instant `repairs` ignores that instant and the
+    other dead writes. `own` is the instant that the caller works at.
 
-    With a lock Hudi's writers look for conflicts themselves before they commit, but they do not count the file groups
-    that a delete_partition replaces (ConcurrentOperation), and nobody can tell from a pending replacecommit what it
-    is, nor which file groups it will replace: its inflight file names at most the partitions of new rows.
+    With a lock, Hudi's writers check for conflicts themselves before they commit, but they do not count the file groups
+    that a delete_partition replaces (ConcurrentOperation). Therefore a pending replacecommit counts even then when the
+    caller replaces file groups: its files show neither its kind nor the file groups that it will replace, because the
+    inflight file names at most the partitions of new rows.
     """
     locked, listed = settings.lock.file_system, Signs(table.storage)
     for write in pending_writes(table):
@@ -164,9 +165,9 @@ def _in_progress(table: Snapshot, instant: Instant, counts: str, *, locked: bool
 
 
 def refuse_beside_index_builds(table: Snapshot) -> None:
-    """Raise ConflictError while an indexer of Hudi's builds a partition of the metadata table that we cannot write to.
+    """Raise ConflictError while a Hudi indexer builds a partition of the metadata table that we cannot write to.
 
-    The metadata table itself, too, when that is new: the indexer might not see what we commit meanwhile.
+    Also raised while it builds a new metadata table: the indexer might not see what we commit meanwhile.
     """
     if table.metadata is not None:
         table.metadata.check_built()
@@ -177,8 +178,9 @@ def refuse_beside_index_builds(table: Snapshot) -> None:
 def check_inputs(table: Snapshot, inputs: Iterable[FileSlice]) -> None:
     """Raise StaleInput unless each input is still the whole newest slice of a live file group.
 
-    Holds for any table version and whatever the other writer did: updated the group, logged to it, replaced it, or
-    rolled back what the plan was made from. Raises what `check_newest` raises, when no source can be trusted to tell.
+    The check covers every table version and every change: another writer updated the group, wrote log files to it,
+    replaced it, or rolled back a file of the plan. Raises the errors of `check_newest` when the sources disagree or
+    cannot be read.
     """
     wanted: dict[str, list[FileSlice]] = {}
     for one in inputs:
@@ -209,9 +211,9 @@ def _change(current: FileSlice | None, planned: FileSlice) -> str:
 
 
 def check_pending_rollbacks(table: Snapshot, inputs: Iterable[FileSlice], settings: TransactionSettings) -> None:
-    """Raise ConflictError while a commit that wrote one of `inputs` is to be rolled back: its rows must not live on.
+    """Raise ConflictError while the rollback of a commit that wrote one of `inputs` is pending: its rows must not stay.
 
-    NeedsRecovery when nobody is at work at that rollback any more.
+    Raises NeedsRecovery when no process works at that rollback any more.
     """
     written_by = {file.instant for one in inputs for file in one.files}
     for rollback in table.timeline.pending({Action.ROLLBACK}):
@@ -227,7 +229,7 @@ def check_pending_rollbacks(table: Snapshot, inputs: Iterable[FileSlice], settin
 
 
 def rollbacks_of(table: Snapshot, ts: str, known: Collection[str]) -> list[str]:
-    """Rollbacks of `ts`, in any state, that are not among the `known` ones."""
+    """The times of the rollbacks of `ts`, in any state, that are not in `known`."""
     rollbacks = (i for i in table.timeline.instants if i.action is Action.ROLLBACK and i.ts not in known)
     return [one.ts for one in rollbacks if table.timeline.read_rollback_plan(one).ts == ts]
 
@@ -235,14 +237,14 @@ def rollbacks_of(table: Snapshot, ts: str, known: Collection[str]) -> list[str]:
 def check_pending_writes(table: Snapshot, groups: Collection[FileGroupId], settings: TransactionSettings) -> None:
     """Raise ConflictError when an inflight write has announced that it updates one of `groups`.
 
-    NeedsRecovery when the writer of that write is dead.
+    Raises NeedsRecovery when the writer of that write is dead.
     """
 
     def forecast_of(instant: Instant) -> CommitMetadata | None:
         try:
             return table.timeline.read_commit(instant)
         except (NotFound, CorruptFile):
-            # Completed or rolled back since we looked: then check_inputs decides.
+            # Completed or rolled back since the timeline was listed: then check_inputs decides.
             return None
 
     begun = [instant for instant in pending_writes(table) if instant.state is State.INFLIGHT]

@@ -1,4 +1,4 @@
-"""What is done under the table's lock, and publishing a plan there."""
+"""The critical section under the table's lock, and the publication of a plan in it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,15 +30,15 @@ def critical_section(
 ) -> Iterator[Snapshot]:
     """Hold our lease of the table and Hudi's lock, and yield the table as it is now.
 
-    `own` is the instant that the caller works at.
+    `own` is the instant that the caller works at. `plan` is the instant of a plan that replaces file groups, see
+    `conflicts.prospect`. `completes` names the change that is complete when the body ends.
 
-    The table's `check_held` raises ConflictError when either was lost, or the `lease` that the caller holds as well.
+    The table's `check_held` raises ConflictError when the lease of the table, the lock, or the caller's own `lease` was
+    lost.
 
-    Raises LockBusy; ConflictError when another writer or indexer is visibly at work, beside which we must not be;
-    NeedsRecovery when a restore has begun meanwhile, and beside writes whose writers died, unless the action repairs
-    one (`repairs`).
-    `plan` is the instant of a plan that replaces file groups, see `conflicts.prospect`.
-    `completes` names what is complete when the body has ended: then PartlyDone tells that the lock stayed.
+    Raises LockBusy; ConflictError for another writer or indexer at work that excludes this action; NeedsRecovery for
+    a restore that has begun meanwhile, and for a write whose writer died, unless the action repairs a write
+    (`repairs`); PartlyDone when the body completed the change `completes`, but the lock could not be released.
     """
     wait, done = settings.lock.wait_millis / 1000, False
     lock = table_lock(table.storage, settings.lock_storage, settings.lock)
@@ -75,10 +75,11 @@ def request(
     rewrites: bool,
     ts: str | None = None,
 ) -> str:
-    """Publish the plan of an action and give its instant; `plan` is called with the table as it is under the lock.
+    """Publish the plan of an action and return its instant; `plan` is called with the table as it is under the lock.
 
-    `name` is for people who wait for the lock. `rewrites` says that the plan is to replace file groups, by files that
-    bear its time. `ts` asks for a certain instant, which must be later than all others.
+    `name` is shown to people who wait for the lock. `rewrites` says that the plan replaces file groups by files that
+    bear its time. `ts` is the instant that the caller wants; without it a new instant is drawn. Raises ConflictError
+    when `ts` is not later than all instants of the timeline.
     """
     with critical_section(table, name, settings, plan="" if rewrites else None) as current:
         data = plan(current)

@@ -1,7 +1,7 @@
-"""Drafts: what a commit is going to say and do, as values that carry their expectations.
+"""Drafts: the content and the effects of a commit, as values that carry their expectations.
 
-`Draft` is what `transaction.complete` asks of any of them. `CommitDraft` is that of every operation that adds files;
-cleans, rollbacks, repairs and new indexes have theirs beside the work that they complete.
+`Draft` is the protocol that `transaction.complete` needs. `CommitDraft` is the draft of every operation that adds
+files; the drafts of cleans, rollbacks, repairs and new indexes are in the modules of those operations.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from ..timeline.instant import Instant
 from .expectations import Expectation
 
 TimesSource = Callable[[], str]
-"""Gives instants that are greater than all on the table's timeline and on the metadata table's."""
+"""Returns a new instant, later than all instants of the table's timeline and of the metadata table's timeline."""
 
 
 class Draft(Protocol):
@@ -27,16 +27,16 @@ class Draft(Protocol):
 
     @property
     def instant(self) -> Instant | None:
-        """The pending instant that completes; None for a change of the metadata table alone."""
+        """The pending instant that the draft completes; None for a change of the metadata table alone."""
 
     @property
     def expectations(self) -> Sequence[Expectation]: ...
 
     def sync(self, current: Snapshot, times: TimesSource) -> None:
-        """Bring everything else in step, the metadata table first of all; may be repeated after a kill."""
+        """Update everything else, the metadata table first; may be repeated after a kill."""
 
     def content(self, current: Snapshot) -> bytes:
-        """Of the completed file; called after `sync`."""
+        """The content of the completed file; called after `sync`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,8 @@ class WrittenFile:
 class CommitDraft:
     """The commit of an operation that adds files, and may replace file groups (file ids by partition).
 
-    `moved` are the keys of the new files, for the record index; `expressions` their records in expression indexes.
+    `moved` are the keys of the new files, for the record index; `expressions` are the files' records in the expression
+    indexes.
     """
 
     instant: Instant
@@ -64,7 +65,7 @@ class CommitDraft:
 
     @property
     def stats(self) -> dict[str, tuple[WriteStat, ...]]:
-        """By partition."""
+        """The write stats of the new files by partition."""
         found: dict[str, tuple[WriteStat, ...]] = {}
         for one in self.files:
             found[one.stat.partition] = (*found.get(one.stat.partition, ()), one.stat)
@@ -72,7 +73,7 @@ class CommitDraft:
 
     @property
     def paths(self) -> frozenset[str]:
-        """Of the new files."""
+        """The paths of the new files."""
         return frozenset(one.stat.path for one in self.files)
 
     def sync(self, current: Snapshot, times: TimesSource) -> None:
@@ -90,7 +91,7 @@ class CommitDraft:
         return current.timeline.layout.encode_commit(metadata, current.config.version.release)
 
     def _change(self, current: Snapshot) -> Change:
-        """What the metadata table must learn; live files are those that stay beside the new ones."""
+        """The change for the metadata table; its live files are those of the slices that stay beside the new files."""
         live: dict[str, list[str]] = {}
         for partition, stats in self.stats.items():
             gone = {*(self.replaced or {}).get(partition, ()), *(stat.file_id for stat in stats)}

@@ -1,7 +1,7 @@
 """What a commit expects of the table at the moment when it becomes visible, one class for each expectation.
 
-A draft carries its expectations, and `transaction.complete` looks at each of them under the table's lock, on the table
-as it is then. A service adds what it needs, also classes of its own.
+A draft carries its expectations, and `transaction.complete` checks each of them under the table's lock, against the
+table as it is then. A service may add classes of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,18 +18,18 @@ from .settings import TransactionSettings
 
 
 class Expectation(Protocol):
-    """Something that must hold, or nothing may be committed."""
+    """A condition that must hold, or nothing may be committed."""
 
     sentence: ClassVar[str]
-    """What is expected, for people."""
+    """The condition, for people."""
 
     def check(self, current: Snapshot) -> None:
-        """Raise ConflictError, NeedsRecovery or CheckFailed when it does not hold, and StorageError."""
+        """Raise ConflictError, NeedsRecovery or CheckFailed when the condition does not hold, and StorageError."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputsUnchanged:
-    """Raises StaleInput, after which the plan can never be executed."""
+    """The inputs of a plan are unchanged; otherwise `check` raises StaleInput, and the plan can never be executed."""
 
     sentence: ClassVar[str] = "every input is still the whole newest slice of a live file group"
     slices: Sequence[FileSlice]
@@ -61,7 +61,7 @@ class InputsStayCommitted:
 
 @dataclass(frozen=True, slots=True)
 class FilesStored:
-    """Nobody may have rolled the files back while they were written."""
+    """No other process has rolled the new files back while they were written."""
 
     sentence: ClassVar[str] = "every new file is stored as it was written"
     stats: Sequence[WriteStat]
@@ -78,7 +78,7 @@ class FilesStored:
 
 @dataclass(frozen=True, slots=True)
 class FilesSuperseded:
-    """Of files to be deleted, by partition."""
+    """Newer files take the place of the files to be deleted, `names` by partition."""
 
     sentence: ClassVar[str] = "newer files take the place of every file that is to be deleted"
     names: Mapping[str, Sequence[str]]

@@ -1,4 +1,4 @@
-"""The sign of life of an attempt, as Hudi's writers give it (HoodieHeartbeatClient)."""
+"""The heartbeat file of an attempt, as Hudi's writers write it (HoodieHeartbeatClient)."""
 
 import threading
 
@@ -12,7 +12,7 @@ def heartbeat_path(instant: str) -> str:
 
 
 class Heartbeat:
-    """Hudi's sign of life of a running instant: `.hoodie/.heartbeat/<ts>`, written anew at each interval."""
+    """The heartbeat of a running instant: the file `.hoodie/.heartbeat/<ts>`, written anew at each interval."""
 
     def __init__(self, storage: Storage, ts: str, interval_seconds: float) -> None:
         self._storage = storage
@@ -36,7 +36,7 @@ class Heartbeat:
         self._thread = None
 
     def remove(self) -> None:
-        """Delete the file, if we wrote it; after `stop`."""
+        """Delete the heartbeat file, if we wrote it; call `stop` first."""
         if self._is_ours:
             self._storage.delete(self._path)
             self._is_ours = False

@@ -1,14 +1,15 @@
-"""A lease between processes of this tool, for tables whose Hudi lock provider is not configured or not ours to hold.
+"""A lease between processes of this tool, for tables without a Hudi lock provider, or with one that we cannot hold.
 
     .hoodie/.locks/hudi_services/<name>.<n>.json    {"owner", "action", "host", "pid", "since", "validUntil"}
 
-The file with the largest n tells who holds `name`: nobody when `validUntil` has passed, or when the process is gone
-(same machine, same process namespace). Taking the lease is creating n + 1, which the store lets one process do. The
-owner alone rewrites its own file: to renew it every few seconds, and to give the lease back (validUntil 0). The newest
-file stays, so that numbers never start again while somebody still looks at an old list.
+The file with the largest n names the holder of the lease `name`. The lease is free when `validUntil` has passed, or
+when the holder's process has ended (same machine, same process namespace). A process takes the lease by creating file
+n + 1, which the store lets only one process do. Only the owner rewrites its file: every few seconds to renew the lease,
+and at the end to release it (validUntil 0). The newest file stays, unless the owner calls `forget`, so that numbers do
+not start again while another process still works with an older listing.
 
-No owner asks for more than a minute: a `validUntil` further away than clocks may differ was written by nobody of us,
-and then the age of the file tells. A file that is no such object holds nothing.
+No owner takes a lease for more than a minute. A `validUntil` further away than clocks may differ was not written by
+this tool; then the age of the file decides. A file without such an object holds no lease.
 """
 
 import json
@@ -32,26 +33,26 @@ LEASE_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"
 LEASE_MILLIS = 60_000
 _CLOCKS_DIFFER_MILLIS = 600_000
 _SHOWN = 80
-"""Characters of each thing that a lease tells."""
+"""Characters that are shown of each value in a lease."""
 _RENEW_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 _MOST_TRIES, _PAUSE_SECONDS = 200, 0.01
-"""While nobody holds the lease: others take it, give it back and forget it, but not so often."""
+"""For a free lease that cannot be taken: other processes take, release and forget it, but not so often."""
 _MOST_DIGITS = 18
 
 _live: set[str] = set()
-"""Owners inside this process: a lease of ours with another owner was left by something that died in here."""
+"""Owners in this process: a lease of this process with another owner was left by work that died here."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """The newest lease of a name: who holds it, and until when its owner may have worked.
+    """The newest lease of a name: its holder, and until when the holder may have worked.
 
-    `until_millis` is by the store's clock: a lease is written anew every few seconds while its owner lives.
+    `until_millis` is epoch milliseconds by the store's clock: a live owner renews its lease every few seconds.
     """
 
     holder: str
-    """For people: what is at work, since when and where; "" when nobody holds it any more."""
+    """For people: the action that holds the lease, since when and where; "" when the lease is free."""
     until_millis: int
 
     @property
@@ -60,7 +61,7 @@ class LeaseState:
 
 
 def read_lease(storage: Storage, name: str) -> LeaseState | None:
-    """The newest lease called `name`, None when nobody ever took it."""
+    """The newest lease called `name`, None when no process ever took it."""
     newest = _newest(storage, name)
     if newest is None:
         return None
@@ -78,7 +79,7 @@ def _lease(file: FileInfo, holder: str = "") -> LeaseState:
 
 
 def _described(holder: dict[str, Any]) -> str:
-    """Who that is, for people."""
+    """Describe a holder, for people."""
     action, since, pid, host = (str(holder.get(name))[:_SHOWN] for name in ("action", "since", "pid", "host"))
     return f"{action} is at work since {since} (process {pid} on {host.split('/')[0]})"
 
@@ -86,8 +87,8 @@ def _described(holder: dict[str, Any]) -> str:
 class Lease:
     """A context manager that holds the lease `name`.
 
-    Waits up to `wait_seconds` for another action, and not at all for one of the same kind: two schedules at once are
-    a mistake of the caller's cron, not a queue. Raises LockBusy, saying who holds it.
+    Entering waits up to `wait_seconds` for another action, and not at all for the same action: two schedules at once
+    are a mistake in the caller's cron, not a queue. Raises LockBusy, which names the holder.
     """
 
     def __init__(self, storage: Storage, name: str, action: str, wait_seconds: float = 0.0) -> None:
@@ -136,22 +137,22 @@ class Lease:
             self._thread.join()
         try:
             if self._forget:
-                # Higher ones are those of others, who took the lease from a process that was stopped for long.
+                # Files with higher numbers belong to other processes, which took the lease while this one was stopped.
                 self._delete_files(self._number)
                 return
             self._write(valid_until=0)
             self._delete_files(self._number - 1)
         except StorageError:
-            # The lease ends by itself, and what was done under it stands.
+            # The lease ends by itself, and the work that was done under it remains valid.
             return
 
     @property
     def previous(self) -> LeaseState | None:
-        """What was there before this lease was taken; None when nobody ever took it."""
+        """The lease of this name before this one was taken; None when no process ever took it."""
         return self._previous
 
     def forget(self) -> None:
-        """Leave no file behind: nobody will ask for this name again."""
+        """Delete the files of the lease on exit, because no process will use this name again."""
         self._forget = True
 
     def check(self) -> None:
@@ -159,7 +160,7 @@ class Lease:
         check_leases([self])
 
     def check_beside(self, stored: Iterable[FileInfo]) -> None:
-        """As `check`, by the files of leases that are stored now."""
+        """As `check`, by a listing of the stored lease files."""
         if max((number for number, _ in _numbered(stored, self._name)), default=0) != self._number:
             raise ConflictError(f"{self._storage.root}: another process took over the lease {self._name}")
 
@@ -183,8 +184,9 @@ class Lease:
         now = dict(_stored(self._storage, self._name))
         if max(now, default=0) == self._number and (not latest or _is_same(now.get(latest), files[latest])):
             return True
-        # Others took and gave back the lease between our look and our file, which by then had a number of the past;
-        # or they forgot it: the file that we looked at is gone, numbers began again, and a low one may be held.
+        # Between our listing and our creation of the file, other processes took and released the lease, so that our
+        # number is too low; or they forgot it: the listed file is deleted, numbers began again, and a low one may be
+        # held.
         _live.discard(self._owner)
         self._storage.delete(self._path(self._number))
         return False
@@ -217,12 +219,12 @@ class Lease:
             try:
                 self._write(_now() + LEASE_MILLIS)
             except StorageError:
-                # The next round tries again; check() notices when it was too late.
+                # The next round tries again; check() raises when that is too late.
                 continue
 
 
 def check_leases(leases: Sequence[Lease]) -> None:
-    """As `Lease.check` for each of a table's leases, by one look at the store."""
+    """As `Lease.check` for several leases of one table, with one listing."""
     stored = leases[0].storage.list_dir(LEASE_FOLDER)[0]
     for lease in leases:
         lease.check_beside(stored)
@@ -245,7 +247,7 @@ def _is_same(now: FileInfo | None, then: FileInfo) -> bool:
 
 
 def _holder(storage: Storage, file: FileInfo) -> dict[str, Any] | None:
-    """Who holds the lease in this file; None when nobody does any more."""
+    """The content of a lease file that is still held; None when it is not."""
     try:
         holder = parse_json(storage.read(file.path, SMALL_FILE))
     except (NotFound, ValueError, CorruptFile):
@@ -263,7 +265,7 @@ def _now() -> int:
 
 
 def _machine() -> str:
-    """This machine and process namespace, as far as a process id means the same process there."""
+    """The machine, boot and process namespace, within which a process id means the same process."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             boot = file.read().strip()
@@ -279,7 +281,7 @@ def _is_dead(holder: dict[str, Any]) -> bool:
     pid = holder.get("pid")
     if pid == os.getpid():
         return holder.get("owner") not in _live
-    # 0 and below are whole groups of processes.
+    # For os.kill, 0 and negative numbers are whole groups of processes.
     if not isinstance(pid, int) or pid <= 0:
         return False
     try:

@@ -1,8 +1,9 @@
 """Signs of life of a pending instant: is its writer still at work, or did it die?
 
-A sign is a file that was written: the heartbeat, a file of the instant itself, a marker. With a heartbeat the newest
-sign may be as old as Hudi allows a heartbeat to be. Without one nobody promised to give signs, and they may be much
-older, but for cleans, which are short; of our own attempts the lease tells.
+A sign of life is a file that was written: the heartbeat, a timeline file of the instant, a marker. With a heartbeat,
+the newest sign may be as old as Hudi allows a heartbeat to be. Without one it may be much older, because the writer
+does not promise regular signs; less so for cleans and index builds, which are short. For our own attempts the lease
+decides.
 Source: HoodieHeartbeatClient; Hudi's own rule for clusterings is hoodie.clustering.pending.expiration of 60 minutes.
 """
 
@@ -22,24 +23,24 @@ from .settings import TransactionSettings
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """What was found of an instant. Times are epoch milliseconds by the store's clock; 0 when there is no sign."""
+    """The signs of life of an instant. Times are epoch milliseconds by the store's clock; 0 when no sign was found."""
 
     last_sign_millis: int
     heartbeat_millis: int | None
-    """When the heartbeat file was written; None when there is none."""
+    """When the heartbeat file was written; None when there is no heartbeat file."""
     markers: int
     alive: bool
     holder: str = ""
-    """Who of us holds its lease, for people; "" when nobody does. Whatever the age: that one is alive."""
+    """The process of ours that holds the instant's lease, for people; "" when none does. It is alive at any age."""
 
 
 def lease_name(instant: Instant) -> str:
-    """The lease that an attempt of ours at the clustering or clean `instant` holds from its beginning to its end."""
+    """The name of the lease that our attempt at the clustering or clean `instant` holds from beginning to end."""
     return f"{'clean' if instant.action is Action.CLEAN else 'clustering'}-{instant.ts}"
 
 
 class Signs:
-    """Heartbeats and markers of a table at one moment, listed once for as many instants as are asked for."""
+    """The heartbeats and markers of a table at one moment; the listings serve any number of instants."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -48,7 +49,7 @@ class Signs:
         return self._heartbeats.get(ts)
 
     def markers(self, ts: str) -> list[FileInfo]:
-        """The files of its markers."""
+        """The marker files of the instant `ts`."""
         return self._storage.list_tree(marker_folder(ts)) if ts in self._marked else []
 
     @cached_property
@@ -69,19 +70,19 @@ def liveness(
     held: Lease | None = None,
     listed: Signs | None = None,
 ) -> Liveness:
-    """Look for signs of whoever works at the pending `instant`, which is no rollback.
+    """Find the signs of life of the pending `instant`, which is not a rollback.
 
-    `held` is the instant's lease, when the caller itself holds it: then the lease before it counts.
-    `listed` are the signs of the same look at the table, for who asks about many instants.
+    `held` is the instant's lease when the caller itself holds it: then the previous lease counts.
+    `listed` are the signs that a caller with many instants has listed once.
     """
     heartbeat = listed.heartbeat(instant.ts) if listed else table.storage.head(heartbeat_path(instant.ts))
     markers = listed.markers(instant.ts) if listed else table.storage.list_tree(marker_folder(instant.ts))
     is_short = instant.action in (Action.CLEAN, Action.INDEXING)
     is_service = is_short or is_clustering(table, instant)
-    # Also where the plan cannot be read, so that it is not told from a write.
+    # Also where the plan cannot be read, so that a clustering cannot be distinguished from a write.
     is_leased = is_service or instant.action in (Action.CLUSTERING, Action.REPLACE_COMMIT)
     signs = [file.mtime_millis for file in (heartbeat, *markers) if file is not None]
-    # That a service was planned says nothing about anybody who executes it.
+    # The requested file of a service does not show that a process executes it.
     states = (State.INFLIGHT,) if is_service else (State.REQUESTED, State.INFLIGHT)
     last = max([*signs, last_written_millis(table, instant, states)])
     lease = None
@@ -92,7 +93,7 @@ def liveness(
 
 
 def _count(table: Snapshot, instant: Instant, files: Collection[FileInfo]) -> int:
-    """How many markers the instant has; where they cannot be read, how many files of them."""
+    """The number of markers of the instant; where they cannot be read, the number of marker files."""
     try:
         return len(read_markers(table.storage, instant.ts)) if files else 0
     except CorruptFile:
@@ -108,7 +109,10 @@ def _life(
     silence: int,
     markers: int = 0,
 ) -> Liveness:
-    """`silence` is how long one without heartbeat may be silent, milliseconds. A lease counts unless it is outlived."""
+    """Judge the signs of life. `silence` is how long an instant without a heartbeat may be silent, in milliseconds.
+
+    The lease decides, unless it is not held and the last sign is later than the lease.
+    """
     if lease is not None and (lease.held or last <= lease.until_millis):
         alive = lease.held
     else:
@@ -117,7 +121,7 @@ def _life(
 
 
 def is_clustering(table: Snapshot, instant: Instant) -> bool:
-    """Told by its plan; when that cannot be read it is taken for a write, so that it is at least not overlooked."""
+    """Whether the plan of the instant is that of a clustering; an instant with an unreadable plan counts as a write."""
     try:
         return table.timeline.is_clustering(instant)
     except CorruptFile:
@@ -125,7 +129,7 @@ def is_clustering(table: Snapshot, instant: Instant) -> bool:
 
 
 def last_written_millis(table: Snapshot, instant: Instant, states: Collection[State] = tuple(State)) -> int:
-    """When the newest file of the instant in one of `states` was written, epoch milliseconds; 0 when there is none."""
+    """When the newest file of the instant in one of `states` was written, epoch milliseconds; 0 without such a file."""
     files = [file for file in table.timeline.files_of(instant.ts, instant.action) if file.state in states]
     return max((table.timeline.written[file.file_name] for file in files), default=0)
 
@@ -133,10 +137,11 @@ def last_written_millis(table: Snapshot, instant: Instant, states: Collection[St
 def rollback_liveness(
     table: Snapshot, rollback: Instant, settings: TransactionSettings, *, held: Lease | None = None
 ) -> Liveness:
-    """Whether somebody works at a pending rollback: the lease of ours, Hudi's heartbeat of it, or else its files.
+    """The liveness of a pending rollback: by our lease, by Hudi's heartbeat, or else by its timeline files.
 
-    Hudi gives a heartbeat of rollbacks from 1.2 on, with several writers. Whoever of us holds the lease of what is
-    rolled back is about to finish the rollback, and goes on with the plan, unless that is the caller, with `held`.
+    Hudi writes heartbeats of rollbacks from 1.2 on, with several writers. A process of ours that holds the lease of the
+    target is about to finish the rollback and continue with the plan; that lease does not count when it is the caller's
+    own (`held`).
     """
     heartbeat = table.storage.head(heartbeat_path(rollback.ts))
     last = max(heartbeat.mtime_millis if heartbeat else 0, last_written_millis(table, rollback))
@@ -157,17 +162,17 @@ def _lease_of_target(table: Snapshot, rollback: Instant) -> LeaseState | None:
 
 
 def rollback_lease_name(ts: str) -> str:
-    """The lease that we hold while we carry out the rollback at `ts`."""
+    """The name of the lease that we hold while we carry out the rollback at `ts`."""
     return f"rollback-{ts}"
 
 
 def is_stale_rollback(table: Snapshot, rollback: Instant, settings: TransactionSettings) -> bool:
-    """Whether nobody works at a pending rollback any more."""
+    """Whether no process works at a pending rollback any more."""
     return not rollback_liveness(table, rollback, settings).alive
 
 
 def age_millis(table: Snapshot, instant: Instant) -> float:
-    """Since the first file of the instant was written."""
+    """Milliseconds since the first file of the instant was written."""
     files = table.timeline.files_of(instant.ts, instant.action)
     return now_millis(table) - min(table.timeline.written[file.file_name] for file in files)
 

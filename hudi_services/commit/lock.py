@@ -1,13 +1,15 @@
 """Hudi's table lock, held while a plan or a commit is published.
 
-FileSystemBasedLockProvider: `<folder>/lock` exists while somebody holds it; created if absent, deleted on release; a
-lock file older than the expiry (minutes, 0 = never) may be taken over. What is in it Hudi only shows to people: its
-own files are empty or tell of a thread. In ours stands who made it, so that we know it again: Hudi deletes without
-looking, when a lock has expired and when a writer ends that waited in vain.
+FileSystemBasedLockProvider: the file `<folder>/lock` exists while a process holds the lock. The holder creates it if it
+is absent, and deletes it on release; another process may take over a lock file that is older than the expiry (minutes,
+0 = never). Hudi only shows the content to people: its own lock files are empty or name a thread. Ours name their owner,
+so that we recognize them: Hudi deletes without checking the owner, when a lock has expired and when a writer that
+waited in vain ends.
 
-Ours is never out of date at the moment of `check`: past half of the expiry it is written anew. Another's is neither
-deleted nor overwritten, but for this: a local file, and one that is deleted, is compared right before, because no store
-does that for us. Source: FileSystemBasedLockProvider of Apache Hudi, 0.10 to 1.2.
+Our lock file has not expired when `check` returns: `check` writes it anew past half of the expiry. We neither delete
+nor overwrite the lock file of another process, except in one race: no store compares when it deletes, and local storage
+never does, so that we compare right before.
+Source: FileSystemBasedLockProvider of Apache Hudi, 0.10 to 1.2.
 """
 
 import json
@@ -26,10 +28,10 @@ from ..storage import Storage
 
 
 class TableLock(Protocol):
-    """A context manager; entering waits, and raises LockBusy when the time is over."""
+    """A context manager; entering waits for the lock, and raises LockBusy when the wait time is over."""
 
     def check(self) -> None:
-        """Raise ConflictError when the lock was lost; otherwise nobody may take it over for a while."""
+        """Raise ConflictError when the lock was lost; otherwise no other process may take it over for a while."""
 
     def __enter__(self) -> "TableLock": ...
 
@@ -49,7 +51,7 @@ class LockSettings:
 
 
 class NoLock:
-    """Hudi's single-writer mode takes no lock."""
+    """No lock, as in Hudi's single-writer mode."""
 
     def check(self) -> None:
         return None
@@ -64,7 +66,7 @@ class NoLock:
 
 
 class FileSystemLock:
-    """The lock file of FileSystemBasedLockProvider. `storage` is rooted where `path` is relative to."""
+    """The lock file of FileSystemBasedLockProvider. `path` is relative to the root of `storage`."""
 
     def __init__(self, storage: Storage, path: str, settings: LockSettings) -> None:
         self._storage = storage
@@ -116,7 +118,7 @@ class FileSystemLock:
         held = self._storage.head(self._path) if self._settings.expire_minutes else None
         if held is None or time.time() * 1000 - held.mtime_millis <= self._settings.expire_minutes * 60_000:
             return False
-        # Once more: where the store does not compare, two of us may both have overwritten it.
+        # Read it again: where the store does not compare, two processes may both have overwritten it.
         return self._storage.replace(self._path, self._content, held) and self._is_ours()
 
     def _renew(self) -> bool:
@@ -134,7 +136,7 @@ class FileSystemLock:
 
 
 def _own_content() -> bytes:
-    """As Hudi's LockInfo, and an owner that nobody else is."""
+    """The fields of Hudi's LockInfo, and an owner that is unique."""
     now = time.time()
     created = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))}.{int(now * 1000) % 1000:03d}"
     who = f"hudi_services, process {os.getpid()} on {socket.gethostname()}"
@@ -142,7 +144,7 @@ def _own_content() -> bytes:
 
 
 def table_lock(table: Storage, other: Storage | None, settings: LockSettings) -> TableLock:
-    """The lock that `settings` ask for; `other` is where the lock file lies when not in `.hoodie`."""
+    """The lock that `settings` ask for; `other` is the folder of the lock file when it is not `.hoodie`."""
     if not settings.file_system:
         return NoLock()
     if other is not None:

@@ -1,4 +1,4 @@
-"""Markers: what a write was about to create, so that any Hudi can roll it back.
+"""Markers: the files that a write was about to create, so that any Hudi can roll the write back.
 
     direct           .hoodie/.temp/<ts>/<partition>/<data file>.marker.<CREATE|MERGE|APPEND>       0 bytes
     timeline server  .hoodie/.temp/<ts>/MARKERS.type   the text TIMELINE_SERVER_BASED
@@ -24,7 +24,7 @@ _CHECKSUM_TWIN = ".crc"
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A data file (path relative to the table) that a write may have left, and how: CREATE, MERGE or APPEND."""
+    """A data file that a write may have left (path relative to the table), and how: CREATE, MERGE or APPEND."""
 
     path: str
     kind: str
@@ -43,19 +43,19 @@ def marker_folder(instant: str) -> str:
 
 
 def create_marker(storage: Storage, instant: str, data_path: str) -> None:
-    """Announce the new base file `data_path`; must be done before the file is opened."""
+    """Create the marker of the new base file `data_path`; to be called before the file is opened."""
     with suppress(AlreadyExists):
         storage.create(f"{marker_folder(instant)}/{data_path}{_SEPARATOR}CREATE", b"")
 
 
 def read_markers(storage: Storage, instant: str) -> list[Marker]:
-    """All markers of a write, sorted by path; [] when there is no marker folder, or a link in its place.
+    """All markers of a write, sorted by path; [] when the marker folder does not exist, or is a link.
 
-    Raises CorruptFile, naming the file, for one that names no data file of the table.
+    Raises CorruptFile for a marker that names no data file of the table.
     """
     folder = marker_folder(instant)
     stored = [file.path[len(folder) + 1 :] for file in storage.list_tree(folder)]
-    # Hadoop's local file system has a twin for each marker, too: .<data file>.marker.CREATE.crc
+    # Hadoop's local file system also writes a checksum file for each marker: .<data file>.marker.CREATE.crc
     names = [name for name in stored if not name.endswith(_CHECKSUM_TWIN)]
     if _TYPE_FILE in names:
         files = [name for name in names if name.startswith("MARKERS") and name != _TYPE_FILE]
@@ -70,7 +70,7 @@ def read_markers(storage: Storage, instant: str) -> list[Marker]:
 
 def _lines(storage: Storage, path: str) -> list[str]:
     try:
-        # No other end of a line counts for Java: what str.splitlines takes for one may be in the name of a partition.
+        # The line ends of Java: str.splitlines also splits at characters that the name of a partition may contain.
         return _END_OF_LINE.split(storage.read(path).decode())
     except UnicodeDecodeError as e:
         raise CorruptFile(f"{storage.full_path(path)} holds no markers: {e}") from e

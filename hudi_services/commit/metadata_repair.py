@@ -1,4 +1,4 @@
-"""A repair of the metadata table: a delta commit of its own, which no instant of the table's timeline stands for."""
+"""A repair of the metadata table: a delta commit of its own, without an instant on the table's timeline."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ from .expectations import Expectation
 
 @dataclass(slots=True)
 class RepairDraft:
-    """The records that readers shall find in `metadata`; the arguments are those of `metadata.sync.sync_repair`.
+    """The records that readers should find in `metadata`; the fields are the arguments of `metadata.sync.sync_repair`.
 
-    `done_at` and `written` tell what was done: the instant on the timeline of the metadata table, and how many records
-    were written by metadata partition.
+    `done_at` and `written` are the result: the instant on the timeline of the metadata table, None when nothing was
+    written, and the number of keys written or deleted by metadata partition.
     """
 
     metadata: MetadataTable

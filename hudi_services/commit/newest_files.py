@@ -1,9 +1,9 @@
-"""Whether all sources agree on the newest file of a file group, before it is rewritten or older ones are deleted.
+"""Whether all sources agree on the newest file of a file group, before it is rewritten or older files are deleted.
 
-The sources are the view (of the metadata table, where there is one), a listing of the partition on storage, and what
-the commits of the active timeline wrote. A rewrite of a file that is not the newest takes rows back to older values,
-and a clean that believes in a newer file which is not there deletes the rows themselves. Only the partitions concerned
-are listed, and only those commits are read that may have written the newest files or later ones.
+The sources are the view (by the metadata table, if the table has one), a listing of the partition on storage, and the
+commits of the active timeline. A rewrite of a file that is not the newest would bring back older values of rows, and a
+clean that relies on a newer file which does not exist would delete rows. Only the partitions of the file groups are
+listed, and only the commits that may have written the newest files or later ones are read.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -24,9 +24,9 @@ _Load = Callable[[Sequence[str]], None]
 
 
 def check_newest(table: Snapshot, groups: Collection[FileGroupId]) -> None:
-    """Raise CheckFailed, naming the file, when the sources differ on one of the file groups that readers see.
+    """Raise CheckFailed, naming the file, when the sources differ on one of the `groups` that readers see.
 
-    CorruptFile and StorageError for a source that cannot be read.
+    Raises CorruptFile and StorageError when a source cannot be read.
     """
     sources = _Sources(table, groups)
     problems = (sources.problem(group) for group in sorted(groups))
@@ -36,10 +36,10 @@ def check_newest(table: Snapshot, groups: Collection[FileGroupId]) -> None:
 def check_superseded(table: Snapshot, files: Mapping[str, Collection[str]]) -> None:
     """Raise CheckFailed unless a newer base file, or a replacecommit, takes the place of each file to be deleted.
 
-    `files` are bare names by partition; base files that are gone already do not matter, and what is no data file must
-    not go. Otherwise as `check_newest`.
+    `files` are bare names by partition; base files that are deleted already do not matter. Also raises CheckFailed
+    for a file that a savepoint holds or that is no data file. Otherwise as `check_newest`.
     """
-    # Before anything is published that could not be carried out.
+    # Check first, so that no plan is published that cannot be carried out.
     table.storage.check_paths(path_in(partition, min(names)) for partition, names in files.items() if names)
     _refuse(table, _held_by_savepoint(table, files))
     named: dict[FileGroupId, set[str]] = {}
@@ -61,7 +61,7 @@ def check_superseded(table: Snapshot, files: Mapping[str, Collection[str]]) -> N
 
 
 def _held_by_savepoint(table: Snapshot, files: Mapping[str, Collection[str]]) -> str:
-    """Which of the files a savepoint holds, "" when none."""
+    """Describe a file to be deleted that a savepoint holds; "" without such a file."""
     for savepoint in table.timeline.completed({Action.SAVEPOINT}):
         for partition, held in table.timeline.read_savepoint(savepoint).items():
             if names := set(held).intersection(files.get(partition, ())):
@@ -80,7 +80,7 @@ def _refuse(table: Snapshot, problem: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Committed:
-    """The newest base file of a file group by the commits; `size` in bytes, 0 when the commit does not tell."""
+    """The newest base file of a file group by the commits; `size` in bytes, 0 when the commit does not record it."""
 
     name: str
     instant: str
@@ -88,7 +88,7 @@ class _Committed:
 
 
 class _Sources:
-    """What each source says of some file groups."""
+    """The sources, for some file groups."""
 
     def __init__(self, table: Snapshot, groups: Collection[FileGroupId]) -> None:
         self._table = table
@@ -102,19 +102,19 @@ class _Sources:
         self._listed: dict[str, dict[str, list[FileSlice]]] = {}
 
     def problem(self, group: FileGroupId) -> str:
-        """How the sources differ on the newest file of a file group, "" when they agree or it was replaced."""
+        """How the sources differ on the newest file of a file group; "" when they agree or the group was replaced."""
         partition, file_id = group
         if self._table.view.replaced_at(partition, file_id) is not None:
             return ""
         seen, committed = self._seen(group), self._committed.get(group)
         if seen is None:
-            # What is neither listed nor there was replaced and cleaned.
+            # A file that is neither listed nor stored was replaced and cleaned.
             is_there = committed is not None and committed.name in self._stored(partition)
             return f"{committed.name} is not listed, and {committed.instant} wrote it" if committed and is_there else ""
         return self._beside_commits(seen, committed) or self._beside_storage(seen, file_id)
 
     def still_needed(self, group: FileGroupId, going: Collection[str]) -> str:
-        """Why the base files `going` of a file group must not go, "" when they may."""
+        """Why the base files `going` of a file group must not be deleted; "" when they may be."""
         if not any(name in self._stored(group[0]) for name in going):
             return ""
         newest = self._seen(group)
@@ -124,13 +124,13 @@ class _Sources:
         return f"{name} is to be deleted, and no newer file or replacecommit takes its place"
 
     def _too_new(self, newest: BaseFile, going: Collection[str]) -> str:
-        """Why base files must not go that somebody may be about to commit, "" when there is none."""
+        """Describe a base file in `going` that is later than `newest`, and that a writer may commit; "" without one."""
         bases = (parse_base_file(newest.partition, name, 0) for name in sorted(going))
         name = next((base.path for base in bases if base and base.instant > newest.instant), "")
         return f"{name} is to be deleted, and {newest.name}, which readers see, is older" if name else ""
 
     def logs_needed(self, group: FileGroupId, going: Collection[str]) -> str:
-        """Why the log files `going` of a file group must not go, "" when they may."""
+        """Why the log files `going` of a file group must not be deleted; "" when they may be."""
         newest = self._slices_seen(group[0]).get(group[1])
         needed = sorted(log.path for log in (newest.log_files if newest else ()) if log.name in going)
         return f"{needed[0]} is to be deleted, and readers need it" if needed else ""
@@ -141,7 +141,7 @@ class _Sources:
         return found.base_file if found is not None else None
 
     def _stored(self, partition: str) -> Files:
-        """What lies in the partition's folder."""
+        """The files in the partition's folder."""
         return self._lister.files(partition)
 
     def _beside_commits(self, seen: BaseFile, committed: _Committed | None) -> str:
@@ -170,7 +170,7 @@ class _Sources:
         return ""
 
     def _counts(self, file: BaseFile) -> bool:
-        """Whether a write that was completed wrote the file: its name alone may be that of a repeated or dead task."""
+        """Whether a completed write wrote the file; otherwise a repeated or dead task may have left it."""
         if file.instant in self._told:
             return file.name in self._told[file.instant]
         return file.instant in self._silent or file.instant in self._table.timeline.archived.completed
@@ -188,7 +188,7 @@ class _Sources:
 
     @cached_property
     def _commits(self) -> dict[str, CommitMetadata]:
-        """By instant: those that may have written the newest files of the file groups."""
+        """The commits, by instant, that may have written the newest files of the file groups."""
         seen = map(self._seen, self._groups)
         oldest = min((base.instant if base is not None else "" for base in seen), default="")
         writes = [one for one in self._table.timeline.completed_writes() if one.ts >= oldest]
@@ -197,13 +197,13 @@ class _Sources:
 
     @cached_property
     def _told(self) -> dict[str, frozenset[str]]:
-        """The names of the files that each of these commits tells of."""
+        """The names of the files that each commit records, by instant; commits without a record are left out."""
         names = ((ts, written_names(commit)) for ts, commit in self._commits.items())
         return {ts: some for ts, some in names if some is not None}
 
     @cached_property
     def _silent(self) -> frozenset[str]:
-        """Those that tell nothing."""
+        """The instants of the commits that record no files."""
         return frozenset(self._commits.keys() - self._told.keys())
 
     @cached_property

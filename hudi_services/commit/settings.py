@@ -1,4 +1,4 @@
-"""What a transaction must know of its surroundings: the lock, clocks, and when other writers count as dead."""
+"""The settings of a transaction: the lock, clocks, and when other writers count as dead."""
 
 from dataclasses import dataclass, field
 
@@ -6,25 +6,25 @@ from ..storage import Storage
 from .lock import LockSettings
 
 _PATIENCE = 10
-"""Lives of a heartbeat: twenty minutes by Hudi's defaults."""
+"""In expiries of a heartbeat: twenty minutes by Hudi's defaults."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
-    """Locks and times; milliseconds."""
+    """Lock and times; all times are milliseconds."""
 
     lock: LockSettings = field(default_factory=LockSettings)
     lock_storage: Storage | None = None
-    """Where the lock file lies when its folder is not the table's `.hoodie`."""
+    """The folder of the lock file when it is not the table's `.hoodie`."""
     skew_millis: int = 200
     heartbeat_millis: int = 60_000
     heartbeat_misses: int = 2
     abandoned_millis: int = 3_600_000
-    """Without a sign of life for so long, a write that gives no heartbeat counts as abandoned."""
+    """A write without a heartbeat counts as abandoned when it gives no sign of life for this long."""
 
     @property
     def patience_millis(self) -> int:
-        """For short work that gives no signs between its beginning and its end: a clean, a rollback, a key look-up."""
+        """For short work that gives no signs of life while it runs: a clean, a rollback, a key look-up."""
         return _PATIENCE * self.heartbeat_expires_millis
 
     @property

@@ -1,8 +1,8 @@
-"""Copies of timeline files that a repair takes away: `.hoodie/.hudi_services/removed/<instant of the repair>/<file>`.
+"""Copies of timeline files that a repair deletes: `.hoodie/.hudi_services/removed/<instant of the repair>/<file>`.
 
-They show what an instant was before it was rolled back: to people, and to a rollback that is gone on with. Only of a
-completed instant must there be one: from it the rollback learns what to undo in the indexes. What lies in the way of
-others, such as a link or a file in the place of a folder, does not keep a table from being repaired.
+The copies show what an instant was before it was rolled back: to people, and to a rollback that is resumed. Only the
+copy of a completed file is required: from it the rollback learns what to undo in the indexes. An obstacle to other
+copies, such as a link or a file in the place of a folder, does not prevent the repair of a table.
 """
 
 import logging
@@ -23,8 +23,8 @@ _FOLDER = f"{OWN_FOLDER}/removed"
 def keep_copies(table: Snapshot, repair: str, file_names: Iterable[str]) -> None:
     """Copy files of the timeline, before the repair at `repair` deletes them.
 
-    Passed over is what is gone already, and what is too large to be read: no instant's file, but in the way of all.
-    Raises StorageError only when the copy of a completed instant fails.
+    Skips files that are deleted already, and files too large to be read: no instant has such a file, but one blocks the
+    table. Raises StorageError only when the copy of a completed instant fails.
     """
     for name in file_names:
         try:
@@ -38,9 +38,9 @@ def keep_copies(table: Snapshot, repair: str, file_names: Iterable[str]) -> None
 
 
 def kept_commit(table: Snapshot, repair: str, ts: str, action: Action) -> CommitMetadata | None:
-    """What the instant of `ts` had done when the repair at `repair` began; None when it was not completed then.
+    """The commit metadata of the instant `ts` when the repair at `repair` began; None when it was not completed then.
 
-    None, too, where a link is in the way: we kept nothing there. Raises CorruptFile.
+    Also None when the folder of the copies is behind a link, where no copy was kept. Raises CorruptFile.
     """
     layout, zone = table.timeline.layout, table.timeline.zone
     try:
@@ -56,9 +56,9 @@ def kept_commit(table: Snapshot, repair: str, ts: str, action: Action) -> Commit
 
 
 def remove_instant(table: Snapshot, instant: Instant) -> None:
-    """Take a pending instant off the timeline, its latest state first; copies of its files are kept.
+    """Delete a pending instant from the timeline, its latest state first; copies of its files are kept.
 
-    The caller holds the lock. Raises ConflictError when it was lost.
+    The caller holds the lock. Raises ConflictError when the lock was lost.
     """
     files = sorted(table.timeline.files_of(instant.ts, instant.action), key=lambda file: file.state, reverse=True)
     keep_copies(table, instant.ts, [file.file_name for file in files])

@@ -1,4 +1,4 @@
-"""Fresh times for instants, each greater than all that the table and its metadata table know."""
+"""New instants, each later than all instants of the table and of its metadata table."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,34 +9,34 @@ from ..table.time_zone import drawing_zone, latest_reading
 from ..timeline.active import new_instant
 
 _TOLERANCE = timedelta(minutes=1)
-"""By how much clocks of a cluster may differ, and nobody worries."""
+"""How far the clocks of a cluster may differ without an error."""
 
 
 class Times:
     """A source of instants for one critical section; the caller holds the lock.
 
-    An instant is drawn right before its file is published, so that this is where the lock is looked at once more.
+    An instant is drawn right before its file is published; therefore `next` also checks the lock.
     """
 
     def __init__(self, table: Snapshot, skew_millis: int) -> None:
-        # Drawn by the clocks of this zone, none is later than what the writers draw next.
+        # In this time zone no instant is later than the next instant of the table's writers.
         self._table = replace(table, timeline=replace(table.timeline, zone=drawing_zone(table.timeline)))
         self._skew = skew_millis
         self._last = table.metadata.timeline.latest_time()[:17] if table.metadata else ""
 
     def next(self) -> str:
-        """Raises ConflictError when the lock was lost."""
+        """Draw an instant. Raises ConflictError when the lock was lost."""
         self._last = new_instant(self._table.timeline, self._table.clock, after=self._last, skew_millis=self._skew)
-        # Waiting for the slowest clock once is enough: what follows in this section is later anyway.
+        # One wait for the slowest clock is enough: the next instants of this section are later anyway.
         self._skew = 0
         self._table.check_held()
         return self._last
 
 
 def refuse_ahead(table: Snapshot, instant: str) -> None:
-    """Raise ConfigError for the instant of new files when no clock of a writer shows it yet.
+    """Raise ConfigError for the instant of new files when it is in the future by the clocks of all writers.
 
-    It may follow one on the timeline that is ahead; and it may be that of a plan which was written so.
+    The timeline may have such an instant, which the new one follows; or a plan was published with such an instant.
     """
     if instant <= latest_reading(table.timeline, table.clock.now() + _TOLERANCE):
         return

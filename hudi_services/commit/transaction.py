@@ -1,4 +1,4 @@
-"""The frame that every change of a table shares: a lease, critical sections, a heartbeat, completion, clean-up.
+"""The frame of every change of a table: a lease, critical sections, a heartbeat, completion, clean-up.
 
     lease          one process works at an instant
     section        under the table's lock: refuse, decide, publish requested and inflight files
@@ -6,7 +6,7 @@
     complete       under the lock: expectations, metadata table, completed file (the atomic step)
     clean-up       markers, heartbeat, checkpoints
 
-What is done in between, and what a draft says, is for the operation to know.
+The operation decides what happens in between, and what its draft contains.
 """
 
 import logging
@@ -31,10 +31,10 @@ _DEFAULTS = TransactionSettings()
 
 
 def complete(current: Snapshot, draft: Draft, times: TimesSource) -> None:
-    """Make the change of `draft` visible, in one atomic step; the caller holds the lock, under which `current` is.
+    """Make the change of `draft` visible, in one atomic step; the caller holds the lock and opened `current` under it.
 
-    Raises what its expectations raise, before anything is written, ConflictError when the lock was lost, and
-    StorageError.
+    Raises the errors of the draft's expectations, before anything is written, ConflictError when the lock was lost,
+    and StorageError.
     """
     for one in draft.expectations:
         _log.debug("expected: %s", one.sentence)
@@ -44,13 +44,13 @@ def complete(current: Snapshot, draft: Draft, times: TimesSource) -> None:
     if draft.instant is None:
         return
     data = draft.content(current)
-    # Looks at the lease, too: whoever takes it from a process that was stopped for long begins by deleting files.
+    # This also checks the lease: a process that takes the lease from a stopped one begins by deleting files.
     completion = times()
     current.timeline.publish(draft.instant.ts, draft.instant.action, State.COMPLETED, data, completion)
 
 
 class Transaction:
-    """A context manager that holds the lease `name` while `action`, which people read, is under way."""
+    """A context manager that holds the lease `name` during `action`, a text for people."""
 
     def __init__(self, table: Snapshot, name: str, action: str, settings: TransactionSettings = _DEFAULTS) -> None:
         self._table = table
@@ -69,7 +69,7 @@ class Transaction:
             if self._heartbeat is not None:
                 self._heartbeat.stop()
                 if error is not None:
-                    # An instant that is left counts as dead soon; the error is what the operator must read.
+                    # A heartbeat file that stays expires soon; the operator must read the first error.
                     with suppress(StorageError):
                         self._heartbeat.remove()
         finally:
@@ -80,7 +80,7 @@ class Transaction:
         return self._lease
 
     def beat(self, ts: str) -> None:
-        """Give signs of life of the instant `ts` from now on, as Hudi's writers do."""
+        """Write heartbeats of the instant `ts` from now on, as Hudi's writers do."""
         self._heartbeat = Heartbeat(self._table.storage, ts, self._settings.heartbeat_millis / 1000)
         self._heartbeat.start()
 
@@ -88,7 +88,7 @@ class Transaction:
     def section(
         self, action: str, *, plan: str | None = None, own: str = "", repairs: str | None = None, completes: str = ""
     ) -> Iterator[Snapshot]:
-        """A critical section under the lease as well; the arguments are those of `critical_section`."""
+        """A critical section that also checks this transaction's lease; arguments as for `critical_section`."""
         with critical_section(
             self._table,
             action,
@@ -102,11 +102,11 @@ class Transaction:
             yield current
 
     def forget(self) -> None:
-        """Leave no lease behind: nobody will ask for it again."""
+        """Delete the files of the lease on exit, because no process will use it again."""
         self._lease.forget()
 
     def clean_up(self, ts: str) -> None:
-        """Remove what the instant needed while it was written; readers do not see it: a failure here harms nothing."""
+        """Remove heartbeat, markers and checkpoints of `ts`; readers do not see them: a failure here does no harm."""
         if self._heartbeat is not None:
             self._heartbeat.stop()
             self._heartbeat.remove()

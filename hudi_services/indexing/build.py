@@ -1,8 +1,8 @@
 """Building a record index: read all keys, write a base file for each shard, follow the table, publish.
 
-Tasks of an engine do the first two, and leave a note when they are done, so that a killed build is gone on with. What
-the table's writers do meanwhile is followed by log files on top of the base files, until under the table's lock nothing
-is left to follow.
+Tasks of an engine do the first two, and write a checkpoint when they are done, so that a killed build can be resumed.
+The changes that writers of the table make meanwhile are written as log files on top of the base files, until under the
+table's lock no change is left.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -51,7 +51,7 @@ _FIRST_FREE_LOG = 2
 
 
 class Build:
-    """One build, new or gone on with; `engine` runs its tasks, `hash_name` spreads the keys."""
+    """One build, new or resumed; `engine` runs its tasks, `hash_name` is the hash function that spreads the keys."""
 
     def __init__(
         self, table: Snapshot, metadata: MetadataTable, engine: Engine, progress: Progress, hash_name: str
@@ -64,16 +64,16 @@ class Build:
         self._hash_name = hash_name
         self._plan: BuildPlan | None = None
         self._known: list[FileSlice] = []
-        """The file slices whose keys are in the index by now."""
+        """The file slices whose keys are in the index now."""
         self._read: set[FileSlice] = set()
         self._followed: tuple[KeyRunRef, ...] = ()
-        """All file slices whose keys were ever read, and the runs of those that came after the plan."""
+        """`_read`: the file slices whose keys were ever read. `_followed`: the runs of slices added after the plan."""
         self._next_log = _FIRST_FREE_LOG
         self._logs: dict[tuple[int, int], int] = {}
         """Bytes of the log files that follow the table, by shard and version."""
 
     def begin(self, table: Snapshot, metadata: MetadataTable, sizing: GroupSizing, times: Callable[[], str]) -> None:
-        """Forget an older build, count the keys, and write the plan. `times` gives instants greater than all."""
+        """Delete an older build, count the keys, and write the plan. `times` gives instants later than all others."""
         forget(self._storage)
         self._metadata = metadata
         slices = table.view.live_slices()
@@ -85,7 +85,7 @@ class Build:
         self._take(plan)
 
     def resume(self) -> str:
-        """Take up what a killed build left; "" or why that cannot be done."""
+        """Resume a killed build; return "" or the reason why it cannot be resumed."""
         plan = load_plan(self._storage)
         if plan is None:
             return "there is no build to go on with"
@@ -121,7 +121,7 @@ class Build:
         assert len(results) == len(undone)
 
     def write_shards(self) -> list[WrittenBase]:
-        """Write the base file of every shard that has keys and is not done; gives all of them, by shard."""
+        """Write the base file of every shard that has keys and is not done; return all base files, ordered by shard."""
         runs = [run for of_task in load_runs(self._storage).values() for run in of_task]
         done = load_shards(self._storage)
         wanted = sorted({shard for run in runs for shard in run.rows} - done.keys())
@@ -134,9 +134,9 @@ class Build:
         return set(table.view.live_slices()) != set(self._known)
 
     def catch_up(self, table: Snapshot) -> None:
-        """Write log files with what changed between the file slices that are known and those of `table`.
+        """Write log files with the changes from the file slices in the index to the file slices of `table`.
 
-        Raises ConflictError when files were cleaned that nobody has read.
+        Raises ConflictError when a file was cleaned whose keys are needed.
         """
         now = table.view.live_slices()
         before, after = set(self._known), set(now)
@@ -163,9 +163,9 @@ class Build:
         self._known, self._next_log = now, number + 1
 
     def place(self, metadata: MetadataTable, bases: Sequence[WrittenBase]) -> None:
-        """Move everything into the metadata table, where it counts for nobody yet.
+        """Move all files of the build into the metadata table, where no reader uses them yet.
 
-        Raises LostWork when something of it is gone, or the metadata table is another one than it was made for.
+        Raises LostWork when a file is missing, or the build was made for another metadata table.
         """
         unfit = self._why_unfit(self.plan, metadata)
         if unfit:
@@ -179,7 +179,7 @@ class Build:
         place_groups(metadata, self.plan.shards, instant, files)
 
     def forget(self) -> None:
-        """The index is published: nobody needs the work any more."""
+        """Delete the work files of the build; to be called after the index is published."""
         forget(self._storage)
 
     def _why_unfit(self, plan: BuildPlan, metadata: MetadataTable) -> str:
@@ -190,7 +190,7 @@ class Build:
         return why_unfit(metadata, plan.instant)
 
     def _lost(self) -> WrittenBase | None:
-        """A base file that has a checkpoint, and lies neither where it was made nor where it goes."""
+        """A base file that has a checkpoint, but is neither in the work folder nor in the metadata table; else None."""
 
         def is_lost(one: tuple[int, WrittenBase]) -> bool:
             shard, base = one
@@ -210,7 +210,7 @@ class Build:
         return [number for number in range(len(self.plan.tasks)) if number not in done]
 
     def _lacks(self, one: FileSlice) -> str:
-        """The path of a file of the slice that is not there any more; "" when all are."""
+        """The path of a file of the slice that does not exist any more; "" when all files exist."""
         return next((file.path for file in one.files if self._storage.head(file.path) is None), "")
 
     def _key_task(self, name: str, slices: Sequence[FileSlice]) -> KeyTask:
@@ -255,7 +255,7 @@ def _noted_base(task: IndexBaseTask, token: str) -> WrittenBase:
 
 
 def _tasks(slices: Sequence[FileSlice], counts: Sequence[int]) -> tuple[tuple[FileSlice, ...], ...]:
-    """Neighbouring slices that have about as many keys together as a task should read."""
+    """The slices by task: neighbouring slices with up to `_KEYS_PER_TASK` keys together, or one larger slice."""
     tasks: list[tuple[FileSlice, ...]] = []
     rows = _KEYS_PER_TASK
     for one, count in zip(slices, counts, strict=True):

@@ -1,4 +1,4 @@
-"""What a build of the record index has done so far, kept beside the table, so that a killed one can be gone on with.
+"""The checkpoints of a record index build, so that a killed build can be resumed.
 
     .hoodie/.hudi_services/index-bootstrap/plan.json             what is built, from which file slices
     .hoodie/.hudi_services/index-bootstrap/keys-<n>.json         the runs of task n, written when it is done
@@ -7,8 +7,8 @@
     .hoodie/.hudi_services/index-bootstrap/shard-<n>.hfile       the base file of shard n
     .hoodie/.hudi_services/index-bootstrap/log-<n>-<v>           log file v of shard n
 
-Nobody but this service looks here. The files go to the metadata table at the end: writers of Hudi may build the index
-there at any time.
+Only this service reads the folder. The files move to the metadata table at the end, and not earlier, because writers of
+Hudi may build the index there at any time.
 """
 
 import json
@@ -31,7 +31,7 @@ _PLAN = f"{WORK_FOLDER}/plan.json"
 _VERSION = 2
 _ANEW = "run without --resume, which begins anew"
 _MOST_SHARDS = 100_000
-"""Hudi's own limit is a tenth of it."""
+"""Ten times Hudi's own limit."""
 _INSTANT = re.compile("[0-9]{17,32}")
 _T = TypeVar("_T")
 
@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 class BuildPlan:
     """One build: the instant of its delta commit, its number of shards, and the file slices by task.
 
-    `metadata` is a digest of the properties of the metadata table that it is for.
+    `metadata` is a digest of the properties of the metadata table for which the index is built.
     """
 
     instant: str
@@ -54,7 +54,7 @@ class BuildPlan:
 
 
 def save_plan(storage: Storage, plan: BuildPlan) -> None:
-    """Raises AlreadyExists when there is one."""
+    """Write the plan. Raises AlreadyExists when a plan exists."""
     tasks = [[_entry(one) for one in task] for task in plan.tasks]
     content = {"version": _VERSION, "instant": plan.instant, "shards": plan.shards, "tasks": tasks}
     content["metadata"] = plan.metadata
@@ -62,13 +62,13 @@ def save_plan(storage: Storage, plan: BuildPlan) -> None:
 
 
 def load_plan(storage: Storage) -> BuildPlan | None:
-    """The plan of a build that was not finished, None when there is none. Raises CorruptFile."""
+    """The plan of an unfinished build; None without one. Raises CorruptFile."""
     try:
         content = parse_json(storage.read(_PLAN))
         if content["version"] != _VERSION:
             raise ValueError(f"version {content['version']}")
         tasks = tuple(tuple(_slice(*entry) for entry in task) for task in content["tasks"])
-        # A plan of an earlier version does not say which metadata table it is for.
+        # Plans of earlier versions have no digest of the metadata table.
         instant = content["instant"]
         if not _INSTANT.fullmatch(instant):
             raise ValueError(f"{instant!r:.40} is no instant")
@@ -117,9 +117,9 @@ def log_work_path(shard: int, version: int) -> str:
 
 
 def forget(storage: Storage) -> None:
-    """Delete all of it; the plan first, so that nobody goes on with the rest.
+    """Delete the work folder; the plan first, so that no process resumes the rest.
 
-    A link in the folder's place goes itself, and a folder in the plan's place goes with the rest.
+    A link in the folder's place is deleted itself; a folder in the plan's place is deleted with the rest.
     """
     with suppress(SymbolicLink):
         storage.delete(_PLAN)
@@ -127,7 +127,7 @@ def forget(storage: Storage) -> None:
 
 
 def _load_all(storage: Storage, prefix: str, read: Callable[[int, Any], _T]) -> dict[int, _T]:
-    """What `read` makes of each note of this kind, by its number."""
+    """The checkpoints whose names begin with `prefix`, decoded by `read`, by number. Raises CorruptFile."""
     found = {}
     for file in storage.list_dir(WORK_FOLDER)[0]:
         number = file.name.removeprefix(prefix).removesuffix(".json")

@@ -1,7 +1,8 @@
 """The records of new base files in expression indexes, computed by an engine's tasks, for the commit that adds them.
 
-A clustering keeps every row, so that the ranges over its new files must be those over its old ones. Where they are not,
-the index was written with another time zone, or by something that computes otherwise: then nothing is committed.
+A clustering keeps every row, so that the ranges over its new files must equal the ranges over its old files. Where they
+differ, the index was written with another time zone, or by a program that computes differently: then nothing is
+committed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -59,7 +60,7 @@ def _check_ranges(
         column = after[0].column
         before = list(_stored(metadata, index, column, partition, names))
         if len(before) != len(names):
-            # One without rows, or written by somebody who does not know the index: there is nothing to compare with.
+            # A file has no rows, or its writer did not maintain the index: there is nothing to compare.
             continue
         was, is_ = (partition_record(partition, column, some, tight=True) for some in (before, after))
         if _tells(was) != _tells(is_) or not same_bound(was, is_, "minimum") or not same_bound(was, is_, "maximum"):
@@ -86,4 +87,4 @@ def _tells(record: StatsRecord) -> tuple[int, int]:
 
 
 def _silent(done: int, total: int) -> None:
-    """Little beside the rewrite, whose progress is shown."""
+    """Show no progress: the work is short compared with the rewrite."""

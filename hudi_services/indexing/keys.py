@@ -23,7 +23,7 @@ def record_shards(table: Snapshot) -> Shards | None:
 def moved_keys(
     engine: Engine, table: Snapshot, shards: Shards, instant: str, written: Sequence[WriteStat]
 ) -> MovedKeys:
-    """Read the keys of the files that the pending `instant` wrote; the runs lie beside its markers and go with them."""
+    """Read the keys of the files that the pending `instant` wrote; the runs are stored and deleted with its markers."""
     slices = [written_slice(one) for one in written]
     prefix = f"{marker_folder(instant)}/record_keys/run"
     tasks = key_tasks(table.storage, table.slices, slices, shards, prefix)
@@ -36,4 +36,4 @@ def moved_keys(
 
 
 def _silent(done: int, total: int) -> None:
-    """Little beside the rewrite, whose progress is shown."""
+    """Show no progress: the work is short compared with the rewrite."""

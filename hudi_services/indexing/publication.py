@@ -1,4 +1,4 @@
-"""Publishing a record index that is built: its files become file groups of the metadata table, then it is named."""
+"""Publishing a built record index: its files become file groups of the metadata table, then the table names it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class NotBuiltYet:
 
 @dataclass(frozen=True, slots=True)
 class IndexDraft:
-    """A record index whose base files are `bases`. No instant of the table stands for it: `hoodie.properties` does."""
+    """A record index with the base files `bases`; `hoodie.properties` names it, and no instant of the table does."""
 
     build: Build
     bases: Sequence[WrittenBase]

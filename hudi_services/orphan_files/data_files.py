@@ -1,4 +1,4 @@
-"""The data files of a table, folder by folder, as storage lists them: also where no reader looks."""
+"""The data files of a table, folder by folder, as storage lists them, also in folders that no reader lists."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -18,18 +18,18 @@ _BASE_FILE_ENDING = ".parquet"
 
 
 class DataFolders:
-    """Lists every folder of a table but `.hoodie`, a few hundred at a time. Tables in folders of this one are left out.
+    """Lists every folder of a table except `.hoodie`, a few hundred at a time. Other tables inside it are left out.
 
-    A folder without partition metafile counts: an attempt may have died before it wrote one.
+    A folder without a partition metafile is listed, too: an attempt may have died before it wrote the metafile.
     """
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self.nested: set[str] = set()
-        """Folders of other tables, as far as they were seen."""
+        """The folders of other tables that `walk` has found."""
 
     def walk(self, progress: Callable[[int, int], None]) -> Iterator[tuple[str, list[tuple[FileInfo, DataFile]]]]:
-        """(folder, its data files); `progress` gets how many folders were listed, and how many are known."""
+        """Yield (folder, its data files); `progress` is called with the number of folders listed and known."""
         waiting, done = [""], 0
         with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:
             while waiting:
@@ -40,7 +40,7 @@ class DataFolders:
                     if folder and f"{folder}/{TABLE_FOLDER}" in below:
                         self.nested.add(folder)
                         continue
-                    # No file can be named in a folder with control characters in its name.
+                    # No path can name a file in a folder with control characters in its name.
                     waiting += [one for one in below if one != TABLE_FOLDER and is_addressable(one)]
                     parsed = ((file, parse_data_file(folder, file)) for file in files)
                     yield folder, [(file, data) for file, data in parsed if data is not None]
@@ -48,9 +48,9 @@ class DataFolders:
 
 
 def parse_data_file(folder: str, file: FileInfo) -> DataFile | None:
-    """The base or log file called so; None for all that a Hudi writer would not call its own.
+    """The base file or log file with the name of `file`; None for a name that no Hudi writer gives.
 
-    Stricter than readers are: files that others put into the table's folders must not be taken for orphan files.
+    Stricter than readers, because files that other programs put into the table's folders are not orphan files.
     """
     base = parse_base_file(folder, file.name, file.size)
     if base is not None:

@@ -1,12 +1,13 @@
 """Finding orphan files: list, then load the timeline, then judge.
 
-The order makes it safe beside writers: whoever begins after the listing has no file in it, and whoever began before
-is on the timeline. What a look before the listing vouches for needs no judgement, and of what is beyond its knowledge
-no later one tells more, so that only doubtful files are held in memory.
+The order makes the search safe while writers are at work: a writer that begins after the listing has no file in it, and
+a writer that began before is on the timeline. Files that are live by the snapshot from before the listing need no
+judgement, and files about which a later snapshot cannot decide are only counted, so that just the doubtful files are
+held in memory.
 
-Without a metadata table a clean takes a rolled back file for the newest of its file group once the timeline has passed
-it, and deletes the committed ones beside it. Such a file goes only when another is left for readers, whatever a clean
-that was planned before has yet to delete.
+Without a metadata table a clean takes a rolled back file for the newest file of its file group once the timeline begins
+after its instant, and deletes the committed files of the group. Such a file counts as an orphan file only when readers
+keep another file of the group, also after every clean that was planned before, or when a dead attempt began the group.
 """
 
 from collections import defaultdict
@@ -29,7 +30,7 @@ _REQUESTS_AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """`beside`: live base files of its file group, where readers list storage."""
+    """A data file to judge. `beside`: live base files of its file group, where readers list storage."""
 
     info: FileInfo
     file: DataFile
@@ -37,7 +38,7 @@ class _Candidate:
 
 
 def find_orphan_files(table: Snapshot, ages: Ages, progress: Callable[[int, int], None]) -> Findings:
-    """One look at all of `table`; changes nothing. `progress` gets folders listed, and folders known.
+    """Find the orphan files of `table`; changes nothing. `progress` gets the number of folders listed, and known.
 
     Raises CorruptFile for a plan, a rollback, a savepoint or a metadata table that cannot be read.
     """
@@ -59,7 +60,7 @@ def find_orphan_files(table: Snapshot, ages: Ages, progress: Callable[[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """Data files to be judged, those that nobody can judge, counted, and what could not be read about these."""
+    """Data files to judge; the number of files that cannot be judged, by reason; warnings about unreadable files."""
 
     candidates: list[_Candidate]
     kept: dict[Kept, Total]
@@ -67,7 +68,7 @@ class _Listing:
 
 
 def _list(table: Snapshot, folders: DataFolders, progress: Callable[[int, int], None]) -> _Listing:
-    """Data files that `table` does not vouch for; the partition's listing is read once for all of its files."""
+    """List the data files that are not live by `table`; the listing of a partition is read once for all its files."""
     before = KnownFiles(table)
     candidates: list[_Candidate] = []
     kept: dict[Kept, Total] = defaultdict(Total)
@@ -94,7 +95,7 @@ def _is_cleaning(before: Snapshot, now: Snapshot) -> bool:
 
 
 class _Look:
-    """Sorts what was listed into orphan files and what is kept."""
+    """Sorts the listed files into orphan files and files that are kept."""
 
     def __init__(self, knowledge: KnownFiles, ages: Ages, now_millis: int, kept: dict[Kept, Total]) -> None:
         self._knowledge = knowledge
@@ -114,9 +115,9 @@ class _Look:
             self._sort(candidate, verdict)
 
     def settle(self, storage: Storage, *, is_cleaning: bool) -> None:
-        """Judge the rolled back files that may hold rows of others: those of groups that an attempt began do not.
+        """Judge the rolled back files. They may hold rows of other writes, except in groups that a dead attempt began.
 
-        `is_cleaning`: a clean is about to delete files, or did so since they were listed.
+        `is_cleaning`: a clean is about to delete files, or has deleted files since the listing.
         """
         if is_cleaning:
             for candidate in self._rolled_back:
@@ -130,9 +131,9 @@ class _Look:
             self._sort(candidate, Kept.ONLY_FILE if candidate.file.path in stay else OrphanKind.ROLLED_BACK)
 
     def _still_there(self, storage: Storage, files: Collection[BaseFile]) -> set[str]:
-        """Paths of those that readers see and that neither a savepoint nor a plan names; storage is asked again.
+        """The paths of the `files` that still exist, that readers see, and that neither a savepoint nor a plan names.
 
-        What only a savepoint holds goes with it.
+        A file that only a savepoint holds may be deleted with the savepoint.
         """
         paths = {file.path for file in files if self._knowledge.is_live(file) and not self._knowledge.is_held(file)}
         with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as pool:

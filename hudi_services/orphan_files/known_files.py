@@ -1,7 +1,7 @@
-"""What one look at a table tells about its data files: live, orphan, or in doubt.
+"""The verdict on each data file of a table, by one snapshot: live, orphan, or in doubt.
 
-Readers see a file when its instant is a completed write of the active timeline, or is older than that timeline's start;
-of the latter some were rolled back, and only the archive, a rollback or the metadata table can tell which.
+Readers see a file when its instant is a completed write of the active timeline, or is older than the start of that
+timeline. Some of the older instants were rolled back; only the archive, a rollback or the metadata table shows which.
 Sources: AbstractTableFileSystemView, BaseRollbackActionExecutor of Apache Hudi.
 """
 
@@ -22,17 +22,17 @@ _NEVER_AGAIN = frozenset({Action.COMMIT.value, Action.DELTA_COMMIT.value})
 
 
 class KnownFiles:
-    """Judges the data files of `table`, which must have been opened after they were listed.
+    """Judges the data files of `table`, which must have been opened after the files were listed.
 
-    A writer that begins in between is then seen as a pending one. Raises CorruptFile for pending plans, rollbacks and
-    savepoints that cannot be read: what they name must not be moved.
+    Then the instant of a writer that begins in between is on the timeline as pending. Raises CorruptFile for pending
+    plans, rollbacks and savepoints that cannot be read, because the files that they name must not be moved.
     """
 
     def __init__(self, table: Snapshot) -> None:
         self._table = table
         self._timeline = table.timeline
         self._writes = {instant.ts: instant for instant in self._timeline.completed_writes()}
-        # Also what a savepoint hides from readers may be needed again.
+        # Files that a savepoint hides from readers may be needed again.
         self._first = self._timeline.archived_until()
         self._committed: dict[str, frozenset[str] | None] = {}
         self._of_gone: dict[str, Verdict] = {}
@@ -40,7 +40,7 @@ class KnownFiles:
         self.warnings: list[str] = []
 
     def is_live(self, file: DataFile) -> bool:
-        """Whether something vouches for the file, so that it needs no judgement however the table changes."""
+        """Whether a commit, the metadata table or the archive has the file, so that it needs no judgement later."""
         if file.instant in self._writes:
             return self._is_committed(file) or self._is_listed(file)
         if self._table.metadata is not None:
@@ -57,29 +57,29 @@ class KnownFiles:
         if not isinstance(verdict, OrphanKind):
             return verdict
         if listed:
-            # Who deletes timeline files by hand leaves the attempt in the metadata table of table versions 8 and 9.
+            # Timeline files that were deleted by hand leave the attempt in the metadata table of versions 8 and 9.
             return Kept.LISTED
         return self._held.get((file.partition, file.name)) or self._in_group(file) or verdict
 
     def beyond_knowledge(self, file: DataFile) -> Kept | None:
-        """Why no later look will tell more of an old file that is not live, None for one that is to be judged then."""
+        """Why a later snapshot cannot decide about an old file that is not live; None for a file to be judged later."""
         if not self._is_old(file.instant) or file.instant in self._writes or file.instant in self.pending:
             return None
         verdict = self._without_commit(file)
         return verdict if verdict in (Kept.UNREADABLE_ARCHIVE, Kept.NOT_IN_ARCHIVE) else None
 
     def is_held(self, file: DataFile) -> bool:
-        """Whether a savepoint or a pending plan names it."""
+        """Whether a savepoint or a pending plan names the file."""
         return (file.partition, file.name) in self._held
 
     @property
     def readers_list_storage(self) -> bool:
-        """Whether, for want of a metadata table, all old files are seen: by a clean, too, which may have deleted what a
-        rolled back file seemed to supersede."""
+        """Whether the table has no metadata table, so that readers see all old files; so does a clean, which may have
+        deleted a file that a rolled back file seemed to supersede."""
         return self._table.metadata is None
 
     def begun_by_dead_attempts(self, files: Collection[DataFile]) -> frozenset[str]:
-        """Ids of those file groups of rolled back `files` that no completed write of the archive has touched."""
+        """The ids of the file groups of rolled back `files` that no completed write of the archive has written to."""
         asked = {file.file_id for file in files if self._archive is not None and self._archive.surrounds(file.instant)}
         if not asked:
             return frozenset()
@@ -87,13 +87,13 @@ class KnownFiles:
 
     @cached_property
     def pending(self) -> frozenset[str]:
-        """Times of pending instants, and of those that a pending rollback is about to undo."""
+        """The times of pending instants, and of instants that a pending rollback is about to undo."""
         rollbacks = (r for r in self._timeline.pending({Action.ROLLBACK}) if self._has_plan(r))
         targets = {self._timeline.read_rollback_plan(rollback).ts for rollback in rollbacks}
         return frozenset(targets | {instant.ts for instant in self._timeline.pending()})
 
     def action(self, ts: str) -> str | None:
-        """The action of an instant, as far as the timeline, a rollback, or the archive (if it was read) tells."""
+        """The action of an instant by the timeline, a rollback, or the archive (if it was read); None if unknown."""
         found = self._timeline.find(ts)
         if found is not None:
             return found.action.value
@@ -105,7 +105,7 @@ class KnownFiles:
         names = self._names(self._writes[file.instant])
         if names is None:
             return Kept.UNREADABLE_COMMIT
-        # Change-data files stay, those of repeated tasks, too.
+        # Change-data files stay, also those of repeated tasks.
         if file.name in names or (isinstance(file, LogFile) and file.suffix == _CHANGE_DATA):
             return None
         if self._is_log_of_slice(file):
@@ -121,13 +121,13 @@ class KnownFiles:
         return verdict
 
     def _gone(self, ts: str) -> Verdict:
-        """Of a file without a completed or pending write on the timeline, which no metadata table lists."""
+        """The verdict on files that no metadata table lists, of an instant that is no write of the timeline."""
         if self._timeline.find(ts) is not None:
             return Kept.OTHER_ACTION
         archive = self._archive
         if archive is None:
             return Kept.UNREADABLE_ARCHIVE
-        # Also inside the timeline: while Hudi archives, a look may miss some of what it removes.
+        # Also for times inside the timeline: while Hudi archives, a listing may lack some of the removed files.
         if ts in archive.completed:
             return None
         if self._first is None:
@@ -137,7 +137,7 @@ class KnownFiles:
         listed = self._table.metadata is not None
         surrounded = archive.surrounds(ts) and ts not in archive.unfinished
         action = self._rolled_back.get(ts) or archive.rolled_back.get(ts)
-        # Another attempt at a clustering has the same instant, and may have been completed and archived since.
+        # Another attempt at a clustering has the same instant, and may have been completed and archived since then.
         if action is not None and (action in _NEVER_AGAIN or surrounded or listed):
             return OrphanKind.ROLLED_BACK
         return OrphanKind.NEVER_COMMITTED if surrounded and listed else Kept.NOT_IN_ARCHIVE
@@ -149,7 +149,7 @@ class KnownFiles:
         return self._archive is not None and ts in self._archive.completed
 
     def _is_listed(self, file: DataFile) -> bool:
-        """Whether the metadata table has it; one partition is kept, files come partition by partition."""
+        """Whether the metadata table has the file. The last partition's listing is kept: files come by partition."""
         if self._table.metadata is None:
             return False
         if self._listing is None or self._listing[0] != file.partition:
@@ -161,7 +161,7 @@ class KnownFiles:
         return names is not None and file.name in names
 
     def _names(self, write: Instant) -> frozenset[str] | None:
-        """Names of the files of a completed write; None when it does not tell."""
+        """The names of the files of a completed write; None when it does not record them."""
         if write.ts not in self._committed:
             self._committed[write.ts] = self._read_names(write)
         return self._committed[write.ts]
@@ -191,7 +191,7 @@ class KnownFiles:
 
     @cached_property
     def _rolled_back(self) -> dict[str, str]:
-        """What rollbacks of the active timeline undid: time to action."""
+        """The instants that rollbacks of the active timeline undid: time to action."""
         done = (self._timeline.read_rollback(i) for i in self._timeline.completed({Action.ROLLBACK}))
         return {one.target_ts: one.target_action for one in done}
 
@@ -202,7 +202,7 @@ class KnownFiles:
         held: dict[tuple[str, str], Kept] = {}
 
         def hold(partition: str, paths: Iterable[str], why: Kept) -> None:
-            # By name: plans keep full paths, and the table may be known by another.
+            # By name: plans have full paths, and the table may have another path now.
             held.update({(partition, _name(path)): why for path in paths})
 
         for clustering in timeline.pending_clusterings():

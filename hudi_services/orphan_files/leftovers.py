@@ -1,12 +1,12 @@
-"""What attempts leave beside data files: markers, heartbeats, leases and notes of this tool, unfinished uploads.
+"""Other files that attempts leave: markers, heartbeats, leases and checkpoints of this tool, unfinished uploads.
 
     .hoodie/.temp/<ts>/**                                   markers
     .hoodie/.heartbeat/<ts>                                 heartbeat
     .hoodie/.locks/hudi_services/<action>-<ts>.<n>.json     lease
-    .hoodie/.hudi_services/clustering-<ts>/**               notes of finished groups
+    .hoodie/.hudi_services/clustering-<ts>/**               checkpoints of finished groups
     <any file>#<n>                                          upload, on local storage
 
-Readers pass all of them over.
+Readers ignore all of them.
 """
 
 import re
@@ -32,9 +32,9 @@ _UPLOAD = re.compile(r"(.+)#[0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """Files that go together: all markers or notes of an attempt, or a single file.
+    """Files that are judged together: all markers or checkpoints of an attempt, or a single file.
 
-    `attempt` is "" where nothing tells.
+    `attempt` is "" where it is not known.
     """
 
     attempt: str
@@ -46,19 +46,19 @@ class Leftover:
         return max(file.mtime_millis for file in self.files)
 
     def least_age(self, ages: Ages) -> int:
-        """Milliseconds that must have passed; Hudi writes a heartbeat before the instant's first file."""
+        """The least age in milliseconds; Hudi writes a heartbeat before the first file of the instant."""
         if self.reason is OrphanKind.HEARTBEAT:
             return max(ages.minimum, ages.sign_of_life)
         return max(ages.minimum, LEASE_MILLIS) if self.reason is OrphanKind.LEASE else ages.minimum
 
 
 def list_leftovers(storage: Storage) -> list[Leftover]:
-    """All of them, also those of attempts that are at work."""
+    """All leftovers except uploads, also those of attempts that are at work."""
     return [*_markers(storage), *_heartbeats(storage), *_leases(storage), *_notes(storage)]
 
 
 def list_uploads(storage: Storage, nested: Collection[str]) -> list[Leftover]:
-    """Unfinished uploads of this tool; `nested` are folders of other tables in here."""
+    """Unfinished uploads of this tool; `nested` are the folders of other tables inside this table."""
     found = []
     for file in storage.list_staged():
         match = _UPLOAD.fullmatch(file.path)
@@ -74,7 +74,7 @@ def list_uploads(storage: Storage, nested: Collection[str]) -> list[Leftover]:
 
 
 def _instant_in(path: str, name: str) -> str:
-    """Of a file below `.hoodie`: its folder's when that is a marker folder, else its own."""
+    """The instant of a file below `.hoodie`: that of its marker folder, else the one in its name; "" without one."""
     folder = marker_folder("")
     if path.startswith(folder):
         return path[len(folder) :].partition("/")[0]
@@ -95,7 +95,7 @@ def _markers(storage: Storage) -> Iterator[Leftover]:
 
 
 def _main_file(file: FileInfo) -> str | None:
-    """The file whose checksum `file` holds (it goes with that), None for one that is no such twin."""
+    """The path of the file whose checksum `file` holds, and with which it is deleted; None for any other file."""
     if not (file.name.startswith(".") and file.name.endswith(".crc")):
         return None
     return f"{file.path[: -len(file.name)]}{file.name[1:-4]}"

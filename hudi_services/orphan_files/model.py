@@ -1,4 +1,4 @@
-"""What is an orphan file and what is not, with the reasons that an operator reads."""
+"""The kinds of orphan files, and the reasons why other files are kept, as an operator reads them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ DataFile = BaseFile | LogFile
 
 
 class OrphanKind(Enum):
-    """Why a file is an orphan."""
+    """Why a file is an orphan file."""
 
     STRAY = "its commit does not list it: written by a repeated task"
     DEAD_ATTEMPT = "its instant is not on the timeline: rolled back, or never requested"
@@ -49,7 +49,7 @@ Verdict = OrphanKind | Kept | None
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One orphan file. `attempt` is the time of the instant that made it, "" where it is not known."""
+    """One orphan file. `attempt` is the time of the instant that created the file, "" where it is not known."""
 
     path: str
     size: int
@@ -70,17 +70,17 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """Milliseconds since a file was last written."""
+    """Limits for the milliseconds since a file was last written."""
 
     minimum: int
-    """Younger files are left alone."""
+    """Younger files are kept."""
     sign_of_life: int
-    """Heartbeats younger than this may be of a writer whose instant is not on the timeline yet."""
+    """Younger heartbeats may belong to a writer whose instant is not on the timeline yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """One look at a table: orphan files by path, what was kept, and what could not be read."""
+    """The result for one table: orphan files by path, files that are kept by reason, and files that cannot be read."""
 
     items: tuple[Item, ...]
     kept: Mapping[Kept, Total]

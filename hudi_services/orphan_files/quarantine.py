@@ -1,11 +1,11 @@
-"""Quarantines: orphan files that were moved out of the table, and can be put back.
+"""Quarantines: orphan files that were moved out of the table, and can be restored.
 
-    .hoodie/.hudi_services/quarantine/<id>/manifest.json     what was to be moved, written before the first file is
+    .hoodie/.hudi_services/quarantine/<id>/manifest.json     the files to move, written before the first move
                                      <id>/files/<path>       the files, by their paths in the table
 
 The id is the time, yyyyMMddTHHmmssSSS in UTC. A file that the manifest names is either under `files/`, or still (or
-again) where it was; killed in the middle of one move, it is whole in both places. Uploads that were not finished get
-`.staged` behind their names: the store hides them otherwise.
+again) at its path in the table; a move that was killed leaves the whole file in both places. The names of unfinished
+uploads get the suffix `.staged`, because the store would hide them otherwise.
 
     manifest   {"version": 1, "tool": {"name", "version"}, "table": {"base_path", "name"}, "created",
                 "files": [{"path", "size", "mtime" (epoch milliseconds), "attempt", "action", "reason",
@@ -52,7 +52,7 @@ class _Move(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """One that exists. `held` counts the files in it now."""
+    """A quarantine that exists. `held` counts the files in it now."""
 
     id: str
     held: Total
@@ -64,14 +64,14 @@ class Quarantine:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What a run moved, and sentences about the files that it could not move."""
+    """The files that a run moved, and sentences about the files that it could not move."""
 
     total: Total
     problems: tuple[str, ...] = ()
 
 
 def create(table: Snapshot, items: Sequence[Item]) -> str:
-    """A new quarantine for `items`, with its manifest and no files yet; gives its id."""
+    """Create a quarantine for `items`, with a manifest and no files yet; return its id."""
     moment = table.clock.now().astimezone(timezone.utc)
     while True:
         name = _id(moment)
@@ -83,7 +83,7 @@ def create(table: Snapshot, items: Sequence[Item]) -> str:
 
 
 def fill(storage: Storage, quarantine: str, items: Sequence[Item], progress: Progress) -> Moved:
-    """Move `items` into a quarantine; a file that is gone by now is no problem."""
+    """Move `items` into a quarantine; a file that was deleted meanwhile is no problem."""
     sizes = {item.path: item.size for item in items}
     moved = _move_all({path: _stored_at(quarantine, path) for path in sizes}, sizes, storage.move, progress)
     for reason, folder in ((OrphanKind.MARKERS, marker_folder), (OrphanKind.NOTES, checkpoint_folder)):
@@ -93,11 +93,12 @@ def fill(storage: Storage, quarantine: str, items: Sequence[Item], progress: Pro
 
 
 def restore(table: Snapshot, quarantine: str, progress: Progress) -> Moved:
-    """Put everything in a quarantine back where it was; then the quarantine goes.
+    """Move all files of a quarantine back to their paths in the table, then delete the quarantine.
 
-    A file whose place is taken by another stays, and is a problem to tell. May be repeated. Raises ConfigError for a
-    quarantine that does not exist, and ConflictError, before anything is moved, when readers would take a file for
-    committed that they did not when it went: without a metadata table they do once the timeline has passed it.
+    A file whose path is taken by another file stays, and the result reports the problem. May be repeated. Raises
+    ConfigError for a quarantine that does not exist. Raises ConflictError, before any move, when readers would now take
+    a file for committed that they did not when it was moved: without a metadata table they do so once the timeline
+    begins after the file's instant.
     """
     storage = table.storage
     stored = _stored(storage, quarantine)
@@ -111,14 +112,14 @@ def restore(table: Snapshot, quarantine: str, progress: Progress) -> Moved:
 
 
 def check_restore(table: Snapshot, quarantine: str) -> Total:
-    """What a restore would move. Raises ConfigError and ConflictError as `restore` does."""
+    """Count the files that a restore would move. Raises ConfigError and ConflictError as `restore` does."""
     stored = _stored(table.storage, quarantine)
     _refuse_new_rows(table, quarantine, [_original(quarantine, file.path) for file in stored])
     return _total(stored)
 
 
 def delete(storage: Storage, quarantine: str, progress: Progress) -> Total:
-    """Delete a quarantine with its files, the manifest last, so that one that was cut off can be deleted again."""
+    """Delete a quarantine with its files, the manifest last, so that an interrupted deletion can be repeated."""
     stored = _held(storage, quarantine)
     with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
         for done, _ in enumerate(pool.map(lambda file: storage.delete(file.path), stored), 1):
@@ -128,7 +129,7 @@ def delete(storage: Storage, quarantine: str, progress: Progress) -> Total:
 
 
 def list_quarantines(storage: Storage) -> list[Quarantine]:
-    """Oldest first; a link in the place of one holds nothing."""
+    """The quarantines, oldest first; a link in the place of a quarantine holds no files."""
     _, folders = storage.list_dir(QUARANTINE_FOLDER)
     names = sorted(folder.rpartition("/")[2] for folder in folders)
     return [Quarantine(name, _total(_held(storage, name))) for name in names if _ID.fullmatch(name) and _is_time(name)]
@@ -148,7 +149,7 @@ def _move_all(
 
     total, problems, sources = Total(), [], sorted(targets)
     with ThreadPoolExecutor(_MOVES_AT_ONCE) as pool:
-        # In batches, so that after a failure that is none of storage's only few more are moved.
+        # In batches, so that only few more files are moved after an error that is not a StorageError.
         for start in range(0, len(sources), _BATCH):
             batch = sources[start : start + _BATCH]
             for source, outcome in zip(batch, pool.map(one, batch), strict=True):
@@ -164,14 +165,14 @@ def _bring_back(storage: Storage, source: str, target: str) -> None:
     try:
         storage.move(source, target)
     except AlreadyExists:
-        # A copy that was cut off before the deletion left the file in both places.
+        # A move that was killed between copy and deletion left the file in both places.
         if not _are_equal(storage, source, target):
             raise
         storage.delete(source)
 
 
 def _are_equal(storage: Storage, one: str, other: str) -> bool:
-    """Compared piece by piece: many are at the same time, and base files can be large."""
+    """Compare two files piece by piece, because many comparisons run at once and base files can be large."""
     first, second = storage.head(one), storage.head(other)
     if first is None or second is None or first.size != second.size:
         return False
@@ -196,7 +197,7 @@ def _refuse_new_rows(table: Snapshot, quarantine: str, paths: Iterable[str]) -> 
 
 
 def _is_seen(table: Snapshot, path: str) -> bool:
-    """Whether readers take the file for a committed one for its instant alone, or will when a savepoint is deleted."""
+    """Whether readers take the file for committed because of its instant alone, or will when a savepoint is deleted."""
     partition, _, _ = path.rpartition("/")
     file = parse_data_file(partition, FileInfo(path, 0, 0)) if table.metadata is None else None
     facts = TimelineFacts(table.timeline)

@@ -1,4 +1,4 @@
-"""What is pending or half-done on a table, the evidence about it, and what to do: findings only, and no change.
+"""Every pending or half-done instant of a table, the evidence, and the decision: findings only, and no change.
 
     write       alive: wait            dead: roll back
     clustering  alive: wait            dead attempt, or inputs changed, or planned long ago: roll back, drop the plan
@@ -7,9 +7,9 @@
     savepoint   recent: wait           else drop it
     restore, index build, compaction   wait: only Apache Hudi can finish them
 
-`commit.liveness` says what is dead. A clustering plan that nobody began is dropped when a write without heartbeat would
-count as abandoned: until then somebody may be about to execute it. Whatever the age, nothing may be touched while a
-process of ours holds its lease: it may be waiting for the lock.
+`commit.liveness` decides which instants are dead. A clustering plan that no process has begun is dropped at the age at
+which a write without heartbeat counts as abandoned: until then a process may be about to execute it. At any age, an
+instant is left alone while a process of ours holds its lease, because the process may be waiting for the lock.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,17 +42,17 @@ class Decision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One instant: `why` gives the reason of the decision, `blocks` says what it holds up."""
+    """One instant: `why` is the reason of the decision, `blocks` names what the instant holds up."""
 
     instant: Instant
     life: Liveness
     age_millis: float
     silent_millis: float
-    """Since the last sign of life."""
+    """Milliseconds since the last sign of life."""
     heartbeat: str
     """none, alive or ended."""
     files: int | None
-    """Data files that its markers name and that are there; None for what writes none, and where that cannot be told."""
+    """The number of existing data files that its markers name; None if it writes no data, or the number is unknown."""
     decision: Decision
     why: str
     blocks: str
@@ -60,7 +60,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """An instant with what was found of it."""
+    """An instant with its signs of life."""
 
     table: Snapshot
     instant: Instant
@@ -69,30 +69,31 @@ class _Case:
 
     @property
     def silence(self) -> str:
-        """How long nobody gave a sign, for people."""
+        """The time since the last sign of life, for people."""
         return duration(now_millis(self.table) - self.life.last_sign_millis) if self.life.last_sign_millis else "ever"
 
     @property
     def is_young(self) -> bool:
-        """Whether its first file may still be being written."""
+        """Whether a process may still be writing the instant's first file."""
         return age_millis(self.table, self.instant) < self.settings.heartbeat_expires_millis
 
     @property
     def is_old(self) -> bool:
-        """Whether what nobody promised to give signs of counts as abandoned."""
+        """Whether an instant without promised signs of life counts as abandoned."""
         return now_millis(self.table) - self.life.last_sign_millis >= self.settings.abandoned_millis
 
 
 _Judgement = tuple[Decision, str, str]
-"""Decision, why, what it blocks."""
+"""The decision, its reason, and what the instant blocks."""
 
 _WRITERS = "cleaning and archiving of everything after it"
 
 
 def find(table: Snapshot, settings: TransactionSettings) -> list[Finding]:
-    """Every pending or half-done instant of the timeline, in the order in which to deal with them.
+    """The findings for every pending or half-done instant of the timeline, in the order in which to handle them.
 
-    Rollbacks come first, because what they undo is then gone; then writes, newest first, as Hudi rolls them back.
+    Rollbacks come first, because they remove the instants that they undo; then writes, newest first, as Hudi rolls them
+    back.
     """
     instants = {*table.timeline.pending(), *pending_cleans(table)}
     lister, listed = StorageLister(table.storage), Signs(table.storage)
@@ -101,7 +102,7 @@ def find(table: Snapshot, settings: TransactionSettings) -> list[Finding]:
 
 
 def abandoned(table: Snapshot, instants: Iterable[Instant], settings: TransactionSettings) -> Instant | None:
-    """The first of the pending `instants` that nobody will ever finish by himself."""
+    """The first of the pending `instants` that no process will finish without a repair; None without one."""
     return next((one for one in instants if judge(table, one, settings).decision is not Decision.WAIT), None)
 
 
@@ -126,9 +127,9 @@ def judge(
     lister: StorageLister | None = None,
     listed: Signs | None = None,
 ) -> Finding:
-    """The finding of one instant, as the table is now.
+    """The finding for one instant, as the table is now.
 
-    `lister` lists partitions, and `listed` holds signs of life, once for several instants.
+    `lister` lists partitions, and `listed` holds signs of life; both are shared by several instants.
     """
     if instant.action is Action.ROLLBACK:
         life = rollback_liveness(table, instant, settings)
@@ -157,7 +158,7 @@ def judge(
 
 
 def _beside_completed(case: _Case, decision: Decision, why: str) -> tuple[Decision, str]:
-    """A rollback would take away the files of a completed write of the same time: what is pending is only dropped."""
+    """The decision when a completed write has the same time: a rollback would delete its files, so drop the plan."""
     try:
         twin = completed_twin(case.table, case.instant.ts)
     except (CorruptFile, NotFound) as error:
@@ -171,7 +172,7 @@ def _beside_completed(case: _Case, decision: Decision, why: str) -> tuple[Decisi
 
 
 def _without_markers(case: _Case, decision: Decision, why: str) -> tuple[Decision, str]:
-    """What becomes of a rollback that is to be planned when markers name files that are none of the instant's."""
+    """The decision about a rollback that is still to be planned, when markers name files of other instants."""
     problem, may_be_listed = unfit_markers(case.table, case.instant)
     if not problem or pending_rollback(case.table, case.instant.ts) is not None:
         return decision, why
@@ -254,7 +255,7 @@ def _why_stale(case: _Case) -> str:
     except CorruptFile as error:
         return error.message
     except HudiServicesError:
-        # A slice with log files, a path that names no file: a plan that is not ours to execute, but Hudi's.
+        # A slice with log files or no base file, or a group over several partitions: only Hudi can execute this plan.
         return ""
     try:
         check_inputs(case.table, [one for group in groups for one in group])
@@ -310,7 +311,7 @@ def _rollback(case: _Case) -> _Judgement:
         why = f"{error.message}; recover then finds what it had to undo"
         return Decision.DROP, why, f"every writer: {name} must be read"
     if is_still_completed(case.table, plan):
-        # Its files go after its completed file only: nothing was taken away, and others may build on it by now.
+        # A rollback deletes files only after the completed file: nothing was deleted, and others may build on it now.
         why = f"it had to roll {plan.action} {plan.ts} back, which is still complete: start that rollback again"
         return Decision.DROP, why, blocks
     if committed := without_target(case.table, plan):
@@ -354,7 +355,7 @@ _SERVICES: dict[Action, Callable[[_Case], _Judgement]] = {
 
 
 def _rollback_of(case: _Case) -> tuple[Decision, str] | None:
-    """What a pending rollback of the instant means for it, if there is one that can be read."""
+    """The decision because of a pending rollback of the instant; None without one that can be read."""
     rollback = pending_rollback(case.table, case.instant.ts)
     if rollback is None:
         return None

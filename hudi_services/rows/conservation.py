@@ -1,10 +1,10 @@
-"""Row conservation: an order-free checksum of rows, to compare what went in with what came out.
+"""Row conservation: a checksum of rows that ignores their order, to compare the rows before and after a rewrite.
 
-The checksum is the sum of the row hashes (`codecs.row_hash`) modulo 2**64, beside the number of rows: rows may come in
-any order and any batches, but a lost, doubled or altered row shows (two different sets of rows agree by accident with
-probability 2**-64).
+The checksum is the number of rows and the sum of the row hashes (`codecs.row_hash`) modulo 2**64. Rows may come in any
+order and in any batches, but a lost, doubled or changed row changes the checksum (two different sets of rows have the
+same sum by accident with probability 2**-64).
 
-`_hoodie_file_name` is the one column that a rewrite changes: of new files it is compared with their names.
+`_hoodie_file_name` is the only column that a rewrite changes: its values are compared with the names of the new files.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from ..files.parquet_writer import FILE_NAME_COLUMN
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """Number of rows and sum of the row hashes modulo 2**64; `+` joins disjoint sets of rows."""
+    """The number of rows and the sum of the row hashes modulo 2**64; `+` joins disjoint sets of rows."""
 
     rows: int = 0
     total: int = 0

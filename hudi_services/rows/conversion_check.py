@@ -1,16 +1,17 @@
-"""Proof that converted columns mean what was read: a second path beside `files.parquet_convert`, and none of its code.
+"""The check that converted columns keep the meaning of what was read, without any code of `files.parquet_convert`.
 
-What needs no conversion is hashed as it was read. Of the rest, both sides are compared, a leaf at a time:
+Columns that need no conversion are hashed as they were read. The others are compared before and after, a leaf at a
+time:
 
-    int, long to long, float, double   numpy's numbers, bit by bit
+    int, long to long, float, double   the numbers of numpy, bit by bit
     int, long to string                numpy's text of the number
     float to double                    the double of the shortest text that numpy gives a float
     string, bytes, enum                the bytes
     decimals of any form               the unscaled numbers modulo 2^64 and modulo 2^31 - 1
-    times, timestamps, INT96           the finer one, divided, is the coarser one and leaves no rest
-    lists, maps, structs               which are null, how long they are, then their parts; new fields are null
+    times, timestamps, INT96           the new number, divided by the ratio of the units, is the old one, with no rest
+    lists, maps, structs               nulls and lengths, then the parts; new fields are null
 
-What a leaf is, pyarrow says, which reads the schema elements for itself.
+The type of a leaf is the one that pyarrow reads from the schema elements.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +29,7 @@ from ..files.parquet_footer import Physical
 from ..files.parquet_schema import OPTIONAL, REPEATED, REQUIRED, FileSchema, Node, arrow_schema, node
 
 _NAME, _REPETITION, _FIELD_ID = 4, 3, 9
-"""Fields of a SchemaElement that say nothing of the values."""
+"""Fields of a SchemaElement that do not affect the meaning of the values; see `_meaning` for the repetition."""
 _INT96_EPOCH_DAY = 2_440_588
 _NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _NANOS_PER_DAY = 86_400 * 10**9
@@ -38,7 +39,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class ConversionCheck:
-    """Of the `columns` of the file at `path`, which has the schema `source`, on their way into one of `target`."""
+    """The check of `columns` of the file at `path` when they are converted from the schema `source` to `target`."""
 
     def __init__(self, path: str, source: FileSchema, target: FileSchema, columns: Sequence[str]) -> None:
         self._path = path
@@ -53,9 +54,9 @@ class ConversionCheck:
                 self._changed[name] = old, new
 
     def rows(self, read: pa.Table, converted: pa.Table) -> pa.Table:
-        """The rows to be hashed: columns as they were read, and of those that had to be converted what became of them.
+        """The rows to hash: columns as they were read, and the converted form of columns that needed a conversion.
 
-        Raises CheckFailed when that does not mean what was read.
+        Raises CheckFailed when a conversion has changed the meaning of a value, or lost rows.
         """
         for name, (old, new) in self._changed.items():
             after = converted.column(name)
@@ -72,7 +73,7 @@ class ConversionCheck:
 
 
 def _same_form(source: Node, target: Node) -> bool:
-    """Whether the raw values of both mean the same: their elements do, but for what says whether there may be nulls."""
+    """Whether raw values of both mean the same: their schema elements are equal, apart from ids and nullability."""
     if _meaning(source) != _meaning(target) or len(source.children) != len(target.children):
         return False
     pairs = zip(source.children, target.children, strict=True)
@@ -86,7 +87,7 @@ def _meaning(at: Node) -> bytes:
 
 
 def _same(before: pa.ChunkedArray, source: Node, after: pa.ChunkedArray, target: Node) -> bool:
-    """Whether a column of the raw form of `source` means what one of the raw form of `target` does."""
+    """Whether a column in the raw form of `source` means the same as a column in the raw form of `target`."""
     if len(before) != len(after):
         return False
     if pa.types.is_dictionary(before.type):
@@ -101,7 +102,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 def _same_values(before: pa.Array, source: Node, after: pa.Array, target: Node) -> bool:
     if not before.is_null().equals(after.is_null()):
         return False
-    # Behind a null there may be anything.
+    # The value behind a null is arbitrary.
     before, after = before.drop_null(), after.drop_null()
     items = list_item(source), list_item(target)
     entries = source.map_entry, target.map_entry
@@ -145,7 +146,7 @@ def _same_fields(before: pa.StructArray, source: Node, after: pa.StructArray, ta
 
 
 def _same_leaf(before: pa.Array, source: Node, after: pa.Array, target: Node) -> bool:
-    """Of values without nulls. Raises CheckFailed for types that no conversion leads between."""
+    """As `_same_values`, for leaves without nulls. Raises CheckFailed for types between which no conversion exists."""
     if not len(before):
         return True
     old, new = _logical(source), _logical(target)
@@ -169,7 +170,7 @@ def _numbers(array: pa.Array) -> "npt.NDArray[np.generic]":
 
 
 def _bits_equal(before: "npt.NDArray[np.generic]", after: "npt.NDArray[np.generic]") -> bool:
-    """NaN is NaN, of whatever bits; -0.0 is not 0.0."""
+    """Whether all bits are equal; any NaN equals any other NaN, and -0.0 does not equal 0.0."""
     kind = f"u{after.dtype.itemsize}"
     return bool(np.all((before.view(kind) == after.view(kind)) | ((before != before) & (after != after))))
 
@@ -213,7 +214,7 @@ def _residues(array: pa.Array, modulus: int) -> "npt.NDArray[np.uint64]":
         return (numbers if modulus == 2**64 else numbers % modulus).astype(np.uint64)
     if pa.types.is_decimal(array.type):
         width = array.type.byte_width
-        # Arrow keeps them with the lowest byte first.
+        # Arrow stores decimals with the lowest byte first.
         digits = _matrix(array, width)[:, ::-1]
     elif pa.types.is_fixed_size_binary(array.type):
         digits = _matrix(array, array.type.byte_width)
@@ -246,7 +247,7 @@ def _residues_of_texts(array: pa.Array, modulus: int) -> "npt.NDArray[np.uint64]
 def _signed(
     found: "npt.NDArray[np.uint64]", negative: "npt.NDArray[np.bool_]", lengths: Numbers, modulus: int
 ) -> "npt.NDArray[np.uint64]":
-    """Two's complement: a negative number of n bytes was read as 2^(8n) too much."""
+    """`found`, corrected for two's complement: a negative number of n bytes was read as 2^(8n) too much."""
     for length in np.unique(lengths[negative]).tolist():
         rows = negative & (lengths == length)
         found[rows] = _reduced(found[rows] + np.uint64(-(1 << (8 * length)) % modulus), modulus)
@@ -254,7 +255,7 @@ def _signed(
 
 
 def _reduced(values: "npt.NDArray[np.uint64]", modulus: int) -> "npt.NDArray[np.uint64]":
-    # The numbers of numpy are those modulo 2^64 by themselves.
+    # The arithmetic of numpy is modulo 2^64 already.
     return values if modulus == 2**64 else values % np.uint64(modulus)
 
 
@@ -267,10 +268,10 @@ def _same_times(before: pa.Array, source: Node, after: pa.Array, target: Node) -
 
 
 def _ticks(array: pa.Array, leaf: Node) -> tuple[Numbers, int]:
-    """Times as numbers, and the nanoseconds that one of them counts."""
+    """Times as numbers, and the unit of these numbers in nanoseconds."""
     if leaf.physical is Physical.INT96:
         parts = np.frombuffer(_matrix(array, 12).tobytes(), np.dtype([("nanos", "<i8"), ("day", "<i4")]))
-        # Readers go by microseconds: the year 1 has no nanoseconds in 64 bits.
+        # Readers use microseconds: nanoseconds of the year 1 do not fit into 64 bits.
         days = (parts["day"].astype(np.int64) - _INT96_EPOCH_DAY) * (_NANOS_PER_DAY // 1000)
         return days + parts["nanos"] // 1000, 1000
     kind = _logical(leaf)
@@ -279,7 +280,7 @@ def _ticks(array: pa.Array, leaf: Node) -> tuple[Numbers, int]:
 
 
 def _same_zone(source: Node, target: Node) -> bool:
-    """Whether both are moments, which INT96 always are, or both are wall clocks."""
+    """Whether both are points in time, as INT96 always is, or both are local times without a zone."""
     zones = [
         leaf.physical is Physical.INT96 or getattr(_logical(leaf), "tz", None) is not None for leaf in (source, target)
     ]

@@ -1,4 +1,4 @@
-"""Space-filling curves: the place of points of a grid on a line, so that neighbours on the line are near in all axes.
+"""Space-filling curves: the place of each grid point on a line, so that neighbours on the line are near in all axes.
 
 Coordinates are whole numbers below 2**bits, one array for each axis; places lie below 2**(bits * axes), at most 2**63.
 Sources: G. M. Morton, "A computer oriented geodetic data base" (1966); J. Skilling, "Programming the Hilbert curve",
@@ -14,7 +14,7 @@ Coordinates = npt.NDArray[np.int64]
 
 
 def z_order(axes: Sequence[Coordinates], bits: int) -> Coordinates:
-    """The bits of all axes in turn, from the highest; the first axis leads."""
+    """Places on the Z curve: the bits of all axes in turn, from the highest bit; the first axis comes first."""
     places = np.zeros_like(axes[0])
     for bit in range(bits - 1, -1, -1):
         for axis in axes:
@@ -24,13 +24,13 @@ def z_order(axes: Sequence[Coordinates], bits: int) -> Coordinates:
 
 
 def hilbert(axes: Sequence[Coordinates], bits: int) -> Coordinates:
-    """Unlike on the Z curve, consecutive places differ by one in one axis: there are no leaps."""
+    """Places on the Hilbert curve: unlike on the Z curve, consecutive places differ by one in one axis."""
     axes = [axis.copy() for axis in axes]
     first = axes[0]
     for bit in range(bits - 1, 0, -1):
         below = (1 << bit) - 1
         for axis in axes:
-            # Where the bit is set, turn the lower bits of the first axis over; elsewhere swap them with this axis's.
+            # Where the bit is set, invert the lower bits of the first axis; elsewhere swap them with this axis's.
             is_set = -((axis >> bit) & 1)
             swapped = (first ^ axis) & below & ~is_set
             first ^= swapped | (below & is_set)

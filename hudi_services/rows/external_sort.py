@@ -1,9 +1,10 @@
 """Sorting more rows than fit into memory: sorted runs on local disk, merged a section at a time.
 
 A run is a file of small batches, each an Arrow IPC stream of its own (LZ4) with dictionaries of its own. The keys of
-the first row of every batch stay in memory. Batches are read in the order of these, until enough are there: all their
-rows up to the first one of the next batch are complete. They are one section, and the rest waits for the next; so every
-batch is read once for each pass, and at most one of each run waits. Many runs are first merged into fewer.
+the first row of every batch stay in memory. Batches are read in the order of these keys, until enough are loaded: then
+all loaded rows up to the first row of the next batch are complete. The complete rows are one section; the other rows
+wait for the next section. Every batch is read once for each pass, and at most one batch of each run waits. Many runs
+are first merged into fewer.
 """
 
 import os
@@ -21,7 +22,7 @@ from .memory import TaskMemory, sort_bytes
 from .sorting import Order, RowSorter, take_rows, taken
 
 _FAN_IN = 32
-"""So many runs become one: more would make their batches tiny."""
+"""The number of runs that are merged into one: with more runs their batches would be tiny."""
 
 
 class Section(Protocol):
@@ -31,13 +32,13 @@ class Section(Protocol):
     def num_rows(self) -> int: ...
 
     def rows(self, start: int, length: int) -> pa.Table:
-        """Some of them."""
+        """`length` rows from row `start` on."""
 
 
 class ExternalSort:
-    """Takes the rows of a group, `expected` by its footers, and gives them in order; close it to free the disk.
+    """Sorts the rows of a group; `expected` is their number by the footers. Close it to free the disk.
 
-    Raises StorageError when the local disk is full or fails, and what `RowSorter` raises.
+    Raises StorageError when the local disk is full or fails, and the errors of `RowSorter`.
     """
 
     def __init__(self, sorter: RowSorter, expected: int, memory: TaskMemory) -> None:
@@ -50,10 +51,10 @@ class ExternalSort:
         self._whole: pa.Table | None = None
         self.rows = 0
         self.spilled_bytes = 0
-        """Written to local disk; rows that went through several merges count several times."""
+        """Bytes written to local disk; rows that were merged several times count several times."""
 
     def add(self, table: pa.Table) -> None:
-        """More rows."""
+        """Add rows."""
         if not table.num_rows:
             return
         size = sort_bytes(table.get_total_buffer_size(), table.num_rows)
@@ -64,7 +65,7 @@ class ExternalSort:
         self.rows += table.num_rows
 
     def complete(self) -> None:
-        """Call it when all rows are there."""
+        """Finish the input; to be called after the last `add`."""
         if self._waiting and self._runs:
             self._spill()
         elif self._waiting:
@@ -95,12 +96,12 @@ class ExternalSort:
         self.spilled_bytes += run.append(table, self._batch_bytes(runs))
         del table
         self._bytes = 0
-        # Of the small blocks of a run so much would stay.
+        # Otherwise the process would keep the small blocks of memory of the run.
         pa.default_memory_pool().release_unused()
         self._merge_runs(0)
 
     def _merge_runs(self, level: int) -> None:
-        """Make one run of those that came of `level` merges, when there are many."""
+        """Merge the runs of `level` into one, when there are `_FAN_IN` of them."""
         merged = [run for run in self._runs if run.level == level]
         if len(merged) < _FAN_IN:
             return
@@ -118,11 +119,11 @@ class ExternalSort:
         return self._runs[-1]
 
     def _batch_bytes(self, runs: int) -> int:
-        # Half of what is merged at once may be batches of which only a part is complete.
+        # Up to half of the memory for merging may hold batches of which only a part is complete.
         return self._memory.merged // (2 * runs)
 
     def _merged(self, runs: Sequence["_Run"]) -> Iterator[tuple[list[pa.Table], Order]]:
-        """The rows of all runs in order: tables, and the rows of these that come next."""
+        """The rows of all runs in order: tables, and the numbers of their rows that come next."""
         places = [(run, number) for run in runs for number in range(run.batches)]
         if not places:
             return
@@ -139,30 +140,30 @@ class ExternalSort:
                 ready = self._complete(loaded, None if is_last else heads.slice(order[position + 1], 1))
                 yield loaded, ready
                 counts = _taken_of(loaded, ready)
-                # Those before the bound are an end of each batch, because it is sorted.
+                # A batch is sorted, so that its rows before the bound are at its start.
                 loaded = [t.slice(n) for t, n in zip(loaded, counts, strict=True) if n < t.num_rows]
                 size = sum(table.get_total_buffer_size() for table in loaded)
 
     def _complete(self, loaded: Sequence[pa.Table], bound: pa.Table | None) -> Order:
-        """The rows of `loaded` up to `bound`, in order."""
+        """The row numbers of `loaded` up to `bound`, in order; all rows when `bound` is None."""
         keys = [table.select(self._sorter.keys) for table in loaded]
         if bound is None:
             return self._sorter.order(pa.concat_tables(keys))
-        # The last among equals, so that these are complete, too.
+        # The bound comes last among equal rows, so that they are complete, too.
         order = self._sorter.order(pa.concat_tables([*keys, _of_type(bound, keys[0].schema)]))
         return order[: int(np.flatnonzero(order == len(order) - 1)[0])]
 
 
 def _taken_of(tables: Sequence[pa.Table], rows: Order) -> list[int]:
-    """How many of the `rows` are in each of the tables."""
+    """The number of the `rows` in each of the tables."""
     starts = np.cumsum([0, *(table.num_rows for table in tables)])
     return [int(n) for n in np.bincount(np.searchsorted(starts, rows, "right") - 1, minlength=len(tables))]
 
 
 class _Run:
-    """A sorted run; `level` tells how many merges it came of, `heads` the keys of the first row of each batch.
+    """A sorted run; `level` is the number of merges before it, `heads` are the keys of the first row of each batch.
 
-    It has nothing open until rows are appended.
+    No file is open until rows are appended.
     """
 
     def __init__(self, level: int, keys: Sequence[str]) -> None:
@@ -173,11 +174,11 @@ class _Run:
         self._file: IO[bytes] | None = None
 
     def append(self, table: pa.Table, batch_bytes: int) -> int:
-        """Write rows that follow those before, in batches of about so many bytes; the bytes that went to disk."""
+        """Append rows, in batches of about `batch_bytes`; return the number of bytes written to disk."""
         step = max(1, table.num_rows * batch_bytes // max(1, _plain_bytes(table)))
         with _disk_errors():
             if self._file is None:
-                # Without a name it goes with the process, however that ends.
+                # A file without a name is deleted with the process, however the process ends.
                 self._file = tempfile.TemporaryFile(dir=_folder(), prefix="hudi_services-")  # noqa: SIM115
             began = self._file.tell()
             for start in range(0, table.num_rows, step):
@@ -224,7 +225,7 @@ class _Sorted:
 
 
 class _Merged:
-    """Rows of several batches, which lie in `order`."""
+    """Rows of several batches; `order` has their row numbers in sorted order."""
 
     def __init__(self, tables: Sequence[pa.Table], order: Order) -> None:
         self._table = pa.concat_tables(tables).unify_dictionaries()
@@ -249,7 +250,7 @@ def plain(table: pa.Table) -> pa.Table:
 
 
 def _with_own_dictionaries(table: pa.Table) -> pa.Table:
-    """`table` in one piece, its dictionaries without values that its rows do not have."""
+    """`table` in one chunk, with dictionaries that have only the values of its rows."""
     columns = [
         column.cast(column.type.value_type).combine_chunks().dictionary_encode()
         if pa.types.is_dictionary(column.type)
@@ -260,7 +261,7 @@ def _with_own_dictionaries(table: pa.Table) -> pa.Table:
 
 
 def _plain_bytes(table: pa.Table) -> int:
-    """About what the rows would take without dictionaries."""
+    """About how many bytes the rows would need without dictionaries."""
     size = 0
     for column in table.columns:
         if pa.types.is_dictionary(column.type):
@@ -280,7 +281,7 @@ def _of_type(bound: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _folder() -> str:
-    """Where Spark has its own scratch files (spark.local.dir), else the system's."""
+    """Spark's folder for temporary files (spark.local.dir), else the system's."""
     return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
 
 

@@ -1,7 +1,7 @@
-"""How many new files a group gets, and where one ends and the next begins: all of about as many bytes.
+"""File sizing: how many new files a group gets, and where each file ends, so that all have about the same size.
 
-Rows do not weigh the same: what compresses well at one end of the order may not at the other. So pieces of the group
-are weighed, by the row groups that they come from or by writing a part of them, and the cuts share out the weight.
+Rows differ in compressed size, also from one end of the order to the other. Therefore pieces of the group are weighed,
+by the row groups that they come from or by writing a part of them, and the cuts divide the weight evenly.
 """
 
 import math
@@ -21,51 +21,51 @@ from .settings import FileSettings
 
 LeafPath = tuple[str, ...]
 WriterOptions = Mapping[str, Any]
-"""Of pyarrow's writer of parquet files."""
+"""Options of pyarrow's writer of parquet files."""
 Piece = tuple[int, float]
-"""Consecutive rows: how many, and about how many bytes they take together."""
+"""Consecutive rows: their number, and about how many bytes they need together (their weight)."""
 
 _PIECES_OF_A_FILE = 16
 _WEIGHED_PART = 8
 _LEAST_ROWS = 1000
 _MOST_READ = 4
 _MUCH_LARGER = 1.05
-"""Files that would be so many times as large as wanted become more files."""
+"""The group gets more files than planned when files would be larger than this many times the wanted size."""
 
 
 def stored_row_groups(readers: Iterable[SliceReader]) -> list[StoredRowGroup]:
-    """Those that have rows, in order."""
+    """The row groups that have rows, in order."""
     return [group for reader in readers for group in reader.stored if group.rows]
 
 
 def compressed_bytes(group: StoredRowGroup, shares: Mapping[LeafPath, float]) -> float:
-    """The bytes of a row group when each column is compressed to such a share of what it has encoded."""
+    """The bytes of a row group when each column is compressed to its share of the encoded bytes."""
     return sum(chunk.uncompressed_bytes * shares.get(chunk.path, 1.0) for chunk in group.facts.columns)
 
 
 def overhead_bytes(readers: Sequence[SliceReader], settings: FileSettings, rows: int) -> int:
-    """About how many bytes a new file of so many rows has that are no pages: footer, page indexes, bloom filter."""
+    """About how many bytes a new file of `rows` rows has outside its pages: footer, page indexes, bloom filter."""
     others = sum(reader.overhead_bytes for reader in readers)
     footer = others // max(1, sum(len(reader.stored) for reader in readers))
     return footer + (0 if settings.bloom is None else settings.bloom.new_filter(0).serialized_bytes(rows))
 
 
 def files_needed(planned: int, pieces: Sequence[Piece], readers: Sequence[SliceReader], settings: FileSettings) -> int:
-    """How many files: as planned, or more where these would be larger than they should be."""
+    """The number of new files: as planned, or more where the files would be too large."""
     if needs_no_cut(readers, planned, settings):
         return planned
     rows, weight = sum(rows for rows, _ in pieces), sum(weight for _, weight in pieces)
     each = overhead_bytes(readers, settings, -(-rows // planned))
     if weight + planned * each <= planned * settings.file_bytes * _MUCH_LARGER:
         return planned
-    # A bloom filter may be larger than a file that is meant to be very small.
+    # The overhead bytes may exceed a very small wanted size, because of the bloom filter.
     return max(planned, math.ceil(weight / max(settings.file_bytes - each, settings.file_bytes // 2, 1)))
 
 
 def even_cuts(pieces: Sequence[Piece], files: int) -> list[int]:
-    """How many rows go into each file; as many files as there are rows where these are fewer."""
+    """The number of rows in each file; with fewer rows than `files`, one file for each row."""
     rows = np.concatenate([[0], np.cumsum([piece[0] for piece in pieces])]).astype(np.float64)
-    # A weight of nothing must not hide rows.
+    # Rows without weight must count, too.
     weights = np.concatenate([[0.0], np.cumsum([piece[1] + piece[0] * 1e-6 for piece in pieces])])
     total = int(rows[-1])
     files = min(files, total)
@@ -80,12 +80,12 @@ def even_cuts(pieces: Sequence[Piece], files: int) -> list[int]:
 
 
 def needs_no_cut(readers: Iterable[SliceReader], planned: int, settings: FileSettings) -> bool:
-    """Whether all rows fit into the one planned file however they compress."""
+    """Whether all rows fit into the one planned file, however well they compress."""
     return planned < 2 and sum(reader.encoded_bytes for reader in readers) <= settings.file_bytes
 
 
 def weighed(sections: Iterable[Section], rows: int, files: int, options: WriterOptions) -> list[Piece]:
-    """Pieces of `rows` sorted rows, fine enough for `files` cuts; a part of each is written to see what it weighs."""
+    """Weighed pieces of `rows` sorted rows, fine enough to cut into `files`; a part of each piece is written."""
     step = max(_LEAST_ROWS, -(-rows // (files * _PIECES_OF_A_FILE)))
     pieces = []
     for section in sections:
@@ -97,7 +97,10 @@ def weighed(sections: Iterable[Section], rows: int, files: int, options: WriterO
 
 
 def weighed_row_groups(groups: Sequence[StoredRowGroup], codec: str, at_once: int) -> list[Piece]:
-    """Row groups in order, by what they will take in `codec`; for that some of them are read, `at_once` as `pieces`."""
+    """The row groups in order, each with its bytes in `codec`.
+
+    With another codec than before, some row groups are read and written in memory; `at_once` as for `pieces`.
+    """
     number = codec_called(codec).number
     if all(chunk.codec == number for group in groups for chunk in group.facts.columns):
         return [(group.rows, group.facts.compressed_bytes) for group in groups]
@@ -106,7 +109,7 @@ def weighed_row_groups(groups: Sequence[StoredRowGroup], codec: str, at_once: in
 
 
 def _shares(groups: Sequence[StoredRowGroup], codec: str, at_once: int) -> dict[LeafPath, float]:
-    """To which part of its encoded bytes each column is compressed."""
+    """The compressed share of the encoded bytes, by column."""
     before: Counter[LeafPath] = Counter()
     after: Counter[LeafPath] = Counter()
     for group in groups:
@@ -122,14 +125,14 @@ def _shares(groups: Sequence[StoredRowGroup], codec: str, at_once: int) -> dict[
 def shares_of(
     table: pa.Table, leaves: Iterable[LeafPath], encoded: Mapping[LeafPath, float], options: WriterOptions
 ) -> dict[LeafPath, float]:
-    """To which part of its `encoded` bytes each of the `leaves` of `table` is compressed when it is written."""
+    """The compressed share of the `encoded` bytes, by leaf, when `table` with these `leaves` is written."""
     written = dict(zip(leaves, _written(table, options), strict=True))
     return {path: written.get(path, 0) / max(1.0, size) for path, size in encoded.items()}
 
 
 def _written(table: pa.Table, options: WriterOptions) -> list[int]:
     """The bytes of each leaf column when `table` is written."""
-    # A part would be written with the dictionary of the whole.
+    # Otherwise a part would be written with the dictionary of the whole table.
     table = plain(table)
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, table.schema, **options) as writer:

@@ -1,7 +1,7 @@
-"""How the memory of one task is shared out, so that a group of any size fits into it.
+"""The shares of one task's memory, so that a task can rewrite a group of any size.
 
-The limit is for the data; the interpreter and its libraries come on top of it (`INTERPRETER_BYTES`), and what a task
-knows of each old file (`READER_BYTES`).
+The limit is for the data. The interpreter and its libraries (`INTERPRETER_BYTES`) and the reader of each old file
+(`READER_BYTES`) need memory in addition.
 """
 
 from dataclasses import dataclass
@@ -10,54 +10,54 @@ INTERPRETER_BYTES = 150 << 20
 READER_BYTES = 24 << 10
 _LEAST_PROCESS_BYTES = 115 << 20
 _WRITER_BYTES = 48 << 20
-"""What writing takes, without the rows of a row group."""
+"""What writing needs, without the rows of a row group."""
 _ROW_BYTES = 32
-"""What sorting needs for a row, without the row: keys, their order, and what numpy takes to find it."""
+"""What sorting needs for each row, without the row itself: keys, their order, and numpy's memory to find the order."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskMemory:
-    """`limit`: bytes for the data of one task."""
+    """The memory of one task; `limit` is the bytes for its data."""
 
     limit: int = 1 << 30
 
     @property
     def run(self) -> int:
-        """Rows that are sorted at once; while they are, a column of them is there three times."""
+        """Bytes of the rows that are sorted at once; during the sort one column is in memory three times."""
         return self.limit * 3 // 8
 
     @property
     def merged(self) -> int:
-        """Rows of all sorted runs that are merged at once; they are there twice."""
+        """Bytes of the rows of all sorted runs that are merged at once; these rows are in memory twice."""
         return self.limit // 5
 
     @property
     def stored(self) -> int:
-        """Of a row group as it is stored."""
+        """Bytes of a row group as it is stored."""
         return self.limit // 5
 
     @property
     def sample(self) -> int:
-        """Of the values that a layout learns from."""
+        """Bytes of the sample that a layout learns from."""
         return self.limit // 8
 
     def row_group(self, wanted: int) -> int:
-        """The size in memory of a new row group: `wanted`, unless that is too large."""
+        """The bytes in memory of a new row group: `wanted`, or less when that is too large."""
         return min(wanted, self.limit // 4)
 
 
 def copy_peak(row_group: int, files: int) -> int:
-    """What a task that copies takes: the largest row group as it is stored, and what goes out of it."""
+    """The peak memory of a task that copies, in bytes: the largest row group as it is stored, and its output."""
     return _process(files) + _WRITER_BYTES // 2 + 2 * row_group
 
 
 def decoding_peak(memory: TaskMemory, row_group: int, data: float, files: int) -> int:
-    """What a task takes that decodes `data` bytes of rows without sorting them: one new row group, more than once."""
+    """The peak memory, in bytes, of a task that decodes `data` bytes of rows unsorted: more than one new row group."""
     return _process(files) + min(_WRITER_BYTES, int(data)) + min(memory.row_group(row_group), int(data)) * 17 // 10
 
 
 def sort_peak(memory: TaskMemory, data: float, rows: int, files: int) -> int:
-    """What a task takes that sorts so many rows of so many bytes in memory, or as many as it may have."""
+    """The peak memory, in bytes, of a task that sorts `rows` rows of `data` bytes; at most what the task may use."""
     needed = sort_bytes(int(data), rows)
     return _process(files) + (memory.limit if needed > memory.run else needed * 6 // 5 + min(_WRITER_BYTES, needed))
 
@@ -67,5 +67,5 @@ def _process(files: int) -> int:
 
 
 def sort_bytes(table_bytes: int, rows: int) -> int:
-    """What rows take that are to be sorted."""
+    """The bytes in memory of rows that are to be sorted."""
     return table_bytes + rows * _ROW_BYTES

@@ -1,10 +1,10 @@
-"""In what order the rows of a sorted group are written: hoodie.layout.optimize.strategy.
+"""The order in which the rows of a sorted group are written: hoodie.layout.optimize.strategy.
 
     LINEAR                 by the first sort column, then the second, and so on: `sorting`
-    ZORDER, HILBERT        by a space-filling curve over all of them: ranges of each column become narrow
+    ZORDER, HILBERT        by a space-filling curve over all sort columns: ranges of each column become narrow
     package.module:Class   a subclass of `RowOrder`, the operator's own
 
-A curve goes by equal shares of the rows, not of the values: a sample of the group says between which bounds one lies.
+The coordinates of a curve are equal shares of the rows, not of the values; the bounds come from a sample of the group.
 """
 
 from abc import ABC, abstractmethod
@@ -25,19 +25,19 @@ from .sort_order import LINEAR, SortColumn
 Z_ORDER, HILBERT = "ZORDER", "HILBERT"
 SAMPLE_ROWS = 1 << 16
 _MOST_BITS = 16
-"""Of a coordinate: a group has far fewer files than 65,536."""
+"""The most bits of a coordinate: a group has far fewer files than 65,536."""
 _TEXT_BYTES = 64
-"""What counts of a text."""
+"""The bytes at the start of a text that count."""
 _AT_ONCE = 1 << 16
 
 Comparable: TypeAlias = "npt.NDArray[np.int64] | npt.NDArray[np.float64] | npt.NDArray[np.bytes_]"
 
 
 class RowOrder(ABC):
-    """Made for each group. The keys are one array for each sort column, all of one length.
+    """The order of the rows of one group. The keys are one array for each sort column, all of one length.
 
-    Texts come as string, binary, or dictionary arrays of strings; numbers, times and decimals as themselves.
-    The rows of a group come in several calls of `places`, and their places must compare.
+    Texts are string, binary, or dictionary arrays of strings; numbers, times and decimals have their own types.
+    `places` is called several times for the rows of a group, and the places of all calls must compare.
     """
 
     def __init__(self, columns: Sequence[SortColumn]) -> None:
@@ -53,7 +53,7 @@ class RowOrder(ABC):
 
 
 class Curve(RowOrder):
-    """By a space-filling curve."""
+    """The order by a space-filling curve."""
 
     def __init__(
         self, columns: Sequence[SortColumn], curve: Callable[[Sequence[Coordinates], int], Coordinates]
@@ -73,10 +73,10 @@ class Curve(RowOrder):
         return self._curve(found, self._bits)
 
     def _coordinate(self, key: pa.ChunkedArray, column: SortColumn, bounds: Comparable) -> Coordinates:
-        """From 1 to 2**bits - 2, in the wanted direction; nulls at 0 or at the end."""
+        """Coordinates from 1 to 2**bits - 2, in the wanted direction; nulls are at 0 or at 2**bits - 1."""
         highest = (1 << self._bits) - 2
         shares = np.concatenate([np.zeros(0, np.int64), *(_shares(array, bounds) for array in key.chunks)])
-        # Few distinct values are spread over all bits: the high ones lead the curve.
+        # Few distinct values are spread over all bits, because the high bits count first on the curve.
         coordinate = 1 + shares * (highest - 1) // max(1, len(bounds))
         if column.descending:
             coordinate = highest + 1 - coordinate
@@ -86,7 +86,7 @@ class Curve(RowOrder):
 
 
 def row_order(name: str, columns: Sequence[SortColumn]) -> RowOrder | None:
-    """The order of this name; None for a linear one. Raises ConfigError when there is none."""
+    """The order of this name; None for LINEAR. Raises ConfigError for an unknown name."""
     if name == LINEAR:
         return None
     if name in (Z_ORDER, HILBERT):
@@ -97,7 +97,7 @@ def row_order(name: str, columns: Sequence[SortColumn]) -> RowOrder | None:
 
 
 def comparable(array: pa.Array) -> Comparable:
-    """Values that order as those of the array do, as far as they differ; what stands for nulls has no meaning."""
+    """Values in the order of the array's values, of which some may become equal; values for nulls have no meaning."""
     kind = array.type
     types = pa.types
     if has_offsets(kind):
@@ -128,7 +128,7 @@ def _texts(array: pa.Array) -> npt.NDArray[np.bytes_]:
 
 
 def _shares(array: pa.Array, bounds: Comparable) -> Coordinates:
-    """Above how many of the bounds each value lies."""
+    """The number of bounds that are at or below each value."""
     if pa.types.is_dictionary(array.type):
         found = _shares(array.dictionary, bounds)
         return found[array.indices.fill_null(0).to_numpy()] if len(found) else np.zeros(len(array), np.int64)
@@ -138,7 +138,7 @@ def _shares(array: pa.Array, bounds: Comparable) -> Coordinates:
 
 
 def _bounds(sample: pa.ChunkedArray, most: int) -> Comparable:
-    """What parts the sample into equal shares, ascending and distinct."""
+    """The bounds of equal shares of the sample, ascending and distinct."""
     if pa.types.is_dictionary(sample.type):
         sample = sample.cast(sample.type.value_type)
     values: Any = np.sort(comparable(sample.drop_null().combine_chunks()))

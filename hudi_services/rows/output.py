@@ -1,4 +1,4 @@
-"""New base files: what those of one task have in common, their names, markers, record keys and footers."""
+"""New base files: their common form, names, markers, record keys and footers."""
 
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -24,7 +24,7 @@ RECORD_KEY_FIELD = "_hoodie_record_key"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What all new files of one task have in common: where they go, and how they are written."""
+    """The common form of all new files of one task: where and how they are written."""
 
     storage: Storage
     instant: str
@@ -32,16 +32,16 @@ class Form:
     token: str
     target: FileSchema
     notes: Mapping[str, str]
-    """Key/value metadata that says nothing of single rows."""
+    """Key/value metadata for every footer, independent of the rows of the file."""
     meta_fields: bool
     settings: FileSettings
     ranged: frozenset[str] = frozenset()
-    """Columns (dotted paths) whose ranges are wanted, whether footers tell them or not."""
+    """Columns (dotted paths) whose ranges are needed, whether footers have them or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A base file that was written, of the new file group `file_id`; `millis` is how long that took."""
+    """A base file of the new file group `file_id`; `millis` is the time that writing took."""
 
     file_id: str
     file: WrittenFile
@@ -58,19 +58,19 @@ class Stopwatch:
             yield
 
     def move(self, of: str, to: str, seconds: float) -> None:
-        """Count `seconds` of the phase `of` for `to`, which was inside it."""
+        """Move `seconds` from the phase `of` to the phase `to`, which ran inside it."""
         self.seconds[of] -= seconds
         self.seconds[to] = self.seconds.get(to, 0.0) + seconds
 
 
 class Writer(Protocol):
-    """What puts the rows into a file: `BaseFileWriter` or `RowGroupCopier`."""
+    """The writer of a file's rows: `BaseFileWriter` or `RowGroupCopier`."""
 
     def close(self, key_values: Mapping[str, str]) -> WrittenFile: ...
 
 
 class Output:
-    """One new base file: creates its marker, collects its record keys, and gives it its footer at the end."""
+    """One new base file: creates the marker, collects the record keys, and writes the footer at the end."""
 
     def __init__(self, form: Form, file_id: str, rows: int) -> None:
         self._form = form
@@ -88,16 +88,16 @@ class Output:
         return self._keys is not None
 
     def add_key_range(self, bounds: tuple[str, str] | None) -> bool:
-        """Count the record keys of rows by their least and greatest one; False when that is not enough."""
+        """Add record keys by their least and greatest key; False when the keys themselves are needed."""
         return self._keys is not None and bounds is not None and self._keys.add_range(*bounds)
 
     def add_keys(self, table: pa.Table) -> None:
-        """Count the record keys of rows that go into the file; without meta fields there are none."""
+        """Add the record keys of rows that are written to the file; without meta fields there are none."""
         if self._keys is not None:
             self._keys.add(table.column(RECORD_KEY_FIELD))
 
     def row_writer(self, row_group_bytes: int, plain_leaves: Collection[str]) -> BaseFileWriter:
-        """What writes rows into the file, in row groups of so many bytes in memory; close it by `close`."""
+        """The writer of the file's rows, in row groups of `row_group_bytes` in memory; `close` takes it at the end."""
         form = self._form
         return BaseFileWriter(
             form.storage,
@@ -112,7 +112,7 @@ class Output:
         )
 
     def close(self, writer: Writer) -> NewFile:
-        """Publish what `writer` wrote."""
+        """Write the footer, and publish the file that `writer` wrote."""
         keys = self._keys.footer() if self._keys is not None else {}
         file = writer.close({**self._form.notes, **keys})
         return NewFile(self._file_id, file, round((time.perf_counter() - self._start) * 1000))

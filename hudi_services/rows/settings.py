@@ -7,7 +7,7 @@ from ..files.bloom import BloomSettings
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """`bloom` is None where Hudi writes no filter. Sizes in bytes; those of row groups are in memory."""
+    """The settings of new base files. Sizes in bytes, of row groups in memory. `bloom`: None where Hudi writes none."""
 
     codec: str = "zstd"
     file_bytes: int = 1 << 30

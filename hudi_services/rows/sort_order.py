@@ -1,11 +1,11 @@
-"""Sort columns of a clustering: what the operator wrote, what the plan keeps.
+"""The sort columns of a clustering, as the operator writes them and as the plan records them.
 
     sort columns := column {"," column}
     column       := name ["asc" | "desc"] ["nulls" ("first" | "last")]
 
-Hudi knows names only, ascending with nulls first; that part goes under Hudi's own key of the plan, so that Hudi can
-execute a plan of ours. The directions go under `hudi_services.sort.order`, and how the columns order the rows (see
-`row_order`) under Hudi's option for that, which Hudi does not look for in a plan.
+Hudi knows only names, ascending with nulls first. The plan records the names under Hudi's own key, so that Hudi can
+execute our plan; the directions under `hudi_services.sort.order`; and the layout (see `row_order`) under Hudi's option
+for it, which Hudi does not read from a plan.
 """
 
 import re
@@ -24,7 +24,7 @@ _COLUMN = re.compile(r"(\S+)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?", re.
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """One column; nulls come first when ascending and last when descending, unless said otherwise (as in Spark)."""
+    """One column; by default nulls come first in ascending order and last in descending order (as in Spark)."""
 
     name: str
     descending: bool = False
@@ -36,7 +36,7 @@ class SortColumn:
 
 
 def parse_sort_columns(text: str) -> tuple[SortColumn, ...]:
-    """The columns in `text`, () when it is blank. Raises ConfigError for anything but the grammar above."""
+    """The columns in `text`, () when it is blank. Raises ConfigError unless the text follows the grammar above."""
     if not text.strip():
         return ()
     columns = tuple(_parse_column(part.strip(), text) for part in text.split(","))
@@ -71,10 +71,10 @@ def to_strategy_params(columns: Sequence[SortColumn], layout: str = LINEAR) -> d
 
 
 def from_strategy_params(params: Mapping[str, str]) -> tuple[SortColumn, ...]:
-    """The sort columns of a plan, by us or by Hudi."""
+    """The sort columns of a plan, ours or Hudi's."""
     return parse_sort_columns(params.get(SORT_ORDER_KEY) or params.get(SORT_COLUMNS_KEY, ""))
 
 
 def layout_of(params: Mapping[str, str]) -> str:
-    """The layout of a plan by us; LINEAR when it says nothing."""
+    """The layout of our plan; LINEAR when the plan records none."""
     return params.get(LAYOUT_KEY, LINEAR)

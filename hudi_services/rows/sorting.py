@@ -1,4 +1,4 @@
-"""Putting the rows of a group in order, columnar."""
+"""Sorting the rows of a group, column by column."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,14 +20,14 @@ Order = npt.NDArray[np.int64]
 _PIECE_BYTES = 512 << 20
 _MUCH_BYTES = 8 << 20
 _PLACE = "hudi_services place"
-"""A column of sorted rows: their places along a layout that is not linear."""
+"""A column of sorted rows: their places in a layout that is not linear."""
 
 
 class RowSorter:
-    """The order of rows (raw form of `schema`) by `columns`; equal rows keep no order.
+    """The order of rows (raw form of `schema`) by `columns`; the order of equal rows is not defined.
 
-    `layout` is that of `row_order`. Strings go by their UTF-8 bytes; NaN comes after every number, along a curve before
-    them in descending order. Raises ConfigError for a layout that there is not.
+    `layout` is a name for `row_order`. Strings are ordered by their UTF-8 bytes. NaN comes after every number; along a
+    curve in descending order it comes before them. Raises ConfigError for a layout that does not exist.
     """
 
     def __init__(self, schema: FileSchema, columns: Sequence[SortColumn], layout: str = LINEAR) -> None:
@@ -42,7 +42,7 @@ class RowSorter:
         return self._layout is not None
 
     def learn(self, sample: pa.Table) -> None:
-        """Take note of the values in some rows of the group; other columns than those to sort by may be missing.
+        """Let the layout learn from some rows of the group; columns other than the sort columns may be missing.
 
         Raises ConfigError for a column without an order, and for a layout of the operator's own that fails.
         """
@@ -51,10 +51,10 @@ class RowSorter:
                 self._layout.learn(self._values(sample))
 
     def sorted(self, tables: list[pa.Table]) -> pa.Table:
-        """The rows of `tables` in order, with the columns that `order` needs as well; see `bare`.
+        """The rows of `tables` in order, including the columns that `order` needs; `bare` removes those.
 
-        Empties `tables`, so that one column at a time is held twice and not all of them. Raises as `learn`, and
-        CheckFailed when a layout of the operator's own does not give what it should.
+        Empties `tables`, so that only one column at a time is in memory twice. Raises the errors of `learn`, and
+        CheckFailed when a layout of the operator's own returns places of another shape or type.
         """
         # Promoted types cannot occur: every table has the target's form, only its dictionaries differ.
         table = pa.concat_tables(tables).unify_dictionaries()
@@ -68,11 +68,11 @@ class RowSorter:
 
     @property
     def keys(self) -> list[str]:
-        """The columns of a sorted table that `order` goes by."""
+        """The columns of a sorted table that `order` sorts by."""
         return self.columns if self._layout is None else [_PLACE]
 
     def order(self, table: pa.Table) -> Order:
-        """The numbers of the rows of `table`, which has the `keys`, in their order; equal rows stay as they are."""
+        """The row numbers of `table`, which has the `keys`, in sorted order; equal rows keep their order."""
         if self._layout is not None:
             return np.argsort(table.column(_PLACE).to_numpy(), kind="stable")
         keys = [sort_key(self._schema, table, column) for column in self.columns]
@@ -80,7 +80,7 @@ class RowSorter:
         return _general_order(keys, self._sort) if order is None else order
 
     def bare(self, table: pa.Table) -> pa.Table:
-        """A sorted table as it was before it was sorted."""
+        """A sorted table without the column that `sorted` added."""
         return table if self._layout is None else table.drop_columns([_PLACE])
 
     def _values(self, table: pa.Table) -> list[pa.ChunkedArray]:
@@ -99,13 +99,13 @@ class RowSorter:
 
 
 def taken(schema: pa.Schema, columns: list[pa.ChunkedArray], order: Order) -> pa.Table:
-    """The rows `order` of a table of these columns. Empties `columns`, which nobody else should hold."""
+    """The rows `order` of a table of these columns. Empties `columns`, to which no other reference should exist."""
     rows, done = pa.array(order), []
     columns.reverse()
     while columns:
         done.append(_taken(columns.pop(), rows))
         if done[-1].nbytes >= _MUCH_BYTES:
-            # What the old column took was in small blocks, which would stay with the process.
+            # The old column was in small blocks of memory, which the process would keep.
             pa.default_memory_pool().release_unused()
     return pa.table(done, schema=schema)
 
@@ -128,7 +128,7 @@ def take_rows(column: pa.ChunkedArray, order: pa.Array) -> pa.ChunkedArray:
 
 
 def _gather(column: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> list[pa.Array]:
-    """These rows chunk by chunk, then in their order; in halves when they do not fit into one array."""
+    """The rows `rows`, taken chunk by chunk and then put in order; in halves when they do not fit into one array."""
     starts = np.cumsum([0, *(len(chunk) for chunk in column.chunks)])
     by_chunk = np.argsort(rows, kind="stable")
     cuts = np.searchsorted(rows[by_chunk], starts)
@@ -148,7 +148,7 @@ def _gather(column: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> list[pa.Arr
 
 
 def _packed_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn]) -> Order | None:
-    """The order when all keys fit into 63 bits side by side, else None; twice as fast as comparing key by key."""
+    """The order when all keys together fit into 63 bits, else None; twice as fast as comparing key by key."""
     packed: npt.NDArray[np.int64] | None = None
     bits = 0
     for key, column in zip(keys, columns, strict=True):
@@ -164,7 +164,7 @@ def _packed_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn]
 
 
 def _ordinals(key: pa.ChunkedArray, column: SortColumn) -> tuple[npt.NDArray[np.int64], int] | None:
-    """The key as numbers from 0 that ascend in the wanted order, and how many bits they need."""
+    """The key as numbers from 0 that ascend in the wanted order, and their width in bits; None for keys without."""
     kind = key.type
     if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind) or pa.types.is_boolean(kind)):
         return None
@@ -191,7 +191,7 @@ def _general_order(keys: Sequence[pa.ChunkedArray], columns: Sequence[SortColumn
     order: list[tuple[str, str]] = []
     for i, (key, column) in enumerate(zip(keys, columns, strict=True)):
         if key.null_count:
-            # Arrow puts the nulls of all keys at one end; a flag before the key puts each where it belongs.
+            # Arrow puts the nulls of all keys at one end; a flag before the key sorts its nulls to the wanted end.
             arrays[f"null {i}"] = pc.is_null(key).cast(pa.int8())
             order.append((f"null {i}", "descending" if column.nulls_first else "ascending"))
         arrays[f"key {i}"] = key

@@ -1,4 +1,4 @@
-"""The partition `bloom_filters`: each record against the footer of its file, and records of files that are gone."""
+"""The check of the partition `bloom_filters`: each record against the footer of its file; records of deleted files."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,11 +16,11 @@ class BloomFiltersCheck:
         self._metadata = metadata
         self._truth = truth
         self._expected: dict[str, tuple[BaseFile, bytes | None]] = {}
-        """By key. Digests only: a filter has hundreds of kilobytes."""
+        """The file and the digest of its bloom filter, by key. Digests only: a filter has hundreds of kilobytes."""
         self.checked = 0
 
     def at(self, files: Sequence[Described]) -> Iterator[Difference]:
-        """Only remembers what they have: the records are read once, at the end."""
+        """Only keep the digests of the files: the records are read once, at the end."""
         for one in files:
             self._expected[bloom_filter_key(one.file.partition, one.file.name)] = (one.file, one.bloom)
         return iter(())

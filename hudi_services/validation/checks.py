@@ -1,7 +1,7 @@
-"""One look at a metadata table: every partition of it is computed anew from storage and compared.
+"""The check of a metadata table: every partition of it is computed anew from storage and compared.
 
-The timeline is read before storage is listed, and storage is listed before the metadata table is read, so that a
-writer at work may make a difference for one look, but not for two looks one after the other.
+The timeline is read before storage is listed, and storage is listed before the metadata table is read. Therefore a
+writer at work may cause a difference in one check, but not in two checks one after the other.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,20 +39,20 @@ from .record_index import RecordIndexCheck
 from .secondary_index import SecondaryIndexCheck
 
 _FILES_IN_MEMORY = 1000
-"""With the statistics of all their columns."""
+"""The number of files whose statistics are in memory at once."""
 
 
 class Check(Protocol):
     """The check of one metadata partition."""
 
     checked: int
-    """Records so far."""
+    """The number of records checked until now."""
 
     def at(self, files: Sequence[Described]) -> Iterator[Finding]:
-        """Of some of the base files that readers may open, in the order of their data partitions."""
+        """Check some of the base files that readers may open, in the order of their data partitions."""
 
     def at_end(self) -> Iterator[Finding]:
-        """What only shows when all were there."""
+        """The findings that need all base files; called after the last `at`."""
 
 
 Progress = Callable[[str, int, int], None]
@@ -62,12 +62,12 @@ CHECKS: dict[str, Callable[[MetadataTable, ExpectedState], Check]] = {
     PARTITION_STATS: PartitionStatsCheck,
     BLOOM_FILTERS: BloomFiltersCheck,
 }
-"""By metadata partition. `files` comes before them: it says which base files they are about."""
+"""The checks by metadata partition. The check of `files` runs before them, and finds the base files to check."""
 KEY_CHECKS: dict[str, type[KeyIndexCheck]] = {
     RECORD_INDEX: RecordIndexCheck,
     SECONDARY_INDEX_PREFIX: SecondaryIndexCheck,
 }
-"""By what the names of the metadata partitions begin with. A second look at these is at the keys of the first only."""
+"""The checks by the prefix of metadata partitions. A second check compares only the keys that differed in the first."""
 
 
 def look(
@@ -79,12 +79,12 @@ def look(
     *,
     drop_missing: bool = False,
 ) -> Findings:
-    """What is wrong with `metadata`, the metadata table of `table`: everything, or what may be in `again`, too.
+    """Check `metadata`, the metadata table of `table`: all of it, or only where `again`, an earlier result, differs.
 
-    Of expression indexes, those are checked that `expressions` computes. `progress` gets what is done, how much of it,
-    and all of it. `drop_missing`: a partition of which nothing is there is gone for good, whatever the commits say.
-    Raises CorruptFile for a metadata table, or a plan on the timeline, that cannot be read, and NotFound for files of
-    the metadata table that are cleaned meanwhile.
+    Expression indexes are checked if `expressions` has their computation. `progress` is called with the step, the
+    number of items done, and the number of all items. `drop_missing`: a partition without any file is deleted for good,
+    despite the commits. Raises CorruptFile for a metadata table, or a plan on the timeline, that cannot be read, and
+    NotFound for files of the metadata table that are cleaned meanwhile.
     """
     try:
         return _look(table, metadata, progress, again, expressions, ExpectedState(table, drop_missing=drop_missing))
@@ -121,7 +121,7 @@ def _look(
     findings.add(listing.run(None if again is None else again.partitions))
     findings.add(Unsure(name, one, None, Doubt.MISSING_PARTITION) for name in key_checks for one in listing.missing)
     hidden = [one for one in findings.unsure if one.reason is Doubt.HIDDEN]
-    # Their keys are in the indexes, rightly or not.
+    # The keys of hidden files are in the indexes; it is unknown whether they should be.
     findings.add(replace(one, index=name) for name in key_checks for one in hidden)
     if checks:
         for described in _batches(metadata, _with_life(table, listing.committed), partial(progress, "look")):
@@ -147,14 +147,14 @@ def _look(
 
 
 def _read_again(metadata: MetadataTable, again: Findings | None) -> None:
-    """The log files that were damaged at the first look: no other difference may have led there."""
+    """Read the file groups with log files that were damaged in the first check: no other difference may cause it."""
     differences = again.differences if again is not None else []
     for index in sorted({one.index for one in differences if one.kind is Kind.DAMAGED_LOG}):
         _ = metadata.reader(index).groups
 
 
 def _of_log(damaged: DamagedLog) -> Difference:
-    """Readers of Hudi pass over what is damaged, and so do the checks: the other differences are its effects."""
+    """The difference for a damaged log file. Hudi's readers and the checks skip the damage: it causes the others."""
     detail = f"it {damaged.problem}, and the deltacommit {damaged.instant} is completed"
     return Difference(damaged.partition, Kind.DAMAGED_LOG, damaged.name, None, damaged.name, None, detail, lambda: None)
 
@@ -165,14 +165,14 @@ def _key_checks(ready: Sequence[str]) -> Mapping[str, type[KeyIndexCheck]]:
 
 
 def _unjudged(findings: Findings) -> set[str]:
-    """What a file that cannot be judged belongs to: of an index of keys, any entry may be right then."""
+    """The metadata partitions with a file that cannot be judged: in an index of keys, any entry may then be right."""
     return {one.index for one in findings.unsure}
 
 
 def _batches(
     metadata: MetadataTable, files: Sequence[tuple[BaseFile, bool]], progress: Callable[[int, int], None]
 ) -> Iterator[list[Described | Broken]]:
-    """What the footers of (base file, is live) say, some at a time."""
+    """The descriptions of (base file, is live) by their footers, in batches."""
     footers = FooterReader(metadata)
     for start in range(0, len(files), _FILES_IN_MEMORY):
         batch = files[start : start + _FILES_IN_MEMORY]

@@ -1,8 +1,8 @@
-"""The partition `column_stats`: each record against the footer of its file, and records of files that are gone.
+"""The check of the partition `column_stats`: each record against the footer of its file; records of deleted files.
 
-Where a footer tells no range the values do: what is stored must hold them, and may be wider. A record that is missing
-is a difference, too: when a query asks for two columns, readers take the one that has no record for null in all rows
-(seen with 1.0.2).
+Where a footer has no range, the range is computed from the values: the stored range must hold them, and may be wider. A
+missing record is a difference, too: in a query on two columns, readers take a column without a record for null in all
+rows (seen with 1.0.2).
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from .footers import Described
 from .model import Difference, Doubt, Finding, Kind, Severity, Unsure
 
 COLUMN_DIGITS = len(column_stats_prefix("", "")) // 2
-"""What the column takes at the beginning of a key; the rest is the file's, as in the key of its bloom filter."""
+"""The length of the column's part at the start of a key; the rest is the file's part, as in its bloom filter's key."""
 
 
 class ColumnStatsCheck:
@@ -27,7 +27,7 @@ class ColumnStatsCheck:
         self.checked = 0
 
     def at(self, files: Sequence[Described]) -> Iterator[Finding]:
-        """Of some base files; those of a data partition follow each other."""
+        """Check some base files; the files of a data partition follow each other."""
         for one in files:
             if one.unreadable:
                 yield Unsure(COLUMN_STATS, one.file.partition, one.file.name, Doubt.UNREADABLE_VALUES)
@@ -43,7 +43,7 @@ class ColumnStatsCheck:
             yield _difference(Kind.STATISTICS_MISSING, one, record, f"it holds {told_range(record)}")
 
     def at_end(self) -> Iterator[Difference]:
-        """Records of files that are gone."""
+        """Records of deleted files."""
         alive = self._truth.file_keys
         for record in self._reader.scan("", lambda key: key[COLUMN_DIGITS:] not in alive):
             if isinstance(record, StatsRecord) and not record.deleted:
@@ -67,9 +67,9 @@ def _compare(one: Described, stored: StatsRecord, true: StatsRecord) -> Iterator
 
 
 def _agrees(one: Described, stored: StatsRecord, true: StatsRecord, side: Side) -> bool:
-    """Whether Hudi may have written the bound.
+    """Whether Hudi may have written the stored bound.
 
-    Of a row group with nothing but nulls it takes zero for the bounds, but for texts, byte arrays and decimals: so does
+    For a row group that has only nulls Hudi takes zero as bounds, except for texts, byte arrays and decimals, as does
     parquet-mr (Statistics.genericGetMin).
     """
     if same_bound(stored, true, side):
@@ -84,13 +84,13 @@ def _agrees(one: Described, stored: StatsRecord, true: StatsRecord, side: Side) 
 
 
 def severity_of_bound(stored: StatsRecord, true: StatsRecord, side: Side) -> Severity:
-    """A bound that is farther out skips less: readers skip by ranges, and take nothing else from them."""
+    """The severity of a wrong bound: harmless if it makes the range wider, because readers only skip by ranges."""
     is_wider = holds_bound(stored, true, side, incomparable=False)
     return Severity.HARMLESS if is_wider else Severity.HARMFUL
 
 
 def severity_of_counts(stored: StatsRecord, true: StatsRecord) -> Severity:
-    """Readers ask the counts for one thing: whether there are nulls, or values."""
+    """The severity of wrong counts: harmless if nulls and values still show, because readers use nothing else."""
     return Severity.HARMLESS if holds_nulls(stored, true) else Severity.HARMFUL
 
 

@@ -1,4 +1,4 @@
-"""What storage and the timeline say about the data files of a table, which its metadata table must agree with."""
+"""The expected state: the data files by storage and timeline, with which the metadata table must agree."""
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -19,11 +19,11 @@ DataFile = BaseFile | LogFile
 
 
 class ExpectedState:
-    """Lists the storage of `table`, which was opened before: whoever begins to write afterwards is not in its timeline,
-    and what he writes not committed for this look."""
+    """The expected state of `table`. Lists storage after `table` was opened: a write that begins later is not on the
+    timeline of `table`, so that its files do not count as committed."""
 
     def __init__(self, table: Snapshot, *, drop_missing: bool = False) -> None:
-        """`drop_missing`: a partition of which nothing is there is gone, whatever the timeline says."""
+        """List all partitions. `drop_missing`: a partition without any file counts as deleted, despite the timeline."""
         self._table = table
         self._drop_missing = drop_missing
         self._missing: set[tuple[str, str]] = set()
@@ -35,7 +35,7 @@ class ExpectedState:
         self._names: dict[str, frozenset[str] | None] = {}
 
     def files(self, partition: str) -> Files:
-        """All base and log files of a partition, whoever wrote them."""
+        """All base and log files of a partition, committed or not."""
         stored = self._lister.files(partition)
         return {name: size for name, size in stored.items() if parse(partition, name, size) is not None}
 
@@ -43,19 +43,22 @@ class ExpectedState:
         return self._facts.is_committed(instant)
 
     def is_hidden(self, instant: str) -> bool:
-        """Whether a savepoint hides the files of the instant for as long as it is there."""
+        """Whether a savepoint hides the files of the instant for as long as the savepoint exists."""
         return self._facts.is_hidden(instant)
 
     def is_going(self, partition: str, name: str) -> bool:
-        """Whether a pending clean or rollback is to delete the file, or has done so already."""
+        """Whether a pending clean or rollback will delete the file, or has deleted it already."""
         return (partition, name) in self._going_files
 
     def is_partition_going(self, partition: str) -> bool:
-        """Whether a pending clean is to delete the partition, or has done so already: the folder goes first."""
+        """Whether a pending clean will delete the partition, or has deleted its folder already, which comes first."""
         return partition in self._going_partitions
 
     def must_be_listed(self, file: DataFile) -> bool | Doubt:
-        """Of a file of a committed instant that is not listed. False: readers do not need it."""
+        """Whether the metadata table must list a file of a committed instant that it does not list.
+
+        False when readers do not need the file; a Doubt when that is unknown.
+        """
         write = self._writes.get(file.instant)
         if write is None:
             return Doubt.ARCHIVED
@@ -68,10 +71,10 @@ class ExpectedState:
         return Doubt.LOG_OF_SLICE if of_slice else False
 
     def is_missing(self, partition: str, listed: Collection[str]) -> bool:
-        """Whether nothing of a partition is there whose `listed` files should be, by the commits and cleans.
+        """Whether a partition has no files although, by commits and cleans, its `listed` files should exist.
 
-        Its folder may not be mounted, or be out of sight for a while. Its files then count as there for whoever looks
-        for records of files that are gone.
+        Its folder may not be mounted, or be invisible for a while. Its files then count as existing in the search for
+        records of deleted files.
         """
         if self._drop_missing or not listed or self.files(partition):
             return False
@@ -88,16 +91,16 @@ class ExpectedState:
 
     @cached_property
     def file_keys(self) -> frozenset[str]:
-        """Of all files that are there, are going, or are missing: what the keys of their records end with."""
+        """The ends of record keys for all files that exist, are being deleted, or are in missing partitions."""
         there = {(partition, name) for partition in self.partitions for name in self.files(partition)}
         return frozenset(bloom_filter_key(*file) for file in there | self._going_files | self._missing)
 
     @cached_property
     def _cleaned(self) -> frozenset[tuple[str, str]]:
-        """What the completed cleans of the active timeline were to delete."""
+        """The files that completed cleans of the active timeline were planned to delete."""
         found: set[tuple[str, str]] = set()
         for clean in self._table.timeline.completed({Action.CLEAN}):
-            # What cannot be read tells of nothing.
+            # Ignore plans that cannot be read.
             with suppress(CorruptFile, NotFound):
                 found |= self._table.timeline.read_cleaner_plan(clean).named
         return frozenset(found)
@@ -135,5 +138,5 @@ class ExpectedState:
 
 
 def parse(partition: str, name: str, size: int) -> DataFile | None:
-    """The base or log file called so."""
+    """The base or log file with this name; None for other names."""
     return parse_base_file(partition, name, size) or parse_log_file(partition, name, size)

@@ -1,7 +1,7 @@
-"""The expression indexes: the function is computed anew of every live base file.
+"""The check of the expression indexes: the function is computed anew for every live base file.
 
-Files that no reader opens any more are only looked for: their records may be missing, for Hudi indexes live files alone
-when it builds an index. A bloom filter is wrong when it lacks a value; how it was sized is its writer's business.
+Records of files that no reader opens any more may be missing, because Hudi indexes only live files when it builds an
+index. A bloom filter is wrong when it lacks a value; its size is not compared.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,11 +29,11 @@ from .footers import Described
 from .model import Difference, Doubt, Finding, Kind, Severity, Unsure
 
 _FILES_AT_ONCE = 4
-"""Each with a row group of the column in memory."""
+"""Each file has a row group of the column in memory."""
 
 
 class _Check:
-    """What both kinds of index have in common."""
+    """The common part of the checks of both kinds of index."""
 
     def __init__(self, metadata: MetadataTable, truth: ExpectedState, computation: Computation) -> None:
         self._source = metadata.slices
@@ -45,7 +45,7 @@ class _Check:
         self.checked = 0
 
     def _record(self, file: BaseFile) -> ExpressionRecord | Unsure | None:
-        """What a commit would write of the file; None for one without rows, and for one that is gone meanwhile."""
+        """The record that a commit would write for the file; None for a file without rows or deleted meanwhile."""
         task = ExpressionTask(self._source, file.instant, FileSlice.of_base(file), (self._computation,))
         try:
             return expression_records(task, "").get(self._name)
@@ -71,16 +71,16 @@ class _Check:
 
 
 class ExpressionRangesCheck(_Check):
-    """Of an index of ranges: those of files, and those of whole data partitions, which may be wider."""
+    """Checks an index of ranges: the ranges of files, and the ranges of whole data partitions, which may be wider."""
 
     def __init__(self, metadata: MetadataTable, truth: ExpectedState, computation: Computation) -> None:
         super().__init__(metadata, truth, computation)
         self._partition: str | None = None
         self._range: StatsRecord | None = None
-        """Over the live files of the partition so far."""
+        """The range of the live files of the partition until now."""
 
     def at(self, files: Sequence[Described]) -> Iterator[Finding]:
-        """Of some base files; those of a data partition follow each other."""
+        """Check some base files; the files of a data partition follow each other."""
         live = [one.file for one in files if one.is_live]
         with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
             found = list(pool.map(self._record, live))
@@ -95,11 +95,11 @@ class ExpressionRangesCheck(_Check):
                 yield from self._take(file.partition, true)
 
     def at_end(self) -> Iterator[Finding]:
-        """The range of the last data partition, and records of files that are gone."""
+        """The differences in the range of the last data partition, and records of deleted files."""
         yield from self._compare_range()
         alive = self._truth.file_keys
         for record in self._reader.scan("", lambda key: key[COLUMN_DIGITS:] not in alive):
-            # The ranges of whole partitions are here, too.
+            # The index also has the ranges of whole partitions.
             if isinstance(record, StatsRecord) and record.type is RecordType.COLUMN_STATS and not record.deleted:
                 yield self._stale(Kind.STALE_STATISTICS, record.key, record.file_name, told_range(record))
 
@@ -157,7 +157,7 @@ class ExpressionRangesCheck(_Check):
 
 
 class ExpressionBloomsCheck(_Check):
-    """Of an index of bloom filters; one filter at a time, for they are large."""
+    """Checks an index of bloom filters; one filter at a time, because filters are large."""
 
     def at(self, files: Sequence[Described]) -> Iterator[Finding]:
         for file in (one.file for one in files if one.is_live and one.row_groups):
@@ -176,7 +176,7 @@ class ExpressionBloomsCheck(_Check):
                 yield self._difference(Kind.WRONG_BLOOM, key, file, f"it lacks {missing} values")
 
     def at_end(self) -> Iterator[Finding]:
-        """Records of files that are gone."""
+        """Records of deleted files."""
         alive = self._truth.file_keys
         for record in self._reader.scan("", lambda key: key not in alive):
             if isinstance(record, BloomRecord) and not record.deleted:
@@ -184,7 +184,7 @@ class ExpressionBloomsCheck(_Check):
                 yield self._stale(Kind.STALE_BLOOM, record.key, None, detail)
 
     def _missing(self, file: BaseFile, stored: BloomRecord) -> int:
-        """How many values the filter says are not there; of a file that is gone meanwhile, none."""
+        """The number of the file's values that the filter lacks; 0 for a file that was deleted meanwhile."""
         try:
             reader = self._source.open(FileSlice.of_base(file))
             held = parse(stored.bits.decode(), file.name)

@@ -1,7 +1,8 @@
-"""The partition `files`: the listing against the committed files on storage, with their sizes.
+"""The check of the partition `files`: the listing against the committed files on storage, with their sizes.
 
-What is not told by names is told by the commit: a file beside it that it does not name was left by a repeated task.
-A partition that should have files by the commits, and has none, is listed, and withheld from the repair.
+Where names are not enough the commit decides: a file of its instant that the commit does not name was left by a
+repeated task. The differences of a partition that has no files, but should have some by the commits, are reported and
+withheld from the repair.
 """
 
 from collections.abc import Collection, Iterator
@@ -19,7 +20,7 @@ _MISSING = "no file of the partition is there, although commits list files in it
 
 
 class FilesCheck:
-    """Compares one partition of the table after the other; `committed` are the base files that readers may open."""
+    """Compares the partitions of the table one by one; `committed` are the base files that readers may open."""
 
     def __init__(self, metadata: MetadataTable, truth: ExpectedState) -> None:
         self._truth = truth
@@ -30,7 +31,7 @@ class FilesCheck:
         self.checked = 0
         self.committed: dict[str, list[BaseFile]] = {}
         self.missing: list[str] = []
-        """Partitions of which nothing is there, and more should be."""
+        """Partitions that have no files, but should have some."""
 
     def run(self, only: Collection[str] | None) -> Iterator[Finding]:
         """All differences, or those of the partitions `only`."""
@@ -93,7 +94,7 @@ class FilesCheck:
         return None
 
     def _is_readable(self, base: BaseFile, found: Finding | None) -> bool:
-        """Whether its other records must be right: it is, or should be, listed, and nobody is about to delete it."""
+        """Whether the file's other records must be right: it is or should be listed, and no pending plan deletes it."""
         if isinstance(found, Unsure) or self._truth.is_going(base.partition, base.name):
             return False
         return found is not None or base.name in self._listings.get(base.partition, {})

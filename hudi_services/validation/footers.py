@@ -1,4 +1,4 @@
-"""What the footers of base files say, read side by side; and their values, where a footer does not tell a range."""
+"""The footers of base files, read concurrently, and the values of columns whose range a footer does not have."""
 
 import hashlib
 from collections.abc import Sequence
@@ -18,26 +18,26 @@ from ..model import BaseFile, FileSlice
 
 _FOOTERS_AT_ONCE = 16
 _VALUES_AT_ONCE = 4
-"""Files; of each, a piece of a column is in memory."""
+"""Files whose values are read at once; each has a piece of a column in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A base file with the column_stats records that a commit would write of it.
+    """A base file with the column_stats records that a commit would write for it.
 
-    `bloom` is a digest of its bloom filter (one has hundreds of kilobytes), None when it has none.
+    `bloom` is a digest of its bloom filter (a filter has hundreds of kilobytes); None without a filter.
     """
 
     file: BaseFile
     is_live: bool
-    """Whether it belongs to the newest slice of a file group that was not replaced."""
+    """Whether the file belongs to the newest slice of a file group that was not replaced."""
     row_groups: int
     records: Sequence[StatsRecord]
     bloom: bytes | None
     bounded: frozenset[str] = frozenset()
-    """Columns whose bounds hold the values without being the footer's: those of a stored record may be wider."""
+    """Columns whose bounds hold the values but are not from the footer: the bounds of a stored record may be wider."""
     unreadable: tuple[str, ...] = ()
-    """Indexed columns whose range is not known: no record is expected of them."""
+    """Indexed columns whose range is not known: no record is expected for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """`Described` before the columns are known that have records."""
+    """A file as in `Described`, before the indexed columns are known."""
 
     file: BaseFile
     is_live: bool
@@ -60,7 +60,7 @@ class _Read:
     """Columns whose ranges are not from the footer."""
 
     def untold(self, indexed: IndexColumns) -> frozenset[str]:
-        """Columns of which a record is expected, and whose range is not known."""
+        """Columns for which a record is expected, and whose range is not known."""
         return frozenset(untold_columns(self.stats, self._columns(indexed), typed=indexed.typed))
 
     def describe(self, indexed: IndexColumns) -> Described:
@@ -70,7 +70,7 @@ class _Read:
         return Described(self.file, self.is_live, self.row_groups, records, self.bloom, bounded, unreadable)
 
     def _columns(self, indexed: IndexColumns) -> frozenset[str]:
-        # Of a file without rows Hudi records nothing.
+        # Hudi writes no records for a file without rows.
         return indexed.columns if self.row_groups else frozenset()
 
 
@@ -82,7 +82,7 @@ class FooterReader:
         self._indexed: IndexColumns | None = None
 
     def read(self, files: Sequence[tuple[BaseFile, bool]]) -> list[Described | Broken]:
-        """For each of (base file, is live), in order; files that are gone meanwhile are passed over."""
+        """Describe each of (base file, is live), in order; files that were deleted meanwhile are skipped."""
         with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
             found = [one for one in pool.map(self._read, files) if one is not None]
         if self._indexed is None:
@@ -130,7 +130,7 @@ def read_bloom(source: SliceSource, file: BaseFile) -> BloomRecord | None:
 
 
 def digest(bloom: BloomRecord) -> bytes:
-    """What tells bloom filters apart: type and bits."""
+    """A digest of the type and the bits of a bloom filter."""
     return hashlib.blake2b(bloom.bits, digest_size=16, key=bloom.type_code.encode()).digest()
 
 

@@ -1,4 +1,4 @@
-"""What the checks of key indexes have in common: the keys of all live files on one side, all entries on the other."""
+"""The common part of the checks of key indexes: the keys of all live files against all entries of the index."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -21,9 +21,9 @@ Progress = Callable[[int, int], None]
 
 
 class KeyIndexCheck(ABC):
-    """Compares all keys of the metadata partition `index`, or those of `only`.
+    """Compares all keys of the metadata partition `index`, or only the keys in `only`.
 
-    `progress` gets files and file groups done, and all of them.
+    `progress` is called with the number of files and file groups done, and the number of all of them.
     """
 
     def __init__(
@@ -37,10 +37,10 @@ class KeyIndexCheck(ABC):
         self._groups: Sequence[FileSlice] = ()
         self.checked = 0
         self.is_whole = True
-        """All differences were told."""
+        """Whether all differences are reported."""
 
     def at(self, files: Sequence[Described]) -> Iterator[Difference]:
-        """Only remembers the slices that readers see: a key may be anywhere."""
+        """Only keep the slices that readers see: a key may be in any of them."""
         self._slices += [FileSlice.of_base(one.file) for one in files if one.is_live and one.row_groups]
         return iter(())
 
@@ -53,7 +53,7 @@ class KeyIndexCheck(ABC):
         try:
             found = self._compare(slices, groups)
         except Unjudged as one:
-            # Whatever the index says of its keys may be right.
+            # The index may be right about the keys of that slice.
             yield Unsure(self._index, one.slice.partition, one.slice.files[0].name, one.doubt)
             return
         self.checked, self.is_whole = found.entries, found.is_whole
@@ -61,18 +61,18 @@ class KeyIndexCheck(ABC):
 
     @abstractmethod
     def of_slice(self, one: FileSlice, shards: Shards) -> Iterator[Entries]:
-        """The entries that a file slice should have; in any thread. Raises CorruptFile and Unjudged."""
+        """The entries that a file slice should have; called in any thread. Raises CorruptFile and Unjudged."""
 
     @abstractmethod
     def decode(self, values: pa.Array, schema: AvroSchema, path: str) -> Places:
-        """The places in values of the index, as `shard_entries.Decode` has them; in any thread. Raises CorruptFile."""
+        """The places in values of the index, see `shard_entries.Decode`; called in any thread. Raises CorruptFile."""
 
     @abstractmethod
     def differences(self, mismatches: Sequence[Mismatch]) -> Iterator[Difference]:
-        """Each as an operator reads it."""
+        """The mismatches as differences for an operator."""
 
     def judged(self, entries: Entries) -> Entries:
-        """Without those, on either side, of which nobody can say whether they should be there."""
+        """The entries, of either side, without those of which it is unknown whether they should exist."""
         return entries
 
     def _compare(self, slices: Sequence[Part], groups: Sequence[Part]) -> Comparison:
@@ -92,7 +92,7 @@ class KeyIndexCheck(ABC):
 
 
 class Unjudged(Exception):
-    """A file slice whose keys cannot be told."""
+    """The keys of a file slice cannot be determined."""
 
     def __init__(self, one: FileSlice, doubt: Doubt) -> None:
         super().__init__(one.file_id)

@@ -1,7 +1,7 @@
-"""Two sets of index entries, what is and what should be, compared without holding either whole.
+"""Comparison of two sets of index entries, the actual and the expected entries, without either set whole in memory.
 
-Each key belongs to a slot. First both sides are summed up by slot: number and hashes of their entries. Then only the
-entries of slots that differ are held side by side, a limited number at a time.
+Each key belongs to a slot. First the number and the hashes of the entries are summed by slot, on both sides. Then only
+the entries of slots that differ are compared in memory, a limited number at a time.
 """
 
 import os
@@ -28,13 +28,13 @@ _SLOT_BITS = 16
 _PLACE = np.uint64(0x9E3779B97F4A7C15)
 _BUCKET = np.uint64(0xC2B2AE3D27D4EB4F)
 _HELD_AT_ONCE = 2_000_000
-"""Entries of differing slots that are held together, of both sides."""
+"""Entries of differing slots that are in memory at a time, of both sides."""
 _MOST_MISMATCHES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Some entries of one side: binary keys, the shard where each lies or should lie, and the number of its place."""
+    """Some entries of one side: binary keys, the shard where each is or should be, and the number of its place."""
 
     keys: pa.Array
     shards: _Ints
@@ -50,7 +50,7 @@ Part = Callable[[], Iterator[Entries]]
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A key of a shard with the places where it should be and where it is; None where that is nowhere."""
+    """A key of a shard with the place where it should be and the place where it is; None for no place."""
 
     key: str
     shard: int
@@ -60,7 +60,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`entries`: those of the index. `is_whole`: all mismatches are among `mismatches`."""
+    """`entries`: the number of entries in the index. `is_whole`: whether `mismatches` has all mismatches."""
 
     mismatches: list[Mismatch]
     entries: int
@@ -106,7 +106,7 @@ def _in_slots(wanted: npt.NDArray[np.bool_], entries: Entries) -> npt.NDArray[np
 
 
 class _Sums:
-    """By slot: how many entries there are, and the sum of their hashes modulo 2**64. May be added to in any thread."""
+    """By slot: the number of entries, and the sum of their hashes modulo 2**64. `add` may be called in any thread."""
 
     def __init__(self) -> None:
         self.rows, self.hashes = np.zeros(1 << _SLOT_BITS, np.int64), np.zeros(1 << _SLOT_BITS, np.uint64)
@@ -124,7 +124,7 @@ def _both_sums(
     should: Sequence[Part], found: Sequence[Part], progress: Callable[[int, int], None]
 ) -> tuple[_Sums, _Sums]:
     truth, stored = _Sums(), _Sums()
-    # The largest parts first: file groups of an index have more entries than files.
+    # The largest parts first: a file group of an index has more entries than a file.
     parts = [(stored, part) for part in found] + [(truth, part) for part in should]
     done, lock = 0, threading.Lock()
 
@@ -141,7 +141,7 @@ def _both_sums(
 
 
 def _rounds(slots: _Slots, rows: _Slots) -> Iterator[_Slots]:
-    """The slots in runs that have few enough entries together."""
+    """The slots in runs, each with about `_HELD_AT_ONCE` entries or fewer."""
     if not len(slots):
         return
     number = np.cumsum(rows[slots]) // _HELD_AT_ONCE
@@ -160,7 +160,7 @@ def _collect(parts: Sequence[Part], wanted: Callable[[Entries], npt.NDArray[np.b
 
 
 def _mismatches(should: Entries, found: Entries) -> Iterator[Mismatch]:
-    """In no order. A key that should be in several places may be in any of them."""
+    """The mismatches, in no order. A key that should be in several places may be in any of them."""
     keys = pa.chunked_array([should.keys, found.keys]).combine_chunks().dictionary_encode()
     codes = keys.indices.to_numpy().astype(np.int64)
     shards = np.concatenate([should.shards, found.shards]).astype(np.int64)
@@ -171,7 +171,7 @@ def _mismatches(should: Entries, found: Entries) -> Iterator[Mismatch]:
     right = np.isin(stored * places + found.places, true * places + should.places)
     order = np.argsort(true, kind="stable")
     ordered = true[order]
-    # The last of equal ones, as the bootstrap takes it, too.
+    # The last of equal keys, as in the bootstrap.
     at = np.searchsorted(ordered, stored, "right") - 1
     is_known = np.isin(stored, true)
     for row in np.flatnonzero(~right).tolist():

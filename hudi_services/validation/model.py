@@ -1,4 +1,4 @@
-"""What a look at the metadata table finds: differences, and what nobody can tell."""
+"""The findings of a check of the metadata table: differences, and files that cannot be judged."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ class Kind(Enum):
 
 
 class Severity(Enum):
-    """Whether a difference needs somebody's attention."""
+    """Whether a difference needs the operator's attention."""
 
     HARMFUL = "harmful"
     """A reader or writer of Hudi may miss rows, see them twice, or fail."""
@@ -42,7 +42,7 @@ class Severity(Enum):
 
 
 class Doubt(Enum):
-    """Why nobody can tell whether the metadata table is right about a file."""
+    """Why it is unknown whether the metadata table is right about a file."""
 
     GOING = "a pending clean or rollback deletes it"
     GONE_INSTANT = "listed and there, but its instant is gone from the timeline"
@@ -60,10 +60,10 @@ class Doubt(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is wrong under `key` of the metadata partition `index`; `wanted` gives what should stand there.
+    """One difference under `key` of the metadata partition `index`; `wanted` returns the record that should be there.
 
-    A listing names just the entry that is wrong. Where something is not known (a bloom filter does not tell its file),
-    it is None.
+    The record of a listing has only the entry that is wrong. A field that is not known is None (the record of a bloom
+    filter does not name its file).
     """
 
     index: str
@@ -75,14 +75,14 @@ class Difference:
     detail: str
     wanted: Callable[[], Record | None] = field(compare=False, repr=False)
     shard: int | None = None
-    """Of an index of keys: the position of the file group where the key lies, or should lie."""
+    """In an index of keys: the position of the file group that has the key, or should have it."""
     withheld: bool = False
-    """It is of a missing partition: repaired only where the operator says that the partition is gone for good."""
+    """Whether it is in a missing partition: repaired only if the operator says that the partition is gone for good."""
     severity: Severity = Severity.HARMFUL
 
     @property
     def place(self) -> tuple[str | Kind | None, ...]:
-        """What makes it the same difference at another look."""
+        """The fields by which another check recognizes the same difference."""
         return (self.index, self.kind, self.key, self.partition, self.file)
 
 
@@ -101,13 +101,13 @@ Finding = Difference | Unsure
 
 @dataclass
 class Findings:
-    """One look at a table. `checked`: records that were compared, by metadata partition."""
+    """The result of one check of a table. `checked`: the number of compared records, by metadata partition."""
 
     differences: list[Difference] = field(default_factory=list)
     unsure: list[Unsure] = field(default_factory=list)
     checked: dict[str, int] = field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
-    """Metadata partitions that nobody here can check."""
+    """Metadata partitions that cannot be checked."""
     cut: tuple[str, ...] = ()
     """Metadata partitions with more differences than are kept."""
 
@@ -123,13 +123,13 @@ class Findings:
                 self.unsure.append(one)
 
     def confirmed_by(self, again: "Findings") -> "Findings":
-        """Only the differences that another, later look has found, too, as it has found them."""
+        """Only the differences that a later check has found as well, in the form of the later check."""
         known = {one.place for one in self.differences}
         return replace(self, differences=[one for one in again.differences if one.place in known])
 
     @property
     def partitions(self) -> frozenset[str] | None:
-        """Data partitions with differences, as far as they are known. None: a key may be in any."""
+        """Data partitions with differences, as far as they are known; None when a key may be in any partition."""
         if any(one.shard is not None for one in self.differences):
             return None
         return frozenset(one.partition for one in self.differences if one.partition is not None)
@@ -140,12 +140,12 @@ class Findings:
 
 
 def damaged_logs(differences: Iterable[Difference]) -> tuple[str, ...]:
-    """The damaged log files among them, `<metadata partition>/<name>`."""
+    """The damaged log files among the differences, `<metadata partition>/<name>`."""
     return tuple(f"{one.index}/{one.file}" for one in differences if one.kind is Kind.DAMAGED_LOG)
 
 
 def wanted_records(differences: Collection[Difference]) -> Wanted:
-    """What the metadata table should hold where it differs, besides the record index."""
+    """The records that the metadata table should have in place of the differences, without the record index."""
     found: dict[str, dict[str, Record | None]] = {}
     for one in differences:
         if one.index == RECORD_INDEX or one.kind is Kind.DAMAGED_LOG:

@@ -1,11 +1,11 @@
-"""The partition `partition_stats`: the range of a data partition must hold those of its live files; it may be wider.
+"""The check of the partition `partition_stats`: a data partition's range must hold the ranges of its live files.
 
-Hudi skips whole data partitions by the ranges; the counts are compared as far as another reader may skip by them: where
-it asks for nulls, or for anything but nulls.
+It may be wider. Hudi skips whole data partitions by the ranges. The counts are compared as far as another reader may
+skip by them: in filters for nulls, or for values that are not null.
 
-Hudi computes the ranges of byte arrays by signed bytes, and so they are too narrow for readers, who compare unsigned
-ones: 1.0.2 misses rows by them. Those of typed statistics (index version V2) no release reads yet: filters on byte
-arrays fail with 1.2.0 (ClassCastException). There either order is right.
+Hudi computes the ranges of byte arrays by signed bytes. These ranges are too narrow for readers, which compare unsigned
+bytes: 1.0.2 misses rows because of them. No release reads the ranges of byte arrays in typed statistics (index version
+V2) yet: filters on byte arrays fail with 1.2.0 (ClassCastException). There either order is right.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,14 +25,14 @@ class PartitionStatsCheck:
         self._reader = metadata.reader(PARTITION_STATS)
         self._partition: str | None = None
         self._ranges: dict[str, StatsRecord] = {}
-        """Of the partition that is being looked at, by column: over the live files so far."""
+        """The ranges of the current partition by column, over the live files until now."""
         self._merged: dict[str, StatsRecord] = {}
-        """The same of byte arrays as Hudi merges them, where that is right, too."""
+        """The ranges of byte arrays as Hudi merges them, in typed statistics, where they are right, too."""
         self._typed = bool(typed_among(metadata, {PARTITION_STATS}))
         self.checked = 0
 
     def at(self, files: Sequence[Described]) -> Iterator[Difference]:
-        """Of some base files; those of a data partition follow each other."""
+        """Check some base files; the files of a data partition follow each other."""
         for one in files:
             if one.file.partition != self._partition:
                 yield from self.at_end()
@@ -41,7 +41,7 @@ class PartitionStatsCheck:
                 self._take(one)
 
     def at_end(self) -> Iterator[Difference]:
-        """Of the last data partition."""
+        """The differences of the last data partition."""
         wanted = {record.key: record for record in self._ranges.values()}
         merged = self._merged
         self._ranges, self._merged = {}, {}

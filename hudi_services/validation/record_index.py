@@ -1,4 +1,4 @@
-"""The partition `record_index`: each key's location against the file groups that have the key."""
+"""The check of the partition `record_index`: each key's location against the file groups that have the key."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ _NOWHERE = Location("", "", 0)
 
 
 class RecordIndexCheck(KeyIndexCheck):
-    """The places are file groups."""
+    """Checks the location of each key; places are file groups."""
 
     def __init__(
         self, metadata: MetadataTable, index: str, progress: Progress, only: frozenset[str] | None = None
@@ -61,7 +61,7 @@ class RecordIndexCheck(KeyIndexCheck):
 
 
 def repaired_keys(metadata: MetadataTable, differences: Sequence[Difference]) -> MovedKeys | None:
-    """What to write into the record index; None when nothing is wrong there."""
+    """The keys to write into the record index; None when the record index has no difference."""
     own = [one for one in differences if one.index == RECORD_INDEX and one.kind is not Kind.DAMAGED_LOG]
     keys = [(one.shard or 0, one.key, one.wanted()) for one in own]
     if not keys:
@@ -74,7 +74,7 @@ def repaired_keys(metadata: MetadataTable, differences: Sequence[Difference]) ->
 
 
 def forget_runs(storage: Storage) -> None:
-    """Delete what `repaired_keys` wrote."""
+    """Delete the runs that `repaired_keys` wrote."""
     for path in _RUNS.values():
         storage.delete(path)
 

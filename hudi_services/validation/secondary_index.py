@@ -1,4 +1,4 @@
-"""The partitions `secondary_index_*`: each pair of value and record key against the rows of the files."""
+"""The check of the partitions `secondary_index_*`: each pair of value and record key against the rows of the files."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,11 +20,11 @@ from .key_sets import Entries, Mismatch
 from .model import Difference, Doubt, Kind, Severity
 
 _THERE = 0
-"""The one place that a pair can have."""
+"""The only place that a pair can have."""
 
 
 class SecondaryIndexCheck(KeyIndexCheck):
-    """Values of strings and whole numbers; how Hudi writes others as text is not known here."""
+    """Checks values of strings and integers; how Hudi writes other types as text is not known."""
 
     def __init__(
         self, metadata: MetadataTable, index: str, progress: Progress, only: frozenset[str] | None = None
@@ -52,7 +52,7 @@ class SecondaryIndexCheck(KeyIndexCheck):
     def judged(self, entries: Entries) -> Entries:
         if self._definition.by_value:
             return entries
-        # Hudi 1.0 has no entries of null values, later releases write them into its indexes.
+        # Hudi 1.0 writes no entries for null values; later releases do, also into indexes of 1.0.
         is_null = pc.starts_with(entries.keys, f"{NULL_VALUE}$")
         return entries.filter(~is_null.to_numpy(zero_copy_only=False))
 
@@ -60,7 +60,7 @@ class SecondaryIndexCheck(KeyIndexCheck):
         return map(self._difference, mismatches)
 
     def _difference(self, one: Mismatch) -> Difference:
-        # A query reads the rows of the keys it finds, and looks at their values once more.
+        # Harmless for queries: they read the rows of the keys that they find, and compare the values again.
         kind, detail, record, severity = Kind.DEAD_KEY, "no row has it", None, Severity.HARMLESS
         if one.should is not None:
             kind, detail, record = Kind.KEY_MISSING, "a row has it", SecondaryRecord(one.key)

@@ -1,7 +1,7 @@
-"""Cancelling what an instant appended to log files of older slices (table version 6).
+"""Cancelling the blocks that an instant appended to log files of older slices (table version 6).
 
-A log file of version 6 is named after its slice and may hold blocks of several instants, so that none can be deleted.
-A ROLLBACK command block, in the next log file of the slice, makes readers forget the blocks of one instant.
+A log file of version 6 is named after its slice and may hold blocks of several instants, so that it cannot be deleted.
+A ROLLBACK command block, in the next log file of the slice, makes readers ignore the blocks of one instant.
 Source: BaseRollbackHelper (0.15.0), RollbackHelperV1 (1.2.0), HoodieLogFormatWriter of Apache Hudi.
 """
 
@@ -18,14 +18,17 @@ from ...snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class CommandLog:
-    """The log file, with its size in bytes, that cancels an instant in one file slice."""
+    """The log file that cancels the blocks of an instant in one file slice; `size` in bytes."""
 
     path: str
     size: int
 
 
 def cancel_blocks(table: Snapshot, rollback: str, target: str, request: RollbackRequest) -> CommandLog:
-    """Write the command block of the rollback at `rollback` into the slice of `request`, unless it is there already."""
+    """Write the command block of the rollback at `rollback` into the slice of `request`, unless it exists already.
+
+    Returns the log file of the command block; `target` is the instant whose blocks it cancels.
+    """
     logs = _logs_of_slice(table, request)
     for log in logs:
         if log.write_token == UNKNOWN_WRITE_TOKEN and _is_ours(table, log, rollback, target):

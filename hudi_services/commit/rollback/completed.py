@@ -1,7 +1,7 @@
-"""Whether a completed commit can be rolled back without losing a row: what becomes visible again must be there.
+"""Whether a completed commit can be rolled back without losing a row: the files that become visible again must exist.
 
 Sources: BaseRollbackActionExecutor (savepoints, the order of commits), validateRollback of
-HoodieBackedTableMetadataWriter. That the older files still exist, nobody in Hudi checks: it leaves that to the operator
+HoodieBackedTableMetadataWriter. Hudi does not check that the older files still exist: it leaves that to the operator
 who restores.
 """
 
@@ -27,9 +27,9 @@ _TOO_LATE = "it cannot be rolled back any more"
 
 
 class OldFiles:
-    """Base files in `partitions` as they lie on storage and, when there is one, stand in the metadata table.
+    """Base files in `partitions`, by storage and, if the table has one, by the metadata table.
 
-    Each partition is listed once, all of them at the beginning.
+    All partitions are listed once, at the beginning.
     """
 
     def __init__(self, table: Snapshot, partitions: Collection[str]) -> None:
@@ -47,11 +47,11 @@ class OldFiles:
                     self._committed[partition, file.file_id].append(file)
 
     def stored(self, partition: str) -> Files:
-        """What lies in the partition's folder."""
+        """The files in the partition's folder."""
         return self._lister.files(partition)
 
     def newest(self, group: FileGroupId, before: str | None = None) -> BaseFile | None:
-        """The newest committed base file of a file group (older than `before`); None when it has none any more."""
+        """The newest committed base file of a file group (older than `before`); None when the group has none."""
         found = (f for f in self._committed.get(group, ()) if before is None or f.instant < before)
         return max(found, key=lambda f: f.instant, default=None)
 
@@ -61,7 +61,7 @@ class OldFiles:
 
 
 def check_not_savepointed(table: Snapshot, ts: str) -> None:
-    """Raise ConfigError when a savepoint, of the instant itself or of a later one, holds files of the instant."""
+    """Raise ConfigError when a savepoint of the instant or of a later instant exists: it holds files of the instant."""
     held = [i.ts for i in table.timeline.instants if i.action is Action.SAVEPOINT and i.ts >= ts]
     if held:
         raise ConfigError(
@@ -86,8 +86,8 @@ def check_is_newest(table: Snapshot, target: Instant) -> None:
 def check_not_first(table: Snapshot, target: Instant) -> None:
     """Raise ConflictError when the active timeline begins with the completed write `target`.
 
-    Without its completed file the timeline begins later, and Hudi takes the files of `target`, as long as they are
-    there, for those of an archived commit.
+    Without its completed file the timeline begins later, and as long as the files of `target` exist, Hudi takes them
+    for files of an archived commit.
     """
     if table.timeline.first_ts() == target.ts:
         raise ConflictError(
@@ -98,11 +98,11 @@ def check_not_first(table: Snapshot, target: Instant) -> None:
 
 
 def refuse_other_writers(table: Snapshot, target: Instant, settings: TransactionSettings) -> None:
-    """Raise ConflictError while a write is under way, beside which the completed `target` must not be rolled back.
+    """Raise ConflictError while another write is pending, because it may build on the completed `target`.
 
-    NeedsRecovery when that was abandoned: age alone does not prove that its writer will not come back. A lock does not
-    help: Hudi's conflict check before a commit does not look at rollbacks, so that a write that read files of `target`
-    would complete, with their rows (TransactionUtils.resolveWriteConflictIfAny).
+    Raises NeedsRecovery for an abandoned write: age alone does not prove that its writer will not come back. A lock
+    does not help: Hudi's conflict check before a commit does not consider rollbacks, so that a write that read files of
+    `target` would complete, with their rows (TransactionUtils.resolveWriteConflictIfAny).
     """
     for write in pending_writes(table):
         if write.ts == target.ts:
@@ -121,9 +121,9 @@ def refuse_other_writers(table: Snapshot, target: Instant, settings: Transaction
 
 
 def restored_files(table: Snapshot, target: Instant, commit: CommitMetadata) -> list[BaseFile]:
-    """The base files that readers see again when the completed `target`, no clustering, is gone.
+    """The base files that readers see again when the completed `target`, not a clustering, is rolled back.
 
-    Raises ConflictError when one that is needed was or may have been cleaned, or a pending clean is about to delete it.
+    Raises ConflictError when one of them was or may have been cleaned, or when a pending clean is about to delete it.
     """
     replaced = [(partition, file_id) for partition, ids in (commit.replaced or {}).items() for file_id in ids]
     updated = [
@@ -152,10 +152,10 @@ def restored_files(table: Snapshot, target: Instant, commit: CommitMetadata) -> 
 
 
 def _check_cleans(table: Snapshot, target: Instant, newest: Mapping[FileGroupId, BaseFile]) -> None:
-    """That no clean since `target` took a newer file of a replaced group than the one that is left.
+    """Raise ConflictError when a clean since `target` deleted a newer file of a replaced group than the newest left.
 
-    A commit does not note the files that it replaces, and a savepoint may have kept an older one. What a clean deleted
-    is told by its plan: a clean that was taken up again notes as failed what was gone already.
+    A commit does not record the files that it replaces, and a savepoint may have kept an older file. The plan of a
+    clean decides what it deleted: a clean that was resumed records files that were deleted before as failed.
     """
     for clean in table.timeline.completed({Action.CLEAN}):
         if clean.ts < target.ts:
@@ -223,9 +223,9 @@ def written_groups(commit: CommitMetadata) -> list[FileGroupId]:
 
 
 def check_completed_rollback(table: Snapshot, target: Instant) -> list[FileSlice]:
-    """All of it, for a completed commit that is no clustering; gives the file slices that readers will see again.
+    """Check that a completed commit, not a clustering, can be rolled back; return the slices that readers see again.
 
-    Raises ConfigError for a savepoint, ConflictError for the rest.
+    Raises ConfigError for a savepoint, ConflictError for any other obstacle, and the errors of `check_indexes`.
     """
     check_not_savepointed(table, target.ts)
     check_is_newest(table, target)
@@ -244,9 +244,9 @@ def check_completed_rollback(table: Snapshot, target: Instant) -> list[FileSlice
 
 
 def _check_not_merged(table: Snapshot, target: Instant) -> None:
-    """Raise ConflictError when the metadata table cannot forget `target` any more.
+    """Raise ConflictError when the metadata table cannot roll `target` back any more.
 
-    Its ranges of whole partitions are those after `target`, and would hide rows that are read again.
+    Its ranges of whole partitions include the changes of `target`, and would hide rows that are read again.
     """
     if table.metadata is None or not may_be_merged(table.metadata, target.ts):
         return

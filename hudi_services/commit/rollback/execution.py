@@ -2,13 +2,13 @@
 
     .rollback.requested (which files) -> .rollback.inflight
     -> a completed target becomes inflight again: readers forget it with this one deletion
-    -> notes of its groups -> runs of keys, for an index that keeps it -> its files -> metadata table
-    -> its inflight and requested file, when the plan goes too
+    -> its checkpoints -> runs of keys, for an index that keeps the target -> its files -> metadata table
+    -> its inflight and requested file, when the plan is deleted too
     -> .rollback -> (its inflight file) -> markers, heartbeat
 
-Copies of the timeline files that go are kept. Killed anywhere, the next rollback of the same instant finds the plan and
-goes on, but not while the target is completed: nothing of it was deleted then, nor by Hudi, and since the rollback was
-begun others may have built on it.
+Copies of the deleted timeline files are kept. After a kill at any step, the next rollback of the same instant finds the
+plan and resumes it, but not while the target is completed: then nothing of the target was deleted, by us or by Hudi,
+and other writers may have built on it since the rollback began.
 Sources: BaseRollbackActionExecutor, CopyOnWriteRollbackActionExecutor, ActiveTimelineV2.revertToInflight,
 BaseHoodieTableServiceClient.rollbackInflightClustering.
 """
@@ -54,11 +54,11 @@ from .restored import restored
 _DELETES_AT_ONCE = 16
 
 Progress = Callable[[int, int], None]
-"""Called with how many files are deleted, of how many."""
+"""Called with the number of files deleted, and the number of files to delete."""
 
 
 def _unseen(done: int, total: int) -> None:
-    """Nobody looks."""
+    """Ignore the progress."""
 
 
 def roll_back(
@@ -71,11 +71,12 @@ def roll_back(
     checked: bool = False,
     progress: Progress = _unseen,
 ) -> str:
-    """Undo `target` and give the rollback's instant; the caller holds the lock.
+    """Roll `target` back and return the rollback's instant; the caller holds the lock.
 
-    `keep_plan` leaves the requested file, so that the action can be executed again. `plan` is that of `plan_rollback`,
-    where the caller has it already; a rollback that was begun goes by its own. Raises ConflictError for a completed
-    target, unless no rollback of it was begun and the caller `checked`, under this lock, that it may go.
+    `keep_plan` keeps the requested file, so that the action can be executed again. `plan` is the result of
+    `plan_rollback`, if the caller has it already; a rollback that was begun uses its own plan. Raises ConflictError for
+    a completed target, unless no rollback of it was begun and the caller has `checked`, under this lock, that it may be
+    rolled back.
     """
     rollback = pending_rollback(table, target.ts)
     if rollback is not None:
@@ -92,10 +93,10 @@ def roll_back(
 
 
 def plan_rollback(table: Snapshot, target: Instant, *, using_markers: bool = True) -> RollbackPlan:
-    """What a rollback of `target` would take away.
+    """The plan to roll `target` back.
 
-    Raises SymbolicLink when that lies behind a link, and ConflictError for a pending one when a write of the same time
-    is completed: they have their files in common.
+    Raises SymbolicLink when a file of the plan is behind a link, and ConflictError for a pending target when a write
+    with the same time is completed: the two share their files.
     """
     twin = "" if target.is_completed else completed_twin(table, target.ts)
     if twin:
@@ -109,7 +110,7 @@ def plan_rollback(table: Snapshot, target: Instant, *, using_markers: bool = Tru
 
 
 def resume_rollback(table: Snapshot, rollback: Instant, times: Times, *, progress: Progress = _unseen) -> str:
-    """Finish a rollback whose process died, and leave nothing of its target, not even the plan.
+    """Finish a rollback whose process died, and return its instant; the requested file of its target is deleted, too.
 
     Raises ConflictError when the target is still completed.
     """
@@ -117,15 +118,15 @@ def resume_rollback(table: Snapshot, rollback: Instant, times: Times, *, progres
 
 
 def is_still_completed(table: Snapshot, plan: RollbackPlan) -> bool:
-    """Whether what `plan` is to take away is a completed instant, of any action: then nothing of it was deleted yet."""
+    """Whether the target of `plan` is a completed instant, of any action: then nothing of it was deleted yet."""
     return bool(_completed_at(table, plan.ts))
 
 
 def completed_twin(table: Snapshot, ts: str) -> str:
-    """Which completed write has the time `ts`, in words that begin a sentence; "" when there is none.
+    """Describe the completed write with the time `ts`, in words that begin a sentence; "" without such a write.
 
-    One that is archived counts, too; nothing that is pending is as old, or it would not be archived. Raises CorruptFile
-    when the archive cannot be read.
+    An archived write counts, too: an instant that old cannot be pending, or the write would not have been archived.
+    Raises CorruptFile when the archive cannot be read.
     """
     found = _completed_at(table, ts)
     if found:
@@ -138,15 +139,15 @@ def completed_twin(table: Snapshot, ts: str) -> str:
 
 
 def _completed_at(table: Snapshot, ts: str) -> str:
-    """The file of the completed instant of this time; a savepoint has that of the commit that it holds."""
+    """The file name of the completed instant of this time, else ""; skips a savepoint, which has its commit's time."""
     found = (one for one in table.timeline.at(ts) if one.is_completed and one.action is not Action.SAVEPOINT)
     return next((one.file_name for one in found), "")
 
 
 def without_target(table: Snapshot, plan: RollbackPlan) -> str:
-    """A file that `plan` is to delete, of a time unknown to the timeline, and that readers take for committed; else "".
+    """The path of a file that `plan` deletes and readers take for committed, when the timeline lacks its time; else "".
 
-    What a rollback takes away goes before its instant does: such a file is that of an archived commit.
+    A rollback deletes the files of its target before it deletes the instant: such a file belongs to an archived commit.
     """
     facts = TimelineFacts(table.timeline)
     if table.timeline.at(plan.ts) or not (facts.is_committed(plan.ts) or facts.is_hidden(plan.ts)):
@@ -158,18 +159,18 @@ def without_target(table: Snapshot, plan: RollbackPlan) -> str:
 
 
 def pending_rollback(table: Snapshot, ts: str) -> Instant | None:
-    """The rollback of the instant `ts` that its process did not finish, if there is one."""
+    """The pending rollback of the instant `ts`; None without one."""
     return table.timeline.pending_rollbacks.get(ts)
 
 
 def drop_requested(table: Snapshot, target: Instant) -> None:
-    """Cancel a plan that was never started."""
+    """Delete the plan of an instant that was never started; a copy is kept."""
     keep_copies(table, target.ts, _files(table, target.ts, target.action, State.REQUESTED))
     _drop(table, target.ts, target.action, State.REQUESTED)
 
 
 def clear_traces(table: Snapshot, ts: str) -> None:
-    """Markers and heartbeat of an instant that is rolled back; a folder in the heartbeat's place is none."""
+    """Delete the markers and heartbeat of an instant that is rolled back; a folder in the heartbeat's place stays."""
     delete_markers(table.storage, ts)
     table.storage.delete(heartbeat_path(ts))
 
@@ -199,7 +200,7 @@ def _refuse_completed(table: Snapshot, plan: RollbackPlan, begun: Instant | None
 
 @contextmanager
 def _at_work(table: Snapshot, ts: str) -> Iterator[None]:
-    """Hold the lease of the rollback at `ts`: it tells others, should we die, that nobody works at it any more."""
+    """Hold the lease of the rollback at `ts`: if this process dies, the lease shows that no process works at it."""
     with Transaction(table, rollback_lease_name(ts), f"rollback {ts}") as transaction:
         yield
         transaction.forget()
@@ -207,7 +208,7 @@ def _at_work(table: Snapshot, ts: str) -> Iterator[None]:
 
 @dataclass(slots=True)
 class _RollbackDraft:
-    """A rollback that has deleted what it was to delete (`done`), before the timeline files of its target go."""
+    """A rollback that has deleted the files of its plan (`done`), but not yet the timeline files of its target."""
 
     instant: Instant
     plan: RollbackPlan
@@ -221,7 +222,7 @@ class _RollbackDraft:
 
     def sync(self, current: Snapshot, times: TimesSource) -> None:
         _sync(current, self.instant.ts, self.plan.ts, self.done, times, self.restored, was_completed=self.was_completed)
-        # Copies of them are kept, and the rollback says what it did: others may finish it.
+        # Another process can finish the rollback after these deletions: copies are kept, and the rollback has its plan.
         current.check_held()
         if not self.keep_plan:
             _drop(current, self.plan.ts, Action(self.plan.action), State.INFLIGHT)
@@ -246,9 +247,9 @@ def _finish(
         timeline.publish(rollback.ts, Action.ROLLBACK, State.INFLIGHT)
     if _unpublish(table, plan.ts, action):
         table = reopen(table)
-    # Before their files, so that nobody goes on with what is gone.
+    # Before the files of the checkpoints, so that no attempt takes up deleted files.
     delete_checkpoints(table.storage, plan.ts)
-    # Before the files go, whose keys it may need.
+    # Before the files are deleted, because this may read their keys.
     commit = kept_commit(table, rollback.ts, plan.ts, action)
     again = restored(table, rollback.ts, plan, commit)
     table.check_held()
@@ -266,10 +267,10 @@ def _files(table: Snapshot, ts: str, action: Action, *states: State) -> list[str
 
 
 def _unpublish(table: Snapshot, ts: str, action: Action) -> bool:
-    """Make a completed instant inflight again; whether it was completed.
+    """Make a completed instant inflight again; return whether it was completed.
 
-    The files of its lower states are there as a rule; where they are not, empty ones keep it from being taken for one
-    that was archived.
+    The files of its lower states exist as a rule; where they do not, empty ones are created, or the instant would be
+    taken for an archived one.
     """
     files = table.timeline.files_of(ts, action)
     completed = [one for one in files if one.state is State.COMPLETED]
@@ -293,7 +294,7 @@ def _drop(table: Snapshot, ts: str, action: Action, state: State) -> None:
 
 
 def _take_away(table: Snapshot, rollback: str, plan: RollbackPlan, progress: Progress) -> dict[str, RollbackPartition]:
-    """Delete the files of the plan and cancel its log blocks; what was done, by partition."""
+    """Delete the files of the plan and cancel its log blocks; return what was done, by partition."""
     done = {request.partition: RollbackPartition() for request in plan.requests}
     for partition, paths in _delete_files(table, plan, progress).items():
         done[partition] = RollbackPartition(tuple(paths))
@@ -301,7 +302,7 @@ def _take_away(table: Snapshot, rollback: str, plan: RollbackPlan, progress: Pro
         if request.log_blocks:
             log = cancel_blocks(table, rollback, plan.ts, request)
             before = done[request.partition]
-            # A plan without markers knows the file group only.
+            # A plan that was made without markers names the file group only.
             known = {path: size for path, size in request.log_blocks.items() if _is_log(path)}
             done[request.partition] = replace(
                 before,
@@ -315,7 +316,7 @@ def _delete_files(table: Snapshot, plan: RollbackPlan, progress: Progress) -> di
     wanted = [(request.partition, full_path) for request in plan.requests for full_path in request.files]
 
     def delete(one: tuple[str, str]) -> None:
-        # By partition and name: the plan keeps full paths, and the table may be known by another.
+        # By partition and name: the plan has full paths, and the table may have another path now.
         partition, name = one[0], _name(one[1])
         table.storage.delete_output(path_in(partition, name))
 

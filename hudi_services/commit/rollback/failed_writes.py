@@ -1,4 +1,4 @@
-"""Writes whose writers died: rolled back at a clean when the table's writers leave that to it (LAZY).
+"""The rollback of writes whose writers died, at a clean, when the table's writers leave it to cleans (LAZY).
 
 Source: HoodieFailedWritesCleaningPolicy, BaseHoodieTableServiceClient.rollbackFailedWrites of Apache Hudi.
 """
@@ -14,7 +14,7 @@ from .execution import pending_rollback, roll_back
 
 
 def roll_back_failed_writes(table: Snapshot, settings: TransactionSettings) -> list[str]:
-    """Roll back every pending write that gives no sign of life; gives the times of those writes.
+    """Roll back every pending write that gives no sign of life; return the times of those writes.
 
     Clusterings stay, as with Hudi. Takes no lock when there is nothing to roll back.
     """
@@ -32,7 +32,7 @@ def roll_back_failed_writes(table: Snapshot, settings: TransactionSettings) -> l
 
 
 def _is_dead(table: Snapshot, write: Instant, settings: TransactionSettings) -> bool:
-    """Whether neither its writer nor somebody who rolls it back is at work."""
+    """Whether neither the writer of `write` nor a process that rolls it back is at work."""
     rollback = pending_rollback(table, write.ts)
     if rollback is not None:
         return is_stale_rollback(table, rollback, settings)

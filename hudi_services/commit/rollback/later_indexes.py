@@ -5,12 +5,13 @@
     column_stats         those of restored files are put in     the same
     bloom_filters        the same                               the same
     partition_stats      hold as they are: the same rows        widened by the ranges of restored files
-    record_index         keys move back                         keys move back, or go: the keys of the table are read
+    record_index         keys move back                         keys move back, or are removed: all keys are read
     secondary_index_*    hold as they are: the same pairs       refused
     expr_index_*         refused without records of restored    refused, unless no file is restored
                          files
 
-What is refused is told before anything is written. It is dropped with Apache Hudi, and created again afterwards.
+A rollback is refused before anything is written. The operator drops the index with Apache Hudi, and creates it again
+after the rollback.
 """
 
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ from .restored import adds_keys
 
 _MOST_FILES = 10_000
 _MOST_ROWS = 10_000_000
-"""Of live files whose keys are read, under the lock, to know which keys of deleted files other files have, too."""
+"""In live files whose keys are read, under the lock, to find which keys of deleted files other files also have."""
 
 
 def check_indexes(
@@ -47,8 +48,9 @@ def check_indexes(
 ) -> None:
     """Raise ConflictError when an index keeps the completed `target` and cannot be repaired.
 
-    `restored` are the slices that readers see again; `written` is what `target` did, None for a clustering, after which
-    the rows are the same. Raises UnsupportedTable for expression indexes that cannot be followed, and CorruptFile.
+    `restored` are the slices that readers see again; `written` is the commit metadata of `target`, None for a
+    clustering, which does not change the rows. Raises UnsupportedTable for the definition of an expression index that
+    is not supported, and CorruptFile.
     """
     metadata = table.metadata
     if metadata is None:

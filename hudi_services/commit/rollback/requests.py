@@ -1,14 +1,14 @@
-"""Which files the rollback of an instant takes away: by its markers, its commit metadata, or a listing of the table.
+"""The files that the rollback of an instant deletes: by its markers, its commit metadata, or a listing of the table.
 
     only requested              nothing
-    completed                   what its commit metadata names: one request a file, without fileId and base instant
+    completed                   the files in its commit metadata: one request a file, without fileId and base instant
     completed, file empty       every file in any partition that bears its time
     pending, with markers       one request a marker, with fileId and base instant
-    pending, without            every file in any partition that bears its time (Hudi leaves those behind)
-    pending, with unfit ones    as without, when nothing was appended: a marker names what is no file of the instant
+    pending, without markers    every file in any partition that bears its time (Hudi does not delete those)
+    pending, unfit markers      as without markers, when nothing was appended: a marker names no file of the instant
 
-Only files that bear the instant's time are ever deleted. Where it appended to a log file of an older slice (table
-version 6), the request names the log file, for a command block to cancel: then one request a file group.
+Only files that bear the instant's time are ever deleted. Where the instant appended to a log file of an older slice
+(table version 6), the request names the log file, so that a command block cancels its blocks: one request a file group.
 Sources: MarkerBasedRollbackStrategy, ListingBasedRollbackStrategy, RollbackUtils of Apache Hudi.
 """
 
@@ -29,9 +29,8 @@ from ..markers import Marker, marker_folder, read_markers
 def rollback_requests(table: Snapshot, target: Instant, *, using_markers: bool = True) -> tuple[RollbackRequest, ...]:
     """The requests of a plan to roll `target` back.
 
-    Raises CorruptFile for stats that are none of its own, and for such markers where only they tell of appends.
-
-    Without `using_markers` a pending instant goes by listing, too.
+    Without `using_markers` the files of a pending instant are found by listing. Raises CorruptFile for commit metadata
+    that cannot be read, and for unfit markers when a listing would not find all that the instant wrote.
     """
     if target.state is State.REQUESTED:
         return ()
@@ -48,7 +47,7 @@ def rollback_requests(table: Snapshot, target: Instant, *, using_markers: bool =
 
 
 def unfit_markers(table: Snapshot, target: Instant) -> tuple[str, bool]:
-    """What is wrong with the markers of an instant, "" when nothing is, and whether it can go without them."""
+    """What is wrong with the markers of an instant ("" for nothing), and whether it can be rolled back without them."""
     if target.is_completed:
         return "", True
     try:
@@ -59,7 +58,7 @@ def unfit_markers(table: Snapshot, target: Instant) -> tuple[str, bool]:
 
 
 def _listing_finds_all(table: Snapshot, target: Instant) -> bool:
-    """Whether all that the instant wrote bears its time: not what it appended to log files of older slices."""
+    """Whether all files that the instant wrote bear its time; blocks appended to log files of older slices do not."""
     if target.action is Action.DELTA_COMMIT and not table.log_naming.tells_writers:
         return False
     try:
@@ -69,7 +68,7 @@ def _listing_finds_all(table: Snapshot, target: Instant) -> bool:
 
 
 def says_nothing(commit: CommitMetadata) -> bool:
-    """Whether the commit's file tells nothing of what it did: it is empty, or as good as."""
+    """Whether the commit's file does not record what the commit did: it is empty, or has no such content."""
     return commit.operation == UNKNOWN_OPERATION and not commit.stats and not commit.replaced
 
 
@@ -94,7 +93,7 @@ def _created(table: Snapshot, marker: Marker, log: LogFile | None, ts: str) -> R
 
 
 def _append(table: Snapshot, log: LogFile, ts: str) -> RollbackRequest:
-    """The request for a log file that a writer of version 6 was about to append to: named after its slice."""
+    """The request for a log file, named after its slice, that a writer of version 6 was about to append to."""
     if log.instant == ts:
         return RollbackRequest(log.partition, (table.storage.full_path(log.path),))
     stored = table.storage.head(log.path)
@@ -111,14 +110,14 @@ def _by_commit(table: Snapshot, target: Instant, commit: CommitMetadata) -> Iter
                     yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
             log = parse_log_file(partition, stat.path.rpartition("/")[2], 0)
             if log is not None and log.instant != target.ts:
-                # Hudi stores the bytes that were written, and 1 where it does not know them.
+                # Hudi stores the number of bytes written, and 1 where it does not know that number.
                 blocks = {table.storage.full_path(log.path): stat.total_write_bytes or 1}
                 yield RollbackRequest(partition, (), log.file_id, log.instant, blocks)
 
 
 def _by_listing(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
     lister = StorageLister(table.storage)
-    # In version 6 the log files of a compaction's slice bear its time, too, and hold the rows of others.
+    # In version 6 the log files of a compaction's slice also bear its time, and hold rows of other instants.
     with_logs = table.timeline.began_as(target) is not Action.COMPACTION
     for partition in lister.partitions():
         for name in sorted(lister.files(partition)):
@@ -135,7 +134,7 @@ def _forecast_appends(table: Snapshot, target: Instant) -> Iterator[RollbackRequ
         for stat in stats:
             base = slices.get(stat.file_id)
             if _updates(stat) and base is not None and base < target.ts:
-                # Nobody recorded the log file; its file group stands in, as in Hudi's plans.
+                # No record names the log file; the file group is named instead, as in Hudi's plans.
                 blocks = {table.storage.full_path(path_in(partition, stat.file_id)): 1}
                 yield RollbackRequest(partition, (), stat.file_id, base, blocks)
 
@@ -151,7 +150,7 @@ def _bears(partition: str, name: str, ts: str, *, with_logs: bool = True) -> boo
 
 
 def _grouped(requests: Iterable[RollbackRequest]) -> tuple[RollbackRequest, ...]:
-    """With one request for all log files of a file group, or it would be cancelled more than once."""
+    """The requests, with one for all log files of a file group, or its blocks would be cancelled more than once."""
     cancelled: dict[tuple[str, str], RollbackRequest] = {}
     others: list[RollbackRequest] = []
     for request in requests:

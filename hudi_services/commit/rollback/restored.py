@@ -1,4 +1,7 @@
-"""What readers see again after a rollback, for indexes that keep what the instant did (`metadata.rollback.lasting`)."""
+"""The slices and keys that readers see again after a rollback, for indexes that keep the instant's changes.
+
+`metadata.rollback.lasting` finds those indexes.
+"""
 
 from collections.abc import Collection, Iterator
 
@@ -27,10 +30,10 @@ def adds_keys(commit: CommitMetadata) -> bool:
 
 
 def restored(table: Snapshot, rollback: str, plan: RollbackPlan, commit: CommitMetadata | None) -> Restored | None:
-    """What the indexes must learn once the rollback at `rollback` is done; None where they need not learn anything.
+    """The changes that the indexes need after the rollback at `rollback`; None without any.
 
-    To be called when the target is pending again, and before its files are deleted; `commit` is what it was while it
-    was completed, None when it never was. Raises CorruptFile and StorageError.
+    To be called when the target is pending again, before its files are deleted. `commit` is the target's commit
+    metadata from when it was completed, None if it never was. Raises CorruptFile and StorageError.
     """
     if table.metadata is None or _is_told(table, rollback):
         return None
@@ -66,7 +69,7 @@ def _inputs(table: Snapshot, clustering: Instant) -> set[FileGroupId]:
 
 
 def _live(table: Snapshot, groups: Collection[FileGroupId]) -> Iterator[FileSlice]:
-    """The newest slices of those of `groups` that readers see."""
+    """The newest slices of the file groups in `groups` that readers see; without those that have no base file."""
     for partition in sorted({partition for partition, _ in groups}):
         for one in table.view.latest_slices(partition):
             if (partition, one.file_id) in groups and one.base_file is not None:
@@ -74,7 +77,7 @@ def _live(table: Snapshot, groups: Collection[FileGroupId]) -> Iterator[FileSlic
 
 
 def _slices_that_go(table: Snapshot, plan: RollbackPlan) -> Iterator[FileSlice]:
-    """The slices that the base files of the plan are, of those that are there yet."""
+    """A slice for each base file of the plan that still exists."""
     files = [(request.partition, path.rpartition("/")[2]) for request in plan.requests for path in request.files]
     found = at_once(lambda file: table.storage.head(path_in(*file)), files)
     for (partition, name), info in zip(files, found, strict=True):

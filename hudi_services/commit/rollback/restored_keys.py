@@ -1,11 +1,11 @@
-"""Where record keys lie after a rollback, for a record index that keeps the instant (`metadata.rollback.lasting`).
+"""Locations of record keys after a rollback, for a record index that keeps the instant (`metadata.rollback.lasting`).
 
-The keys are read before the first file is deleted, and kept beside the markers of the rollback for a resumed one:
+The keys are read before the first file is deleted, and stored in the marker folder of the rollback, in case it resumes:
 
-    .hoodie/.temp/<rollback>/record_keys/run-*.arrow    keys of the files that are read again, and of those that go
-    .hoodie/.temp/<rollback>/record_keys/noted.json     which is which; written last
+    .hoodie/.temp/<rollback>/record_keys/run-*.arrow    keys of the files that are read again, and of deleted files
+    .hoodie/.temp/<rollback>/record_keys/noted.json     which run is which; written last
 
-A key of a file that goes may be in another live file, too, where inserts were allowed to repeat keys: there it stays.
+Where inserts were allowed to repeat keys, another live file may also have a key of a deleted file: the key stays there.
 """
 
 import json
@@ -38,16 +38,16 @@ _Located = tuple[int, str, Location]
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Keys as they lie after the rollback, and keys of files that are deleted."""
+    """Runs of keys with their locations after the rollback (`new`), and of keys of deleted files (`old`)."""
 
     new: tuple[KeyRunRef, ...]
     old: tuple[KeyRunRef, ...]
 
 
 def restored_keys(table: Snapshot, rollback: str, slices: Sequence[FileSlice], gone: Sequence[FileSlice]) -> MovedKeys:
-    """What the record index must learn when `slices` are read again, and those of `gone`, which are there yet, go.
+    """The keys that move in the record index when readers see `slices` again and `gone` (not yet deleted) are deleted.
 
-    The runs of an earlier attempt are taken as they are. Raises CorruptFile and StorageError.
+    The runs of an earlier attempt are used as they are. Raises CorruptFile and StorageError.
     """
     assert table.metadata is not None, "a record index is a part of the metadata table"
     shards = Shards.of_groups(table.metadata.file_groups(RECORD_INDEX))
@@ -76,7 +76,7 @@ def _read(
 def _stay(
     table: Snapshot, shards: Shards, slices: Sequence[FileSlice], gone: Sequence[FileSlice]
 ) -> Iterator[_Located]:
-    """Keys of slices that go, but not of those that are read again, in other live slices."""
+    """Keys of deleted slices that other live slices have, without the keys of slices that are read again."""
     scopes = sorted({one.partition for one in gone}) if shards.is_partitioned else [None] if gone else []
     for scope in scopes:
         going, back = ([one for one in some if scope in (None, one.partition)] for some in (gone, slices))
@@ -91,7 +91,7 @@ def _stay(
 
 
 def _located(table: Snapshot, shards: Shards, wanted: pa.Array, one: FileSlice) -> list[_Located]:
-    """Those of the keys `wanted` that the slice has."""
+    """The keys of `wanted` that the slice has, each with its shard and location."""
     found: list[_Located] = []
     of_partition = shards.of(one.partition)
     place = Location(one.partition, one.file_id, millis_of(one.base_instant))
@@ -102,7 +102,7 @@ def _located(table: Snapshot, shards: Shards, wanted: pa.Array, one: FileSlice) 
 
 
 def _among(table: Snapshot, wanted: pa.Array, one: FileSlice) -> list[pa.ChunkedArray]:
-    """Those of the keys `wanted` that a slice has."""
+    """The keys of `wanted` that the slice has."""
     return [keys.filter(pc.is_in(keys, wanted)) for keys in table.slices.open(one).record_keys()]
 
 

@@ -1,7 +1,7 @@
-"""Whether a completed clustering can be undone: nobody built on its files, and the files before it are all there.
+"""Whether a completed clustering can be undone: no writer built on its files, and the files before it all exist.
 
-A clustering moves rows and changes none, so that the old file groups hold exactly what the new ones do as long as
-neither were written to. Rows written to other file groups since are not concerned, and stay.
+A clustering moves rows and changes none. Therefore the old file groups hold the same rows as the new file groups as
+long as no writer wrote to either. Rows that were written to other file groups since then stay.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,10 +37,11 @@ def completed_clustering(table: Snapshot, ts: str) -> Instant:
 
 
 def check_undo(table: Snapshot, target: Instant) -> list[FileSlice]:
-    """Whether the completed clustering `target` can be undone; gives the old files, which readers will see again.
+    """Check that the completed clustering `target` can be undone; return the old files, which readers will see again.
 
-    Raises ConfigError when a savepoint holds it, ConflictError when the timeline begins with it, somebody built on its
-    files or the old ones are not all there any more, and CheckFailed when they hold another number of rows.
+    Raises ConfigError when a savepoint holds its files; ConflictError when the timeline begins with it, when a writer
+    built on its files, when an old file does not exist any more or a pending clean deletes it, or when an index cannot
+    be repaired; CheckFailed when the old files hold another number of rows. Also raises the errors of `check_indexes`.
     """
     check_not_savepointed(table, target.ts)
     check_not_first(table, target)
@@ -59,7 +60,7 @@ def check_undo(table: Snapshot, target: Instant) -> list[FileSlice]:
 
 
 def _check_untouched(table: Snapshot, target: Instant, commit: CommitMetadata) -> None:
-    """Every file group that the clustering wrote is still exactly its base file."""
+    """Raise ConflictError unless each file group written by the clustering still has just its base file."""
     for partition, stats in commit.stats.items():
         slices = {one.file_id: one for one in table.view.latest_slices(partition)}
         for stat in stats:
@@ -76,7 +77,7 @@ def _check_untouched(table: Snapshot, target: Instant, commit: CommitMetadata) -
 
 
 def _inputs(table: Snapshot, target: Instant) -> Iterable[tuple[str, str]]:
-    """Partition and full path of each base file that the plan names."""
+    """The partition and full path of each base file that the plan names. Raises ConflictError for log files."""
     for group in table.timeline.read_plan(target).groups:
         for one in group.slices:
             if one.log_files or not one.data_file:
@@ -100,7 +101,7 @@ def _input(table: Snapshot, target: Instant, full_path: str, partition: str, old
 
 
 def _check_replaced(table: Snapshot, target: Instant, commit: CommitMetadata, files: Sequence[BaseFile]) -> None:
-    """The plan's files are those of the replaced groups, one each, and nobody else replaced them, too."""
+    """Raise ConflictError unless the clustering replaced the file groups of its plan, and no other commit did."""
     replaced: set[FileGroupId] = {(p, file_id) for p, ids in (commit.replaced or {}).items() for file_id in ids}
     planned = {(file.partition, file.file_id) for file in files}
     if replaced != planned:
