@@ -76,7 +76,7 @@ class Outdated(NotFound):
     @classmethod
     def of(cls, error: NotFound) -> "Outdated":
         """Of a listed file, what `error` means."""
-        hint = "somebody archives, cleans or rolls back at this moment: run the command again"
+        hint = "another process archives, cleans or rolls back right now: run the command again"
         return error if isinstance(error, cls) else cls(f"{error.message}, and was listed before", hint=hint)
 
 

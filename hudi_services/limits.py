@@ -31,4 +31,4 @@ LEAST_BLOOM_RATE = 1e-12
 def check_size(path: str, size: int, limit: int) -> None:
     """Raise CorruptFile when the file at the full `path` has more than `limit` bytes."""
     if size > limit:
-        raise CorruptFile(f"{path} has {size} bytes, and no honest file of its kind has more than {limit}")
+        raise CorruptFile(f"{path} has {size} bytes, and a valid file of its kind never has more than {limit}")

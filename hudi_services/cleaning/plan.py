@@ -189,7 +189,7 @@ def _why_no_horizon(table: Snapshot, retention: Retention, until: Horizon) -> st
 def _why_nothing(found: CleanPlanning) -> str:
     pending = found.horizon.held_back_by
     held = f"; the pending {pending.action.value} {pending.ts} keeps everything that came after it" if pending else ""
-    return f"nothing can be deleted in the {_count(found.looked_at, 'partition')} that had to be looked at{held}"
+    return f"nothing can be deleted in the {_count(found.looked_at, 'partition')} that were planned for{held}"
 
 
 def _count(number: int, what: str) -> str:

@@ -16,7 +16,7 @@ DropMissingPartitions: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--drop-missing-partitions",
-        help="Take a partition of which no file is there for deleted: with --apply, its files leave the file listing.",
+        help="Treat a partition without any stored file as deleted: with --apply, its files leave the file listing.",
     ),
 ]
 Strict: TypeAlias = Annotated[

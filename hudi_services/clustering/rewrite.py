@@ -156,7 +156,7 @@ def _read_back(task: RewriteTask, form: Form, readers: Sequence[SliceReader], ne
     if reader.schema != form.target:
         raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
     if any(reader.key_values.get(key) != value for key, value in form.notes.items()):
-        raise CheckFailed(f"{reader.path}: the notes in its footer are not those that were meant")
+        raise CheckFailed(f"{reader.path}: the key-value metadata in its footer is not what was written")
     if not same_calendar([FileNotes(one.path, one.key_values) for one in (reader, *readers)], form.target):
         raise CheckFailed(f"{reader.path}: its dates would be counted in another calendar than before")
     return reader

@@ -110,7 +110,7 @@ class _Decoder:
             raise self.fail(f"more than {MOST_VALUES} values")
         read = self.position - self.start
         if counted * _BYTES > read * _VALUES:
-            raise self.fail(f"{counted} values in {read} bytes, more than any honest writer has")
+            raise self.fail(f"{counted} values in {read} bytes, more than any valid file has")
         self.budget, self.left = counted + _STEP, _STEP
 
     def fail(self, what: str) -> CorruptFile:

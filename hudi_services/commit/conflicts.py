@@ -40,7 +40,7 @@ class Prospect(Enum):
 
     NONE = "it ended, or knows of the plan"
     MAY_COMMIT = "its writer may be alive"
-    ABANDONED = "nobody will finish it: to be rolled back"
+    ABANDONED = "abandoned: to be rolled back"
 
 
 def prospect(
@@ -156,7 +156,7 @@ def _a_while(settings: TransactionSettings) -> str:
 def _in_progress(table: Snapshot, instant: Instant, counts: str, *, locked: bool = False) -> ConflictError:
     why, way_out = "no lock provider is configured", ", or set hoodie.write.lock.provider for both"
     if locked:
-        why, way_out = "nobody knows which file groups it will replace", ""
+        why, way_out = "it is not known which file groups it will replace", ""
     return ConflictError(
         f"{table.storage.root}: the {instant.action.value} {instant.ts} of another writer is in progress "
         f"({instant.file_name}), and {why}",

@@ -166,7 +166,7 @@ class _Sources:
             return f"{seen.path} is listed with {seen.size} bytes, and has {stored}"
         for one in self._slices_stored(seen.partition).get(file_id, ()):
             if one.base_file is not None and one.base_instant > seen.instant and self._counts(one.base_file):
-                return f"{seen.path} is the newest that is listed, and {one.base_file.name} is there"
+                return f"{seen.path} is the newest that is listed, and {one.base_file.name} is stored"
         return ""
 
     def _counts(self, file: BaseFile) -> bool:

@@ -245,7 +245,9 @@ def footer_length(tail: bytes, size: int, path: str) -> int:
         raise CorruptFile(f"{path} does not end like a parquet file at byte {size - 4}")
     length: int = struct.unpack("<I", tail[-8:-4])[0]
     if length > _LARGEST_FOOTER:
-        raise CorruptFile(f"{path} says its footer has {length} bytes at byte {size - _TAIL}, more than any honest one")
+        raise CorruptFile(
+            f"{path} says its footer has {length} bytes at byte {size - _TAIL}, more than any valid footer"
+        )
     if length > size - len(MAGIC) - _TAIL:
         raise CorruptFile(f"{path} says its footer has {length} bytes at byte {size - _TAIL}, more than the file")
     return length

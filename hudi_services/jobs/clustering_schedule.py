@@ -93,7 +93,9 @@ def _nothing_to_plan(table: Snapshot, why: str, settings: TransactionSettings) -
     left = abandoned(table, table.timeline.pending_clusterings(), settings)
     if left is None:
         return NothingToDo(why)
-    return NeedsRecovery(f"{table.storage.root}: {why}; the clustering {left.ts} was left", hint=recover_hint(table))
+    return NeedsRecovery(
+        f"{table.storage.root}: {why}; the clustering {left.ts} is still pending", hint=recover_hint(table)
+    )
 
 
 def _check_new_instant(ts: str, table: Snapshot, skew_millis: int) -> None:

@@ -59,7 +59,7 @@ def _written(wanted: RepairRequest, table: Snapshot, settings: TransactionSettin
     if life is not None and life.alive:
         who = f": {life.holder}" if life.holder else ", or was a short time ago"
         raise LockBusy(
-            f"{root}: somebody is at work on the {found.action.value} {ts} ({found.file_name}){who}",
+            f"{root}: another process is at work on the {found.action.value} {ts} ({found.file_name}){who}",
             hint="wait for it; hudi.services.abandoned.after.minutes says when a write without a heartbeat is dead, "
             "hoodie.client.heartbeat.interval_in_ms when one with a heartbeat is",
         )

@@ -127,8 +127,8 @@ def _refuse_live(table: Snapshot, begun: Instant, settings: TransactionSettings)
     """Raise LockBusy while somebody may be carrying the rollback out: Hudi does so without the lock."""
     if not is_stale_rollback(table, begun, settings):
         raise LockBusy(
-            f"{table.storage.root}: somebody is at work on the rollback {begun.ts} ({begun.file_name}), or was until "
-            f"less than {settings.heartbeat_expires_millis / 1000:g} seconds ago",
+            f"{table.storage.root}: another process is at work on the rollback {begun.ts} ({begun.file_name})"
+            f", or was until less than {settings.heartbeat_expires_millis / 1000:g} seconds ago",
             hint="wait for it; without a sign of life for that long it counts as dead "
             "(hoodie.client.heartbeat.interval_in_ms, hoodie.client.heartbeat.tolerable.misses)",
         )

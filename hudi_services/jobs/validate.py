@@ -162,8 +162,8 @@ def _missing_hint(found: Findings) -> str:
     if partition is None:
         return ""
     return (
-        f"no file of {partition or 'the table'} is there: make sure that the folder is mounted and complete; if it was "
-        "deleted for good, add --apply --drop-missing-partitions"
+        f"no file of {partition or 'the table'} is stored: make sure that the folder is mounted and complete; if it "
+        "was deleted for good, add --apply --drop-missing-partitions"
     )
 
 

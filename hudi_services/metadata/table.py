@@ -222,8 +222,8 @@ def being_built(storage: Storage, partition: str) -> ConflictError:
     return ConflictError(
         f"{storage.root}: the index {partition} is being built (hoodie.table.metadata.partitions.inflight), and cannot "
         "be written to yet",
-        hint="wait until it is built; where nobody builds it any more, let HoodieIndexer of Apache Hudi finish it, or "
-        "drop the index there",
+        hint="wait until it is built; when no process builds it any more, let HoodieIndexer of Apache Hudi finish it, "
+        "or drop the index there",
     )
 
 

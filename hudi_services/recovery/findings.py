@@ -240,9 +240,7 @@ def _clustering(case: _Case) -> _Judgement:
         return Decision.DROP, f"the plan can never be executed: {stale}", blocks
     age = age_millis(case.table, case.instant)
     if age >= case.settings.abandoned_millis:
-        why = (
-            f"it was planned {duration(age)} ago and nobody executed it; schedule a new plan if you want the clustering"
-        )
+        why = f"it was planned {duration(age)} ago and was not executed; schedule a new plan if you want the clustering"
         return Decision.DROP, why, blocks
     return Decision.WAIT, f"the plan can be executed: hudi-services execute --instant-time {case.instant.ts}", blocks
 
@@ -335,7 +333,7 @@ def _indexing(case: _Case) -> _Judgement:
     return (
         Decision.WAIT,
         "let HoodieIndexer of Apache Hudi finish it, or drop the index there",
-        "writers keep an index that nobody reads",
+        "writers update an index that no reader uses",
     )
 
 

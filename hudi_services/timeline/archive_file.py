@@ -42,7 +42,7 @@ class ArchiveFile:
         self._footer = parse_footer(data, path)
         self._results_left = _LEAST_RESULTS + _RESULTS_PER_BYTE * len(data)
         if self._footer.num_rows > _MOST_ROWS:
-            raise CorruptFile(f"{path} says it has {self._footer.num_rows} rows, more than any honest archive")
+            raise CorruptFile(f"{path} says it has {self._footer.num_rows} rows, more than any valid archive")
 
     def texts(self, *names: str) -> Iterator[tuple[str | None, ...]]:
         """The values of short columns, row by row."""
@@ -70,7 +70,7 @@ class ArchiveFile:
         value = column.dictionary[number].as_buffer()
         self._results_left -= value.size
         if self._results_left < 0:
-            raise CorruptFile(f"{self.path} holds more than any honest archive of {len(self._data)} bytes")
+            raise CorruptFile(f"{self.path} holds more than any valid archive of {len(self._data)} bytes")
         return bytes(value)
 
     def _texts(self, column: pa.DictionaryArray) -> list[str | None]:

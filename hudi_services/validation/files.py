@@ -16,7 +16,7 @@ from .expected_state import ExpectedState, parse
 from .model import Difference, Doubt, Finding, Kind, Unsure
 
 _GONE = FileEntry(0, deleted=True)
-_MISSING = "no file of the partition is there, although commits list files in it"
+_MISSING = "no file of the partition is stored, although commits list files in it"
 
 
 class FilesCheck:
@@ -74,7 +74,7 @@ class FilesCheck:
         if stored is None:
             if self._truth.is_going(partition, name):
                 return Unsure(FILES, partition, name, Doubt.GOING)
-            return _of_file(Kind.STALE_FILE, partition, name, _GONE, f"{listed} bytes are listed, nothing is there")
+            return _of_file(Kind.STALE_FILE, partition, name, _GONE, f"{listed} bytes are listed, nothing is stored")
         file = parse(partition, name, stored)
         if file is None or self._truth.is_going(partition, name):
             return None
@@ -83,13 +83,13 @@ class FilesCheck:
             needed = is_committed and self._truth.must_be_listed(file)
             if isinstance(needed, Doubt):
                 return Unsure(FILES, partition, name, needed)
-            detail = f"{stored} bytes are there, nothing is listed"
+            detail = f"{stored} bytes are stored, nothing is listed"
             return _of_file(Kind.FILE_MISSING, partition, name, FileEntry(stored), detail) if needed else None
         if not is_committed:
             is_hidden = self._truth.is_hidden(file.instant)
             return Unsure(FILES, partition, name, Doubt.HIDDEN if is_hidden else Doubt.GONE_INSTANT)
         if listed != stored:
-            detail = f"{listed} bytes are listed, {stored} are there"
+            detail = f"{listed} bytes are listed, {stored} are stored"
             return _of_file(Kind.WRONG_SIZE, partition, name, FileEntry(stored), detail)
         return None
 

@@ -53,7 +53,7 @@ class Doubt(Enum):
     PENDING_WRITES = "listed without a file, but a pending write may be about to write it"
     BROKEN_FILE = "its footer, or its keys, cannot be read"
     UNKNOWN_TYPE = "the indexed column has a type that this version does not know"
-    MISSING_PARTITION = "no file of its partition is there, although commits list files in it"
+    MISSING_PARTITION = "no file of its partition is stored, although commits list files in it"
     UNREADABLE_VALUES = "its footer does not tell the range of an indexed column, and the values cannot be read"
     NOT_COMPUTED = "it has values for which this program does not compute the function"
 

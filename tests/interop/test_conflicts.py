@@ -178,7 +178,7 @@ def test_a_partition_that_hudi_is_deleting(peer: Peer, table: Tables) -> None:
     assert not [name for name in writer.new() if name.endswith(".replacecommit")]
     lock.unlink()
     run = ours.run("schedule", path, options=_LOCK)
-    assert run.code == 4 and "nobody knows which file groups it will replace" in run.stderr, run.stderr
+    assert run.code == 4 and "it is not known which file groups it will replace" in run.stderr, run.stderr
     writer.end()
 
     ours.cluster(path)

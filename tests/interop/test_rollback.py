@@ -177,7 +177,7 @@ def test_a_heartbeat_is_respected(peer: Peer, known: Pristine, table: Tables) ->
     beat.parent.mkdir(exist_ok=True)
     beat.touch()
     run = ours.run("rollback", path, "--instant", ts, options=DEAD)
-    assert run.code == 4 and "somebody is at work" in run.stderr
+    assert run.code == 4 and "another process is at work" in run.stderr
     run = ours.run("schedule", path)
     assert run.code == 4, run.stderr
     beat.unlink()

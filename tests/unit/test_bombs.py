@@ -161,7 +161,7 @@ def test_a_footer_of_empty_structs() -> None:
     thrift_bytes = bombs.footer_of_empty_structs(8 << 20)
     tail = thrift_bytes + struct.pack("<I", len(thrift_bytes)) + b"PAR1"
     refused = bombs.refusal(lambda: parse_footer(tail, "f"))
-    assert "CorruptFile: f: 8388608 values in 6 bytes, more than any honest writer has" in refused
+    assert "CorruptFile: f: 8388608 values in 6 bytes, more than any valid file has" in refused
     with pytest.raises(CorruptFile, match="f says its footer has 2000000000 bytes"):
         footer_length(struct.pack("<I", 2_000_000_000) + b"PAR1", 3_000_000_000, "f")
 
@@ -173,7 +173,7 @@ def test_values_of_few_bytes(item: bytes, monkeypatch: pytest.MonkeyPatch) -> No
     count = 1_000_000 // len(item)
     rows = bytes([1 << 4 | thrift.LIST, 0xF0 | thrift.STRUCT, *encode_varint(count // 100)])
     row = bytes([1 << 4 | thrift.LIST, 0xF0 | thrift.STRUCT, *encode_varint(100)]) + item * 100 + b"\0"
-    with pytest.raises(CorruptFile, match=r"f: 3\d{5} values in \d+ bytes, more than any honest writer has"):
+    with pytest.raises(CorruptFile, match=r"f: 3\d{5} values in \d+ bytes, more than any valid file has"):
         thrift.decode_struct(rows + row * (count // 100) + b"\0", "f")
 
 
@@ -350,7 +350,7 @@ def test_large_files_that_describe_the_table(tmp_path: Path, name: str) -> None:
     path = unpack("1.2.0", tmp_path, "expressions")
     with (path / name).open("r+b") as file:
         file.truncate(limits.SMALL_FILE + 1)
-    with pytest.raises(CorruptFile, match=f"{name} has {limits.SMALL_FILE + 1} bytes, and no honest file"):
+    with pytest.raises(CorruptFile, match=f"{name} has {limits.SMALL_FILE + 1} bytes, and a valid file"):
         table = open_local(path)
         from hudi_services.metadata.statistics.indexed_columns import read_definitions
 

@@ -125,7 +125,7 @@ class Counting(ObjectStorage):
         ({}, "5 completed commits, and the last 10 are retained"),
         ({"hoodie.clean.trigger.max.commits": "6"}, "5 commits since the last clean"),
         ({"hoodie.clean.hours.retained": "1"}, "no commit was completed in the last 1 hour,"),
-        (COMMITS_1, "nothing can be deleted in the 0 partitions that had to be looked at"),
+        (COMMITS_1, "nothing can be deleted in the 0 partitions that were planned for"),
     ],
 )
 def test_nothing_to_do_lists_no_partition(options: dict[str, str], why: str, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_a_rollback_that_hudi_carries_out(path: Path) -> None:
     for state in (State.REQUESTED, State.INFLIGHT):
         table.timeline.publish(LATER, Action.ROLLBACK, state, data if state is State.REQUESTED else b"")
     before = files(path)
-    with pytest.raises(LockBusy, match=f"somebody is at work on the rollback {LATER}") as raised:
+    with pytest.raises(LockBusy, match=f"another process is at work on the rollback {LATER}") as raised:
         rolled_back(path, ts, DEAD_AT_ONCE)
     assert raised.value.exit_code == 4 and files(path) == before
     rolled_back(path, ts, NO_HEARTBEAT)
@@ -248,7 +248,7 @@ def test_a_commit_whose_file_is_empty(path: Path) -> None:
     ts = completed(path)
     next(path.glob(f".hoodie/**/{newest(path).file_name}")).write_bytes(b"")
     before = files(path)
-    with pytest.raises(ConflictError, match="is empty, so that nobody knows"):
+    with pytest.raises(ConflictError, match="is empty, so that it is not known"):
         rolled_back(path, ts, NO_LOCK)
     assert files(path) == before
     # Whoever rolls it back all the same leaves no file of it.
@@ -302,7 +302,7 @@ def test_replaced_files_of_which_older_ones_are_left(path: Path) -> None:
 def test_replaced_files_and_a_clean_that_cannot_be_read(path: Path) -> None:
     ts, name = delete_partition(path)
     clean_up(path, name, plan=False)
-    with pytest.raises(ConflictError, match=r"nobody knows whether it took files|ends too early"):
+    with pytest.raises(ConflictError, match=r"it is not known whether it took files|ends too early"):
         rolled_back(path, ts, NO_LOCK)
 
 

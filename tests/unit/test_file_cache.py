@@ -189,7 +189,7 @@ def test_it_is_bounded(tmp_path: Path) -> None:
 
 
 def test_a_file_beyond_its_limit_is_refused(storage: CountingStorage) -> None:
-    with pytest.raises(CorruptFile, match="no honest file"):
+    with pytest.raises(CorruptFile, match="a valid file of its kind never"):
         FileCache().read(storage, listed(storage), limit=4)
     assert reads(storage) == 0
 

@@ -195,8 +195,7 @@ def test_a_plan_waits_and_then_is_dropped(tmp_path: Path) -> None:
     (row,) = looked(path)
     assert row["decision"] == "drop the plan"
     assert (
-        row["why"]
-        == "it was planned 2 hours ago and nobody executed it; schedule a new plan if you want the clustering"
+        row["why"] == "it was planned 2 hours ago and was not executed; schedule a new plan if you want the clustering"
     )
     recover.recover(wanted(path, after="60"))
     is_mended(path, before)

@@ -144,7 +144,7 @@ def test_a_plan_that_nobody_began(path: Path) -> None:
 def test_who_is_alive_is_left_alone(path: Path) -> None:
     ts = fail_newest(path)
     everything = files(path)
-    with pytest.raises(LockBusy, match="somebody is at work on the commit"):
+    with pytest.raises(LockBusy, match="another process is at work on the commit"):
         rollback(repair(path, "rollback", ts))
     beat = path / ".hoodie/.heartbeat" / ts
     beat.parent.mkdir(exist_ok=True)
@@ -277,7 +277,7 @@ def test_the_command_line(path: Path, capfd: pytest.CaptureFixture[str]) -> None
     command = ["rollback", "--base-path", str(path), "--instant", ts]
     dead = ["--hoodie-conf", "hudi.services.abandoned.after.minutes=0"]
     assert run(command) == 4
-    assert "somebody is at work" in capfd.readouterr().err
+    assert "another process is at work" in capfd.readouterr().err
     assert run([*command, *dead, "--dry-run", "--fail-if-idle"]) == 0
     assert "dry run: nothing was changed" in capfd.readouterr().out
     assert run([*command, *dead, "--format", "json"]) == 0

@@ -255,7 +255,7 @@ def test_reading(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         parts = [storage.read_range("p/a", start, length) for start, length in ((0, 4), (1, 2), (3, 9), (9, 0))]
         assert parts == [b"1234", b"23", b"4", b""]
         monkeypatch.setattr(os, "pread", in_pieces)
-    with pytest.raises(CorruptFile, match="p/a has 4 bytes, and no honest file of its kind has more than 3"):
+    with pytest.raises(CorruptFile, match="p/a has 4 bytes, and a valid file of its kind never has more than 3"):
         storage.read("p/a", 3)
     with pytest.raises(StorageError, match="p/a"):
         storage.read_range("p/a", 4, 1)

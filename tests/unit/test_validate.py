@@ -686,7 +686,7 @@ def test_a_partition_that_is_out_of_sight_is_told_and_kept(release: str, indexed
     listed = set(open_metadata(path).files_partition()[P])
     assert {(f[0], f[2]) for f in found(report)} == {(FILES, P)}
     assert {f[3] for f in found(report)} == {None, *listed}
-    assert all("no file of the partition is there" in str(row["detail"]) for row in report.tables["differences"])
+    assert all("no file of the partition is stored" in str(row["detail"]) for row in report.tables["differences"])
     assert report.exit_code == 5 and "--drop-missing-partitions" in (report.hint or "")
     assert indexed == ((P, None, Doubt.MISSING_PARTITION.value) in unsure(report))
     other = next(name for name in open_metadata(path).files_partition() if name != P)

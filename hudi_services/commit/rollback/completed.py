@@ -66,7 +66,7 @@ def check_not_savepointed(table: Snapshot, ts: str) -> None:
     if held:
         raise ConfigError(
             f"{table.storage.root}: the savepoint {held[0]} holds the files of {ts}",
-            hint="delete the savepoint first, if nobody needs it any more",
+            hint="delete the savepoint first, if it is no longer needed",
         )
 
 
@@ -164,8 +164,8 @@ def _check_cleans(table: Snapshot, target: Instant, newest: Mapping[FileGroupId,
             plan = table.timeline.read_cleaner_plan(clean)
         except (CorruptFile, NotFound) as error:
             raise ConflictError(
-                f"{table.storage.root}: the plan of the clean {clean.ts} cannot be read, so that nobody knows whether "
-                f"it took files that {target.ts} replaced: {error.message}",
+                f"{table.storage.root}: the plan of the clean {clean.ts} cannot be read, so that it is not known "
+                f"whether it took files that {target.ts} replaced: {error.message}",
                 hint=_TOO_LATE,
             ) from error
         for partition, paths in plan.files.items():
@@ -233,7 +233,8 @@ def check_completed_rollback(table: Snapshot, target: Instant) -> list[FileSlice
     commit = table.timeline.read_commit(target)
     if says_nothing(commit):
         raise ConflictError(
-            f"{table.storage.root}: {target.file_name} is empty, so that nobody knows which files would be read again",
+            f"{table.storage.root}: {target.file_name} is empty, so that it is not known "
+            "which files would be read again",
             hint="restore the table to a savepoint with Apache Hudi, or put the file back from a copy",
         )
     _check_not_merged(table, target)
