@@ -5,8 +5,8 @@
     table = hudi_services.open("/data/rides")
     table.cluster()
 
-What is in `__all__` is public. It is loaded when it is first asked for: the command line and the executors of Spark
-import this package, too, and need none of it. docs/python-api.md has examples.
+The names in `__all__` are public. Each is loaded on first use: the command line and the executors of Spark import this
+package, too, and need none of them. docs/python-api.md has examples.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 _HOMES = {"Result": ".api.result", "State": ".jobs.report", "Table": ".api.table", "open": ".api.table"}
-"""Of what is public: its module; `.errors` when it is not named here."""
+"""The module of each public name; `.errors` for a name that is not listed."""
 
 
 def __getattr__(name: str) -> Any:

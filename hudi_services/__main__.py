@@ -8,7 +8,7 @@ _HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 def _working_directory() -> str | None:
-    """None when it was deleted."""
+    """The working directory, or None when it was deleted."""
     try:
         return os.getcwd()
     except OSError:
@@ -16,16 +16,16 @@ def _working_directory() -> str | None:
 
 
 if not __package__:
-    # Started as a file: Python put this very folder first on the import path, where the package cannot be found and
-    # our modules would hide others.
+    # Started as a file: Python put this folder first on the import path. The package cannot be found there, and its
+    # modules would hide others.
     sys.path[0] = _HOME
 elif sys.path[:1] == [_working_directory()] != [_HOME]:
-    # Started with -m: modules would come from the folder that we are in, which may be a table's.
+    # Started with -m: Python would import modules from the working directory, which may be a table's folder.
     del sys.path[0]
 
 
 def main() -> None:
-    """Load the program and run it. Nothing has begun before, so that Ctrl-C may end the process on the spot."""
+    """Load the program and run it. Until it is loaded nothing has begun, so Ctrl-C may end the process at once."""
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_default:
         signal.signal(signal.SIGINT, _leave)
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _leave(number: int, frame: object) -> None:
-    # Not as an exception: raised in the middle of an import it may be lost, or told as one of the import's.
+    # No exception: raised in the middle of an import, it may be lost or reported as an error of the import.
     os.write(2, b"error: interrupted\nhint: nothing was begun: start the command again\n")
     os._exit(128 + number)
 

@@ -1,8 +1,8 @@
 """Time, and instants as text.
 
 An instant is `yyyyMMddHHmmssSSS` (17 digits, milliseconds) in the table's zone: UTC, or LOCAL, which is the default
-zone of the process that writes. Instants are ordered as strings. Very old ones have 14 digits (the last millisecond
-of their second is meant), those of the metadata table may carry suffix digits.
+zone of the process that writes. Instants are ordered as strings. Very old instants have 14 digits and mean the last
+millisecond of their second; instants of the metadata table may carry suffix digits.
 Source: HoodieInstantTimeGenerator of Apache Hudi.
 """
 
@@ -18,7 +18,7 @@ from typing import Protocol
 from .errors import UnsupportedTable
 
 SLOWEST, FASTEST = "UTC-12", "UTC+14"
-"""Beside the zones of tables: those of the clocks that are behind, and ahead of, all others."""
+"""Zones in addition to those of tables: their clocks are behind, and ahead of, all others."""
 
 _INSTANT = re.compile(r"[0-9]{14,}")
 _ZONES = {
@@ -31,7 +31,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @contextmanager
 def counted(seconds: dict[str, float], phase: str) -> Iterator[None]:
-    """Add the wall-clock seconds inside to those of `phase`."""
+    """Add the wall-clock seconds that the context lasts to `seconds[phase]`."""
     start = time.perf_counter()
     try:
         yield
@@ -40,7 +40,7 @@ def counted(seconds: dict[str, float], phase: str) -> Iterator[None]:
 
 
 def process_zone() -> str:
-    """The name of this process's time zone, as Java finds it; empty when nothing tells it."""
+    """The name of this process's time zone, as Java finds it; empty when it cannot be found."""
     name = os.environ.get("TZ", "").removeprefix(":")
     if name:
         return name
@@ -55,10 +55,10 @@ def process_zone() -> str:
 
 
 class Clock(Protocol):
-    """What the time is, and waiting for it; tests pass their own."""
+    """Reads the time and waits; tests pass their own."""
 
     def now(self) -> datetime:
-        """The present, with a time zone."""
+        """The current time, with a time zone."""
 
     def sleep(self, seconds: float) -> None: ...
 
@@ -99,7 +99,7 @@ def instant_of_millis(epoch_millis: int, zone: str) -> str:
 
 
 def parse_instant(text: str, zone: str) -> datetime | None:
-    """The moment of an instant, or None for reserved ones (`00000000000000…`) and anything that is no time."""
+    """The moment of an instant; None for a reserved instant (`00000000000000…`) and for text that is not a time."""
     if not text.isascii() or not _INSTANT.fullmatch(text):
         return None
     try:
@@ -113,9 +113,9 @@ def parse_instant(text: str, zone: str) -> datetime | None:
 
 
 def next_instant(moment: datetime, zone: str, latest: str) -> str:
-    """The instant of `moment`, or the first one after `latest` when the clock is not past that yet.
+    """The instant of `moment`, or the first instant after `latest` when `moment` is not later than that.
 
-    Raises UnsupportedTable when `latest` is not a time that can be followed.
+    Raises UnsupportedTable when `latest` is the later one and is not a time.
     """
     now = format_instant(moment, zone)
     if now > latest:

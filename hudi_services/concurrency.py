@@ -11,7 +11,7 @@ _AT_ONCE = 16
 
 
 def at_once(function: Callable[[T], R], values: Iterable[T]) -> list[R]:
-    """What `function` makes of each of the values, in order. The first error in that order is raised."""
+    """The results of `function` for the values, in their order, several at a time. Raises the first error in order."""
     tasks = list(values)
     if len(tasks) < 2:
         return [function(one) for one in tasks]

@@ -14,7 +14,7 @@ class Engine(Protocol):
 
     @property
     def task_memory(self) -> int:
-        """Bytes that there are for the data of one task."""
+        """Bytes of memory for the data of one task."""
 
     def map(
         self,
@@ -23,15 +23,15 @@ class Engine(Protocol):
         description: str,
         progress: Callable[[int, int], None],
     ) -> list[Result]:
-        """Results in the order of `tasks`; `function` also gets a write token, unique to the attempt.
-        `progress(done, total)` is called from time to time.
+        """The results of `function` in the order of `tasks`. `function` also gets a write token, unique to the attempt.
 
-        The first error of a task is raised as it is, when no other task is running any more.
+        `progress(done, total)` is called from time to time. Raises the first error of a task unchanged, when no other
+        task is running any more.
         """
 
 
 class LocalEngine:
-    """One task after the other, here."""
+    """Runs one task after the other, in this process."""
 
     @property
     def task_memory(self) -> int:

@@ -1,25 +1,25 @@
-"""The family of errors, each with its exit code.
+"""The errors of this package, each with its exit code.
 
 HudiServicesError              1  failed
 ├── ConfigError                2  a flag, a key or a value is wrong; nothing was touched
-│   ├── TableNotFound          2  nothing there, or not a Hudi table
+│   ├── TableNotFound          2  nothing at the path, or not a Hudi table
 │   └── UnsupportedTable       2  a version or feature that we do not handle, refused before any write
 ├── CorruptFile                1  bytes that do not follow their format (names the file and the offset)
 ├── StorageError               1  the store refused or failed
 │   ├── NotFound               1
-│   │   └── Outdated           1  another look at the table may find what this one misses
+│   │   └── Outdated           1  a listed file was deleted since; a new snapshot of the table may be complete
 │   ├── AlreadyExists          1  create-if-absent lost the race
 │   ├── SymbolicLink           1  a link below a local table's folder, which is not followed
 │   └── PermissionDenied       1
-├── JobLost                    1  Spark failed, not what it ran: what its tasks had finished may be kept
-├── NothingToDo                       0  nothing to do (3 with --fail-if-idle)
+├── JobLost                    1  Spark failed, not the task that it ran; the work of finished tasks may be kept
+├── NothingToDo                0  nothing to do (3 with --fail-if-idle)
 ├── ConflictError              4  another writer changed what we were about to replace
 │   └── LockBusy               4
 ├── CheckFailed                5  a check failed, nothing was committed
 ├── NeedsRecovery              6  the table must be recovered first
-└── PartlyDone                 7  the action is complete, but something after it is not
+└── PartlyDone                 7  the action is complete, but a step after it is not
 
-Every message is one sentence that names the file or the key; `hint` is the way out.
+Every message is one sentence that names the file or the key; `hint` says what to do.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ class HudiServicesError(Exception):
 
     exit_code = 1
     result: Any = None
-    """What the run had come to, a `Result`, when a method of the Python API raises it."""
+    """The `Result` of the run, when a method of the Python API raises the error."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -71,11 +71,11 @@ class NotFound(StorageError):
 
 
 class Outdated(NotFound):
-    """A file that a look at the table had listed is gone: archived, rolled back or cleaned since."""
+    """A file that was listed does not exist any more: it was archived, rolled back or cleaned since."""
 
     @classmethod
     def of(cls, error: NotFound) -> "Outdated":
-        """Of a listed file, what `error` means."""
+        """`error` as an Outdated error, for a file that was listed."""
         hint = "another process archives, cleans or rolls back right now: run the command again"
         return error if isinstance(error, cls) else cls(f"{error.message}, and was listed before", hint=hint)
 

@@ -1,12 +1,11 @@
-"""Files that never change once they are written, read once by this process.
+"""A cache in this process for files that never change once they are written.
 
-Instants, archived files and the files of the metadata table are such. A name alone proves nothing: an instant that was
-rolled back may be written again under its name. So a file is known by all that the listing of the present look tells
-of it, size, modification time and the store's tag; whatever differs there is another file, and is read. Where the store
-gives no tags nothing is kept. What may be written anew in its place (hoodie.properties, inflight instants, leases) is
-not for this cache.
+Such files are instants, archive files and the files of the metadata table. A name does not identify a file: an instant
+that was rolled back may be written again under its name. So the key of a file also has its size, modification time and
+the store's tag, all from the listing; a file that differs in one of them is read. A file without a tag is never kept.
+Files that may be overwritten (hoodie.properties, inflight instants, leases) do not belong in this cache.
 
-Kept are bytes as they are stored, never what was made of them: what is damaged is refused anew by whoever decodes it.
+The cache keeps the stored bytes, never decoded values: the decoder refuses a damaged file each time.
 """
 
 import threading
@@ -19,17 +18,17 @@ from .storage import FileInfo, Storage
 _LIMIT = 64 * MIB
 """Bytes that a process keeps."""
 _LARGEST_SHARE = 8
-"""What takes more than this part of the cache would drive everything else out, and is read each time."""
+"""A piece of more than the limit divided by this is read each time: it would displace everything else."""
 
 _Key = tuple[Hashable, str, int, int, str, int, int]
 """Identity of the storage; path, size, modification time and tag of a file; start and length of the piece."""
 
 
 class FileCache:
-    """Keeps what was read last, up to `limit` bytes.
+    """Keeps the pieces of files that were used last, up to `limit` bytes.
 
-    Several threads may use it, and none waits for the read of another one: those that want the same file at the same
-    moment both read it.
+    Several threads may use it, and none waits for the read of another: two threads that want the same piece at the
+    same moment both read it.
     """
 
     def __init__(self, limit: int = _LIMIT) -> None:
@@ -39,7 +38,7 @@ class FileCache:
         self._lock = threading.Lock()
 
     def read(self, storage: Storage, file: FileInfo, limit: int = LARGEST_FILE) -> bytes:
-        """The whole file, which a listing told of; raises what `Storage.read` raises."""
+        """The whole of a listed file; raises what `Storage.read` raises."""
         check_size(storage.full_path(file.path), file.size, limit)
         return self._get(_key(storage, file, 0, file.size), lambda: storage.read(file.path, limit))
 
@@ -48,7 +47,7 @@ class FileCache:
         return self._get(_key(storage, file, start, length), lambda: storage.read_range(file.path, start, length))
 
     def forget(self) -> None:
-        """Keep nothing of what was read so far."""
+        """Drop everything that is kept."""
         with self._lock:
             self._kept.clear()
             self._bytes = 0
@@ -66,7 +65,7 @@ class FileCache:
                 return self._kept[key]
         # Not under the lock: others must not wait for this read.
         data = read()
-        # Of another length it is not what was listed: a writer was faster than we, or the bytes are cut off.
+        # With another length, the data is not the listed file: a writer has replaced it, or the bytes are cut off.
         if len(data) == key[-1]:
             self._keep(key, data)
         return data
@@ -82,7 +81,7 @@ class FileCache:
                 self._bytes -= len(dropped)
 
     def __reduce__(self) -> tuple[Callable[[], "FileCache"], tuple[()]]:
-        """Another process has its own."""
+        """Pickle as a reference to the cache of the process that unpickles it."""
         return (shared_cache, ())
 
 
@@ -96,5 +95,5 @@ _shared = FileCache()
 
 
 def shared_cache() -> FileCache:
-    """The one of this process, for all tables."""
+    """The cache of this process, for all tables."""
     return _shared

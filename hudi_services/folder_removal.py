@@ -1,4 +1,4 @@
-"""Deleting a local folder with all that is in it, however deep: by descriptors, of which two are open at a time."""
+"""Deletes a local folder with its content, however deep, by descriptors, of which two are open at a time."""
 
 import errno
 import os
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from .errors import StorageError
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""How a folder is opened, and nothing else: no link to one."""
+"""Flags that open a folder and nothing else, not even a link to a folder."""
 
 
 @dataclass(slots=True)
 class _Emptied:
-    """A folder on the way down from the one that `remove_tree` deletes: its name, identity, and what is left in it."""
+    """A folder that `remove_tree` is deleting: its name, its identity, and the folders that are left in it."""
 
     name: str
     identity: tuple[int, int]
@@ -21,13 +21,13 @@ class _Emptied:
 
 
 def remove_tree(top: str) -> None:
-    """Delete a folder, its files first. By descriptors, of which two are open: no path gets long, no link is followed.
+    """Delete a folder, its files first. Descriptors keep all paths short, and no link is followed.
 
-    Raises StorageError when somebody moves a folder while we are in it.
+    Raises StorageError when another process moves a folder below it meanwhile.
     """
     parent, _, name = top.rpartition("/")
     way: list[_Emptied] = []
-    # The way there was looked at; the table's folder itself may be a link.
+    # The caller has checked the path to the folder; the table's folder itself may be a link.
     here = os.open(parent or "/", FOLDER & ~os.O_NOFOLLOW)
     try:
         pending = _Emptied("", _identity(here), [name])
@@ -62,7 +62,7 @@ def _identity(folder: int) -> tuple[int, int]:
 
 
 def _open_folder(name: str, here: int) -> int | None:
-    """None when it is gone; a link in its place goes itself."""
+    """Open a folder; None when it does not exist. A link in its place is itself deleted."""
     try:
         return os.open(name, FOLDER, dir_fd=here)
     except FileNotFoundError:
@@ -76,7 +76,7 @@ def _open_folder(name: str, here: int) -> int | None:
 
 
 def _remove_files(here: int) -> list[str]:
-    """Delete all in a folder but the folders, and give their names."""
+    """Delete everything in a folder except its folders, and return the names of these."""
     folders = []
     with os.scandir(here) as found:
         entries = list(found)
@@ -96,6 +96,6 @@ def _remove_folder(name: str, here: int) -> None:
         # A link has taken its place.
         os.unlink(name, dir_fd=here)
     except OSError as e:
-        # Somebody has deleted it, or put something into it since.
+        # Another process has deleted the folder, or put something into it.
         if e.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
             raise

@@ -1,7 +1,7 @@
-"""How large the files of a table are at most. What is larger is refused by name before it is read.
+"""The largest sizes of a table's files. A larger file is refused by name before it is read.
 
-The table's files may be broken, or written by somebody who means harm; what is refused here, no honest table has.
-Limits of what a file holds (entries of a footer, nesting of a schema) stand with the format that they belong to.
+A table's files may be damaged or malicious; no honest table has files that are refused here. Limits on the content of a
+file (entries of a footer, nesting of a schema) are in the module of its format.
 """
 
 from .errors import CorruptFile
@@ -9,23 +9,23 @@ from .errors import CorruptFile
 MIB = 1 << 20
 
 SMALL_FILE = 4 * MIB
-"""What describes a table or notes something: hoodie.properties, index definitions, manifests of the archive, partition
-metafiles, notes. The largest part of an honest one is the schema of the table: ten thousand columns take 2 MB."""
+"""Files that describe a table, or a state: hoodie.properties, index definitions, manifests of the archive, partition
+metafiles, leases, locks. The largest part of an honest file is the table's schema: ten thousand columns take 2 MB."""
 
 LARGEST_FILE = 1024 * MIB
-"""What grows with the table and is read whole: instants, markers, manifests, notes. An instant has about 300 bytes of
-Avro (1.1 kB of JSON) for each file that it names, and Java cannot make one of 2 GiB: a million files as JSON, three
-million as Avro."""
+"""Files that grow with the table and are read whole: instants, markers, manifests, checkpoints. An instant has about
+300 bytes of Avro (1.1 kB of JSON) for each file that it names, and Java cannot make an instant of 2 GiB: a million
+files as JSON, three million as Avro."""
 
 LARGEST_LOG = 4096 * MIB
-"""A log file of the metadata table, or a file of the archive. Hudi begins another one at 2 GiB
-(hoodie.metadata.max.logfile.size), or at 1 GB (hoodie.timeline.compaction.target.file.max.bytes), after what makes it
-so large."""
+"""A log file of the metadata table, or a file of the archive. Hudi begins a new log file at 2 GiB
+(hoodie.metadata.max.logfile.size) and a new archive file at 1 GB (hoodie.timeline.compaction.target.file.max.bytes),
+after the write that makes the file so large."""
 
 
 MOST_BLOOM_ENTRIES = 10_000_000
 LEAST_BLOOM_RATE = 1e-12
-"""What a table may ask of a bloom filter: more takes memory and time, and no honest writer sets it."""
+"""The largest bloom filter that a table may set: a larger one takes memory and time, and no honest writer sets it."""
 
 
 def check_size(path: str, size: int, limit: int) -> None:

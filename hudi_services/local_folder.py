@@ -1,13 +1,13 @@
-"""The folder of a table in the local file system: whatever is done there stays there.
+"""Access to the folder of a table in the local file system, and to nothing outside of it.
 
-The folder itself may be, or lie below, a symbolic link: operators do that. Below it no link is followed, neither to
-list nor to read, write or delete: what it leads to is no part of the table, and this user may have rights to more than
-the table. As with Hadoop's FileUtil.fullyDelete, a link that is to be deleted is itself deleted. Links are looked for
-right before; who puts one there in the same moment wins.
+The folder itself may be a symbolic link, or be below one: operators do that. Below the folder no link is followed,
+neither to list nor to read, write or delete: the target of a link is no part of the table, and this user may have
+rights to more than the table. As with Hadoop's FileUtil.fullyDelete, a link that is to be deleted is itself deleted.
+Links are checked right before each access; a link that another process creates between the two may be followed.
 
-What else lies around is passed over by listings: pipes, sockets and devices; files whose names have control characters,
-and whatever has a name that is no UTF-8, or lies so deep that the operating system takes no path that long, since no
-path in a table's files can name them. `remove_tree` takes them, too. However deep folders lie, nothing here recurses.
+Listings skip pipes, sockets and devices; files whose names have control characters; and everything whose name is not
+UTF-8, or whose path is too long for the operating system, because no path in a table's files can name them.
+`remove_tree` deletes these, too. Nothing here recurses, however deep folders are.
 """
 
 import errno
@@ -24,20 +24,20 @@ from .limits import check_size
 from .paths import is_addressable, is_unicode
 
 _STAGED = re.compile(r"[^#]*#[0-9]+")
-"""How obstore calls a local file until it is whole; it would take no other file of such a name."""
+"""The name of a local file that obstore has not finished; obstore accepts no other file with such a name."""
 _STRIDE = 16
-"""After so many folders, the way to the next ones starts there."""
+"""After so many folders, a path continues from a descriptor of the last one."""
 _ODD = re.compile(r"[\x00-\x1f\x7f#]")
-"""In names that need another look; most have none of these."""
+"""Characters of names that need a closer check; most names have none of them."""
 
 Found = tuple[str, os.stat_result]
 """A file: its path relative to the folder, and its status."""
 
 
 class LocalFolder:
-    """Paths are relative to `root`, "" being the root, and were checked to stay below it.
+    """The files below `root`. Paths are relative to it ("" is the root); the caller checks that they stay below it.
 
-    Raises OSError, and the StorageError family.
+    Methods raise OSError and the StorageError family.
     """
 
     def __init__(self, root: str) -> None:
@@ -57,7 +57,7 @@ class LocalFolder:
             return _read(file, 0, size)
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Less than `length` where the file ends before; raises StorageError when nothing is there."""
+        """`length` bytes from `start`, or fewer up to the end; raises StorageError when nothing is at `start`."""
         if not length:
             self.check_file(path)
             return b""
@@ -68,7 +68,7 @@ class LocalFolder:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[tuple[int, int]]:
-        """The descriptor of a file, and its size. By ourselves: cheaper than by obstore, and no link is followed."""
+        """The descriptor of a file, and its size. This is cheaper than obstore, and follows no link."""
         self.check_file(path)
         try:
             file = os.open(self.os_path(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -83,7 +83,7 @@ class LocalFolder:
             os.close(file)
 
     def check_file(self, path: str) -> None:
-        """As `check_way`, and raise StorageError also for what is there but no file: it is not to be opened."""
+        """As `check_way`, also for a link at `path`; raise StorageError when `path` is a pipe, a socket or a device."""
         folders, name = path.split("/")[:-1], path.rpartition("/")[2]
         if not self._plain_folders(folders):
             return
@@ -95,7 +95,7 @@ class LocalFolder:
                 raise StorageError(f"{self.os_path(path)} is no file: {name} is a pipe, a socket or a device")
 
     def status(self, path: str) -> os.stat_result | None:
-        """Of a file; None when there is none."""
+        """The status of a file, or of the file that a link leads to; None when there is none."""
         self.check_way(path)
         try:
             return _status(self.os_path(path), os.lstat(self.os_path(path)))
@@ -105,10 +105,10 @@ class LocalFolder:
             raise
 
     def list_dir(self, path: str) -> Iterator[tuple[str, os.stat_result | None]]:
-        """What lies directly below a folder, by name: files, and folders with None.
+        """The entries of a folder by name: a file with its status, a folder with None.
 
-        A link to a folder is such a folder, so that whoever goes there is refused; one to a file is a file as large as
-        that, so that nobody takes it for lost.
+        A link to a folder is listed as a folder, so that access through it is refused. A link to a file is listed with
+        the size of that file, so that it does not count as lost.
         """
         if path and not self._plain_folders(path.split("/")):
             return
@@ -119,7 +119,7 @@ class LocalFolder:
                 yield below, found
 
     def list_tree(self, path: str) -> Iterator[Found]:
-        """All files below a folder; a link counts as a file, wherever it leads, so that nothing is below one."""
+        """All files below a folder; a link counts as a file, wherever it leads, and nothing below it is listed."""
         if path:
             self.check_way(path)
         for below, entry in self._walk(path):
@@ -127,21 +127,21 @@ class LocalFolder:
                 yield below, found
 
     def list_staged(self) -> Iterator[Found]:
-        """What killed writers left, which the others do not list."""
+        """The unfinished files that killed writers left; the other listings skip them."""
         for below, entry in self._walk(""):
             if _STAGED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False) and is_addressable(below):
                 with _missing_passed_over():
                     yield below, entry.stat(follow_symlinks=False)
 
     def unlink(self, path: str) -> None:
-        """Delete a file, or a link, not what it leads to; a missing one is success, and a folder is no file."""
+        """Delete a file, or a link but not its target; a missing file is success, and a folder stays."""
         self.check_way(path)
         self._drop_checksum_twin(path)
         with suppress(IsADirectoryError), _missing_passed_over():
             os.unlink(self.os_path(path))
 
     def unlink_staged(self, path: str) -> None:
-        """Delete what killed writers left of a file: it is staged under `<name>#<n>`, n from 1."""
+        """Delete the unfinished versions of a file that killed writers left: `<name>#<n>`, n from 1."""
         number = 1
         with _missing_passed_over():
             while True:
@@ -149,13 +149,13 @@ class LocalFolder:
                 number += 1
 
     def prepare_put(self, path: str) -> None:
-        """Before a file is written: the twin goes first, for Hadoop refuses a file that does not match it, and accepts
-        one without."""
+        """Delete the checksum file before a file is written: Hadoop refuses a file that does not match it, and accepts
+        a file without it."""
         self.check_way(path)
         self._drop_checksum_twin(path)
 
     def remove_tree(self, path: str) -> None:
-        """Delete a folder with all that is in it; what is put there meanwhile stays."""
+        """Delete a folder with its content; files that another process adds meanwhile stay."""
         self.check_way(path)
         top = self.os_path(path)
         try:
@@ -176,7 +176,7 @@ class LocalFolder:
             if not entry.is_dir(follow_symlinks=False):
                 return
             folders.append(below)
-        # Each stands behind the one that it is in.
+        # Each folder comes after its parent.
         for folder in reversed(folders):
             try:
                 os.rmdir(self.os_path(folder))
@@ -184,7 +184,7 @@ class LocalFolder:
                 return
 
     def move(self, source: str, target: str) -> None:
-        """A rename would overwrite; obstore's creation of files, too, rests on hard links."""
+        """Move a file by a hard link; raises AlreadyExists. A rename would overwrite; obstore uses hard links, too."""
         self.check_file(source)
         self.check_way(target)
         old, new = self.os_path(source), self.os_path(target)
@@ -195,7 +195,7 @@ class LocalFolder:
                 self._make_folders(target.split("/")[:-1])
                 os.link(old, new, follow_symlinks=False)
         except FileExistsError as e:
-            # Two hard links to one file: a move was cut off here.
+            # Both paths are hard links to one file when an earlier move was cut off here.
             if not os.path.samestat(os.lstat(old), os.lstat(new)):
                 raise AlreadyExists(f"{new} exists already") from e
         self._drop_checksum_twin(target)
@@ -210,14 +210,14 @@ class LocalFolder:
                 os.mkdir(here)
 
     def _walk(self, path: str) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-        """What is below a folder, each after the folder that it is in; nothing when it is a link, or not there.
+        """All entries below a folder, each after its parent; none when the folder is a link or does not exist.
 
-        The caller has looked at the way to `path`.
+        The caller has checked the folders on the way to `path`.
         """
         waiting = [path]
         while waiting:
             folder = waiting.pop()
-            # Looked at again: a link may have taken its place since it was listed.
+            # Checked again: a link may have taken the place of the folder since it was listed.
             if folder and not self._is_plain_folder(folder):
                 continue
             for below, entry in self._entries(folder):
@@ -234,7 +234,7 @@ class LocalFolder:
             raise
 
     def _entries(self, path: str) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-        """What is in a folder, by name, each with its path; nothing when there is no such folder."""
+        """The entries of a folder by name, each with its path; none when there is no such folder."""
         try:
             with os.scandir(self.os_path(path)) as found:
                 entries = sorted(found, key=attrgetter("name"))
@@ -249,7 +249,7 @@ class LocalFolder:
                 yield prefix + name, entry
 
     def _plain_folders(self, names: list[str]) -> bool:
-        """Whether what lies on the way is there; raises SymbolicLink for a link among it."""
+        """Whether all folders on the way exist; raises SymbolicLink when one of them is a link."""
         here, start = self._root, None
         try:
             for number, name in enumerate(names, 1):
@@ -257,7 +257,7 @@ class LocalFolder:
                 if stat.S_ISLNK(os.lstat(here, dir_fd=start).st_mode):
                     raise self._link("/".join(names[:number]))
                 if number % _STRIDE == 0:
-                    # Else the system would go all of the way for each: in deep folders that takes minutes.
+                    # Otherwise the system would resolve the whole path each time: in deep folders that takes minutes.
                     before, start = start, os.open(here, FOLDER, dir_fd=start)
                     here = "."
                     if before is not None:
@@ -279,14 +279,14 @@ class LocalFolder:
         )
 
     def _drop_checksum_twin(self, path: str) -> None:
-        """Hadoop's local file system keeps `.<name>.crc` beside a file and fails reads that do not match it."""
+        """Delete `.<name>.crc`, the checksum of a file in Hadoop's local file system, which reads of it must match."""
         folder, _, name = self.os_path(path).rpartition("/")
         with suppress(IsADirectoryError), _missing_passed_over():
             os.unlink(f"{folder}/.{name}.crc")
 
 
 def _read(file: int, start: int, length: int) -> bytes:
-    """Raises OSError for a file that became shorter meanwhile."""
+    """`length` bytes from `start`. Raises OSError for a file that became shorter meanwhile."""
     parts = []
     while True:
         # The system gives at most 2 GiB at once.
@@ -303,12 +303,12 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
     try:
         return entry.is_dir()
     except OSError:
-        # A link to itself, or to where this user may not look.
+        # A link to itself, or to a place that this user may not read.
         return False
 
 
 def _file(entry: "os.DirEntry[str]") -> os.stat_result | None:
-    """None for what listings pass over, and for what is gone by now."""
+    """The status of an entry; None for an entry that listings skip, or that was deleted meanwhile."""
     if _ODD.search(entry.name) and (_STAGED.fullmatch(entry.name) or not is_addressable(entry.name)):
         return None
     try:
@@ -321,7 +321,7 @@ def _file(entry: "os.DirEntry[str]") -> os.stat_result | None:
 
 
 def _status(path: str, found: os.stat_result) -> os.stat_result | None:
-    """Of a link to a file that of the file, so that sizes are right; None for folders, pipes and the like."""
+    """The status that listings give: for a link to a file, that of the file; None for folders, pipes and the like."""
     if stat.S_ISREG(found.st_mode):
         return found
     if not stat.S_ISLNK(found.st_mode):
@@ -333,7 +333,7 @@ def _status(path: str, found: os.stat_result) -> os.stat_result | None:
 
 
 def _is_missing(error: OSError) -> bool:
-    """Whether there is no such file or folder, or none that a path can name."""
+    """Whether `error` says that the file or folder does not exist, or that no path can name it."""
     return isinstance(error, FileNotFoundError | NotADirectoryError) or error.errno == errno.ENAMETOOLONG
 
 

@@ -1,11 +1,11 @@
-"""Plain values that every room shares: base files, log files, file slices, write stats."""
+"""Plain values that all packages share: base files, log files, file slices, write stats."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
 def path_in(partition: str, name: str) -> str:
-    """The path, relative to the table, of the file `name` in a partition; "" is a table's only one."""
+    """The path of the file `name` in a partition, relative to the table; "" when the table has no partitions."""
     return f"{partition}/{name}" if partition else name
 
 
@@ -55,7 +55,7 @@ class FileSlice:
 
     @classmethod
     def of_base(cls, file: BaseFile) -> "FileSlice":
-        """The slice that is a base file alone."""
+        """The slice of a base file without log files."""
         return cls(file.partition, file.file_id, file.instant, file)
 
     @property
@@ -71,7 +71,7 @@ class FileSlice:
 
 @dataclass(frozen=True, slots=True)
 class MergedLogs:
-    """What a compaction merged into one base file; sizes in bytes. `base_file` is the one before, "" for none."""
+    """The log files that a compaction merged into one base file; sizes in bytes. `base_file`: the old one, or ""."""
 
     base_file: str
     files: int
@@ -97,13 +97,13 @@ class WriteStat:
     create_millis: int = 0
     log_version: int | None = None
     log_offset: int = 0
-    """Where in the log file the write began."""
+    """The offset in the log file at which the write began."""
     base_file: str | None = None
     log_files: tuple[str, ...] | None = None
     cdc_files: tuple[str, ...] = ()
-    """Paths of the change-data files that were written beside it; read, never written."""
+    """Paths of the change-data files of the same write; read, never written."""
     merged_logs: MergedLogs | None = None
-    """Of a compaction; written, never read."""
+    """Set for a compaction; written, never read."""
 
 
 @dataclass(frozen=True, slots=True)

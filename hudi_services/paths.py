@@ -1,10 +1,10 @@
-"""Paths below a table's folder, as its files name them: relative, "/" between names. A file may name anything."""
+"""Checks of paths below a table's folder, relative and with "/" between names: a table's file may name anything."""
 
 import re
 
 _OUTSIDE = re.compile(r"(?:^|/)\.{0,2}(?=/|\Z)")
 TABLE_FOLDER = ".hoodie"
-"""What a table keeps of itself."""
+"""The folder of a table's own files."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -14,22 +14,22 @@ def is_below(path: str) -> bool:
 
 
 def is_name(name: str) -> bool:
-    """Whether `name` is that of a single file or folder."""
+    """Whether `name` is the name of a single file or folder."""
     return "/" not in name and is_below(name)
 
 
 def is_partition(path: str) -> bool:
-    """Whether `path` can be that of a partition: "" is a table's only one, and none lies in the table's own folder."""
+    """Whether `path` can be a partition: "" where there are no partitions, and nothing in the table's own folder."""
     return not path or (is_below(path) and path.partition("/")[0] != TABLE_FOLDER)
 
 
 def is_addressable(path: str) -> bool:
-    """Whether stores take the path: obstore refuses ASCII control characters, and a name must be Unicode text."""
+    """Whether stores accept the path: obstore refuses ASCII control characters, and a name must be Unicode text."""
     return _CONTROL.search(path) is None and is_unicode(path)
 
 
 def is_unicode(text: str) -> bool:
-    """Whether it can be written as UTF-8, which a name of the operating system need not be (os.fsdecode)."""
+    """Whether `text` can be written as UTF-8; a name from the operating system need not be (os.fsdecode)."""
     if text.isascii():
         return True
     try:

@@ -1,6 +1,6 @@
-"""Code of the operator's own, named as `package.module:name` in an option.
+"""Loads the operator's own code, which an option names as `package.module:name`.
 
-A name can be sent to executors where the object need not be picklable; its module must be importable there, too.
+Executors get the name, so the object need not be picklable; its module must be importable there, too.
 """
 
 import importlib
@@ -12,7 +12,7 @@ from .errors import ConfigError, HudiServicesError
 
 
 def load(name: str, what: str) -> Any:
-    """The object that `name` stands for; `what` names its role in messages. Raises ConfigError when there is none."""
+    """The object that `name` names; `what` is its role in messages. Raises ConfigError when it cannot be loaded."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
@@ -25,7 +25,7 @@ def load(name: str, what: str) -> Any:
 
 
 def load_class(name: str, what: str, base: type) -> type[Any]:
-    """As `load`, a subclass of `base`; raises ConfigError when it is none."""
+    """As `load`, for a subclass of `base`; raises ConfigError for any other object."""
     kind = load(name, what)
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise ConfigError(f"the {what} {name} is no subclass of {base.__module__}.{base.__name__}")
@@ -34,7 +34,7 @@ def load_class(name: str, what: str, base: type) -> type[Any]:
 
 @contextmanager
 def guarded(what: str, kind: type) -> Iterator[None]:
-    """Inside, code of the operator's class `kind` runs: what it raises becomes a ConfigError, unless it is ours."""
+    """A context for code of the operator's class `kind`: its errors become ConfigError, except HudiServicesErrors."""
     try:
         yield
     except HudiServicesError:
@@ -44,5 +44,5 @@ def guarded(what: str, kind: type) -> Iterator[None]:
 
 
 def name_of(kind: type) -> str:
-    """As the option names it."""
+    """The name of a class, as an option gives it."""
     return f"{kind.__module__}:{kind.__qualname__}"

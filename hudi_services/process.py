@@ -8,20 +8,20 @@ from contextlib import suppress
 from pathlib import Path
 
 _RESET_PEAK = "5"
-"""What /proc/self/clear_refs takes for that (proc(5), from Linux 4.0 on)."""
+"""The text for /proc/self/clear_refs that resets the peak (proc(5), from Linux 4.0 on)."""
 _M_MMAP_THRESHOLD = -3
 _LARGE_BLOCK = 1 << 20
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def reset_peak() -> None:
-    """Let `peak_bytes` begin anew, where the system allows it: a worker does one task after the other."""
+    """Reset `peak_bytes`, where the system allows it: a worker runs one task after the other."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text(_RESET_PEAK)
 
 
 def peak_bytes() -> int:
-    """The most memory that this process had (resident), since `reset_peak` or else since it began."""
+    """The peak of this process's resident memory in bytes, since `reset_peak` or else since the process began."""
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -31,8 +31,7 @@ def peak_bytes() -> int:
 
 
 def give_back_large_blocks() -> None:
-    """Let large blocks of memory go back to the system when they are freed (mallopt(3); where there is no such thing,
-    nothing happens).
+    """Return large blocks of memory to the system when they are freed (mallopt(3); without it, do nothing).
 
     The C library otherwise learns to keep them for later, up to 32 MiB each: a worker that sorts had half as much again
     as it used (measured).
@@ -42,7 +41,7 @@ def give_back_large_blocks() -> None:
 
 
 def machine_bytes() -> int:
-    """The memory that all processes here may have together: that of the machine, or the limit of the container."""
+    """The bytes that all processes here may use together: the machine's memory, or a lower limit of the container."""
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in _CGROUP_LIMITS:
         with suppress(OSError, ValueError):

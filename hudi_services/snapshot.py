@@ -20,11 +20,11 @@ from .timeline.active import Timeline
 from .timeline.instant import Action, Instant
 
 _LOOKS = 3
-"""At a timeline that is archived under our eyes."""
+"""Attempts to open a table whose timeline is archived meanwhile."""
 
 
 def _hold_nothing() -> None:
-    """Whoever only reads needs no lock."""
+    """Check nothing: a reader needs no lock."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,19 @@ def open_config(storage: Storage, clock: Clock) -> TableConfig:
 
 
 def is_unchanged(table: Snapshot, since: Snapshot) -> bool:
-    """Whether nothing happened to the table between two looks: what one of them was told, the other would be, too."""
+    """Whether the table is unchanged between two snapshots: both read the same timeline and the same configuration."""
     return table.timeline.saw_the_same(since.timeline) and table.config.raw == since.config.raw
 
 
 def reopen(table: Snapshot) -> Snapshot:
-    """The same table now, under the same lock."""
+    """A new snapshot of the same table, under the same lock."""
     now = _at_present(table.storage, TableConfig.load(table.storage, clock=table.clock), table.clock)
     return replace(now, check_held=table.check_held)
 
 
 def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
     for _ in range(_LOOKS - 1):
-        # Whoever archives between our listing and our reading has done so when we look again.
+        # An archiver may run between the listing and the reads; a second attempt sees its result.
         with suppress(Outdated):
             return _look(storage, config, clock)
     return _look(storage, config, clock)
@@ -89,7 +89,7 @@ def _look(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
         metadata_config = pool.submit(MetadataTable.load_config, storage, config)
         timeline = Timeline.open(storage, config)
         replaced = pool.submit(replaced_file_groups, timeline)
-        # Its timeline after the table's: a writer completes what it does in the opposite order.
+        # The metadata table's timeline is read after the table's: a writer completes the two in the opposite order.
         metadata = MetadataTable.open(storage, config, timeline, slices, metadata_config.result())
         lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
         view = FileSystemView(lister, TimelineFacts(timeline), replaced.result(), log_naming(config.version))
@@ -102,7 +102,7 @@ def pending_compactions(table: Snapshot) -> dict[FileGroupId, str]:
 
 
 def pending_operations(table: Snapshot) -> Iterator[tuple[Instant, CompactionOperation]]:
-    """What pending compactions and log compactions are to do, each with its instant."""
+    """The operations of pending compactions and log compactions, each with its instant."""
     for instant in table.timeline.pending({Action.COMPACTION, Action.LOG_COMPACTION}):
         for operation in table.timeline.read_compaction_plan(instant).operations:
             yield instant, operation
@@ -119,5 +119,6 @@ def pending_clusterings(table: Snapshot) -> Mapping[FileGroupId, str]:
 
 
 def current_schema(table: Snapshot) -> str | None:
-    """The table's Avro schema as JSON, without meta columns: the newest commit's that has one (TableSchemaResolver)."""
+    """The table's Avro schema as JSON, without meta columns: that of the newest commit with a schema, else that of the
+    table's creation, else None (TableSchemaResolver)."""
     return table.timeline.newest_schema() or table.config.create_schema

@@ -1,8 +1,7 @@
 """A table's storage, reached by URL, on the driver and on executors.
 
 Paths are relative to the root URL, with "/" between names and no leading slash; "" is the root itself.
-Atomic create-if-absent is what commits rest on, so only stores that have it are accepted (obstore: local,
-S3, GCS, Azure).
+Commits rest on atomic create-if-absent, so only stores that have it are accepted (obstore: local, S3, GCS, Azure).
 """
 
 import functools
@@ -26,9 +25,9 @@ from .urls import absolute_path, check_url, local_path, message_without_secrets,
 
 _CHUNK = 8 * 1024 * 1024
 _CHUNKS_AT_ONCE = 4
-"""Of a file that is written: a slow store must not let them gather in memory."""
+"""Chunks of a written file that are uploaded at once: with a slow store they must not gather in memory."""
 _DELETE_BATCH = 1000
-"""What S3 takes in one request."""
+"""Paths that S3 accepts in one request."""
 _DELETES_AT_ONCE = 16
 _WHO_NAMED_IT = "a file of the table names it: hudi-services recover tells of plans and markers that do, and drops them"
 # Hadoop's names for the same stores.
@@ -54,9 +53,9 @@ class FileInfo:
 class Storage(Protocol):
     """Files below one root URL. Every method raises the StorageError family, naming the full path.
 
-    A path that does not stay below the root, or that stores do not take (control characters), is CorruptFile, before
-    anything is touched: a file of the table named it. On local storage no link below the root is followed: whatever
-    would go through one raises SymbolicLink (see `local_folder`).
+    A path that does not stay below the root, or that stores do not accept (control characters), raises CorruptFile
+    before anything is touched: a file of the table named it. On local storage no link below the root is followed:
+    access through a link raises SymbolicLink (see `local_folder`).
     """
 
     @property
@@ -65,7 +64,7 @@ class Storage(Protocol):
 
     @property
     def identity(self) -> Hashable:
-        """Equal where the same files are: the same root, reached in the same way."""
+        """Equal for storages of the same files: the same root, reached in the same way."""
 
     def full_path(self, path: str) -> str: ...
 
@@ -73,7 +72,7 @@ class Storage(Protocol):
         """The storage at another URL, with the same options when it is a store of the same kind. Raises ConfigError."""
 
     def check_paths(self, paths: Iterable[str]) -> None:
-        """Raise what any of the methods below would say against one of these paths; asks no object store."""
+        """Raise the error with which the methods below refuse one of the paths; sends nothing to an object store."""
 
     def read(self, path: str, limit: int = LARGEST_FILE) -> bytes:
         """The whole file; raises CorruptFile, before reading it, when it has more than `limit` bytes (see `limits`)."""
@@ -81,13 +80,13 @@ class Storage(Protocol):
     def read_range(self, path: str, start: int, length: int) -> bytes: ...
 
     def head(self, path: str) -> FileInfo | None:
-        """None when the file does not exist."""
+        """The FileInfo of a file; None when it does not exist."""
 
     def list_dir(self, path: str) -> tuple[list[FileInfo], list[str]]:
         """Files and sub-folder paths directly below `path`; both empty when it does not exist.
 
-        A link is listed as what it leads to. Local files with names that no path can have are left out; a folder with
-        control characters in its name is listed, and can be.
+        A link is listed as its target. Local files with names that no path can have are left out; a folder with control
+        characters in its name is listed, and can itself be listed.
         """
 
     def list_tree(self, path: str) -> list[FileInfo]:
@@ -100,39 +99,41 @@ class Storage(Protocol):
         """Write or overwrite."""
 
     def replace(self, path: str, data: bytes, seen: FileInfo) -> bool:
-        """Overwrite the file that was `seen`; False when it is another one by now, or gone.
+        """Overwrite the file that was `seen`; False when it has changed since, or does not exist any more.
 
-        The store compares; on local storage we do, right before.
+        The store compares the two; on local storage this method does, right before the write.
         """
 
     def delete(self, path: str) -> None:
-        """Delete; a missing file is success, and a folder is no file. A link goes itself."""
+        """Delete a file, or a link but not its target; a missing file is success, and a folder stays."""
 
     def delete_all(self, paths: Sequence[str], done: Callable[[int], None]) -> None:
-        """As `delete` for each, many at once; `done` is told how many more are gone."""
+        """As `delete` for each path, many at once; `done` is called with how many more were deleted."""
 
     def open_output(self, path: str) -> IO[bytes]:
         """A sequential writer; the file appears when it is closed."""
 
     def delete_output(self, path: str) -> None:
-        """As `delete`, and also drop what a killed writer of `open_output` left of the file."""
+        """As `delete`; also delete the unfinished versions of the file that killed writers of `open_output` left."""
 
     def delete_tree(self, path: str) -> None:
-        """Delete a folder with all that is in it; a missing one is success. Links go themselves, as `path` may be."""
+        """Delete a folder with its content; a missing folder is success. Links are deleted, also at `path`; not their
+        targets."""
 
     def remove_empty_dirs(self, path: str) -> None:
-        """Drop the folder that held deleted files, where the store has folders at all."""
+        """Delete a folder that has nothing but folders in it, where the store has folders at all."""
 
     def move(self, source: str, target: str) -> None:
-        """Give a file another path; raises NotFound, and AlreadyExists without touching either file.
+        """Move a file to another path; raises NotFound, and AlreadyExists without touching either file.
 
-        Killed in the middle, it leaves the whole file under both paths; on local storage the next move ends that.
+        A process killed in the middle leaves the whole file under both paths; on local storage the next move completes
+        it.
         """
 
     def list_staged(self) -> list[FileInfo]:
-        """What killed writers of `open_output` and `create` left of files, which no other listing shows.
+        """The unfinished files that killed writers of `open_output` and `create` left, and no other listing shows.
 
-        What vanishes meanwhile is passed over.
+        Files that vanish meanwhile are skipped.
         """
 
 
@@ -153,9 +154,9 @@ class ObjectStorage:
     """
 
     def __init__(self, url: str, options: StorageOptions | None = None) -> None:
-        """Raises ConfigError for a scheme that is not supported, and for a URL that holds more than a place, is no
-        UTF-8 text (as an argument of a program may be), or is a relative path where there is no working directory;
-        also for options that the store does not have.
+        """Raises ConfigError for a scheme that is not supported; for a URL that holds more than a place, is not UTF-8
+        (an argument of a program need not be), or is a relative path without a working directory; and for options that
+        the store does not have.
         """
         check_url(url)
         path = local_path(url)
@@ -209,7 +210,7 @@ class ObjectStorage:
 
     @property
     def identity(self) -> Hashable:
-        # The options may name another endpoint, where the same bucket is another one.
+        # The options may name another endpoint, where a bucket of the same name is another bucket.
         return (self._root, self._options)
 
     def full_path(self, path: str) -> str:
@@ -329,7 +330,8 @@ class ObjectStorage:
             self.delete(path)
 
     def _delete_batch(self, batch: Sequence[str]) -> bool:
-        """Whether all are gone: one that is missing ends it with others still there, and the error may be another's."""
+        """Whether one request deleted all files. A missing file ends it while others still exist, and the error may
+        name another file."""
         try:
             with self.errors(batch[0]):
                 obstore.delete(self._backend, list(batch))
@@ -372,24 +374,24 @@ class ObjectStorage:
             elif self.head(target) is not None:
                 raise AlreadyExists(f"{self.full_path(target)} exists already")
             else:
-                # Not every store copies only if absent.
+                # Not every store can copy only if the target is absent.
                 obstore.copy(self._backend, source, target)
                 self.delete(source)
 
     def list_staged(self) -> list[FileInfo]:
         if self._folder is None:
-            # An upload that was not finished is no object.
+            # An unfinished upload is not an object.
             return []
         with self.errors(""):
             return [_local_info(*file) for file in self._folder.list_staged()]
 
     def _check_folder(self, path: str) -> None:
-        """For listings: a folder may have control characters in its name, and somebody must say whose it is."""
+        """Check a folder to list: its name may have control characters, so that callers can find and report it."""
         if path and not is_below(path):
             raise self._outside(path)
 
     def _check_path(self, path: str) -> None:
-        """The one door: every path of a file is looked at before anything is touched."""
+        """Check the path of a file; every path passes here before anything is touched."""
         if not is_below(path):
             raise self._outside(path)
         if not is_addressable(path):
@@ -410,7 +412,7 @@ class ObjectStorage:
 
     @contextmanager
     def errors(self, path: str) -> Iterator[None]:
-        """Tell whatever the store raises inside as one of our family, with the full path."""
+        """Turn an exception of the store in this context into one of the StorageError family, with the full path."""
         try:
             yield
         except (FileNotFoundError, obx.NotFoundError) as e:
@@ -428,14 +430,14 @@ class ObjectStorage:
                     f"no permission for {self.full_path(path)}",
                     hint="check the rights of this user on the table's folder",
                 ) from e
-            # Stores tell the URL of their endpoint, with whatever the environment says it is.
+            # Messages of stores have the URL of the endpoint as the environment gives it: it may hold secrets.
             said = message_without_secrets(text.splitlines()[0]) if text else type(e).__name__
             said = said if self._options is None else self._options.hide(said)
             raise StorageError(f"{self.full_path(path)}: {said}") from e
 
 
 class _Writer:
-    """A writer whose failures (disk full, credentials gone) are told like all others."""
+    """A writer whose failures (disk full, credentials expired) raise the same errors as all other methods."""
 
     def __init__(self, storage: ObjectStorage, path: str, raw: Any) -> None:
         self._storage = storage
@@ -472,6 +474,6 @@ def _split(found: Iterable[tuple[str, os.stat_result | None]]) -> tuple[list[Fil
 
 
 def _local_info(path: str, found: os.stat_result) -> FileInfo:
-    # With the time of the last change of any kind: the others can be set.
+    # The tag has the time of the last change of any kind (ctime), too: programs can set the other times.
     tag = f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}-{found.st_ctime_ns:x}"
     return FileInfo(path, found.st_size, found.st_mtime_ns // 1_000_000, tag)

@@ -1,4 +1,4 @@
-"""What a caller says about a store besides its URL: endpoint, region, credentials. It holds secrets and shows none."""
+"""The options of a store in addition to its URL (endpoint, region, credentials), whose secrets are never shown."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
@@ -32,17 +32,17 @@ _CLIENT = frozenset(
         "user_agent",
     }
 )
-"""obstore takes those of the HTTP client apart from those of the store."""
+"""Options of the HTTP client: obstore takes them separately from the options of the store."""
 _PLACES = frozenset({"bucket", "bucket_name", "container", "container_name"})
 _SHOWN_ENDINGS = ("endpoint", "endpoint_url", "endpoint_url_s3", "region", "account_name", "timeout")
 _SHORTEST_SECRET = 4
 
 
 class StorageOptions:
-    """Immutable; equal when the options are. Pickles whole, since executors need the credentials, too."""
+    """Immutable; equal when the options are. Pickles with its secrets, because executors need the credentials, too."""
 
     def __init__(self, values: Mapping[str, Value]) -> None:
-        """Raises ConfigError, which shows no value, for what can be no option of a store."""
+        """Raises ConfigError, which shows no value, for a value of a wrong type or an option that names a place."""
         for name, value in values.items():
             if not isinstance(value, str | bool | int):
                 raise ConfigError(
@@ -57,12 +57,12 @@ class StorageOptions:
 
     @property
     def config(self) -> dict[str, Value]:
-        """Those of the store itself."""
+        """The options of the store itself."""
         return {name: value for name, value in self._values if _bare(name) not in _CLIENT}
 
     @property
     def client(self) -> dict[str, Value]:
-        """Those of the HTTP client, by the names that obstore has for these."""
+        """The options of the HTTP client, by obstore's names."""
         return {_bare(name): value for name, value in self._values if _bare(name) in _CLIENT}
 
     def hide(self, text: str) -> str:
@@ -87,7 +87,7 @@ class StorageOptions:
 
 
 def _bare(name: str) -> str:
-    """In lower case, without the name of the cloud."""
+    """The name of an option in lower case, without the name of the cloud."""
     lowered = name.lower()
     prefix = next((one for one in _PREFIXES if lowered.startswith(one)), "")
     return lowered.removeprefix(prefix)

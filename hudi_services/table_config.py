@@ -1,8 +1,8 @@
 """A table's own configuration: `.hoodie/hoodie.properties`.
 
 Java-properties text. `hoodie.table.checksum` is the decimal CRC32 of `<database>.<table name>`: it never changes, and
-only proves that the file was written whole. `hoodie.properties.backup` holds the old content while the file is being
-replaced, and readers live on it in between:
+only shows that the file was written whole. `hoodie.properties.backup` holds the old content while the file is being
+replaced, and readers use it in between:
 
     1 recover  file missing or invalid, backup valid: the backup becomes the file; an invalid backup is deleted
     2 backup   create hoodie.properties.backup with the old content
@@ -42,7 +42,7 @@ _PATHS = (
 )
 _PARTITION_LISTS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 _INDEX_DEFINITIONS = ".index_defs/index.json"
-# A writer may replace the file between our look at it and our look at its backup.
+# A writer may replace the file between the read of it and the read of its backup.
 _ATTEMPTS = 3
 _RETRY_SECONDS = 0.2
 
@@ -69,7 +69,7 @@ class TableConfig:
                 raw = _read_either(storage, folder)
                 break
             except StorageError as e:
-                # A local store whose root does not exist fails otherwise than by NotFound.
+                # A local store whose root does not exist raises another error than NotFound.
                 _require_table(storage, root)
                 if not isinstance(e, NotFound):
                     raise
@@ -87,9 +87,9 @@ class TableConfig:
     def update(
         self, storage: Storage, changes: Mapping[str, str | None], *, clock: Clock | None = None
     ) -> "TableConfig":
-        """Change some keys (None removes one) and give the new configuration. The caller holds the table's lock.
+        """Change some keys (None removes a key) and return the new configuration. The caller holds the table's lock.
 
-        Starts from the file as it is now, not from this snapshot, and keeps keys that it does not know.
+        Starts from the file as it is now, not from this value, and keeps all other keys.
         Raises CheckFailed when the file does not read back as written; the backup then stays.
         """
         moment = (clock or SystemClock()).now()
@@ -109,7 +109,8 @@ class TableConfig:
         return TableConfig(new, version, self.root)
 
     def file_digest(self, storage: Storage) -> str:
-        """A digest of the file as it lies: another one when a table was made anew in this place, for it has a date."""
+        """The SHA-256 of the stored file, in hex. It differs when a table was created anew in this place: the file has
+        a date."""
         path = f"{_below(self.root, TABLE_FOLDER)}/{_FILE}"
         return hashlib.sha256(storage.read(path, SMALL_FILE)).hexdigest()
 
@@ -128,17 +129,17 @@ class TableConfig:
 
     @property
     def partition_fields(self) -> tuple[str, ...]:
-        """Without the `:TYPE` that a custom key generator keeps there."""
+        """The partition fields, without the `:TYPE` that a custom key generator keeps there."""
         return tuple(text.partition(":")[0] for text in self._list("hoodie.table.partition.fields"))
 
     @property
     def ordering_fields(self) -> tuple[str, ...]:
-        """What decides between two records of one key; called precombine field before version 9."""
+        """The fields that decide between two records of one key; called precombine field before version 9."""
         return self._list("hoodie.table.ordering.fields") or self._list("hoodie.table.precombine.field")
 
     @property
     def key_generator(self) -> str:
-        """The type (SIMPLE, COMPLEX …) or the class name, "" when the table does not say."""
+        """The type (SIMPLE, COMPLEX …) or the class name, "" when the table names none."""
         return self.raw.get("hoodie.table.keygenerator.type") or self.raw.get("hoodie.table.keygenerator.class", "")
 
     @property
@@ -204,7 +205,7 @@ class TableConfig:
 
     @property
     def create_schema(self) -> str | None:
-        """Avro JSON given at creation, where there was one."""
+        """The Avro schema as JSON that was given at creation; None when there was none."""
         return self.raw.get("hoodie.table.create.schema") or None
 
     @property
@@ -226,7 +227,7 @@ def _below(root: str, path: str) -> str:
 
 
 def _check_paths(raw: Mapping[str, str], source: str) -> None:
-    """Raise CorruptFile for a folder or file that does not lie below the folder that it is relative to."""
+    """Raise CorruptFile for a configured path that is not below the folder to which it is relative."""
     values = [(key, raw.get(key, "")) for key in _PATHS]
     values += [(key, name.strip()) for key in _PARTITION_LISTS for name in raw.get(key, "").split(",")]
     for key, path in values:
@@ -237,7 +238,7 @@ def _check_paths(raw: Mapping[str, str], source: str) -> None:
 
 
 def _read_either(storage: Storage, folder: str) -> dict[str, str]:
-    """The file when it is whole, otherwise the backup; raises what was wrong with the file."""
+    """The properties of the file when it is whole, otherwise of the backup; raises the error of the file."""
     try:
         return _read(storage, f"{folder}/{_FILE}")
     except (NotFound, CorruptFile) as first:
@@ -262,7 +263,7 @@ def _read(storage: Storage, path: str) -> dict[str, str]:
 
 
 def _recover(storage: Storage, folder: str) -> dict[str, str]:
-    """Finish or undo an update that stopped half-way; gives the properties and leaves no backup."""
+    """Finish or undo an update that stopped half-way; return the properties and leave no backup."""
     raw = _read_either(storage, folder)
     try:
         current = _read(storage, f"{folder}/{_FILE}")

@@ -1,7 +1,7 @@
-"""What a URL of a store may hold, and how one is shown.
+"""Checks what a URL of a store holds, and removes secrets from URLs that are shown.
 
-Whatever stands in a URL ends up in plans on the timeline, in reports and on terminals. So it names a place and nothing
-else: credentials come from where the store's own tools look for them.
+A URL ends up in plans on the timeline, in reports and on terminals. So it names a place and nothing else: credentials
+come from where the store's own tools look for them.
 """
 
 import os
@@ -13,7 +13,7 @@ from .errors import ConfigError
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _WHOLE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://).*", re.DOTALL)
 _LIKE_A_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?=/)")
-"""Before a path: of two letters at least, and nobody's folder is called so."""
+"""A scheme of two characters or more before a path, such as `s3:/`: no folder has such a name."""
 _SCHEME_AND_USER = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):.*@", re.DOTALL)
 _LONGEST_SCHEME = 30
 _SCHEME_AT_END = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*$")
@@ -25,7 +25,7 @@ _LOCAL_HOSTS = ("", "localhost")
 
 
 def scheme_of(url: str) -> str:
-    """In lower case; "" for a path."""
+    """The scheme of a URL in lower case; "" for a path."""
     match = _SCHEME.match(url)
     if match:
         return match[1].lower()
@@ -44,7 +44,7 @@ def local_path(url: str) -> str | None:
 
 
 def absolute_path(path: str) -> str:
-    """Raises ConfigError for a relative one when the working directory was deleted."""
+    """`path` as an absolute path. Raises ConfigError for a relative path when the working directory was deleted."""
     try:
         return os.path.abspath(path)
     except FileNotFoundError:
@@ -55,7 +55,8 @@ def absolute_path(path: str) -> str:
 
 
 def check_url(url: str, what: str = "the URL") -> None:
-    """Raise ConfigError for one that holds more than a place; the sentence names `what` it is and not what it holds."""
+    """Raise ConfigError for a URL that holds more than a place, which the message does not show, and for a file: URL
+    of another host. `what` names the URL in messages."""
     scheme = scheme_of(url)
     if not scheme:
         _check_path(url, what)
@@ -74,7 +75,7 @@ def check_url(url: str, what: str = "the URL") -> None:
 
 
 def _check_path(path: str, what: str) -> None:
-    """Refuse what is only taken for a path because it is no proper URL: it is shown, where a URL is not."""
+    """Raise ConfigError for text that is a path only because it is not a proper URL: messages show paths, not URLs."""
     stripped = path.strip()
     if stripped != path and (scheme_of(stripped) or _is_like_a_url(stripped)):
         raise ConfigError(f"{what} begins or ends with a blank, and is a URL otherwise", hint="leave the blanks out")
@@ -90,9 +91,9 @@ def _is_like_a_url(path: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """A value as it may be shown: of a URL in it that holds more than a place, only the scheme is left.
+    """A value as it may be shown: a URL in it that holds more than a place is cut down to its scheme.
 
-    Whatever follows counts to the URL; for sentences see `message_without_secrets`.
+    All text after the scheme counts as part of the URL; for sentences see `message_without_secrets`.
     """
     if not scheme_of(text.strip()) and _is_like_a_url(text.strip()) and "://" not in text:
         return f"{text.partition(':')[0]}:…"
@@ -102,15 +103,15 @@ def without_secrets(text: str) -> str:
 
 
 def message_without_secrets(message: str) -> str:
-    """A sentence as it may be shown: without users, passwords and queries of the URLs in it, which others wrote there.
+    """A sentence as it may be shown: without users, passwords and queries of URLs that other programs wrote there.
 
-    The last resort. Places stay as they are, and so do endpoints with a port.
+    This is the last resort. Places stay as they are, and so do endpoints with a port.
     """
     return "\n".join(_line_without_secrets(line) for line in message.split("\n"))
 
 
 def _line_without_secrets(line: str) -> str:
-    """Of one line; a URL may go on to the next one: passwords may have blanks."""
+    """One line as it may be shown; a URL may extend to the next URL, because passwords may have blanks."""
     before, *rests = line.split("://")
     if not rests:
         return _with_one_slash(line)
@@ -123,7 +124,7 @@ def _line_without_secrets(line: str) -> str:
 
 
 def _with_one_slash(text: str) -> str:
-    """As s3:/key:secret@bucket, which somebody mistyped."""
+    """`text` as it may be shown, without the user of a mistyped URL such as s3:/key:secret@bucket."""
     before, slash, rest = text.partition(":/")
     scheme = _SCHEME_AT_END.search(before[-_LONGEST_SCHEME:])
     if scheme is None or scheme[0].lower() == "file" or "@" not in rest.split("/", 1)[0]:
@@ -132,7 +133,7 @@ def _with_one_slash(text: str) -> str:
 
 
 def _rest_of_url(scheme: str, rest: str) -> str:
-    """What may be shown of what follows `://` on the line."""
+    """The part that may be shown of `rest`, which follows `://` on the line."""
     token = _match(_UP_TO_BLANK, rest)
     before, at, _ = re.split(r"[/\\]", rest, maxsplit=1)[0].rpartition("@")
     is_container = scheme in _CONTAINER_AT_ACCOUNT and not re.search(r"[:@\s]", before)
@@ -144,14 +145,14 @@ def _rest_of_url(scheme: str, rest: str) -> str:
     place, sign, more = token.partition("?")
     if "=" not in more:
         place, sign, more = token.partition("#")
-        # Partitions may have a # in their names; a fragment is what stands at the end.
+        # Partitions may have a # in their names; a fragment is at the end.
         if not more or "/" in more:
             return rest
     return f"{place}{sign}…{rest[len(token) :]}"
 
 
 def _after_user(rest: str) -> str:
-    """What stands after the URL, from the last @ on: a password may have slashes and blanks."""
+    """`…` and the text after the URL, whose user ends at the last @: a password may have slashes and blanks."""
     after = rest.rpartition("@")[2]
     return f"…{after[len(_match(_UP_TO_BLANK, after)) :]}"
 
@@ -162,7 +163,7 @@ def _match(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _more_than_a_place(url: str, scheme: str) -> str:
-    """What the URL holds besides, for people; "" when there is no such thing."""
+    """What the URL holds in addition to a place, in words; "" for nothing."""
     if "?" in url:
         return "a query"
     if "#" in url:

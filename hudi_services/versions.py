@@ -1,4 +1,4 @@
-"""Table versions as data: what differs between 6, 8 and 9 stands here and nowhere else.
+"""Table versions as data: the differences between 6, 8 and 9 are recorded here and nowhere else.
 
 Source: HoodieTableVersion, TimelineLayoutVersion, HoodieIndexVersion of Apache Hudi 0.15.0, 1.0.2 and 1.2.0.
 """
@@ -22,9 +22,9 @@ class TableVersion:
     typed_column_stats: bool
     """True: column stats carry a valueType (stats index version V2)."""
     removed_savepoint_rescans_table: bool
-    """True: a clean after the removal of a savepoint looks at all partitions; False: at those of its commit."""
+    """True: a clean after the removal of a savepoint reads all partitions; False: the partitions of its commit."""
     all_columns_are_indexed: bool
-    """True: without a list of columns, column stats are kept of every top-level column; False: of the first 32."""
+    """True: without a list of columns, every top-level column has column stats; False: the first 32 columns."""
     record_index_is_defined: bool
     """True: the record index has an entry among the index definitions."""
     mdt_rollback_is_delta_commit: bool
@@ -42,7 +42,7 @@ RELEASES = tuple(version.release for version in VERSIONS.values())
 def table_version(number: int, source: str) -> TableVersion:
     """The facts for `number`, which was read from the file `source`.
 
-    Raises UnsupportedTable for any version that we were not written for.
+    Raises UnsupportedTable for any other version.
     """
     version = VERSIONS.get(number)
     if version is None:

@@ -35,12 +35,12 @@ LAYOUT = "hoodie.layout.optimize.strategy"
 EXECUTION = "hoodie.clustering.execution.strategy.class"
 STREAM_COPY = "org.apache.hudi.client.clustering.run.strategy.SparkStreamCopyClusteringExecutionStrategy"
 COPIERS_NOTE = b"original.created.by"
-"""The key in the footers of what Hudi copied."""
+"""The key in the footers of files that Hudi copied."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One clustering. `copying`: by Hudi's stream copy; ours needs no asking."""
+    """One clustering. `copying`: Hudi uses its stream copy; our tool copies without an option."""
 
     sort: str = ""
     codec: str = "zstd"
@@ -76,7 +76,7 @@ class Times:
 
 
 def comparisons(sort: str) -> dict[str, list[Comparison]]:
-    """By the name of the set. The files of the table are in gzip, Hudi's default; ours is zstd."""
+    """The comparisons by the name of their set. The files of the table are in gzip, Hudi's default; ours is zstd."""
     rewrites = {"unsorted": "", f"sorted by {sort}": sort}
     return {
         "rewrite": [
@@ -147,7 +147,7 @@ class Bench:
         return path
 
     def hudi(self, table: Path, cases: Collection[Case]) -> dict[Case, Times]:
-        """Hudi's times, each case on a small table before."""
+        """Hudi's times; before, each case runs on a small table."""
         warm_up = self.table(10_000, 1, 2)
         with self._peer() as peer:
             for case in cases:
@@ -178,7 +178,7 @@ class Bench:
         options = _in_hudi(case)
         with self.copy(table) as path:
             start = time.perf_counter()
-            # Hudi looks for the columns in the plan, but for those of a curve in its options.
+            # Hudi takes the columns from the plan, but those of a curve from its options.
             order = case.sort or None
             peer.cluster(path, "schedule", order=order, options=options)
             middle = time.perf_counter()
@@ -241,7 +241,7 @@ def conf(options: Mapping[str, str]) -> list[str]:
 
 
 def check_copied(table: Path, path: Path, codec: str) -> None:
-    """End the run when Hudi did not copy: it falls back without an error. `path` was clustered, and is of `table`."""
+    """End the run when Hudi did not copy: it falls back without an error. `path` is the clustered copy of `table`."""
     old = {file.relative_to(table) for file in table.glob("day=*/*.parquet")}
     new = [file for file in path.glob("day=*/*.parquet") if file.relative_to(path) not in old]
     footers = [pq.read_metadata(file) for file in new]
@@ -251,7 +251,7 @@ def check_copied(table: Path, path: Path, codec: str) -> None:
 
 
 def job_seconds(phases: dict[str, float]) -> float:
-    """Of a process without starting and stopping Spark, if it did."""
+    """The seconds of a process without starting and stopping Spark."""
     return phases["total"] - phases.get("start spark", 0.0) - phases.get("stop spark", 0.0)
 
 

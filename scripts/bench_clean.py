@@ -1,6 +1,6 @@
 """`make bench-clean`: real Apache Hudi 1.2.0 and this tool clean copies of one table, in one run.
 
-The table has PARTITIONS x GROUPS file groups, each with VERSIONS slices, and all but the two newest are to go. Hudi
+The table has PARTITIONS x GROUPS file groups, each with VERSIONS slices; the clean deletes all but the two newest. Hudi
 runs twice: warm, in a session that was started and used before the clock, and as a whole process, which starts Spark,
 cleans and ends. Our times are those of whole processes. The second clean of each finds nothing to do. The table is kept
 in FOLDER for the next run.
@@ -24,7 +24,7 @@ RETAIN = 1
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of a clean, of one with nothing to do right after it, and how many files went."""
+    """Seconds of a clean, and of a clean with nothing to do right after it; the number of deleted files."""
 
     clean: float
     idle: float
@@ -68,7 +68,7 @@ def start(folder: Path, memory: str) -> Peer:
 
 
 def make(peer: Peer, folder: Path, partitions: int, groups: int, versions: int) -> Path:
-    """The table, with tiny files: a clean looks at names."""
+    """Make the table, with tiny files: a clean reads only names."""
     path = folder / f"slices-{partitions}-{groups}-{versions}"
     if not path.exists():
         part = path.with_suffix(".part")
@@ -120,7 +120,7 @@ def of_hudi(peer: Peer, bench: Bench, table: Path) -> Times:
 
 
 def of_hudi_whole(folder: Path, memory: str, bench: Bench, table: Path) -> Times:
-    """With the start and the end of a session, for each of the two cleans."""
+    """Hudi's times, with the start and the end of a session for each of the two cleans."""
     seconds = []
     with bench.copy(table) as path:
         for _ in range(2):
@@ -148,7 +148,7 @@ def of_ours(bench: Bench, table: Path) -> Times:
 
 
 def count(path: Path) -> int:
-    """Base files."""
+    """The number of base files."""
     return sum(1 for _ in path.glob("p*/*.parquet"))
 
 

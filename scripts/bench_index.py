@@ -2,8 +2,8 @@
 
 The table is that of bench.py. Hudi runs warm, in a session that was started and has built such an index before the
 clock; ours is a whole process, and `job` is that without starting and stopping Spark. Then keys are looked up, in this
-process on one core, and the index is validated: a whole process against Spark reading the table twice, which is a whole
-process, too, or one that has done it before.
+process on one core. The index is validated by a whole process, in comparison with Spark that reads the table twice: in
+a whole process, and in a process that has read it before.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def hudi(bench: Bench, table: Path, keys: int, memory: str) -> Times:
 
 
 def read_twice(table: Path, memory: str) -> tuple[float, float]:
-    """Seconds that reading all rows twice takes: of a whole process with all that it starts, and again when warm."""
+    """The seconds in which Spark reads all rows twice: in a whole process with its start, and again when warm."""
     start = time.perf_counter()
     peer = Peer(VERSION, table.parent / "hudi.log", "--memory", memory, "--java-options", "")
     try:
@@ -105,7 +105,7 @@ def _read_twice(peer: Peer, table: Path) -> None:
 def _build(peer: Peer, bench: Bench, table: Path, keys: int) -> Times:
     with bench.copy(table) as path:
         name = f"built_{keys}"
-        # Hudi builds it as if beside writers, and asks for a lock.
+        # Hudi builds the index as if writers were at work, and requires a lock.
         peer.sql("set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
         peer.sql(f"create table {name} using hudi location '{path}'")
         start = time.perf_counter()
@@ -117,7 +117,7 @@ def _build(peer: Peer, bench: Bench, table: Path, keys: int) -> Times:
 
 
 def look_ups(bench: Bench, keys: int = 1_000_000) -> None:
-    """100,000 keys, and other shares of them, of an index with a million."""
+    """Print how fast 100 to 300,000 keys are looked up in an index with a million."""
     print(f"\n{keys:,} keys in the index; keys per second on one core\n")
     print("| wanted | seek | scan | auto |\n|---|---|---|---|")
     with bench.copy(bench.table(keys, 4, 5)) as path:

@@ -1,7 +1,7 @@
 """What sorting takes: one group of 2.3 GB of Arrow data, with a limit for each task, without one, and by Hudi.
 
-Part of `make bench`. Hudi 1.2.0 sorts the same table in a JVM whose heap is as large as the limit; what became of that
-is told, also when it is no success. Memory is the peak of a process, in MiB.
+Part of `make bench`. Hudi 1.2.0 sorts the same table in a JVM whose heap is as large as the limit; the result is
+printed, also when Hudi fails. Memory is the peak of a process, in MiB.
 """
 
 import argparse

@@ -1,9 +1,8 @@
 """`make bench-plan`: planning over tables of 10 thousand, 100 thousand and a million file slices, ten in a partition.
 
-Their metadata table and timeline are made, in the place of those of a small table that real Apache Hudi 1.2.0 wrote
-(one of the unit tests'), and written by a commit that is archived. Only the first partitions, which a plan takes, have
-data files, without content: a plan by size does not look into any. Seconds and memory (MiB) are those of whole
-processes.
+This script makes their metadata table and timeline from those of a small table that real Apache Hudi 1.2.0 wrote (one
+of the unit tests'), as if a commit that is archived had written them. Only the first partitions, which a plan takes,
+have data files, without content: a plan by size reads no file. Seconds and memory (MiB) are those of whole processes.
 """
 
 import argparse
@@ -28,7 +27,7 @@ from tests.unit.tables import unpack
 _RELEASE = "1.2.0"
 _PER_PARTITION = 10
 _WITH_FILES = 100
-"""Partitions; a plan has thirty groups at most."""
+"""Partitions with data files; a plan has thirty groups at most."""
 _ARCHIVED = "20200101000000000"
 
 

@@ -1,11 +1,11 @@
-"""`make count-requests`: what one `execute` of a clustering asks the storage for.
+"""`make count-requests`: the storage requests of one `execute` of a clustering.
 
 The table is one of the unit tests', of version 9 unless `--release` says otherwise, and everything runs in this
 process, without Spark. An execute is measured on the table as Hudi left it, after N clusterings and after 2 N, each
-time as a new process would do it. Printed are the reads by kind of file, how many of them read the same bytes of an
-immutable file again, how many more there are for each earlier clustering, the requests under the lock and how many
-rounds they take, one after the other, and the seconds of an execute when each request takes 30 ms. N should be 10, or
-a multiple of it: the metadata table is compacted after ten commits, and before that each adds files to be read.
+time as a new process would do it. The script prints the reads by kind of file, how many of them read the same bytes of
+an immutable file again, how many more there are for each earlier clustering, the requests under the lock and how many
+rounds they take, one after the other, and the seconds of an execute when each request takes 30 ms. N should be 10, or a
+multiple of it: the metadata table is compacted after ten commits, and before that each commit adds files to be read.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def show(name: str, one: Measured) -> None:
 
 
 def cluster(path: Path, times: int) -> None:
-    """Rewrite the table so many times, each time with a plan of its own."""
+    """Rewrite the table `times` times, each time with a plan of its own."""
     for _ in range(times):
         clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE), engine=LocalEngine())
 

@@ -18,7 +18,7 @@ from hudi_services.storage import ObjectStorage
 
 ARCHIVE = Path(__file__).resolve().parent / "demo_table.zip"
 TABLE = "demo_table"
-# What a rewrite may change: the file that a row lies in.
+# The column that a rewrite may change: the file of a row.
 FILE_NAME = "_hoodie_file_name"
 
 

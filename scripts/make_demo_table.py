@@ -1,7 +1,7 @@
 """Make scripts/demo_table.zip with real Apache Hudi 1.2.0, so that `make demo` needs no Hudi: make_demo_table.py
 
-What small writes leave behind: three days with twenty files each, from two commits, and the metadata table with the
-partitions that are on by default. Everything else is left at its default too.
+The table is what small writes leave behind: three days with twenty files each, from two commits, and the metadata table
+with the partitions that are on by default. Everything else is left at its default too.
 """
 
 import sys
@@ -48,7 +48,7 @@ def main() -> None:
 def make(table: Path) -> None:
     spark = session("1.2.0")
     try:
-        # Each task of a bulk insert writes a file of its own for each day that it has rows of: here one.
+        # Each task of a bulk insert writes a file for each day of its rows: here for one day.
         files = DAYS * FILES_PER_COMMIT
         per_day = FILES_PER_COMMIT * ROWS_PER_FILE
         for i in range(COMMITS):
@@ -61,7 +61,7 @@ def make(table: Path) -> None:
 
 
 def pack(table: Path) -> None:
-    """Without Hadoop's checksum twins: nothing misses them."""
+    """Pack the table without Hadoop's checksum files, which nothing needs."""
     with zipfile.ZipFile(ARCHIVE, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for path in sorted(table.rglob("*")):
             if not path.name.endswith(".crc"):

@@ -3,8 +3,8 @@
     python scripts/make_fixture_archives.py 0.15.0 1.0.2 1.2.0
 
 Needs pyspark 3.5 and Java 17; one JVM per release. Each release gives two tables, `plain` without and `listed` with a
-metadata table: a bulk insert, then good commits and commits that were rolled back in turn, whose files stay (their
-markers were gone), then commits that archive.
+metadata table: a bulk insert; then in turn a good commit and a commit that was rolled back, whose files stay because it
+had no markers any more; then commits that archive.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ from make_fixture_timelines import ARCHIVING, BUNDLE, CLEANING, Writer
 TARGET = Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "archives.tar.xz"
 ROUNDS = 5
 FINAL = 3
-# A bloom filter for ten keys, or it would be nearly all of a file.
+# A bloom filter for ten keys: a larger one would be nearly the whole file.
 SMALL = {"hoodie.index.bloom.num_entries": "10", "hoodie.bloom.index.filter.dynamic.max.entries": "10"}
 
 
@@ -36,7 +36,7 @@ def make_tables(release: str, folder: Path) -> None:
 
 
 def _rounds(table: Writer, options: dict[str, str]) -> None:
-    # A metadata table that was compacted since cannot forget a commit; one that was not, holds back the archive.
+    # A metadata table that was compacted since cannot drop a commit; one that was not compacted holds back the archive.
     waiting = {**options, "hoodie.metadata.compact.max.delta.commits": "100"}
     table.write(0, 10, "bulk_insert", waiting)
     for number in range(ROUNDS):

@@ -1,7 +1,8 @@
 """Make tests/fixtures/interop/<release>.tar.xz with real Apache Hudi: make_fixture_interop.py [VERSION]...
 
-The tables of tests/interop/recipes.py, all of each release, and what that release reads of them. Needs pyspark 3.5 and
-Java 17; one JVM per release, one after the other, a minute or two each. Make them anew when the recipes have changed.
+All tables of tests/interop/recipes.py, made by each release, and the rows that the release reads from them. Needs
+pyspark 3.5 and Java 17; one JVM per release, one after the other, a minute or two each. Run it again when the recipes
+have changed.
 """
 
 import sys

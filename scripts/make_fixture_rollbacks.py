@@ -1,6 +1,6 @@
 """Make tests/fixtures/rollbacks_0.15.0.zip with real Apache Hudi 0.15.0: make_fixture_rollbacks.py
 
-Merge-on-read tables of version 6, each before and after Hudi rolled an upsert back that had appended to log files:
+Merge-on-read tables of version 6, each before and after Hudi rolled back an upsert that had appended to log files:
 
     failed       the upsert failed just before its commit      failed_by_hudi       the next write rolled it back
     completed    the upsert is completed                       completed_by_hudi    rollback_to_instant was called

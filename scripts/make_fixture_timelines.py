@@ -1,4 +1,4 @@
-"""Make tests/fixtures/timelines.zip with real Apache Hudi: timelines of small tables, and nothing else of them.
+"""Make tests/fixtures/timelines.zip with real Apache Hudi: only the timelines and properties of small tables.
 
     python scripts/make_fixture_timelines.py 0.15.0 1.0.2 1.2.0
 

@@ -1,4 +1,4 @@
-"""The table of docs/support.md, made from the features that the code refuses: python -m scripts.make_support_table"""
+"""Make the table of docs/support.md from the features that the code refuses: python -m scripts.make_support_table"""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ BEGIN, END = "<!-- made by scripts/make_support_table.py -->", "<!-- end -->"
 
 
 def table() -> str:
-    """Markdown: a row for each feature, a column for each group of commands that refuse the same."""
+    """The table in Markdown: a row for each feature, with the commands that refuse it."""
     rows = ["| feature | recognised by | refused by | what to do |", "|---|---|---|---|"]
     for one in FEATURES:
         refused = "every command" if one.refused == frozenset(Operation) else _commands(one.refused)
@@ -24,7 +24,7 @@ def _commands(operations: frozenset[Operation]) -> str:
 
 
 def page(text: str) -> str:
-    """`text` with the table put in anew between its marks."""
+    """`text` with a new table between its marks."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{table()}\n{END}{after}"

@@ -1,4 +1,4 @@
-"""How much memory the processes of a command take, from /proc (Linux)."""
+"""The memory that the processes of a command take, from /proc (Linux)."""
 
 import threading
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ _PAUSE_SECONDS = 0.1
 
 @dataclass
 class PeakMemory:
-    """Of a process and its descendants, as long as they are watched; MiB of resident memory.
+    """The peak memory of a process and its descendants while they are watched, in MiB of resident memory.
 
     `largest` is the peak of each kind of process (`java`, `python`), as the kernel keeps it; `together` is the
-    greatest sum that was seen, in which pages that processes share count for each.
+    greatest sum that was seen, in which shared pages count once for each process.
     """
 
     largest: dict[str, int] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class PeakMemory:
 
 
 def _tree(root: int) -> list[int]:
-    """The process and all below it."""
+    """The ids of a process and its descendants."""
     parents: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:

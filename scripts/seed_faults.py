@@ -4,11 +4,11 @@
     --only N[,N]      these faults alone
     --contexts FILE   combined coverage of the tree by test (dynamic_context = test_function): the tests that run the
                       line stand for all unit tests, unless fixtures or other processes run it, too
-    --interop         ask the interop tests, too, of what the unit tests do not catch: minutes for each
-    --json FILE       what was found
+    --interop         run the interop tests, too, on faults that no other test catches: minutes for each
+    --json FILE       write the outcomes to FILE
 
-A fault is applied to a copy of the tree. The unit tests that lie nearest run first, then all of them; the first that
-fails ends it. A fault whose line is not in the tree any more is an error: the list must follow the code.
+A fault is applied to a copy of the tree. The nearest unit tests run first, then all of them, then those on Spark; the
+first failure ends the fault. A fault whose line is not in the tree any more is an error: the list must follow the code.
 """
 
 # ruff: noqa: E501
@@ -43,7 +43,7 @@ class Fault:
     instead: str
     near: tuple[str, ...]
     before: str = ""
-    """The line as it stood before the rooms were opened (53de171), where it was another one."""
+    """The line as it was before commit 53de171, when it was different."""
 
 
 FAULTS = (
@@ -280,7 +280,7 @@ FAULTS = (
 
 @dataclass
 class Outcome:
-    """`caught_by` is the first test that failed, "" when none did; `tier` where it lies."""
+    """`caught_by` is the first test that failed, "" when none did; `tier` is the group of tests that it belongs to."""
 
     number: int
     room: str
@@ -316,7 +316,7 @@ def main() -> None:
 
 
 def outcome(number: int, fault: Fault, tree: Path, *, contexts: Path | None, interop: bool) -> Outcome:
-    """What became of one fault in the copy `tree`, which is as before afterwards."""
+    """The outcome of one fault in the copy `tree`, which is restored afterwards."""
     path, text, line = _place(fault, tree)
     start = time.monotonic()
     path.write_text(text.replace(line, fault.instead, 1))

@@ -1,8 +1,8 @@
-"""Run `validate` over and over, in this process, beside real Hudi that writes on: validate_beside_writer.py VERSION ...
+"""Run `validate` in a loop in this process, while real Hudi writes to the table: validate_beside_writer.py VERSION ...
 
 The writer cleans, archives and compacts its metadata table all the time (tests/interop/live_writer.py). Every run that
-does not end with exit code 0, and every harmful difference, is an alarm: each is printed, and their number is the exit
-code.
+does not end with exit code 0, and every harmful difference, is an alarm: each is printed, and their number, at most 99,
+is the exit code; 100 says that the writer failed.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What callers give to the Python API, as the values that jobs take."""
+"""Turns the arguments of the Python API into the values that jobs take."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
@@ -14,7 +14,7 @@ OptionValues: TypeAlias = Mapping[str, str | int | float | bool]
 
 
 def engine_called(name: EngineName) -> Engine | None:
-    """None stands for Spark. Raises ConfigError for another name."""
+    """The engine of that name, None for Spark. Raises ConfigError for an unknown name."""
     if name == "local":
         return LocalEngine()
     if name != "spark":
@@ -23,7 +23,8 @@ def engine_called(name: EngineName) -> Engine | None:
 
 
 def layer_of(source: str, values: OptionValues | None) -> Layer:
-    """Raises ConfigError, which shows no value, for one that cannot be written in a properties file."""
+    """The values as a layer of options. Raises ConfigError, which shows no value, for one that is not text, a number
+    or a boolean."""
     texts: dict[str, str] = {}
     for key, value in (values or {}).items():
         if isinstance(value, bool):
@@ -39,7 +40,7 @@ def layer_of(source: str, values: OptionValues | None) -> Layer:
 
 
 def key_array(keys: object) -> pa.Array:
-    """Record keys as one Arrow array of text. Raises ConfigError for what is none."""
+    """Record keys as one Arrow array of text. Raises ConfigError for a single text, for other types and for nulls."""
     hint = "give a list of texts, or an Arrow array of them"
     if isinstance(keys, str | bytes):
         raise ConfigError("the keys are one text, where many are looked up", hint=hint)

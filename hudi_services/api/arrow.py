@@ -43,7 +43,7 @@ _TIMELINE = pa.schema(
 
 
 def slices_table(slices: Sequence[FileSlice]) -> pa.Table:
-    """A row for each; paths are relative to the table."""
+    """A row for each file slice; paths are relative to the table."""
     bases = [one.base_file for one in slices]
     columns = {
         "partition": [one.partition for one in slices],
@@ -74,7 +74,7 @@ def files_table(slices: Iterable[FileSlice]) -> pa.Table:
 
 
 def timeline_table(instants: Iterable[Instant]) -> pa.Table:
-    """A row for each, in timeline order."""
+    """A row for each instant, in timeline order."""
     found = list(instants)
     columns = {
         "instant": [one.ts for one in found],
@@ -86,7 +86,7 @@ def timeline_table(instants: Iterable[Instant]) -> pa.Table:
 
 
 def seen_slices(table: Snapshot, partition: str | None) -> list[FileSlice]:
-    """The latest file slice of each live file group. Raises ConfigError for a partition that is not there."""
+    """The latest file slice of each live file group. Raises ConfigError for a partition that does not exist."""
     partitions = table.view.partitions()
     if partition is not None:
         if partition not in partitions:

@@ -1,4 +1,4 @@
-"""One call of a service: a job as the command line runs it, and its report as a result or an exception."""
+"""Runs a job as the command line does, and turns its report into a result or an exception."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ R = TypeVar("R", bound=Request)
 
 
 def call(wanted: R, job: Callable[[R], Report], progress: Progress | None, retries: int) -> Result:
-    """Raises what ended the run, with its result, unless there was nothing to do."""
+    """The result of the run. Raises the error that ended it, with the result in `result`; nothing to do is no error."""
     start = time.perf_counter()
     guarded = _Guarded(progress)
     report = run_with_retries(job, replace(wanted, progress=guarded), retries, time.sleep)
@@ -34,7 +34,7 @@ def call(wanted: R, job: Callable[[R], Report], progress: Progress | None, retri
 
 
 def _error(report: Report) -> HudiServicesError:
-    """What ended a run that failed or is partly done, as one of the family."""
+    """The error that ended a run that failed or is partly done, as a HudiServicesError."""
     error = report.error
     if isinstance(error, HudiServicesError):
         return error
@@ -44,7 +44,7 @@ def _error(report: Report) -> HudiServicesError:
 
 
 class _Guarded:
-    """The caller's `progress`, of which no error may end a run. One that raised is not called again."""
+    """The caller's `progress`, whose errors do not end a run. After an error it is not called again."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress

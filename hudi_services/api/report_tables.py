@@ -1,6 +1,6 @@
 """The lists of a report as Arrow tables: the same columns and types in every run, empty lists included.
 
-What the columns mean is in docs/report.md.
+docs/report.md says what the columns mean.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _OTHER_TYPES = {
     "variation": pa.float64(),
     "whole_partition": pa.bool_(),
 }
-"""Besides sizes, whose names end in `bytes`, and text."""
+"""The types of columns that are neither sizes, whose names end in `bytes`, nor text."""
 
 _OF_PARTITION = "partition files bytes"
 _ROLLBACK = {"partitions": _OF_PARTITION, "visible_again": _OF_PARTITION, "rollbacks": "instant of action"}
@@ -62,7 +62,7 @@ def arrow_tables(report: Report) -> dict[str, pa.Table]:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Row]) -> pa.Table:
-    # Whatever a later version of a service adds comes after what is known.
+    # Columns that a later version of a service adds come after the known columns.
     names = list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
     return pa.table({name: pa.array([row.get(name) for row in rows], _type(name)) for name in names})
 

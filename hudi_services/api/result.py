@@ -1,4 +1,4 @@
-"""What a call of the Python API gives back."""
+"""The result of a call of the Python API."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,16 +12,16 @@ from .report_tables import arrow_tables
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Result:
-    """How a run ended, and what it had to tell."""
+    """How a run ended, and what it reported."""
 
     service: str
     action: str
     state: State
     """Equal to its text: `result.state == "idle"`."""
     exit_code: int
-    """What the command line would exit with."""
+    """The exit code of the command line for the same run."""
     instant: str | None
-    """The instant of the plan that was written or executed, or that was taken back."""
+    """The instant of the plan that was written or executed, or the instant that was rolled back."""
     reason: str | None
     """Why there was nothing to do, what is left to do, or a word on what was done."""
     dry_run: bool

@@ -40,7 +40,7 @@ R = TypeVar("R", bound=Request)
 T = TypeVar("T")
 
 _LOOKS = 3
-"""At a table that is changed under our eyes."""
+"""Attempts to read a table that is changed meanwhile."""
 _log = logging.getLogger("hudi_services")
 # A library says nothing on stderr of its own accord.
 _log.addHandler(logging.NullHandler())
@@ -60,7 +60,7 @@ def open(
 
     `storage_options` are obstore's (aws_endpoint, aws_region, allow_http, ...), for stores only. `options` are Hudi's
     keys, as defaults for all methods; below them come `conf_file`, or without one Hudi's own conf files of this
-    machine, and then the table's properties. `engine` says who runs the tasks of clusterings and index builds: Spark,
+    machine, and then the table's properties. `engine` says what runs the tasks of clusterings and index builds: Spark,
     or this process. Plans, clusterings, cleans and index builds are tried `retries` times more when the store, the lock
     or Spark fails. `progress` is called with a phase, how many of its pieces are done, and how many there are.
 
@@ -78,11 +78,11 @@ def open(
 
 
 class Table:
-    """A table; made by `open`. It keeps no state of the table, so that threads may share it.
+    """A table; made by `open`. It keeps only the properties of the table, so that threads may share it.
 
-    The methods that do something give a `Result`, also when there was nothing to do, and raise the family of
-    `HudiServicesError` otherwise; its `result` tells what the run had come to. `options` of a method are Hudi's keys,
-    and count more than those of `open`.
+    The methods that run a service return a `Result`, also when there was nothing to do. When a run fails or is only
+    partly done, they raise an error of the `HudiServicesError` family; its `result` shows how far the run came.
+    `options` of a method are Hudi's keys, and override those of `open`.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Table:
 
     @property
     def url(self) -> str:
-        """Where the table lies: an absolute path, or a URL."""
+        """The location of the table: an absolute path, or a URL."""
         return self._storage.root
 
     @property
@@ -121,7 +121,7 @@ class Table:
 
     @property
     def version(self) -> int:
-        """The table version, as Hudi counts them."""
+        """The table version, in Hudi's numbers."""
         return self._config.version.number
 
     @property
@@ -130,7 +130,10 @@ class Table:
         return dict(self._config.raw)
 
     def schema(self) -> dict[str, Any] | None:
-        """The Avro schema of the newest commit, as JSON values, without Hudi's columns; None when there is none."""
+        """The table's Avro schema as JSON values, without Hudi's columns; None when there is none.
+
+        It is the schema of the newest commit that has one, else that of the table's creation.
+        """
 
         def read(table: Snapshot) -> dict[str, Any] | None:
             text = current_schema(table)
@@ -145,30 +148,30 @@ class Table:
     def slices(self, partition: str | None = None) -> pa.Table:
         """The file slices that readers see, of all partitions or one.
 
-        partition, file_id, base_instant, base_file (path relative to the table), base_size, log_files (paths, oldest
-        first), log_size, size (of all its files).
+        Columns: partition, file_id, base_instant, base_file (path relative to the table), base_size, log_files (paths,
+        oldest first), log_size, size (of all files of the slice).
         """
         return self._read(lambda table: slices_table(seen_slices(table, partition)))
 
     def files(self, partition: str | None = None) -> pa.Table:
         """The files that readers read, of all partitions or one.
 
-        partition, file_id, base_instant (of the file slice), path (relative to the table), kind (base or log), instant
-        (in the file's name), size.
+        Columns: partition, file_id, base_instant (of the file slice), path (relative to the table), kind (base or log),
+        instant (in the file's name), size.
         """
         return self._read(lambda table: files_table(seen_slices(table, partition)))
 
     def plan_clustering(
         self, *, dry_run: bool = False, instant: str | None = None, options: OptionValues | None = None
     ) -> Result:
-        """Write a clustering plan, as `schedule`; with `dry_run` only tell what would be in it, and why."""
+        """Write a clustering plan, as `schedule`; with `dry_run` only report what would be in it, and why."""
         wanted = self._clustering(Mode.SCHEDULE, options, instant=instant, dry_run=dry_run)
         return self._run(wanted, functools.partial(clustering.schedule, storage=self._storage), self._retries)
 
     def execute_clustering(
         self, instant: str | None = None, *, engine: EngineName | None = None, options: OptionValues | None = None
     ) -> Result:
-        """Carry out the plan of `instant`, or else the earliest pending one, as `execute`."""
+        """Execute the plan of `instant`, or else the earliest pending plan, as `execute`."""
         wanted = self._clustering(Mode.EXECUTE, options, instant=instant)
         return self._run(wanted, self._on_engine(clustering.execute, engine), self._retries)
 
@@ -179,12 +182,12 @@ class Table:
         engine: EngineName | None = None,
         options: OptionValues | None = None,
     ) -> Result:
-        """Plan a clustering and carry it out; with `retry_last_failed` rather the last plan that was not finished."""
+        """Plan a clustering and execute it; with `retry_last_failed` execute the last unfinished plan, if any."""
         wanted = self._clustering(Mode.SCHEDULE_AND_EXECUTE, options, retry_last_failed=retry_last_failed)
         return self._run(wanted, self._on_engine(clustering.schedule_and_execute, engine), self._retries)
 
     def clean(self, *, dry_run: bool = False, options: OptionValues | None = None) -> Result:
-        """Finish cleans that were begun, and delete the files that no reader needs; with `dry_run` only tell them."""
+        """Finish cleans that were begun, and delete the files that no reader needs; with `dry_run` only list them."""
         wanted = CleanRequest(base_path=self.url, options=self._options(options), dry_run=dry_run)
         return self._run(wanted, functools.partial(clean.clean, storage=self._storage), self._retries)
 
@@ -196,9 +199,9 @@ class Table:
         drop_missing_partitions: bool = False,
         options: OptionValues | None = None,
     ) -> Result:
-        """Compare the metadata table with the files; with `repair` write anew what is wrong.
+        """Compare the metadata table with the files; with `repair` write the wrong records again.
 
-        Raises CheckFailed when there are harmful differences, or with `strict` any; its `result` has them.
+        Raises CheckFailed when there are harmful differences, or with `strict` any; its `result` lists them.
         """
         wanted = ValidateRequest(
             base_path=self.url,
@@ -212,14 +215,14 @@ class Table:
     def recover(
         self, *, apply: bool = False, instant: str | None = None, options: OptionValues | None = None
     ) -> Result:
-        """Judge every pending instant, or one, and with `apply` do what was decided."""
+        """Decide what to do about every pending instant, or one, and with `apply` do it."""
         wanted = RecoverRequest(base_path=self.url, options=self._options(options), instant=instant, apply=apply)
         return self._run(wanted, functools.partial(recover.recover, storage=self._storage))
 
     def rollback(
         self, instant: str, *, completed: bool = False, dry_run: bool = False, options: OptionValues | None = None
     ) -> Result:
-        """Roll a failed write back; with `completed` the newest completed one may be taken back, too."""
+        """Roll back a failed write; with `completed` also the newest completed write."""
         wanted = RepairRequest(
             base_path=self.url,
             options=self._options(options),
@@ -231,7 +234,7 @@ class Table:
         return self._run(wanted, functools.partial(rollback.rollback, storage=self._storage))
 
     def undo(self, instant: str, *, dry_run: bool = False, options: OptionValues | None = None) -> Result:
-        """Take a completed clustering back."""
+        """Undo a completed clustering."""
         wanted = RepairRequest(
             base_path=self.url, options=self._options(options), command="undo", instant=instant, dry_run=dry_run
         )
@@ -240,7 +243,7 @@ class Table:
     def build_index(
         self, *, resume: bool = False, engine: EngineName | None = None, options: OptionValues | None = None
     ) -> Result:
-        """Build the record index, as `index-bootstrap`; with `resume` go on with a build that was killed."""
+        """Build the record index, as `index-bootstrap`; with `resume` continue a build that was killed."""
         wanted = IndexRequest(base_path=self.url, options=self._options(options), resume=resume)
         return self._run(wanted, self._on_engine(index_bootstrap.index_bootstrap, engine), self._retries)
 
@@ -251,10 +254,10 @@ class Table:
         partition: str = "",
         options: OptionValues | None = None,
     ) -> pa.Table:
-        """Where the records of the keys lie, by the record index: key, partition, file_id, instant.
+        """The locations of the records of the keys, from the record index: key, partition, file_id, instant.
 
-        A row for each key that is in the index, in the order of `keys`. `partition`: where the index is partitioned,
-        the partition of all keys. Raises ConfigError for a table without a record index.
+        A row for each key that is in the index, in the order of `keys`. `partition` is the partition of all keys, when
+        the index is partitioned. Raises ConfigError for a table without a record index.
         """
         found: list[pa.Table] = []
 
@@ -282,7 +285,7 @@ class Table:
 
     def _read(self, body: Callable[[Snapshot], T]) -> T:
         for _ in range(_LOOKS - 1):
-            # Whoever cleans or archives between our listing and our reading has done so when we look again.
+            # A clean or an archiver may run between the listing and the reads; a second attempt sees its result.
             with suppress(NotFound):
                 return body(open_snapshot(self._storage, SystemClock()))
         return body(open_snapshot(self._storage, SystemClock()))

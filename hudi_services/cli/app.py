@@ -1,4 +1,4 @@
-"""The program: its commands, and what the shell gets back."""
+"""The program: its commands, and its exit code."""
 
 import os
 import signal
@@ -67,17 +67,17 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     except (SystemExit, OSError) as error:
-        # So Typer ends a help that nobody reads; services end with a report, whatever happens.
+        # Typer ends this way when the reader of its help is gone; services always end with a report.
         fail(f"stdout could not be written: {getattr(error, 'strerror', None) or 'its reader is gone'}", "")
         return PartlyDone.exit_code
     except Exception as error:
-        # Typer carries its own copy of click's usage errors: they are told by what they can do.
+        # Typer has its own copy of click's usage errors: `format_message` identifies them.
         if not hasattr(error, "format_message"):
             raise
         fail(" ".join(error.format_message().split()), f"see {PROGRAM} --help")
         return _USAGE
     if code == _INTERRUPTED:
-        # Which newer releases of Typer make of Ctrl-C by themselves.
+        # Newer releases of Typer turn Ctrl-C into this code themselves.
         fail("interrupted", "what was cut off is resumed or rolled back by the next run")
     return code if isinstance(code, int) else 0
 
@@ -91,14 +91,15 @@ def main() -> None:
     code = run(sys.argv[1:])
     drop_unwritten()
     for number in (signal.SIGINT, signal.SIGTERM):
-        # All is done and told: whoever cannot wait for the interpreter to end gets no traceback.
+        # Everything is done and reported: a signal while the interpreter ends must not print a traceback.
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.SIG_DFL)
     sys.exit(_TERMINATED if terminated and code == _INTERRUPTED else code)
 
 
 def _end_at_sigterm() -> list[int]:
-    """SIGTERM ends a run as Ctrl-C does, and leases and locks are given back. Returns the list that then gets it."""
+    """Let SIGTERM end a run as Ctrl-C does, so that leases and locks are released. Returns the list of signals that
+    were received."""
     received: list[int] = []
 
     def interrupt(number: int, frame: object) -> None:

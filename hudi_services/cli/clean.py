@@ -21,7 +21,7 @@ Garbage: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class CleanFlags(OrphanFilesFlags):
-    """Those of `orphan-files` are accepted behind --garbage, as before that was a command."""
+    """`clean`, which accepts the flags of `orphan-files` with --garbage, as before that command existed."""
 
     acts = True
     helps: ClassVar[Mapping[str, str]] = {
@@ -44,7 +44,7 @@ class CleanFlags(OrphanFilesFlags):
                 f"{given[0]} needs --garbage", hint="use the command orphan-files, or give --garbage, too"
             )
         values = {one.name: getattr(self, one.name) for one in fields(OrphanFilesFlags)}
-        # These two acted at once, before there was the command.
+        # These two acted at once, before the command existed.
         acts = self.restore is not None or self.delete_older_than is not None
         return OrphanFilesFlags(**values | {"apply": self.apply or (acts and not self.dry_run)})
 

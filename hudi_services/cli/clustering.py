@@ -1,4 +1,4 @@
-"""What `schedule` and `execute` have in common: their flags, and from these to a run of clustering."""
+"""The common part of `schedule` and `execute`: their flags, and the run of clustering that the flags ask for."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ MaxProcessingTime: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ClusteringFlags(ServiceFlags):
-    """Those of HoodieClusteringJob; each of the two commands says which of them it lists, and what they mean."""
+    """The flags of HoodieClusteringJob; each of the two commands says which of them it lists, and what they mean."""
 
     acts = True
 
@@ -91,7 +91,7 @@ def chosen_mode(flags: ClusteringFlags, command: Mode) -> Mode:
 
 
 def clustering_request(flags: ClusteringFlags, mode: Mode) -> ClusteringRequest:
-    """Raises ConfigError for a value, a file or a key=value that is wrong."""
+    """The request of `flags`. Raises ConfigError for a value, a file or a key=value that is wrong."""
     parallelism = {} if flags.parallelism is None else {keys.MAX_PARALLELISM.key: str(flags.parallelism)}
     memory = {} if flags.memory_per_task is None else {keys.MEMORY_PER_TASK.key: flags.memory_per_task}
     return ClusteringRequest(
@@ -110,7 +110,7 @@ def clustering_request(flags: ClusteringFlags, mode: Mode) -> ClusteringRequest:
 
 
 def _job(mode: Mode) -> Callable[[ClusteringRequest], Report]:
-    # Only here, so that a wrong flag is told before Arrow is loaded.
+    # Imported here, so that a wrong flag is reported before Arrow is loaded.
     from ..jobs import clustering
 
     jobs: dict[Mode, Callable[[ClusteringRequest], Report]] = {

@@ -1,6 +1,6 @@
-"""What the flags of all commands have in common, and the flags that several commands take.
+"""The flags that all commands take, or several of them.
 
-Each command's own flags stand in its module. One rule says for all of them what changes the table: `RULE`.
+Each command's own flags are in its module. One rule says for all commands what changes the table: `RULE`.
 """
 
 import copy
@@ -109,7 +109,7 @@ SparkMemory: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceFlags:
-    """What every command takes. In the help these come last, but for the first.
+    """The flags of every command. In the help the first of them comes first, and the others come last.
 
     A command changes the help of a flag by `helps`, and accepts the flags in `hidden` without listing them: in this
     command they have no meaning, or are old spellings.
@@ -147,7 +147,7 @@ F = TypeVar("F", bound=ServiceFlags)
 
 
 def command(kind: type[F]) -> Callable[[Callable[[F], int]], Callable[..., int]]:
-    """Makes a function of flags one that Typer can read, with one parameter for each flag."""
+    """Turn a function of flags into one that Typer can read, with one parameter for each flag."""
     own = [one for one in fields(kind) if one not in fields(ServiceFlags)]
     first, *common = fields(ServiceFlags)
     order = [one.name for one in (first, *own, *common)]

@@ -58,7 +58,7 @@ def index_lookup(flags: LookupFlags) -> int:
 
 
 def _read_keys(path: str) -> "pa.Array":
-    """One key a line, UTF-8; empty lines are none."""
+    """The keys of a UTF-8 text file with one key on each line; empty lines are skipped."""
     import pyarrow as pa
 
     check_url(path, "--keys-file")

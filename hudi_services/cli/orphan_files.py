@@ -44,7 +44,7 @@ MinAge: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class OrphanFilesFlags(ServiceFlags):
-    """`orphan-files`, and a base of the flags of `clean`."""
+    """`orphan-files`; also the base of the flags of `clean`."""
 
     helps: ClassVar[Mapping[str, str]] = {
         "dry_run": "Move and delete nothing, and say what would be done. The command does so without this flag, too.",
@@ -73,18 +73,19 @@ def run_orphan_files(flags: OrphanFilesFlags) -> int:
     """Do what `flags` say, print the report, and give the exit code."""
 
     def read() -> tuple[OrphanFilesRequest, Callable[[OrphanFilesRequest], Report]]:
-        # Only here, so that a wrong flag is told before Arrow is loaded.
+        # First, so that a wrong flag is reported before Arrow is loaded.
         request = orphan_files_request(flags)
         from ..jobs.orphan_files import manage_orphan_files
 
         return request, manage_orphan_files
 
-    # The report keeps the name that it had before the command had its own.
+    # The report keeps the service's name from before the command existed.
     return run_service(flags, ("garbage", _mode(flags, changes=flags.apply).value), read, flags.retry)
 
 
 def orphan_files_request(flags: OrphanFilesFlags) -> OrphanFilesRequest:
-    """Raises ConfigError for flags that do not go together, and for a value, a file or a key=value that is wrong."""
+    """The request of `flags`. Raises ConfigError for flags that exclude each other, and for a value, a file or a
+    key=value that is wrong."""
     if flags.restore is not None and flags.delete_older_than is not None:
         raise ConfigError("--restore and --delete-older-than exclude each other", hint="run one after the other")
     return OrphanFilesRequest(

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _MOST_ROWS = 40
-"""Of one list: a person reads no more."""
+"""Rows of one list that are printed: a person reads no more."""
 _FOLDED = 30
-"""Wider columns may be folded."""
+"""Columns that are wider than this may be folded."""
 _NARROWEST = 20
-"""To so many characters."""
+"""The width of a folded column, in characters."""
 _TITLES = {"garbage": "orphan-files"}
 """Services whose name in the report is older than their command."""
 _PHASES = {"bill": "estimate", "tasks: proof": "tasks: row conservation check"}
-"""Phases whose name in the report is older than their word."""
+"""Phases whose name in the report is older than the word for people."""
 _ENDINGS = {
     State.REQUESTED: "a plan was written",
     State.COMPLETED: "done",
@@ -36,7 +36,7 @@ def as_json(report: Report, *, ascii_only: bool = False) -> str:
 
 
 def as_tables(report: Report, all_options: bool) -> str:
-    """The form for people, for stdout as it is; defaults are left out of the options unless `all_options`."""
+    """The report as tables that fit the width of stdout; options at their default are left out unless `all_options`."""
     from rich.console import Console
 
     console = Console()
@@ -100,9 +100,9 @@ def _left_out(report: Report) -> "Table":
 
 
 def _list(name: str, rows: Sequence[Row], width: int) -> "Table":
-    """One of the report's lists; fields that end in `bytes` are sizes, numbers stand right.
+    """One of the report's lists; fields that end in `bytes` are sizes, numbers are aligned right.
 
-    What does not fit side by side stands below each other: an instant that is broken over lines cannot be copied.
+    When the columns do not fit, each field gets a line: an instant that is broken over lines cannot be copied.
     """
     cells = [{field: _cell(field, value) for field, value in row.items()} for row in rows[:_MOST_ROWS]]
     widths = {field: max(len(text) for text in (field, *(row[field] for row in cells))) for field in (rows or [{}])[0]}
@@ -160,7 +160,7 @@ def _table(columns: dict[str, str], rows: Sequence[tuple[str, ...]]) -> "Table":
 
 
 def _text(text: str, style: str = "") -> "Text":
-    """As it is: no markup is read from it, and it does nothing to the terminal."""
+    """`text` for the console, without markup and without effect on the terminal."""
     from rich.text import Text
 
     return Text(harmless(text), style=style)

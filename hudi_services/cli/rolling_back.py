@@ -1,4 +1,4 @@
-"""What `rollback` and `undo` have in common: their flags, and from these to a run."""
+"""The common part of `rollback` and `undo`: their flags, and the run that the flags ask for."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class RollingBackFlags(ServiceFlags):
 
 
 def run_rollback(flags: RollingBackFlags, command: str, load: Callable[[], Job], *, completed: bool = False) -> int:
-    """Do what `flags` say, print the report, and give the exit code. `load` gives the job, once the flags are good."""
+    """Do what `flags` say, print the report, and give the exit code. `load` returns the job when the flags are good."""
 
     def read() -> tuple[RepairRequest, Job]:
         wanted = RepairRequest(

@@ -1,4 +1,4 @@
-"""Running a service from the command line: flags to a request, a report to the operator."""
+"""Runs a service from the command line: turns flags into a request, and shows the report to the operator."""
 
 import logging
 import os
@@ -33,8 +33,8 @@ def run_service(
 ) -> int:
     """Do what `flags` say, print the report, and give the exit code.
 
-    `read` gives the request and the job, or raises what is wrong with the flags; `service` names both until then
-    (service and action of the report).
+    `read` returns the request and the job, or raises an error about the flags; `service` is the service and the action
+    of the report when it does.
     """
     start = time.perf_counter()
     _log_to_stderr(flags.verbose)
@@ -91,7 +91,7 @@ def _log_to_stderr(verbose: bool) -> None:
 
 
 def _check_report_file(path: str | None) -> None:
-    """Before any work: a report that cannot be written is found out now."""
+    """Raise ConfigError, before any work, when the report cannot be written to `path`."""
     if path is None:
         return
     check_url(path, "--report")
@@ -101,9 +101,9 @@ def _check_report_file(path: str | None) -> None:
 
 
 def _publish(report: Report, flags: ServiceFlags) -> int:
-    """Tell it to everybody who asked, the file first: whoever reads stdout may be gone.
+    """Write the report to the file, then to stderr and stdout, whose reader may be gone. Returns the exit code.
 
-    What could not be told changes the exit code of a run that ended well, and nothing else.
+    Output that cannot be written changes the exit code of a run that ended well, and nothing else.
     """
     if not _write_report(report, flags.report_file):
         report.exit_code = report.exit_code or PartlyDone.exit_code
@@ -131,7 +131,7 @@ def _print(report: Report, flags: ServiceFlags) -> bool:
 
 
 def _tell(report: Report, verbose: bool) -> bool:
-    """The sentence about what went wrong, if anything did."""
+    """Print the sentence about what went wrong, if anything did. Returns whether it could be printed."""
     message = sentence(report.error) if report.error else report.reason
     told = True
     if report.state in (State.FAILED, State.PARTLY_DONE) and message:

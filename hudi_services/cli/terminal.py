@@ -1,4 +1,4 @@
-"""stdout and stderr: text that does nothing to a terminal, on streams that may be closed, full or of ASCII only."""
+"""Writes text that cannot control a terminal to stdout and stderr, which may be closed, full or ASCII only."""
 
 import contextlib
 import json
@@ -10,13 +10,13 @@ from typing import TextIO
 
 from ..urls import message_without_secrets
 
-# Control characters, what turns the direction of writing, what ends a line, and halves of characters, which no encoding
-# has. A terminal obeys the first (titles, colours, its answers typed as input), a reader is deceived by the others.
+# Control characters, characters that turn the direction of writing or end a line, and halves of characters, which no
+# encoding has. A terminal obeys the first (titles, colours, its answers typed as input); the others deceive a reader.
 _ACTIVE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def harmless(text: str) -> str:
-    r"""One line of `text`, with characters that act instead of being seen as \x1b or \u202e."""
+    r"""`text` as one line, in which characters that act instead of being seen are written as \x1b or \u202e."""
     return _ACTIVE.sub(lambda found: _escaped(found[0]), text)
 
 
@@ -26,7 +26,7 @@ def harmless_lines(text: str) -> str:
 
 
 def told(text: str) -> str:
-    """One line that says something: harmless, and without secrets of URLs, wherever it got them from."""
+    """`text` as one line for the operator: harmless, and without the secrets of URLs."""
     return harmless(message_without_secrets(text))
 
 
@@ -38,12 +38,12 @@ def told_lines(text: str) -> str:
 def harmless_json(document: object, *, ascii_only: bool = False) -> str:
     """`document` as JSON on several lines; letters of all languages stay readable unless `ascii_only`."""
     text = json.dumps(document, indent=2, ensure_ascii=ascii_only)
-    # Beyond the layout of the document they stand in strings, where this is JSON's own way to write them.
+    # Apart from line ends, these characters are only in strings, where this is JSON's own way to write them.
     return "\n".join(_ACTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n"))
 
 
 def put(stream: TextIO | None, text: str) -> str:
-    """Write it out; what the encoding lacks is escaped. Returns why it could not be written, "" when it was."""
+    """Write `text`; characters that the encoding lacks are escaped. Returns why that failed, or "" when it did not."""
     if stream is None:
         return "it is closed"
     encoding = stream.encoding or "utf-8"
@@ -56,23 +56,23 @@ def put(stream: TextIO | None, text: str) -> str:
 
 
 def is_unicode(stream: TextIO | None) -> bool:
-    """Whether it takes all characters."""
+    """Whether the stream takes all characters."""
     return stream is None or (stream.encoding or "utf-8").lower().replace("-", "").startswith("utf")
 
 
 def warn(message: str) -> bool:
-    """A warning, as a line on stderr. Returns whether it could be told."""
+    """Write a warning as a line to stderr. Returns whether it could be written."""
     return not put(sys.stderr, f"warning: {told(message)}\n")
 
 
 def fail(message: str, hint: str) -> bool:
-    """An error and the way out, as lines on stderr. Returns whether it could be told."""
+    """Write an error and its hint as lines to stderr. Returns whether they could be written."""
     text = f"error: {told(message)}\n"
     return not put(sys.stderr, f"{text}hint: {told(hint)}\n" if hint else text)
 
 
 class LineFormatter(logging.Formatter):
-    """Of the log: one line for a message, and harmless ones for a traceback."""
+    """The formatter of the log: one line for a message, and harmless lines for a traceback."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return told(super().formatMessage(record))
@@ -82,9 +82,9 @@ class LineFormatter(logging.Formatter):
 
 
 def open_closed_streams() -> None:
-    """Give what the shell closed (`>&-`) to /dev/null.
+    """Open standard streams that the shell closed (`>&-`) on /dev/null.
 
-    The next file to be opened would get its number, and with it all that libraries print below Python.
+    Otherwise the next file that is opened gets the number, and with it all that libraries print below Python.
     """
     for number in range(3):
         try:
@@ -94,7 +94,7 @@ def open_closed_streams() -> None:
 
 
 def drop_unwritten() -> None:
-    """What can still not be written goes to /dev/null: Python would complain while it ends, and make the code 120."""
+    """Send output that still cannot be written to /dev/null: Python would complain while it ends, and exit with 120."""
     for stream in (sys.stdout, sys.stderr):
         if put(stream, ""):
             with contextlib.suppress(OSError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""Trying again, where another try can help."""
+"""Runs a job again when another attempt may succeed."""
 
 import logging
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS = 1.0
 _LOOKS = 3
-"""At a table that is archived or cleaned under our eyes."""
+"""Attempts at a table that is archived or cleaned meanwhile."""
 _HOPELESS = (NotFound, PermissionDenied)
 
 
@@ -25,10 +25,10 @@ def run_with_retries(
     retries: int,
     sleep: Callable[[float], None],
 ) -> Report:
-    """The report of the first try that another one could not better, after at most `retries` more.
+    """Run the job, and up to `retries` times again while its error may pass. Returns the report of the last attempt.
 
-    A try whose look at the table is overtaken by somebody who archives or cleans does not count, up to a limit. Errors
-    become failed reports. Every further try takes up the plan that the one before may have left.
+    An attempt that fails because another process archives or cleans meanwhile does not count, up to a limit. Errors
+    become failed reports. Every further attempt takes up the plan that the one before may have left.
     """
     report = _attempt(job, request)
     for number in range(1, retries + 1):
@@ -41,7 +41,7 @@ def run_with_retries(
 
 
 def was_interrupted(error: BaseException) -> bool:
-    """Whether `error` is what became of Ctrl-C: Python wraps it in the middle of an import, libraries anywhere."""
+    """Whether Ctrl-C caused `error`: Python wraps its exception in the middle of an import, libraries anywhere."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, HudiServicesError):
         if isinstance(cause, KeyboardInterrupt):
@@ -56,7 +56,7 @@ def _attempt(job: Callable[[R], Report], request: R) -> Report:
         if not isinstance(report.error, Outdated):
             break
         _log.info("%s; looking again", sentence(report.error))
-        # Only a plan of this run's own is taken up.
+        # Only a plan that this run has written is taken up.
         report = _once(job, request if report.instant is None else request.again())
     return report
 
@@ -70,7 +70,7 @@ def _once(job: Callable[[R], Report], request: R) -> Report:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether another try may succeed: the store failed once, the lock was busy, Spark died."""
+    """Whether another attempt may help: the store failed once, the lock was busy, Spark died, or an unknown error."""
     if isinstance(error, StorageError):
         return not isinstance(error, _HOPELESS)
     return isinstance(error, LockBusy | JobLost) or not isinstance(error, HudiServicesError)

@@ -29,7 +29,7 @@ _DRY_RUN = "dry run: nothing was deleted"
 
 
 def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
-    """Clean the table; starts no JVM. `storage` stands in for the one of `wanted.base_path`."""
+    """Clean the table; starts no JVM. `storage` replaces the storage of `wanted.base_path`."""
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
     settings = transaction_settings(wanted.options, table.storage)
@@ -57,7 +57,7 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
 
 
 def _roll_back_failed_writes(table: Snapshot, settings: TransactionSettings, report: Report) -> bool:
-    """Whether there were any."""
+    """Roll back failed writes; return whether there were any."""
     with report.phase("roll back"):
         failed = roll_back_failed_writes(table, settings)
     if failed:
@@ -68,7 +68,7 @@ def _roll_back_failed_writes(table: Snapshot, settings: TransactionSettings, rep
 def _schedule(
     wanted: CleanRequest, table: Snapshot, rules: CleanRules, settings: TransactionSettings, report: Report
 ) -> str:
-    """Publish a plan; gives why there was nothing to plan, or "". Raises NeedsRecovery and ConflictError."""
+    """Publish a plan; return the reason when there is nothing to plan, else "". Raises NeedsRecovery, ConflictError."""
     try:
         with report.phase("plan"):
             # First without the lock: an idle run leaves no trace, and locks are held for no longer than needed.
@@ -80,7 +80,7 @@ def _schedule(
         with report.phase("publish"):
 
             def plan(current: Snapshot) -> bytes:
-                # Planning may take long, and the lock is held: again only when it may come to something else.
+                # Planning may take long, and the lock is held: plan again only when the table has changed.
                 if is_unchanged(current, table):
                     return _encode(table, found)
                 return _encode(current, _plan(wanted, current, rules, report))
@@ -95,7 +95,7 @@ def _schedule(
 def _look_at_what_holds_back(
     table: Snapshot, found: CleanPlanning, settings: TransactionSettings, report: Report
 ) -> None:
-    """Raise NeedsRecovery when an abandoned instant is why nothing can go; warn when it is why less can."""
+    """Raise NeedsRecovery when an abandoned instant keeps all files from being cleaned; warn when it keeps some."""
     pending = found.horizon.held_back_by
     if pending is None or abandoned(table, [pending], settings) is None:
         return
@@ -122,7 +122,10 @@ def _plan(wanted: CleanRequest, table: Snapshot, rules: CleanRules, report: Repo
 
 
 def _encode(table: Snapshot, found: CleanPlanning) -> bytes:
-    """The plan that was made of `table`, once all sources agree that newer files take the place of its files."""
+    """The plan as bytes, after a check that all sources agree that newer files replace every file to be deleted.
+
+    Raises NothingToDo for an empty plan.
+    """
     if found.plan is None:
         raise NothingToDo(found.why_empty)
     FilesSuperseded(found.plan.names).check(table)

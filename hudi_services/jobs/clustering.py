@@ -17,7 +17,7 @@ from .running import check_engine
 def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Report:
     """Plan a clustering and publish it, unless it is a dry run; starts no JVM.
 
-    `storage` stands in for the one of `wanted.base_path`.
+    `storage` replaces the storage of `wanted.base_path`.
     """
     report = Report.start(wanted)
     table, wanted = _open_rewritable(wanted, storage, report)
@@ -58,7 +58,10 @@ def _open_rewritable(
 
 
 def _choose(table: Snapshot, ts: str | None) -> Instant:
-    """The pending clustering `ts`, or the earliest one. Raises NothingToDo, and ConfigError when `ts` is none."""
+    """The pending clustering `ts`, or the earliest one.
+
+    Raises NothingToDo when none is pending or `ts` is completed, and ConfigError for any other `ts`.
+    """
     pending = table.timeline.pending_clusterings()
     if ts is None:
         if not pending:
@@ -77,7 +80,7 @@ def _choose(table: Snapshot, ts: str | None) -> Instant:
 
 
 def _last_failed(wanted: ClusteringRequest, table: Snapshot) -> Instant | None:
-    # Also a plan that never began: after a failed try, that is what the rollback left.
+    # Also a plan that never began: the rollback of a failed attempt leaves such a plan.
     pending = table.timeline.pending_clusterings()
     if not pending:
         return None

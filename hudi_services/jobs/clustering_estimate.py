@@ -1,4 +1,4 @@
-"""The estimate of a plan that was not written: what executing it would read, write and take."""
+"""The estimate for a dry run: the rows, new files and memory of executing a plan."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,14 +18,14 @@ from .report import InOut, Report, Row
 from .request import ClusteringRequest
 
 _MOST_FILES = 2000
-"""Whose footers are read; groups beyond these are estimated by their bytes."""
+"""Files whose footers are read; groups beyond them are estimated by their bytes."""
 _AT_ONCE = 4
 
 
 def add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPlan, report: Report) -> None:
-    """Add to what the report of a dry run tells of the plan and its groups: rows, new files, memory.
+    """Add rows, new files and memory of the plan and its groups to the report of a dry run.
 
-    What there is in the way of an estimate is a warning: the plan is there to be seen all the same.
+    An error in the estimate becomes a warning: the report shows the plan all the same.
     """
     with report.phase("bill"):
         try:
@@ -51,7 +51,7 @@ def _add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPl
 
 
 def _first(tasks: Sequence[RewriteTask]) -> list[RewriteTask]:
-    """So many of the tasks that not too many footers must be read; at least one."""
+    """The first tasks, which together have at most 2000 files; at least one task."""
     found: list[RewriteTask] = []
     files = 0
     for task in tasks:
@@ -67,7 +67,7 @@ def _tell(estimates: Sequence[GroupEstimate], memory: TaskMemory, report: Report
     for group, estimate in zip_longest(report.tables["clustering_groups"], estimates):
         groups.append(group if estimate is None else {**group, **_of_group(estimate)})
     report.tables["clustering_groups"] = groups
-    # Groups beyond those that were looked at count by their bytes.
+    # Groups without an estimate count by their bytes.
     share = _sum(groups, "bytes") / max(1, _sum(groups[: len(estimates)], "bytes"))
     rows = round(sum(estimate.rows for estimate in estimates) * share)
     report.rows = InOut(rows, rows)
@@ -93,8 +93,8 @@ def _sum(groups: Sequence[Row], name: str) -> int:
 
 
 def _assumed_memory(wanted: ClusteringRequest) -> int:
-    """What `execute` with the same flags would leave for a task; on this machine where they name no master."""
-    # Of the room of Spark, but it loads none.
+    """Bytes that `execute` with the same flags would leave for a task; on this machine when they name no master."""
+    # From the package for Spark, but this module does not load Spark.
     from ..spark.memory import task_memory
 
     memory = wanted.spark_memory or "1g"

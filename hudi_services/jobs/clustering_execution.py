@@ -1,4 +1,4 @@
-"""Executing a clustering plan: the tasks, the commit, and what the report tells of them."""
+"""Executes a clustering plan: the tasks, the commit, and their part of the report."""
 
 import math
 import statistics
@@ -102,7 +102,7 @@ def _dry_run(
     groups: Sequence[Sequence[FileSlice]],
     report: Report,
 ) -> Report:
-    """Say what executing the plan would do. Raises StaleInput for a plan whose files were changed."""
+    """Report what executing the plan would do. Raises StaleInput for a plan whose files were changed."""
     report.dry_run = True
     pairs = [(planned, group) for planned, group in zip(plan.groups, groups, strict=True) if group]
     InputsUnchanged([one for _, group in pairs for one in group]).check(table)
@@ -129,7 +129,7 @@ def _dry_run(
 
 
 def _live_sizes(table: Snapshot, partitions: Iterable[str]) -> dict[tuple[str, str], int]:
-    """Bytes of the newest base file of each file group: a plan does not tell them."""
+    """Bytes of the newest base file by (partition, file id): a plan does not record them."""
     return {
         (partition, one.file_id): base_size(one)
         for partition in partitions
@@ -138,7 +138,7 @@ def _live_sizes(table: Snapshot, partitions: Iterable[str]) -> dict[tuple[str, s
 
 
 def usable_expressions(wanted: ClusteringRequest, table: Snapshot) -> tuple[Computation, ...]:
-    """How the table's expression indexes are computed. Raises UnsupportedTable where we cannot."""
+    """The computations of the table's expression indexes. Raises UnsupportedTable for one that is not supported."""
     if table.metadata is None or not expression_indexes(table.metadata):
         return ()
     options = wanted.options
@@ -148,7 +148,7 @@ def usable_expressions(wanted: ClusteringRequest, table: Snapshot) -> tuple[Comp
 def _running(
     wanted: ClusteringRequest, tasks: list[RewriteTask], report: Report, engine: Engine | None
 ) -> AbstractContextManager[Engine]:
-    """Who runs the tasks, until the commit is made; a plan without any needs no Spark."""
+    """The engine that runs the tasks, until the commit is made; a plan without tasks needs no Spark."""
     if not tasks:
         engine = LocalEngine()
     return running(f"hudi_services clustering {report.instant}", wanted, report, engine)
@@ -164,7 +164,7 @@ def _run(engine: Engine, tasks: list[RewriteTask], wanted: ClusteringRequest, re
             lambda done, total: wanted.progress("rewrite", done, total),
         )
     if results:
-        # Groups that were taken over say nothing of a peak.
+        # Groups that were taken over have no peak.
         peak = max(result.peak for result in results) or None
         spilled = [result.spilled for result in results if result.spilled]
         report.tables["memory"] = [memory_row(memory, peak, len(spilled), sum(spilled))]

@@ -1,4 +1,4 @@
-"""Planning a clustering, publishing the plan, and telling what is in it and what is not."""
+"""Plans a clustering, publishes the plan, and reports which file slices are in it and which are not."""
 
 import logging
 from datetime import timedelta
@@ -62,7 +62,7 @@ def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) ->
         def plan(current: Snapshot) -> bytes:
             if waiting := _wait_for_commits(wanted, current):
                 raise NothingToDo(waiting)
-            # Planning may take long, and the lock is held: again only when it may come to something else.
+            # Planning may take long, and the lock is held: plan again only when the table has changed.
             if is_unchanged(current, table):
                 return _encode(table, planned, report)
             return _encode(current, build(current, rules), report)
@@ -78,7 +78,10 @@ def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) ->
 
 
 def _wait_for_commits(wanted: ClusteringRequest, table: Snapshot) -> str:
-    """What is missing until enough commits have followed the last clustering (ClusteringPlanActionExecutor)."""
+    """The reason to wait when too few commits have followed the last clustering, else "".
+
+    Source: ClusteringPlanActionExecutor of Apache Hudi.
+    """
     needed = commits_between(wanted.options)
     last = table.timeline.last_clustering() if needed else None
     found = sum(instant.ts > (last.ts if last else "") for instant in table.timeline.completed_writes())
@@ -89,7 +92,7 @@ def _wait_for_commits(wanted: ClusteringRequest, table: Snapshot) -> str:
 
 
 def _nothing_to_plan(table: Snapshot, why: str, settings: TransactionSettings) -> HudiServicesError:
-    """NothingToDo, unless an old plan that nobody executes keeps its file slices from every new one."""
+    """NothingToDo, or NeedsRecovery when an abandoned plan keeps its file slices out of every new plan."""
     left = abandoned(table, table.timeline.pending_clusterings(), settings)
     if left is None:
         return NothingToDo(why)
@@ -99,7 +102,7 @@ def _nothing_to_plan(table: Snapshot, why: str, settings: TransactionSettings) -
 
 
 def _check_new_instant(ts: str, table: Snapshot, skew_millis: int) -> None:
-    """Raise ConfigError for a text that is no instant, and for one so late that it would hide what is written next."""
+    """Raise ConfigError for text that is not an instant, and for an instant in the future, which hides later writes."""
     moment = parse_instant(ts, table.timeline.zone)
     if moment is None or len(ts) not in _INSTANT_DIGITS:
         raise ConfigError(f"--instant-time {ts} is no instant", hint="write it as yyyyMMddHHmmssSSS, or leave it out")
@@ -111,7 +114,7 @@ def _check_new_instant(ts: str, table: Snapshot, skew_millis: int) -> None:
 
 
 def _encode(table: Snapshot, planned: Planned, report: Report) -> bytes:
-    """The plan that was made of `table`, once all sources agree on its slices."""
+    """The plan as bytes, after a check that all sources agree on its slices. Raises NothingToDo for an empty plan."""
     _describe(planned, report)
     if planned.plan is None:
         raise NothingToDo(planned.why_empty)
@@ -142,7 +145,7 @@ def _describe(planned: Planned, report: Report) -> None:
             for number, group in enumerate(selection.groups)
         ]
         report.tables["file_slices"] = [_verdict(one) for one in selection.verdicts]
-    # A plan that was made again under the lock has the last word.
+    # A plan that was made again under the lock replaces these warnings of the earlier plan.
     report.warnings = [warning for warning in report.warnings if _LEFT not in warning]
     for reason in WAITING:
         if count := selection.reasons[reason.value]:

@@ -1,4 +1,4 @@
-"""From a clustering plan to the tasks that rewrite its groups."""
+"""Makes the tasks that rewrite the groups of a clustering plan."""
 
 import sys
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def rewrite_tasks(
     plan: ClusteringPlan,
     groups: Sequence[Sequence[FileSlice]],
 ) -> list[RewriteTask]:
-    """A task for each of the `groups` of the plan. Raises ConfigError for sort columns that cannot be sorted by."""
+    """A task for each of the `groups` of the plan that is not empty. Raises ConfigError for unusable sort columns."""
     schema = current_schema(table)
     layout = _layout(wanted, instant, plan)
     sort = () if layout == keys.NO_LAYOUT else from_strategy_params(plan.strategy_params)
@@ -59,7 +59,10 @@ def rewrite_tasks(
 
 
 def _layout(wanted: ClusteringRequest, instant: str, plan: ClusteringPlan) -> str:
-    """As set, else the plan's. Raises ConfigError when only the plan names code: anybody may have written that."""
+    """The layout that the options set, else the plan's.
+
+    Raises ConfigError when only the plan names code: any writer of the table may have written the plan.
+    """
     option = keys.LAYOUT_STRATEGY
     if wanted.options.is_set(option):
         return wanted.options[option]
@@ -81,7 +84,7 @@ def _indexed_columns(table: Snapshot) -> frozenset[str]:
 
 
 def memory_row(memory: TaskMemory, peak: int | None, spilled_groups: int, spilled_bytes: int | None) -> Row:
-    """What the report lists of the memory of tasks, predicted or measured; `peak` in bytes."""
+    """The row of the report about the memory of tasks, predicted or measured; `peak` in bytes."""
     return {
         "limit_bytes": memory.limit,
         "peak_bytes": peak,
@@ -91,7 +94,7 @@ def memory_row(memory: TaskMemory, peak: int | None, spilled_groups: int, spille
 
 
 def copying_that_sorts(execution: str, sort: Sequence[SortColumn]) -> list[str]:
-    """A warning where a class for copying was asked for and rows are sorted: Hudi then falls back to that, too."""
+    """A warning when `execution` is a class that copies files, but rows are sorted: Hudi then sorts them, too."""
     if not sort or execution not in keys.COPY_EXECUTIONS:
         return []
     name = execution.rpartition(".")[2]

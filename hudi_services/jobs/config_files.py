@@ -1,11 +1,11 @@
 """Properties files of the operator, in the form that Hudi's own tools read.
 
-    # comment                      a line that starts with #, or has neither "=" nor a blank, says nothing
+    # comment                      a line that starts with #, or has neither "=" nor a blank, is ignored
     key=value                      or `key value` when the line has no "="; blanks around both do not count
-    include=other.properties       the file in its place, relative to the folder of this one
+    include=other.properties       is replaced by that file, whose path is relative to the folder of this file
 
-No escapes and no continuation lines; the last value of a key stands. Source: DFSPropertiesConfiguration. Unlike it, we
-stop at includes that would take for ever: two in each of 25 files make 33 million.
+There are no escapes and no continuation lines; the last value of a key counts. Source: DFSPropertiesConfiguration.
+Unlike that class, we stop at includes that would take forever: two in each of 25 files make 33 million.
 """
 
 import os
@@ -24,7 +24,9 @@ _MOST_INCLUDES = 1000
 
 
 def conf_layers(conf_file: str | None, what: str, environment: Mapping[str, str]) -> list[Layer]:
-    """What `conf_file` sets, or without one Hudi's own conf files of this machine; `what` names it in messages.
+    """The layer of `conf_file`, or without it, those of Hudi's own conf files of this machine.
+
+    `what` names `conf_file` in messages.
 
     Raises ConfigError as `read_properties`.
     """
@@ -44,8 +46,8 @@ def default_files(environment: Mapping[str, str]) -> list[str]:
 def read_properties(location: str) -> dict[str, str]:
     """The properties in the file at a path or URL.
 
-    Raises ConfigError when the file (or one that it includes) is not there, cannot be read, is no text, or includes
-    itself; also for a chain of more than 50 files, and for more than 1,000 includes.
+    Raises ConfigError when the file (or a file that it includes) does not exist, cannot be read, is not text, or
+    includes itself; also for a chain of more than 50 files, and for more than 1,000 includes.
     """
     reading = _Reading(location)
     reading.read(location, ())
@@ -67,7 +69,7 @@ def parse_assignments(texts: Sequence[str], flag: str) -> dict[str, str]:
 
 
 class _Reading:
-    """The values so far of the file at `first` and of what it includes."""
+    """The values read from the file at `first` and from the files that it includes."""
 
     def __init__(self, first: str) -> None:
         self.values: dict[str, str] = {}
@@ -122,7 +124,7 @@ def _text(location: str) -> str:
 def _bytes(location: str) -> bytes:
     check_url(location, "the URL of a properties file")
     if location.startswith("file://"):
-        # Unlike what is a table's, it may be reached by links: mounted configuration is.
+        # Unlike a file of a table, it may be reached by links: mounted configuration is.
         location = ObjectStorage(location).root
     if "://" in location:
         folder, _, name = location.rpartition("/")

@@ -37,14 +37,14 @@ _POLL_SECONDS = 1.0
 
 
 def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
-    """Build the index and publish it. `storage` stands in for the one of `wanted.base_path`, `engine` for Spark."""
+    """Build the record index and publish it. `storage` replaces that of `wanted.base_path`, and `engine` Spark."""
     report = Report.start(wanted)
     check_engine(engine)
     table, wanted = open_supported(wanted, storage, report)
     metadata = _check(table, forgets=not wanted.dry_run)
     refuse_beside_index_builds(table)
     settings = transaction_settings(wanted.options, table.storage)
-    # Before Spark is started: wrong bounds are told at once.
+    # Before Spark is started, so that wrong bounds are reported at once.
     sizing = group_sizing(wanted.options)
     hash_name = wanted.options[keys.INDEX_HASH]
     load_key_hash(hash_name)
@@ -74,7 +74,7 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
 
 
 def _dry_run(wanted: IndexRequest, table: Snapshot, sizing: GroupSizing, report: Report) -> Report:
-    """Say what would be read and built; a build that would be resumed keeps the number of its file groups."""
+    """Report what would be read and built; a build that would be resumed keeps the number of its file groups."""
     report.dry_run = True
     with report.phase("plan"):
         slices = table.view.live_slices()
@@ -86,9 +86,9 @@ def _dry_run(wanted: IndexRequest, table: Snapshot, sizing: GroupSizing, report:
 
 
 def _check(table: Snapshot, *, forgets: bool = True) -> MetadataTable:
-    """Raise ConflictError while somebody builds the index, and NothingToDo for a table that has it.
+    """The metadata table. Raises ConflictError while Hudi builds the index, and NothingToDo for a table that has it.
 
-    `forgets`: of one that has it, what a build left is deleted.
+    `forgets`: delete what a build left behind on a table that has the index.
     """
     root = table.storage.root
     assert table.metadata is not None, "it is refused otherwise (table.support)"
@@ -106,7 +106,7 @@ def _begin(build: Build, sizing: GroupSizing, table: Snapshot, settings: Transac
 
 
 def _carry_out(build: Build, table: Snapshot, settings: TransactionSettings, report: Report) -> list[WrittenBase]:
-    """Do what is not done yet, and publish it. Raises LostWork when the build must begin anew."""
+    """Carry out the steps that are not done yet, and publish the index. Raises LostWork when the build must restart."""
     with report.phase("read keys"):
         build.read_keys()
     with report.phase("write shards"):
@@ -117,9 +117,10 @@ def _carry_out(build: Build, table: Snapshot, settings: TransactionSettings, rep
 
 
 def _publish(build: Build, table: Snapshot, bases: list[WrittenBase], settings: TransactionSettings) -> None:
-    """Follow the table until nothing is left to follow under its lock, with no write pending there.
+    """Follow the table until, under its lock, the index is up to date and no write is pending; then publish the index.
 
-    A write that began before the index was there might not tell it of its rows.
+    A write that began before the index existed may not add its rows to the index. Raises ConflictError or NeedsRecovery
+    when such a write stays pending for too long.
     """
     deadline = time.monotonic() + settings.lock.wait_millis / 1000
     while True:
@@ -138,7 +139,7 @@ def _publish(build: Build, table: Snapshot, bases: list[WrittenBase], settings: 
 
 
 def _unfinished(table: Snapshot) -> list[Instant]:
-    """Writes under way, and clusterings that have begun; who executes a plan that has not looks for the index then."""
+    """Pending writes, and clusterings that have begun. The execution of any other plan will see the index."""
     clusterings = [one for one in table.timeline.pending_clusterings() if one.state is State.INFLIGHT]
     return [*pending_writes(table), *clusterings]
 

@@ -1,4 +1,4 @@
-"""Looking record keys up in the record index: where the record of each lies. Starts no JVM."""
+"""The lookup job: find the location of the record of each key in the record index. Starts no JVM."""
 
 import pyarrow as pa
 
@@ -15,14 +15,17 @@ from .request import LookupRequest
 
 
 def index_lookup(wanted: LookupRequest, storage: Storage | None = None) -> Report:
-    """Look up `wanted.keys`; the report lists those that were found. `storage` stands in for the one of the path."""
+    """Look up `wanted.keys`; the report lists the keys that were found. `storage` replaces that of `base_path`."""
     report = Report.start(wanted)
     report.tables["locations"] = find_locations(wanted, storage, report).to_pylist()
     return report.completed(None)
 
 
 def find_locations(wanted: LookupRequest, storage: Storage | None, report: Report) -> pa.Table:
-    """As `locations_table` has them. Raises ConfigError where there is no record index, and CorruptFile."""
+    """The locations of `wanted.keys`, as `locations_table` gives them.
+
+    Raises ConfigError when there is no record index, and CorruptFile.
+    """
     table, wanted = open_supported(wanted, storage, report, repairs=True)
     if table.metadata is None or RECORD_INDEX not in table.config.metadata_partitions:
         raise ConfigError(f"{table.storage.root} has no record index", hint="build it: hudi-services index-bootstrap")
@@ -47,7 +50,7 @@ def access_rule(options: Options) -> AccessRule:
 def locations_table(wanted: pa.Array, found: Locations) -> pa.Table:
     """The keys that were found, in their order: key, partition, file_id and instant, all text.
 
-    Raises ValueError, OverflowError or OSError for an instant that is no time.
+    Raises ValueError, OverflowError or OSError for an instant that is not a time.
     """
     there = pa.array(found.positions >= 0)
     places = pa.array(found.positions).filter(there)

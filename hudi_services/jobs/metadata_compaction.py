@@ -1,6 +1,7 @@
-"""After a commit, while its lock is still held: the compaction of the metadata table, when it is due.
+"""Compacts the metadata table after a commit, when that is due, while the lock of the commit is still held.
 
-Whatever goes wrong in it, the commit stands: the report tells it as a warning, and the next writer goes on with it.
+An error in the compaction does not change the commit: the report has it as a warning, and the next writer continues the
+compaction.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ Afterwards = Callable[[MetadataTable, Callable[[], str]], None]
 
 
 def compaction_afterwards(runner: Engine, wanted: SparkRequest, report: Report) -> Afterwards:
-    """For `Attempt.finish`: what to do with the metadata table, and the times of the transaction."""
+    """The function that `Attempt.finish` calls with the metadata table and the times of the transaction."""
 
     def run(tasks: Sequence[MergeTask]) -> Sequence[MergedBase]:
         with report.phase("compact metadata table"):
@@ -34,7 +35,7 @@ def compaction_afterwards(runner: Engine, wanted: SparkRequest, report: Report) 
             now = replace(metadata, data_timeline=metadata.data_timeline.reload()).reload()
             done = compact(now, wanted.options[keys.METADATA_COMPACT_COMMITS], times, run)
         except Exception as error:
-            # Whatever it is: the commit is complete, and the operator must read that.
+            # Any error: the commit is complete, and the report must say so.
             report.warnings.append(f"the metadata table was not compacted, a later run does it: {sentence(error)}")
             return
         if done is not None:

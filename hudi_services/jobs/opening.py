@@ -1,4 +1,4 @@
-"""Opening a table for a service: what is not supported is refused here, before anything is written."""
+"""Opens a table for a service, and refuses what is not supported before anything is written."""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -20,15 +20,15 @@ R = TypeVar("R", bound=Request)
 
 
 def open_supported(wanted: R, storage: Storage | None, report: Report, *, repairs: bool = False) -> tuple[Snapshot, R]:
-    """The table, and `wanted` with the table's own properties below its options.
+    """The table, and `wanted` with the table's own properties as the lowest layer of its options.
 
-    `storage` stands in for the one of `wanted.base_path`. Raises the ConfigError family, CorruptFile, and, unless the
-    service `repairs` such things, NeedsRecovery.
+    `storage` replaces the storage of `wanted.base_path`. Raises the ConfigError family, CorruptFile, and NeedsRecovery
+    unless the service `repairs` tables.
     """
     with report.phase("open"):
         table = open_snapshot(storage or ObjectStorage(wanted.base_path), SystemClock())
         report.table = TableFacts(table.storage.root, table.config.name, table.config.type, table.config.version.number)
-        # A value in the table must not keep a repair from it.
+        # A wrong value in the table must not prevent its repair.
         options = wanted.options.over_table(table.config.raw, lenient=wanted.phase is Phase.REPAIR)
         report.options = options
         report.warnings += options.ignored
@@ -43,7 +43,7 @@ def open_supported(wanted: R, storage: Storage | None, report: Report, *, repair
         for operation in wanted.operations:
             check_support(operation, table)
         if table.metadata is not None:
-            # Whoever deletes files must know which keys go with them.
+            # A service that deletes files must know which keys it deletes with them.
             expression_indexes(table.metadata)
         check_zone(table.timeline, table.storage.root)
         if not repairs:

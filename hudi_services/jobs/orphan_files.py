@@ -1,4 +1,4 @@
-"""The orphan-files job: find files of no instant, move them to a quarantine, put them back, delete them for good."""
+"""The orphan-files job: find files of no instant, move them to a quarantine, restore them, delete them for good."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta, timezone
@@ -21,10 +21,10 @@ _PROBLEMS_TOLD = 10
 
 
 def manage_orphan_files(wanted: OrphanFilesRequest, storage: Storage | None = None) -> Report:
-    """Do what `wanted.mode` says; `storage` stands in for the one of `wanted.base_path`.
+    """Do what `wanted.mode` says; `storage` replaces the storage of `wanted.base_path`.
 
-    QUARANTINE looks twice, the second time under the lock, and moves what both looks found; where the first finds
-    nothing it takes no lock. Raises NothingToDo when there is nothing to do.
+    QUARANTINE searches twice, the second time under the lock, and moves the files that both searches found. When the
+    first search finds nothing, it takes no lock. Raises NothingToDo when there is nothing to do.
     """
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
@@ -92,7 +92,7 @@ def _delete(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Repo
         report.files = InOut(sum(one.held.files for one in old), None)
         report.bytes = InOut(sum(one.held.bytes for one in old), None)
         return report.looked("dry run: nothing was deleted")
-    # No file of the table is touched, so that only another run of ours must wait.
+    # No file of the table is touched, so only another run of this program must wait.
     with Lease(table.storage, "table", "delete quarantines", settings.lock.wait_millis / 1000):
         old = _old_quarantines(wanted, table, limit, report)
         with report.phase("delete"):
@@ -103,7 +103,7 @@ def _delete(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Repo
 
 
 def _old_quarantines(wanted: OrphanFilesRequest, table: Snapshot, limit: datetime, report: Report) -> list[Quarantine]:
-    """Those that were made before `limit`. Raises NothingToDo when there is none."""
+    """The quarantines that were made up to `limit`. Raises NothingToDo when there is none."""
     old = [one for one in list_quarantines(table.storage) if one.created <= limit]
     if not old:
         raise NothingToDo(f"no quarantine is {wanted.delete_older_than_days} days old")
@@ -112,7 +112,7 @@ def _old_quarantines(wanted: OrphanFilesRequest, table: Snapshot, limit: datetim
 
 
 def _look(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Findings:
-    """Raises NothingToDo when there is nothing."""
+    """Find the orphan files and add them to the report. Raises NothingToDo when there are none."""
     settings = transaction_settings(wanted.options, table.storage)
     ages = Ages(wanted.min_age_minutes * _MINUTE, settings.heartbeat_expires_millis)
     with report.phase("look"):
@@ -131,7 +131,7 @@ def _agreed(seen: Findings, again: Findings) -> tuple[Item, ...]:
 
 
 def _describe(items: Sequence[Item], findings: Findings, report: Report) -> None:
-    """The orphan files, by attempt and reason, and what was kept."""
+    """Add the orphan files, by attempt and reason, and the files that were kept to the report."""
     groups: dict[tuple[str, str], list[Item]] = {}
     for item in items:
         groups.setdefault((item.attempt, item.reason.value), []).append(item)

@@ -1,4 +1,4 @@
-"""The recovery job: say what is stuck on a table and why, and repair it."""
+"""The recovery job: report which instants of a table are stuck and why, and repair them."""
 
 from ..clock import duration
 from ..commit.clean import pending_cleans, run_clean
@@ -22,7 +22,7 @@ _DRY_RUN = "dry run: nothing was changed; add --apply to carry out the decisions
 
 
 def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
-    """Judge every pending instant, and with `apply` do what was decided; starts no JVM."""
+    """Decide what to do about every pending instant, and with `apply` do it; starts no JVM."""
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report, repairs=True)
     settings = transaction_settings(wanted.options, table.storage)
@@ -54,7 +54,7 @@ def _nothing(wanted: RecoverRequest, table: Snapshot) -> HudiServicesError:
 
 
 _Outcome = tuple[Finding, str, HudiServicesError | None]
-"""A finding, what was done about it, and what went wrong."""
+"""A finding, what was done about it, and the error, if there was one."""
 
 
 def _repair(
@@ -84,7 +84,7 @@ def _act(table: Snapshot, finding: Finding, settings: TransactionSettings, using
         found = current.timeline.find(finding.instant.ts, finding.instant.action)
         if found is None:
             return "gone already"
-        # Whoever was silent until now may have come back, or have ended.
+        # The writer of the instant may have come back since, or have ended.
         is_pending = found in {*current.timeline.pending(), *pending_cleans(current)}
         if not is_pending or judge(current, found, settings).decision is not finding.decision:
             return "left alone: it changed since the decision"
@@ -99,7 +99,7 @@ def _act(table: Snapshot, finding: Finding, settings: TransactionSettings, using
 
 
 def _repaired(table: Snapshot, finding: Finding) -> str:
-    """The instant that is no other writer's: the one of the finding, or what a rollback takes away."""
+    """The instant that does not count as another writer's: the finding's own, or the target of its rollback."""
     if finding.instant.action is Action.ROLLBACK and finding.decision is Decision.RESUME:
         return table.timeline.read_rollback_plan(finding.instant).ts
     return finding.instant.ts

@@ -1,6 +1,7 @@
-"""What a run did: the one document that every service gives, in a stable form (docs/report.md).
+"""The report of a run: the one document that every service gives, in a stable form (docs/report.md).
 
-The job fills it as it goes, and ends it with one of `requested`, `completed`, `idle`, `partly_done` and `failed`.
+The job fills the report, and ends it with one of `requested`, `completed`, `looked`, `idle`, `partly_done` and
+`failed`.
 """
 
 import enum
@@ -78,7 +79,7 @@ class Report:
     """Whether nothing was to be changed."""
     groups: int | None = None
     resumed_groups: int | None = None
-    """Of these, how many an earlier attempt had finished."""
+    """How many of the groups an earlier attempt had finished."""
     files: InOut = InOut()
     bytes: InOut = InOut()
     rows: InOut = InOut()
@@ -87,7 +88,7 @@ class Report:
     decoded: dict[str, int] = field(default_factory=dict)
     """Groups whose rows were decoded, by reason; the others were copied as they were."""
     tables: dict[str, list[Row]] = field(default_factory=dict)
-    """What the service has to list, by name; the rows of one list have the same fields. Sizes end in `bytes`."""
+    """The lists of the service by name; the rows of one list have the same fields. Names of sizes end in `bytes`."""
     checks: list[Check] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     options: Options | None = None
@@ -114,35 +115,35 @@ class Report:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count the time inside towards `seconds[name]`."""
+        """Add the time that the context lasts to `seconds[name]`."""
         with counted(self.seconds, name):
             yield
 
     def requested(self, instant: str) -> "Report":
-        """A plan was written."""
+        """End the report: a plan was written."""
         return self._end(State.REQUESTED, 0, instant)
 
     def completed(self, instant: str | None) -> "Report":
-        """The action is done."""
+        """End the report: the action is done."""
         return self._end(State.COMPLETED, 0, instant)
 
     def looked(self, reason: str, instant: str | None = None) -> "Report":
-        """A dry run found something to do; `reason` says that nothing was done."""
+        """End the report: a dry run found something to do; `reason` says that nothing was done."""
         self.dry_run, self.reason = True, reason
         return self._end(State.COMPLETED, 0, instant)
 
     def idle(self, reason: str) -> "Report":
-        """There was nothing to do."""
+        """End the report: there was nothing to do."""
         self.reason = reason
         return self._end(State.IDLE, NothingToDo.exit_code, self.instant)
 
     def partly_done(self, reason: str, hint: str = "") -> "Report":
-        """The action stands, but something after it does not."""
+        """End the report: the action is complete, but a step after it is not."""
         self.reason, self.hint = reason, hint
         return self._end(State.PARTLY_DONE, PartlyDone.exit_code, self.instant)
 
     def failed(self, error: BaseException) -> "Report":
-        """Ended by `error`; NothingToDo and PartlyDone end it in their own ways."""
+        """End the report with `error`: as idle for NothingToDo, as partly done for PartlyDone, else as failed."""
         if isinstance(error, NothingToDo):
             return self.idle(error.message)
         self.error = error
@@ -159,7 +160,7 @@ class Report:
 
     @property
     def all_warnings(self) -> list[str]:
-        """Those about the options first."""
+        """All warnings, those about the options first."""
         return [*(self.options.warnings if self.options else ()), *self.warnings]
 
     @property
@@ -211,7 +212,7 @@ class Report:
 
 
 def sentence(error: BaseException) -> str:
-    """One line about `error`; errors outside the family also tell their type."""
+    """One line about `error`, with its type when it is not a HudiServicesError."""
     if isinstance(error, HudiServicesError):
         return message_without_secrets(" ".join(error.message.split()))
     lines = str(error).strip().splitlines()

@@ -1,4 +1,4 @@
-"""What an operator asks of a service, as a plain value."""
+"""The request of an operator to a service, as a plain value."""
 
 import enum
 from collections.abc import Callable
@@ -35,11 +35,11 @@ _OPERATIONS = {
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
-    """Nobody looks."""
+    """Ignore the progress."""
 
 
 def no_report(report: object) -> None:
-    """Nobody waits for it."""
+    """Ignore the report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,30 +55,30 @@ class Request:
     progress: Callable[[str, int, int], None] = no_progress
     """Called with a phase, and how many of its pieces are done."""
     on_report: Callable[[Any], None] = no_report
-    """Called with the `Report` that the job begins to fill: it tells how far the job came when that raises."""
+    """Called with the `Report` that the job begins to fill: it shows how far the job came when the job raises."""
 
     @property
     def service(self) -> str:
-        """As the report names it."""
+        """The name of the service in the report."""
         raise NotImplementedError
 
     @property
     def action(self) -> str:
-        """What the service is to do, as the report names it."""
+        """The name of the action in the report."""
         return self.service
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """What is asked of the table: each of them may refuse it."""
+        """The operations of the run; the table must support each of them."""
         return (Operation(self.service),)
 
     @property
     def phase(self) -> Phase:
-        """Which options count."""
+        """The phase whose options the run reads."""
         return Phase.REPAIR
 
     def again(self: R) -> R:
-        """What to ask for after a try that failed."""
+        """The request for the attempt after one that failed."""
         return self
 
 
@@ -93,13 +93,13 @@ class OrphanFilesMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanFilesRequest(Request):
-    """One run of orphan-files. The report still names the service as it was called first."""
+    """One run of orphan-files. The report still has the first name of the service, garbage."""
 
     mode: OrphanFilesMode = OrphanFilesMode.FIND
     dry_run: bool = False
     """RESTORE and DELETE: only say what would be done. FIND changes nothing anyway."""
     quarantine: str | None = None
-    """RESTORE: which one."""
+    """RESTORE: the name of the quarantine."""
     delete_older_than_days: int = 0
     """DELETE: quarantines of at least this age."""
     min_age_minutes: int = 60
@@ -138,9 +138,9 @@ class ValidateRequest(Request):
     """One run of validate."""
 
     repair: bool = False
-    """Write the records that are wrong anew; otherwise only tell them."""
+    """Write the wrong records again; otherwise only report them."""
     drop_missing_partitions: bool = False
-    """A partition of which nothing is there is gone for good; otherwise a repair leaves its files listed."""
+    """Take a partition without any file for deleted; otherwise a repair leaves its files listed."""
     strict: bool = False
     """Fail for harmless differences, too."""
 
@@ -155,10 +155,10 @@ class ValidateRequest(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverRequest(Request):
-    """One run of recover; `instant` limits it to one."""
+    """One run of recover; `instant` limits it to one instant."""
 
     apply: bool = False
-    """Do what was decided; otherwise only say it."""
+    """Carry out the decisions; otherwise only report them."""
 
     @property
     def service(self) -> str:
@@ -171,7 +171,7 @@ class SparkRequest(Request):
 
     spark_master: str | None = None
     spark_memory: str | None = None
-    """Spark's text, as 4g."""
+    """Memory in the notation of Spark, such as 4g."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +223,7 @@ class ClusteringRequest(SparkRequest):
     retry_last_failed: bool = False
     """SCHEDULE_AND_EXECUTE: execute the last plan that was not finished, if there is one, and plan nothing."""
     max_processing_millis: int = 0
-    """With `retry_last_failed`: a plan younger than this may still be at work and is left alone."""
+    """With `retry_last_failed`: a younger plan is left alone, because another run may be executing it."""
 
     @property
     def service(self) -> str:
@@ -248,12 +248,12 @@ class ClusteringRequest(SparkRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairRequest(Request):
-    """What `rollback` and `undo` are asked for: `instant`, which is never None, is to be taken back."""
+    """One run of rollback or undo; `instant`, which is never None, is the instant to roll back."""
 
     command: str
     """rollback or undo."""
     completed: bool = False
-    """rollback: whether a completed instant may be taken back, too."""
+    """rollback: whether a completed instant may be rolled back, too."""
     dry_run: bool = False
     """Only say what would be done."""
 

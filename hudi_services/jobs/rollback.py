@@ -1,4 +1,4 @@
-"""The job behind `rollback`: take back a write that failed, or the newest completed one."""
+"""The job behind `rollback`: roll back a write that failed, or the newest completed write."""
 
 from collections.abc import Sequence
 
@@ -17,10 +17,10 @@ from .rolling_back import roll_back_instant
 
 
 def rollback(wanted: RepairRequest, storage: Storage | None = None) -> Report:
-    """Roll a failed write back, or with `completed` the newest completed one; finish a rollback that was begun.
+    """Roll back a failed write, or with `completed` the newest completed write; finish a rollback that was begun.
 
-    `storage` stands in for the one of `wanted.base_path`. Raises ConfigError, ConflictError and LockBusy for an instant
-    that must not be rolled back, CheckFailed as `undo`, NothingToDo when it was.
+    `storage` replaces the storage of `wanted.base_path`. Raises ConfigError, ConflictError and LockBusy for an instant
+    that must not be rolled back, CheckFailed as `undo`, NothingToDo when it was rolled back already.
     """
     return roll_back_instant(wanted, storage, _choose)
 
@@ -32,14 +32,14 @@ def _choose(
     if not target.is_completed:
         return target, ()
     if table.timeline.is_clustering(target):
-        # Its plan tells exactly which files it replaced.
+        # The plan of a clustering names exactly the files that it replaced.
         check_is_newest(table, target)
         return target, check_undo(table, target)
     return target, check_completed_rollback(table, target)
 
 
 def _written(wanted: RepairRequest, table: Snapshot, settings: TransactionSettings) -> Instant:
-    """The write that is asked for, when it is one that may be rolled back."""
+    """The write to roll back. Raises ConfigError when it may not be rolled back, LockBusy while its writer is alive."""
     root, ts = table.storage.root, wanted.instant or ""
     found = table.timeline.find(ts)
     if found is None:

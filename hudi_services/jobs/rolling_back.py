@@ -1,4 +1,4 @@
-"""What `rollback` and `undo` have in common: under the lock, decide what goes, tell of it, and roll it back."""
+"""The common part of `rollback` and `undo`: under the lock, decide what to roll back, report it, and roll it back."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ _DRY_RUN = "dry run: nothing was changed"
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """What is to be done to `table`, as it is now: finish the rollback `begun`, or roll `target` back."""
+    """The decision about `table`, as it is now: finish the rollback `begun`, or roll back `target`."""
 
     table: Snapshot
     plan: RollbackPlan
@@ -49,14 +49,14 @@ class _Decided:
 
 
 Choose: TypeAlias = Callable[[RepairRequest, Snapshot, TransactionSettings], tuple[Instant, Sequence[FileSlice]]]
-"""Gives the instant to roll back, and the file slices that readers will see again; raises what speaks against it."""
+"""Returns the instant to roll back and the file slices that readers will see again, or raises why that is refused."""
 
 
 def roll_back_instant(wanted: RepairRequest, storage: Storage | None, choose: Choose) -> Report:
-    """Roll back what `choose` gives, or finish a rollback of it that was begun.
+    """Roll back the instant that `choose` returns, or finish a rollback of it that was begun.
 
-    `storage` stands in for the one of `wanted.base_path`. Raises LockBusy while somebody is at work at that rollback,
-    ConflictError for a completed instant while another writer is at work.
+    `storage` replaces the storage of `wanted.base_path`. Raises LockBusy while another process carries out that
+    rollback, ConflictError for a completed instant while another writer is at work.
     """
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
@@ -71,7 +71,7 @@ def roll_back_instant(wanted: RepairRequest, storage: Storage | None, choose: Ch
             try:
                 decided = _decide(wanted, current, settings, choose, report)
             except NothingToDo:
-                # Whoever did it may have died before the last step.
+                # The process that rolled it back may have died before the last step.
                 clear_traces(current, wanted.instant or "")
                 raise
             _describe(decided, report)
@@ -84,7 +84,10 @@ def roll_back_instant(wanted: RepairRequest, storage: Storage | None, choose: Ch
 def _decide(
     wanted: RepairRequest, table: Snapshot, settings: TransactionSettings, choose: Choose, report: Report
 ) -> _Decided:
-    """Raises what `choose` raises, LockBusy, ConflictError, and NothingToDo when it was rolled back already."""
+    """Decide what to do about `wanted.instant`.
+
+    Raises what `choose` raises, LockBusy, ConflictError, and NothingToDo when the instant was rolled back already.
+    """
     ts = wanted.instant or ""
     begun = pending_rollback(table, ts) or _rollback_named(table, ts)
     if begun is None:
@@ -95,7 +98,7 @@ def _decide(
     plan = table.timeline.read_rollback_plan(begun)
     if not is_still_completed(table, plan):
         return _Decided(table, plan, begun)
-    # Nothing of it was done, and readers and writers went on with the target since: as if nobody had begun.
+    # This rollback has done nothing, and readers and writers have used its target since: decide as if it did not exist.
     wanted = replace(wanted, instant=plan.ts)
     if wanted.dry_run:
         return _judge(wanted, table, settings, choose)
@@ -105,7 +108,7 @@ def _decide(
 
 
 def _judge(wanted: RepairRequest, table: Snapshot, settings: TransactionSettings, choose: Choose) -> _Decided:
-    """For an instant whose rollback nobody began."""
+    """Decide about an instant whose rollback was not begun."""
     ts = wanted.instant or ""
     if table.timeline.find(ts) is None:
         _refuse_done(table, ts)
@@ -124,7 +127,7 @@ def _warn_of_markers(wanted: RepairRequest, decided: _Decided, report: Report) -
 
 
 def _refuse_live(table: Snapshot, begun: Instant, settings: TransactionSettings) -> None:
-    """Raise LockBusy while somebody may be carrying the rollback out: Hudi does so without the lock."""
+    """Raise LockBusy while another process may be carrying out the rollback: Hudi does so without the lock."""
     if not is_stale_rollback(table, begun, settings):
         raise LockBusy(
             f"{table.storage.root}: another process is at work on the rollback {begun.ts} ({begun.file_name})"
@@ -135,7 +138,7 @@ def _refuse_live(table: Snapshot, begun: Instant, settings: TransactionSettings)
 
 
 def _rollback_named(table: Snapshot, ts: str) -> Instant | None:
-    """The pending rollback that has the instant `ts` itself: it stands in the list of pending instants, too."""
+    """The pending rollback whose own instant is `ts`: the list of pending instants shows it, too."""
     return next((one for one in table.timeline.pending({Action.ROLLBACK}) if one.ts == ts), None)
 
 
@@ -147,7 +150,7 @@ def _refuse_done(table: Snapshot, ts: str) -> None:
 
 
 def _carry_out(wanted: RepairRequest, decided: _Decided, times: Times) -> str:
-    """Gives the rollback's instant."""
+    """Carry out the decision; return the instant of the rollback."""
 
     def progress(done: int, total: int) -> None:
         wanted.progress("delete", done, total)
@@ -173,7 +176,7 @@ def _describe(decided: _Decided, report: Report) -> None:
 
 
 def _by_partition(files: Iterable[tuple[str, int]]) -> list[Row]:
-    """Counted from (partition, bytes) of each file."""
+    """A row of the report for each partition, from the (partition, bytes) of each file."""
     sizes: dict[str, list[int]] = {}
     for partition, size in files:
         sizes.setdefault(partition, []).append(size)

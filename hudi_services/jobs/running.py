@@ -1,4 +1,4 @@
-"""Who runs a job's tasks: the engine that a caller brings, or Spark."""
+"""The engine that runs a job's tasks: the caller's, or Spark."""
 
 import importlib.util
 import time
@@ -13,7 +13,7 @@ from .request import SparkRequest
 
 
 def check_engine(engine: Engine | None) -> None:
-    """To be called before anything is written: raises ConfigError when Spark is to run the tasks and is not there."""
+    """Raise ConfigError when Spark is to run the tasks and is not installed. Call this before anything is written."""
     if engine is None and importlib.util.find_spec("pyspark") is None:
         raise ConfigError(
             "this needs Spark, and the Python package pyspark is not installed",
@@ -23,11 +23,11 @@ def check_engine(engine: Engine | None) -> None:
 
 @contextmanager
 def running(name: str, wanted: SparkRequest, report: Report, engine: Engine | None) -> Iterator[Engine]:
-    """`engine`, or Spark as `wanted` has it for as long as the context lasts; a session that runs is used as it is."""
+    """`engine`, or Spark with the settings of `wanted` while the context lasts; a running session is used as it is."""
     if engine is not None:
         yield engine
         return
-    # Only here: a command that has no tasks must not load Spark.
+    # Imported here: a command that has no tasks must not load Spark.
     from ..spark.engine import SparkEngine
     from ..spark.session import spark
 

@@ -1,4 +1,4 @@
-"""From options to the settings that each room takes."""
+"""Turns options into the settings that each package takes."""
 
 import sys
 
@@ -23,7 +23,8 @@ from ..table_config import TableConfig
 
 
 def plan_rules(options: Options) -> PlanRules:
-    """Raises ConfigError for groups of several files beside an execution strategy for single ones, as Hudi does."""
+    """The rules of a clustering plan. Raises ConfigError when groups of several files meet an execution strategy for
+    single files, as Hudi does."""
     layout, strategy = options[keys.LAYOUT_STRATEGY], options[keys.PLAN_STRATEGY_CLASS]
     execution = options[keys.EXECUTION_STRATEGY_CLASS]
     single_files = execution == keys.SINGLE_FILE_EXECUTION
@@ -55,8 +56,8 @@ def plan_rules(options: Options) -> PlanRules:
         ),
         sort=() if layout == keys.NO_LAYOUT else parse_sort_columns(options[keys.SORT_COLUMNS]),
         layout=layout,
-        # Hudi (0.15.0 to 1.2.0) executes by its own option, and loads no class that a plan names. Should that change,
-        # it must have the class: those for copying came after 1.0, and say nothing that the rest of a plan does not.
+        # Hudi (0.15.0 to 1.2.0) executes by its own option, and loads no class that a plan names. If that changes,
+        # Hudi must have the class: the copying classes came after 1.0, and add nothing to the rest of a plan.
         execution_strategy=keys.SORT_AND_SIZE_EXECUTION if execution in keys.COPY_EXECUTIONS else execution,
         strategy=strategy,
         columns=options[keys.PLAN_COLUMNS],
@@ -73,7 +74,7 @@ def commits_between(options: Options) -> int:
 
 
 def clean_rules(options: Options) -> CleanRules:
-    """Raises ConfigError for a partition filter beside incremental cleaning, as Hudi does."""
+    """The rules of a clean. Raises ConfigError for a partition filter with incremental cleaning, as Hudi does."""
     partitions = CleanPartitions(
         incremental=options[keys.CLEAN_INCREMENTAL],
         pattern=options[keys.CLEAN_PARTITION_REGEX],
@@ -115,7 +116,7 @@ _NUMBERS = {
 
 
 def _clean_policy(options: Options) -> Policy:
-    """As set, else that of the one number that is set (HoodieCleanConfig)."""
+    """The policy that is set, else the policy of the one retention number that is set (HoodieCleanConfig)."""
     implied = [policy for policy, number in _NUMBERS.items() if options.is_set(number)]
     if not options.is_set(keys.CLEAN_POLICY) and len(implied) == 1:
         return implied[0]
@@ -123,7 +124,7 @@ def _clean_policy(options: Options) -> Policy:
 
 
 def group_sizing(options: Options) -> GroupSizing:
-    """Raises ConfigError for bounds that contradict each other."""
+    """The sizing of a new record index. Raises ConfigError when its lower bound exceeds the upper bound."""
     sizing = GroupSizing(
         at_least=options[keys.RECORD_INDEX_MIN_GROUPS],
         at_most=options[keys.RECORD_INDEX_MAX_GROUPS],
@@ -139,7 +140,7 @@ def group_sizing(options: Options) -> GroupSizing:
 
 
 def transaction_settings(options: Options, storage: Storage) -> TransactionSettings:
-    """`storage` is the table's."""
+    """The settings of transactions on the table in `storage`."""
     folder = options[keys.LOCK_FOLDER]
     lock = LockSettings(
         file_system=bool(options[keys.LOCK_PROVIDER]),
@@ -179,5 +180,8 @@ def bloom_settings(options: Options) -> BloomSettings:
 
 
 def session_zone(options: Options) -> Zone:
-    """The zone that expression indexes count in: as set, else this process's, as in Spark. Raises ConfigError."""
+    """The time zone of expression indexes: the one that is set, else this process's, as in Spark.
+
+    Raises ConfigError for text that is not a time zone.
+    """
     return Zone.parse(options[keys.SESSION_TIME_ZONE] or process_zone())

@@ -1,4 +1,4 @@
-"""The job behind `undo`: take a completed clustering back, ours or Hudi's."""
+"""The job behind `undo`: roll back a completed clustering, ours or Hudi's."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,10 @@ from .rolling_back import roll_back_instant
 
 
 def undo(wanted: RepairRequest, storage: Storage | None = None) -> Report:
-    """Take a completed clustering back; finish that when it was begun.
+    """Undo a completed clustering, or finish an undo that was begun.
 
-    `storage` stands in for the one of `wanted.base_path`. Raises ConfigError, ConflictError and CheckFailed for one
-    that cannot be undone, LockBusy while somebody is at work at that, NothingToDo when it was.
+    `storage` replaces the storage of `wanted.base_path`. Raises ConfigError, ConflictError and CheckFailed for a
+    clustering that cannot be undone, LockBusy while another process undoes it, NothingToDo when it was undone already.
     """
     return roll_back_instant(wanted, storage, _choose)
 

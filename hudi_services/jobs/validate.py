@@ -26,16 +26,16 @@ from .settings import bloom_settings, session_zone, transaction_settings
 
 _MOST_LISTED = 1000
 _LOOKS = 3
-"""At a metadata table whose files are compacted, cleaned and archived under our eyes."""
+"""Attempts at a metadata table whose files are compacted, cleaned and archived meanwhile."""
 _PAUSE_SECONDS = 0.2
 
 
 def validate(wanted: ValidateRequest, storage: Storage | None = None) -> Report:
-    """Compare the metadata table with the table, and with `repair` write what is wrong again; starts no JVM.
+    """Compare the metadata table with the table, and with `repair` write the wrong records again; starts no JVM.
 
-    Differences are those that count: the harmful ones, or with `strict` all. `storage` stands in for the one of
-    `wanted.base_path`. Raises CheckFailed when there are differences (and a repair writes none), PartlyDone when some
-    are left after a repair, and NothingToDo when there is no metadata table.
+    Only harmful differences count, with `strict` all. `storage` replaces the storage of `wanted.base_path`. Raises
+    CheckFailed when there are differences (with `repair`: when some are left and no record was written), PartlyDone
+    when some are left after a repair, and NothingToDo when there is no metadata table.
     """
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report)
@@ -62,7 +62,8 @@ def _counting(wanted: ValidateRequest, found: Findings) -> Sequence[Difference]:
 
 
 def _confirmed(wanted: ValidateRequest, table: Snapshot, report: Report) -> Findings:
-    """What is wrong, and still is when writers may have changed the table while we looked; put into the report."""
+    """The differences, which are added to the report; when the table changed meanwhile, those that a second comparison
+    confirms."""
     with report.phase("look"):
         table, found = _look(wanted, table)
         current = reopen(table)
@@ -73,12 +74,12 @@ def _confirmed(wanted: ValidateRequest, table: Snapshot, report: Report) -> Find
 
 
 def _look(wanted: ValidateRequest, table: Snapshot, again: Findings | None = None) -> tuple[Snapshot, Findings]:
-    """One look, at everything or at what may be in `again`, and the table as it was then."""
+    """The snapshot that was compared, and the findings: about everything, or about what may be in `again`."""
     for _ in range(_LOOKS - 1):
         try:
             return table, _look_once(wanted, table, again)
         except (NotFound, CorruptFile):
-            # Hadoop's local file system shows files that are not whole yet.
+            # Hadoop's local file system lists files that are not whole yet.
             table.clock.sleep(_PAUSE_SECONDS)
             table = reopen(table)
     return table, _look_once(wanted, table, again)
@@ -92,9 +93,10 @@ def _look_once(wanted: ValidateRequest, table: Snapshot, again: Findings | None)
 
 
 def _expressions(wanted: ValidateRequest, table: Snapshot, metadata: MetadataTable) -> Iterator[Computation]:
-    """How those expression indexes are computed that can be.
+    """The computations of the expression indexes that can be computed.
 
-    One that depends on a zone only when that is set: a guess would make every record a difference, and "repair" it.
+    An index that depends on a time zone is left out unless the zone is set: a wrong guess would make every record a
+    difference, and "repair" it.
     """
     options = wanted.options
     for index in expression_indexes(metadata):
@@ -112,12 +114,13 @@ def _metadata_of(table: Snapshot) -> MetadataTable:
 
 
 def _is_unchanged(current: Snapshot, since: Snapshot) -> bool:
-    """Neither timeline has moved."""
+    """Whether the table and the timeline of its metadata table are unchanged."""
     return is_unchanged(current, since) and _metadata_of(current).timeline.saw_the_same(_metadata_of(since).timeline)
 
 
 def _repair(wanted: ValidateRequest, table: Snapshot, found: Findings, report: Report) -> Mapping[str, int]:
-    """Repair what is still wrong under the lock; gives how many records were written, by metadata partition."""
+    """Repair the differences that are confirmed under the lock; return the number of records written, by metadata
+    partition."""
     settings = transaction_settings(wanted.options, table.storage)
     done = "the repair of the metadata table"
     with report.phase("repair"), critical_section(table, "repair the metadata table", settings, completes=done) as now:
@@ -157,7 +160,7 @@ def _left(table: Snapshot, left: Findings, count: int, repaired: str) -> HudiSer
 
 
 def _missing_hint(found: Findings) -> str:
-    """What to do about partitions of which nothing is there; "" when there is none."""
+    """What to do about a partition without any file; "" when there is none."""
     partition = next((one.partition for one in found.differences if one.withheld), None)
     if partition is None:
         return ""
@@ -193,7 +196,7 @@ def _describe(wanted: ValidateRequest, table: Snapshot, found: Findings, report:
 
 
 def _check(name: str, records: int, counted: int, differences: int) -> Check:
-    """`counted`: those of the differences that make it fail."""
+    """The result for one metadata partition; `counted` is the number of differences that make it fail."""
     detail = _count(records, "record")
     if counted:
         return Check(name, CheckResult.FAILED, f"{_count(differences, 'difference')}, {detail}")

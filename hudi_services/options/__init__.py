@@ -1,4 +1,4 @@
-"""The options of the services: what can be set, what is set, and who set it."""
+"""The options of the services: what can be set, what is set, and which layer set it."""
 
 from .option import Option
 from .resolve import DEFAULT_SOURCE, TABLE_SOURCE, Layer, Options, Setting, resolve

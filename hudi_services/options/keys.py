@@ -1,4 +1,4 @@
-"""Every option that clustering honours, with Hudi's key and default.
+"""Every option that the services honour, with its key and default.
 
 Sources: HoodieClusteringConfig, HoodieLayoutConfig, HoodieStorageConfig, HoodieIndexConfig, HoodieLockConfig,
 HoodieWriteConfig, HoodieTimeGeneratorConfig and HoodieMetadataConfig of Apache Hudi 0.15.0 to 1.2.0.
@@ -64,12 +64,12 @@ DEPRECATED_PLAN_FILTERS = {
     f"{_PLAN_PACKAGE}.SparkRecentDaysClusteringPlanStrategy": "RECENT_DAYS",
     f"{_PLAN_PACKAGE}.SparkSelectedPartitionsClusteringPlanStrategy": "SELECTED_PARTITIONS",
 }
-"""Old plan strategies that are the size-based one with this partition filter mode, whatever mode is set
+"""Old plan strategies that mean the size-based strategy with this partition filter mode, whatever mode is set
 (ClusteringPlanStrategy.checkAndGetClusteringPlanStrategy)."""
 
 _HOURS = 876_000
 _MINUTES = 60 * _HOURS
-"""A century: what is more is a mistake, and beyond what times can tell."""
+"""A century: a larger value is a mistake, and beyond the range of times."""
 _DAY_MILLIS = 86_400_000
 
 _PARQUET_CODECS = {
@@ -679,6 +679,7 @@ LOOKUP_SCAN_SHARE = Option(
 )
 
 LOCKING: tuple[Option[Any], ...] = (CONCURRENCY_MODE, LOCK_PROVIDER, LOCK_FOLDER)
-"""They say how the table is locked: who takes a wrong one for none works beside those who hold the lock."""
+"""The options that say how the table is locked. A process that takes a wrong value for none works without the lock
+that others hold."""
 
 ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

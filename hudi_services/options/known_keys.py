@@ -1,5 +1,6 @@
-"""The configuration keys that Apache Hudi 0.15.0, 1.0.2 and 1.2.0 know, so that a misspelt one can be told from one
-that this tool does not use. Read from the constant pools of the config classes in the three Spark bundles.
+"""The configuration keys of Apache Hudi 0.15.0, 1.0.2 and 1.2.0: a key that is not among them may be misspelt.
+
+They were read from the constant pools of the config classes in the three Spark bundles.
 """
 
 PREFIXES = (
@@ -12,7 +13,7 @@ PREFIXES = (
     "hoodie.streamer.",
     "hoodie.write.commit.callback.",
 )
-"""Below these anything may stand: the rest of the key is a name that the operator or a plug-in gave."""
+"""Every key with one of these prefixes is known: its rest is a name that the operator or a plug-in gave."""
 
 _TEXT = """
 _hoodie.hfile.use.native.reader _hoodie.metadata.ignore.spurious.deletes _hoodie.optimistic.consistency.guard.enable

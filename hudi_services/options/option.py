@@ -22,7 +22,7 @@ _LARGEST = (1 << 63) - 1
 _SIZE = re.compile(r"([0-9]{1,19})(?:([kmgt])b?|b)?")
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 LEAST_MEMORY = 64 << 20
-"""For the data of one task."""
+"""Bytes that the data of one task gets at least."""
 
 
 class Phase(enum.Flag):
@@ -31,14 +31,14 @@ class Phase(enum.Flag):
     PLAN = enum.auto()
     """Scheduling a clustering."""
     WRITE = enum.auto()
-    """Executing one."""
+    """Executing a clustering."""
     CLEAN = enum.auto()
     REPAIR = enum.auto()
     """Rollback, recovery, undo, orphan files and repairs of the metadata table."""
     INDEX = enum.auto()
     """Building an index."""
     LOOKUP = enum.auto()
-    """Looking keys up in it."""
+    """Looking up keys in an index."""
     CLUSTERING = PLAN | WRITE
     ANY = CLUSTERING | CLEAN | REPAIR | INDEX | LOOKUP
 
@@ -47,13 +47,13 @@ class Phase(enum.Flag):
 class InTable:
     """Which values of an option a table may set for itself, in `hoodie.properties`.
 
-    The table's files may be another's than the operator's, who has rights to more than the table: a table names no
-    code, no place outside itself, nothing that takes memory or time without end, and nothing of the operator's machine.
+    The operator may not own the table's files, and has rights to more than the table. So a table names no code, no
+    place outside itself, nothing that takes unlimited memory or time, and nothing of the operator's machine.
     """
 
     allows: Callable[[Any], bool]
     text: str
-    """For people: yes, no, or which."""
+    """The values in words: yes, no, or which."""
 
 
 NEVER = InTable(lambda value: False, "no")
@@ -62,7 +62,7 @@ BUT_CODE = InTable(lambda value: not is_code(value), "yes, but no code")
 
 
 def between(low: float, high: float) -> InTable:
-    """Numbers, both ends included."""
+    """Allow numbers from `low` to `high`, both included."""
     return InTable(lambda value: low <= value <= high, f"{low} to {high}" if low else f"up to {high}")
 
 
@@ -89,7 +89,7 @@ def text(value: str) -> str:
 
 
 def names(value: str) -> tuple[str, ...]:
-    """A comma list; blanks around and empty items do not count."""
+    """A comma list; blanks around items and empty items do not count."""
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
@@ -117,7 +117,7 @@ def integer(minimum: int, maximum: int = _LARGEST) -> Callable[[str], int]:
 
 
 def instant(value: str) -> str:
-    """An instant, or what instants begin with; nothing for none."""
+    """An instant or the beginning of one; "" for none."""
     if value and not _INSTANT.fullmatch(value):
         raise ValueError("is no instant (yyyyMMddHHmmssSSS)")
     return value
@@ -132,9 +132,9 @@ def size(value: str) -> int:
 
 
 def bytes_of(value: str, unit: str = "") -> int | None:
-    """A size as Spark writes them: 512m or 512mb, in any case, with k, m, g or t for powers of 1024.
+    """The bytes of a size in Spark's notation: 512m or 512mb, in any case, with k, m, g or t for powers of 1024.
 
-    A number by itself is in `unit` ("" for bytes). None for what is no size, or more than 2**63 - 1 bytes.
+    A number by itself is in `unit` ("" for bytes). None for text that is not a size, or more than 2**63 - 1 bytes.
     """
     lowered = value.strip().lower()
     match = _SIZE.fullmatch(lowered)
@@ -188,7 +188,7 @@ def choice(*allowed: str) -> Callable[[str], str]:
 
 
 def one_of(meanings: Mapping[str, str], refusal: str) -> Callable[[str], str]:
-    """What `meanings` says about the text; `refusal` says what is wrong with anything else."""
+    """The entry of `meanings` for the text; `refusal` is the error for any other text."""
 
     def parse(value: str) -> str:
         if value not in meanings:
@@ -217,7 +217,7 @@ def url(value: str) -> str:
 
 
 def is_code(value: str) -> bool:
-    """Whether it names Python code, as `named` takes it."""
+    """Whether `value` names Python code, in the form that `named` accepts."""
     return _IN_PYTHON.fullmatch(value) is not None
 
 
@@ -227,9 +227,9 @@ def function_name(*known: str) -> Callable[[str], str]:
 
 
 def named(meanings: Mapping[str, str], kind: str) -> Callable[[str], str]:
-    """What `meanings` says about the text, or the text itself when it is `package.module:<kind>`.
+    """The entry of `meanings` for the text, or the text itself when it is `package.module:<kind>`.
 
-    Names of classes have dots, and are taken as they are; others in any case.
+    Names of classes have dots, and must match exactly; other names match in any case.
     """
     short_names = {name.lower(): meaning for name, meaning in meanings.items() if "." not in name}
 

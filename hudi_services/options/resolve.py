@@ -1,4 +1,4 @@
-"""From layers of texts to typed options that remember who set them."""
+"""Turns layers of texts into typed options that remember the layer that set them."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from .option import NEVER, Option, Phase
 
 T = TypeVar("T")
 Layer: TypeAlias = tuple[str, Mapping[str, str]]
-"""Where the values come from, as the operator would say it, and the values by key."""
+"""The source of the values, in words for the operator, and the values by key."""
 
 TABLE_SOURCE = "table"
 DEFAULT_SOURCE = "default"
@@ -30,16 +30,16 @@ class Setting:
 
     @property
     def is_tables(self) -> bool:
-        """Whether the table set it itself."""
+        """Whether the table itself set the option."""
         return self.source.split(",")[0] == TABLE_SOURCE
 
 
 class Options:
     """The honoured options over some layers, highest first. Immutable; `options[keys.X]` has the type of X.
 
-    A value of the table's layer that is wrong, or that a table may not set, is an error for who reads that option, and
-    for nobody else; with `lenient` it is a warning, and the default stands, unless the option says how the table is
-    locked: nobody may take a table for one without a lock.
+    A value of the table's layer that is wrong, or that a table may not set, is an error only when that option is read.
+    With `lenient` it is a warning, and the default counts, unless the option says how the table is locked: a locked
+    table must not pass for a table without a lock.
     """
 
     def __init__(self, layers: Sequence[Layer], *, lenient: bool = False) -> None:
@@ -52,12 +52,12 @@ class Options:
         self._errors: dict[str, ConfigError] = {}
         self._values: dict[str, Any] = {}
         self.ignored = tuple(found for option in keys.ALL if (found := self._read(option, lenient)))
-        """Sentences about values of the table's layer that were passed over."""
+        """Sentences about values of the table's layer that were ignored."""
         self._require_lock()
         self.warnings = (*_unknown_keys(self._layers), *self._doubts())
 
     def _read(self, option: Option[Any], lenient: bool) -> str:
-        """Gives a warning when the table's value is passed over, else ""."""
+        """Read the value of an option; return a warning when the table's value is ignored, else ""."""
         setting = self._settings[option.key]
         try:
             self._values[option.key] = _value(option, setting)
@@ -72,19 +72,19 @@ class Options:
         return ""
 
     def __getitem__(self, option: Option[T]) -> T:
-        """Raises ConfigError for what the table may not set so."""
+        """The value of an option. Raises ConfigError when the table set it, and may not set that value."""
         if option.key in self._errors:
             raise self._errors[option.key]
         return cast(T, self._values[option.key])
 
     def check(self, phase: Phase) -> None:
-        """Raise ConfigError for the first option of `phase` that the table may not set so."""
+        """Raise ConfigError for the first option of `phase` that the table set to a value that it may not set."""
         for option in keys.ALL:
             if option.phase & phase:
                 self[option]
 
     def is_set(self, option: Option[Any]) -> bool:
-        """Whether some layer has it, so that it is not the default."""
+        """Whether some layer has the option, so that its value is not the default."""
         return self._settings[option.key] is not None
 
     def source(self, option: Option[Any]) -> str:
@@ -92,11 +92,11 @@ class Options:
         return setting.source if setting else DEFAULT_SOURCE
 
     def texts(self) -> dict[str, str]:
-        """Every key that some layer has, known or not, with the text of the highest one."""
+        """Every key that some layer has, known or not, with the text of the highest layer that has it."""
         return {key: text for _, values in reversed(self._layers) for key, text in values.items()}
 
     def over_table(self, properties: Mapping[str, str], *, lenient: bool = False) -> "Options":
-        """The same with the properties of the table (`hoodie.properties`) below every other layer."""
+        """The same options, with the properties of the table (`hoodie.properties`) below every other layer."""
         return Options([*self._layers, (TABLE_SOURCE, properties)], lenient=lenient)
 
     def in_force(self, phase: Phase = Phase.ANY) -> list[Setting]:
@@ -180,7 +180,7 @@ def _value(option: Option[Any], setting: Setting | None) -> Any:
 
 
 def _override(setting: Setting) -> str:
-    """How to get by what the table sets."""
+    """A hint how to override the table's value; "" for a value of another layer."""
     return f"; --hoodie-conf {setting.key}=… counts more than the table's value" if setting.is_tables else ""
 
 
@@ -188,7 +188,7 @@ def _unknown_keys(layers: Iterable[Layer]) -> list[str]:
     honoured = {name for option in keys.ALL for name in option.names}
     warnings = []
     for source, values in layers:
-        # The table's own properties are Hudi's business, and other keys (spark.…) are somebody else's.
+        # The table's own properties belong to Hudi, and other keys (spark.…) to other programs.
         if source == TABLE_SOURCE:
             continue
         for key in values:
@@ -205,7 +205,7 @@ def _looks_like_hudi(key: str) -> bool:
 
 
 def _known_to_hudi(key: str) -> bool:
-    # Some 700 keys that most runs never ask for.
+    # Imported here: some 700 keys that most runs do not need.
     from . import known_keys
 
     return key in known_keys.KEYS or key.startswith(known_keys.PREFIXES)

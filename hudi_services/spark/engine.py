@@ -23,12 +23,12 @@ Result = TypeVar("Result")
 
 _POLL_SECONDS = 0.5
 _JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
-"""What a job group is, for the jobs of one thread."""
+"""The local properties that make up the job group of a thread."""
 _PYTHON_ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception)\b.*:")
 
 
 class SparkEngine:
-    """Runs tasks as one Spark job: a Spark task for each, or `parallelism` of them that take turns."""
+    """Runs tasks as one Spark job: a Spark task for each, or at most `parallelism` Spark tasks that share them."""
 
     def __init__(self, context: SparkContext, parallelism: int | None = None) -> None:
         self._context = context
@@ -81,7 +81,7 @@ class SparkEngine:
         self, group: str, slices: int, total: int, progress: Callable[[int, int], None], stop: threading.Event
     ) -> None:
         tracker = self._context.statusTracker()
-        # When Java is gone, the thread that waits for the job tells it.
+        # When the Java process is gone, the thread that waits for the job reports it.
         with suppress(Py4JError, ConnectionError):
             while not stop.wait(_POLL_SECONDS):
                 done = 0
@@ -95,7 +95,7 @@ class SparkEngine:
 
 @contextmanager
 def _job_group(context: SparkContext, group: str, description: str) -> Iterator[None]:
-    """Jobs of this thread belong to `group` inside, and afterwards to what they belonged to before."""
+    """A context in which jobs of this thread belong to `group`; afterwards they belong to their previous group."""
     before = {name: context.getLocalProperty(name) for name in _JOB_PROPERTIES}
     context.setJobGroup(group, description, interruptOnCancel=True)
     try:
@@ -103,7 +103,7 @@ def _job_group(context: SparkContext, group: str, description: str) -> Iterator[
     finally:
         with suppress(Py4JError, ConnectionError):
             for name, value in before.items():
-                # None takes it away.
+                # None removes the property.
                 context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
 
@@ -117,13 +117,14 @@ def _cause(error: Exception) -> str:
 
 
 def _run(function: Callable[[Task, str], Result], payloads: Iterable[bytes]) -> Iterator[Result | HudiServicesError]:
-    """Errors of our family come back as values: retrying a task cannot mend them, and their text stays whole."""
+    """Yield the result of `function` for each task, and HudiServicesErrors as values: a retry of the task cannot help,
+    and their text stays whole."""
     context = TaskContext.get()
     assert context is not None
     give_back_large_blocks()
     token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
-    # Arrow's own allocator (mimalloc) asks for more than it uses: a second for the first gigabyte (measured). Tasks of
-    # others may follow in this worker.
+    # Arrow's own allocator (mimalloc) asks for more memory than it uses: its first gigabyte takes a second longer
+    # (measured). Tasks of other jobs may follow in this worker.
     pool = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
     try:

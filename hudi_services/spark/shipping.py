@@ -1,7 +1,7 @@
-"""This package on the executors: as a file of the Spark context, which the tasks themselves put on their import path.
+"""Ships this package to executors, as a file of the Spark context that the tasks put on their import path themselves.
 
 `SparkContext.addPyFile` would do the same for every other job of the session, and change `sys.path` of the driver: the
-session may be somebody else's.
+session may belong to another program.
 """
 
 import atexit
@@ -25,7 +25,7 @@ _have_it: "weakref.WeakSet[SparkContext]" = weakref.WeakSet()
 
 
 def ship(context: SparkContext) -> str:
-    """Give the executors of `context` this package, once; the name of the file that they get."""
+    """Give the executors of `context` this package, once; return the name of the file that they get."""
     with _lock:
         archive = _archive()
         if context not in _have_it:
@@ -37,9 +37,9 @@ def ship(context: SparkContext) -> str:
 def shipped(
     archive: str, function: Callable[[Iterable[bytes]], Iterator[Any]]
 ) -> Callable[[Iterable[bytes]], Iterator[Any]]:
-    """`function` for tasks on executors, where this package comes from the file `archive` that they got.
+    """`function` for tasks on executors, which load this package from the file `archive`.
 
-    What is returned names nothing of this package: it is pickled by value, and `function` by name inside of it.
+    The returned function refers to nothing in this package: it is pickled by value, and has `function` pickled by name.
     """
     body: bytes = CloudPickleSerializer().dumps(function)  # type: ignore[no-untyped-call]
 
@@ -51,8 +51,8 @@ def shipped(
 
         place = SparkFiles.get(archive)
         if sys.path[:1] != [place]:
-            # Before the folder that the worker is in, too: nothing else is in the archive that could hide a module.
-            # Workers go from job to job, and may have loaded another release of this package for somebody else.
+            # Also before the worker's own folder: the archive has nothing else that could hide a module. A worker runs
+            # one job after another, and may have loaded another release of this package for another program.
             sys.path[:] = [place, *(one for one in sys.path if one != place)]
             for name in [one for one in sys.modules if one.split(".")[0] == "hudi_services"]:
                 del sys.modules[name]
@@ -63,9 +63,9 @@ def shipped(
 
 @functools.lru_cache(maxsize=1)
 def _archive() -> Path:
-    """This package as a zip that Python can import from; it lasts as long as this process, as contexts may.
+    """This package as a zip that Python can import from; it exists as long as this process, as contexts may.
 
-    Its name is its own: a context takes no two files of the same name.
+    Its name is unique: a context does not take two files of the same name.
     """
     if not _PACKAGE.is_dir():
         # Already running from a zip (spark-submit --py-files): that file is what the executors need.

@@ -1,5 +1,5 @@
-"""Real Hudi writing on and on in a thread: every kind of write, and its automatic clean, archival and compaction. And
-`validate` beside it, which must not cry wolf.
+"""Real Hudi writes continuously in a thread: every kind of write, with automatic clean, archival and compaction.
+Meanwhile `validate` must raise no false alarm.
 
 The rows have all types that the indexes cover, and nulls; no NaN, of which Hudi stores ranges that hide rows.
 """
@@ -138,7 +138,7 @@ def validate_once(path: Path) -> Report:
 
 
 def alarm(report: Report) -> str | None:
-    """What a run tells that it should not tell beside a healthy writer."""
+    """The problems that a run reports and should not report during the writes of a healthy writer; None for none."""
     if report.exit_code == 0:
         return None
     harmful = [row for row in report.tables.get("differences", []) if row["severity"] == "harmful"]

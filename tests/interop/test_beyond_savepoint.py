@@ -1,4 +1,4 @@
-"""hoodie.archive.beyond.savepoint: Hudi loses sight of rows, and so do we; but what may come back is not touched."""
+"""hoodie.archive.beyond.savepoint: some rows are hidden from Hudi and from us; their files are not touched."""
 
 from pathlib import Path
 

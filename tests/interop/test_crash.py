@@ -1,4 +1,4 @@
-"""An execution that is killed: real Hudi reads the same rows, and the next run, ours or Hudi's, mends the table."""
+"""An execution that is killed: real Hudi reads the same rows, and the next run, ours or Hudi's, repairs the table."""
 
 import shutil
 from pathlib import Path

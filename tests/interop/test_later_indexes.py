@@ -1,4 +1,4 @@
-"""Instants that are older than an index, or the whole metadata table, are taken back: Hudi finds every row once."""
+"""Instants that are older than an index, or the whole metadata table, are rolled back: Hudi finds every row once."""
 
 import shutil
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Files that a failed write of real Hudi left for good: found, put aside, brought back; and no row twice, ever."""
+"""Orphan files of a failed write of real Hudi are found, quarantined and restored; no row is ever read twice."""
 
 import os
 import shutil
@@ -82,7 +82,7 @@ def test_orphans(peer: Peer, table: Tables) -> None:
 def test_orphans_come_back_when_the_archive_passes_them(
     peer: Peer, known: Pristine, table: Tables, collected: bool
 ) -> None:
-    """What garbage is for: without a metadata table, the rows of an orphan are read again once its time is history."""
+    """Why orphan files matter: without a metadata table, their rows are read again once the archive has passed them."""
     path, rows = table("no_mdt"), known.rows("no_mdt").sort_by("id")
     # New file groups, so that nobody's clean takes the files for old slices.
     failed = {"hoodie.datasource.write.operation": "insert"}

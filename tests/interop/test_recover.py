@@ -1,4 +1,4 @@
-"""Tables that something died on: `recover --apply`, and real Hudi reads the same rows, writes, clusters and cleans."""
+"""Tables on which a process died: `recover --apply`, and real Hudi reads the same rows, writes, clusters and cleans."""
 
 import json
 import os

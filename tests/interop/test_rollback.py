@@ -1,4 +1,4 @@
-"""Rolling back and undoing: what real Hudi left is taken away as Hudi would, and Hudi goes on as before."""
+"""Rolling back and undoing: what real Hudi left is deleted as Hudi would delete it, and Hudi continues to work."""
 
 import shutil
 from pathlib import Path

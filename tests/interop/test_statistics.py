@@ -1,6 +1,6 @@
-"""Queries with data skipping find every row of files whose footers tell no range: NaN, nulls, long texts and bytes.
+"""Queries with data skipping find every row of files whose footers have no range: NaN, nulls, long texts and bytes.
 
-Real Hudi skips rows of such files that it wrote itself; what we cluster, and what `validate --repair` mends, it finds.
+Real Hudi skips rows of such files that it wrote itself; it finds the rows after our clustering or `validate --repair`.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""The metadata table computed anew: tables of real Hudi agree, and Hudi reads, writes and compacts what was mended."""
+"""The metadata table computed again: tables of real Hudi agree, and Hudi reads, writes and compacts repaired tables."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """A build of the record index in processes of their own, of which the first two are killed.
 
-One kill comes while the keys are read, one while the shards are written. Nobody but a hash of ours can say when to
-kill: it counts the base files that it saw, and never returns from the third.
+One kill comes while the keys are read, one while the shards are written. A key hash of this module says when to kill:
+it counts the base files that it saw, and never returns from the third.
 """
 
 import contextlib

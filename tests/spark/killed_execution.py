@@ -1,7 +1,7 @@
 """Executions of a clustering in processes of their own, which end when so many groups are done.
 
-A layout of ours says when: it counts the groups that it saw, in a file, and does not return from one of them. It waits
-to be killed with its driver, or kills what it runs in.
+A layout of this module says when: it counts the groups that it saw, in a file, and does not return from one of them.
+It waits to be killed with its driver, or kills its worker or the Java process.
 """
 
 import json

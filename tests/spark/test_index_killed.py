@@ -1,4 +1,4 @@
-"""`index-bootstrap` on Spark is killed while it reads keys and while it writes shards, and gone on with."""
+"""`index-bootstrap` on Spark is killed while it reads keys and while it writes shards, and then resumed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`execute` is deserted by Spark after some groups; the next try does the rest. tests/interop kills the driver, too."""
+"""Spark fails `execute` after some groups; the next attempt does the rest. tests/interop kills the driver, too."""
 
 from pathlib import Path
 

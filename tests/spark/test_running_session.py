@@ -1,4 +1,4 @@
-"""Beside a Spark session that was there before: it is used, and stays as it is."""
+"""A Spark session that was running before is used, and stays as it is."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Tables whose first instants real Apache Hudi archived, with files of rolled back commits that it left lying."""
+"""Tables whose first instants real Apache Hudi archived, with files that its rolled back commits left behind."""
 
 import tarfile
 from pathlib import Path

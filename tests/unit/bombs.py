@@ -1,4 +1,4 @@
-"""Small files that stand for much: made for tests, and read in a child process that may not swell or go on for long."""
+"""Small files that claim to hold very much, and reading them in a child process with little memory and time."""
 
 import json
 import os
@@ -22,7 +22,7 @@ HUGE = 1 << 40
 
 
 def refusal(read: Callable[[], object]) -> str:
-    """What `read` is refused with. A child runs it, with so much more memory and time and no more."""
+    """The error that refuses `read`, as text. A child process runs it, with limited memory and CPU time."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:

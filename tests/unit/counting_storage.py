@@ -1,4 +1,4 @@
-"""Local storage that notes every request, and may take its time over each, as an object store does."""
+"""Local storage that records every request, and may delay each request as an object store does."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""Tables with something to take back, and asking for it."""
+"""Tables with an instant to roll back, and requests to roll it back."""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a test with very many like cases tries: all of them in the deep run, a share in the quick one.
+"""The cases that a test with very many similar cases tries: all in the deep run, a share in the quick run.
 
 Tests that do the same for several releases, or for several jobs, take another share each. So every case is tried by
 one of them, and what goes wrong whatever the release is found by the quick run, too.
@@ -30,7 +30,7 @@ def places(log: Sequence[str]) -> Sequence[int]:
 
 
 def share(cases: Sequence[T], number: int, of: int) -> Sequence[T]:
-    """Those of the share with this number, of so many; all in the deep run."""
+    """The cases of share `number` out of `of` shares; all cases in the deep run."""
     return cases if DEEP else cases[number % of :: of]
 
 

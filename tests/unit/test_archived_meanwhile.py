@@ -1,4 +1,4 @@
-"""Somebody archives, rolls back or cleans between our listing of a timeline and our reading: we look again."""
+"""Another process archives, rolls back or cleans between the listing and the reads of a timeline: we list it again."""
 
 import shutil
 from collections.abc import Callable

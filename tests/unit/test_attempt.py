@@ -1,4 +1,4 @@
-"""What may happen to an execution while it runs, or after it: other processes, late tasks, a store that stutters."""
+"""What may happen to an execution while it runs, or after it: other processes, late tasks, false storage errors."""
 
 import os
 import shutil
@@ -208,7 +208,7 @@ def test_a_restore_stops_the_commit(planned: Planned) -> None:
 
 
 class _Stutters(ObjectStorage):
-    """Does the one thing that it is told, and says that it failed."""
+    """Does one chosen operation, and then raises an error as if it had failed."""
 
     def __init__(self, url: str, what: str, suffix: str) -> None:
         super().__init__(url)

@@ -1,4 +1,4 @@
-"""What is small and stands for much is refused, by name and before the work; what is honest and large is not."""
+"""Small files that claim to hold very much are refused by name before the work; large honest files are not."""
 
 import base64
 import io

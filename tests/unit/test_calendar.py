@@ -1,4 +1,4 @@
-"""What Spark notes about the calendar of a file outlives a rewrite: without it, Spark refuses the old dates in it."""
+"""Spark's entry about the calendar in a footer survives a rewrite: without it, Spark refuses old dates."""
 
 from pathlib import Path
 

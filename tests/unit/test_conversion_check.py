@@ -1,4 +1,4 @@
-"""The proof of converted columns: it agrees with every right conversion, and sees every wrong one."""
+"""The check of converted columns: it accepts every right conversion, and finds every wrong one."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Killed at any storage write, the table reads the same rows, and the next execute mends it and finishes."""
+"""After a kill at any storage write, readers see the same rows, and the next execute repairs the table and finishes."""
 
 import shutil
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Expression indexes of tables that Hudi built them for: true after each of our commits, or refused before any."""
+"""Expression indexes that Hudi built are right after each of our commits, or the commit is refused before it starts."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What this process has read once is never taken for something else, and never grows beyond its bound."""
+"""The file cache never gives the bytes of another file, and never grows beyond its limit."""
 
 import os
 import pickle
@@ -209,7 +209,7 @@ def test_threads_may_use_it_together(tmp_path: Path) -> None:
 
 
 def test_a_thread_does_not_wait_for_the_read_of_another_one(storage: CountingStorage) -> None:
-    """Nor for its own: the read of a file may be where somebody else comes to read it, too."""
+    """The other thread may read the same file while the first read of it is not finished."""
     cache, seen, original = FileCache(), listed(storage), storage.read
 
     def reading_it_meanwhile(path: str, limit: int = LARGEST_FILE) -> bytes:

@@ -1,4 +1,4 @@
-"""Plans and instants that somebody made to have live files deleted: nothing is, and `recover` drops them."""
+"""Plans and instants that were forged to have live files deleted: no file is deleted, and `recover` drops them."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Taking an instant back that is older than an index, or than the whole metadata table: nothing of it stays there."""
+"""Rolling back an instant that is older than an index or the whole metadata table leaves nothing of it there."""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Who is alive: heartbeats, files, markers and leases, and what planning and committing say to each."""
+"""Which writers are alive, by heartbeats, files, markers and leases, and what planning and committing then do."""
 
 import json
 import os

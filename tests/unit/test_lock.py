@@ -1,4 +1,4 @@
-"""The lock file of Hudi when it is lost: noticed before anything is published, and never another's that is deleted."""
+"""The loss of Hudi's lock file is noticed before anything is published, and another writer's lock is not deleted."""
 
 import os
 import shutil

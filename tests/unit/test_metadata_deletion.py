@@ -1,4 +1,4 @@
-"""Telling the metadata table that files are gone: listings and statistics forget them, and nothing else."""
+"""Deleting files from the metadata table: listings and statistics lose these files, and nothing else."""
 
 from pathlib import Path
 

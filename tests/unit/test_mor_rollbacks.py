@@ -1,4 +1,4 @@
-"""Rollbacks of appends to log files (table version 6), beside those that real Hudi 0.15.0 made of the same tables."""
+"""Rollbacks of appends to log files (table version 6), compared with those of real Hudi 0.15.0 on the same tables."""
 
 import re
 import zipfile

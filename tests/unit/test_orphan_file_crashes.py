@@ -1,7 +1,8 @@
-"""Random lives of tables with crashes, a thousand runs of them: garbage is all that goes, and it all comes back.
+"""Random histories of tables with crashes, a thousand of them: only orphan files are moved, and all can be restored.
 
-Each run takes steps of scheduling, executing, being killed at a random write, rolling back (killed, too), mending,
-losing markers and timeline files, repeated tasks, and ageing; then it moves the garbage away. Seeded, but for times.
+Each run takes steps of scheduling, executing, being killed at a random write, rolling back (killed, too), repairing,
+losing markers and timeline files, repeated tasks, and ageing; then it quarantines the orphan files. Seeded, but for
+times.
 """
 
 import contextlib

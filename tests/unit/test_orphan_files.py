@@ -1,4 +1,4 @@
-"""What is garbage, what is not, and what is only told."""
+"""Which files are orphan files, which are not, and which are only reported."""
 
 import itertools
 import json

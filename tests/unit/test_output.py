@@ -1,4 +1,4 @@
-"""What reaches stdout and stderr, and what becomes of a run that cannot tell what it did."""
+"""What is written to stdout and stderr, and how a run ends that cannot write its report."""
 
 import errno
 import io

@@ -299,7 +299,7 @@ def test_a_link_goes_and_its_target_stays(
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_an_execution_beside_a_link(release: str, tmp_path: Path) -> None:
-    """One in the place of its markers goes; through one farther up nothing is written."""
+    """A link in the place of its marker folder is deleted; through a link farther up nothing is written."""
     place = Place(tmp_path, release)
     scheduled(place.table)
     (plan,) = open_local(place.table).timeline.pending_clusterings()

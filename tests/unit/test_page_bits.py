@@ -1,4 +1,4 @@
-"""No bit that flips inside a page gets through: not to who reads the values, not into a copy, not into a commit."""
+"""A flipped bit inside a page is always found: it reaches no reader of values, no copy and no commit."""
 
 import io
 import random

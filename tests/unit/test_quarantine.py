@@ -1,4 +1,4 @@
-"""Quarantines: what goes in comes out, whenever the process dies."""
+"""Quarantines: every file that is moved there can be restored, whenever the process dies."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What is stuck is told with its evidence, and mended; killed at any write, rows and files are what they were."""
+"""Stuck instants are reported with evidence, and repaired; after a kill at any write, rows and files are the same."""
 
 import os
 import re

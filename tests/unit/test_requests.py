@@ -1,4 +1,4 @@
-"""What one execute asks the storage for: nothing twice that never changes, and under the lock all at once."""
+"""The storage requests of one execute: it reads no immutable file twice, and sends requests under the lock together."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -147,7 +147,7 @@ def test_new_files_are_looked_for_and_states_before_are_looked_at(tmp_path: Path
 
 
 def test_readers_do_not_wait_for_each_other() -> None:
-    """One opens its groups in other threads, where somebody may need another one."""
+    """A reader opens its groups in other threads, which may need another reader."""
     other = PartitionReader(list)
 
     def open_groups() -> Sequence[FileGroupReader]:

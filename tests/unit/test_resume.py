@@ -283,7 +283,7 @@ def test_rolled_back_by_us(release: str, planned: Callable[[str], Planned]) -> N
 @TWO
 @pytest.mark.parametrize("began_anew", [False, True])
 def test_rolled_back_by_hudi(release: str, began_anew: bool, planned: Callable[[str], Planned]) -> None:
-    """Which knows nothing of notes; and, it may be, began the plan anew and died. Some files came back meanwhile."""
+    """Hudi does not know checkpoints. It may have started the plan again and died. Some files came back meanwhile."""
     table = planned(release)
     table.kill_after_groups(6)
     notes = Path(shutil.copytree(table.path / checkpoint_folder(table.ts), table.path.parent / "notes"))
@@ -302,7 +302,7 @@ def test_rolled_back_by_hudi(release: str, began_anew: bool, planned: Callable[[
 
 @TWO
 def test_a_rollback_was_begun(release: str, planned: Callable[[str], Planned]) -> None:
-    """By somebody who died before he deleted anything: whatever he noted to delete would go at any time."""
+    """By a process that died before it deleted anything: the files in its plan may be deleted at any time."""
     table = planned(release)
     table.kill_after_groups(6)
     opened = open_local(table.path)

@@ -1,4 +1,4 @@
-"""Which files a rollback takes away, by each kind of marker, by commit metadata and by listing."""
+"""Which files a rollback deletes, by each kind of marker, by commit metadata and by listing."""
 
 import shutil
 import uuid

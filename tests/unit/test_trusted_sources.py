@@ -1,4 +1,4 @@
-"""A metadata table that has lost something, or says what is not so: nothing is planned, rewritten or deleted by it."""
+"""With a metadata table that is incomplete or wrong, nothing is planned, rewritten or deleted."""
 
 import random
 import shutil

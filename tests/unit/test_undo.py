@@ -1,4 +1,4 @@
-"""Taking a clustering back: old files are read again, newer rows stay, and what was built upon is refused."""
+"""Undoing a clustering: old files are read again, newer rows stay, and one with later writes on it is refused."""
 
 import shutil
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A URL names a place and nothing else: what else stands in it is refused, and shown nowhere."""
+"""A URL names a place and nothing else: anything else in it is refused, and never shown."""
 
 import subprocess
 import sys

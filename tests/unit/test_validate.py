@@ -1,4 +1,4 @@
-"""The metadata table against the table: what is wrong is found exactly, and mended by one commit."""
+"""The metadata table against the table: exactly the wrong records are found, and repaired by one commit."""
 
 import json
 import os

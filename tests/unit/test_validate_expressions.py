@@ -1,4 +1,4 @@
-"""Expression indexes against the table: what is wrong is found exactly, and mended."""
+"""Expression indexes against the table: exactly the wrong records are found, and repaired."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Can this check fail? A wrong record of every type in every partition of statistics is found, and mended."""
+"""Can this check fail? A wrong record of every type in every partition of statistics is found, and repaired."""
 
 import datetime as dt
 import json
