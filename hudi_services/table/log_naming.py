@@ -78,7 +78,7 @@ class LogNaming(ABC):
 
     @abstractmethod
     def is_own(self, ts: str, pending: Collection[str]) -> bool:
-        """Whether a completed delta commit is the metadata table's alone; `pending` are pending instants of the table."""
+        """Whether a completed delta commit is the metadata table's alone; `pending`: the table's pending instants."""
 
     @abstractmethod
     def is_held(self, ts: str, timeline_has: Callable[[str], bool]) -> bool:
