@@ -87,7 +87,7 @@ class Trailer:
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A block and the row at or before its first one; `size` includes the block's header."""
+    """A block and a row that is its first row or before it; `size` includes the block's header."""
 
     row: bytes
     offset: int
