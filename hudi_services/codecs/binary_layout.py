@@ -36,7 +36,7 @@ def offsets_and_bytes(array: pa.Array) -> tuple[Offsets, Bytes]:
 
 
 def from_offsets(offsets: Offsets, data: Bytes) -> pa.Array:
-    """The binary array whose rows lie between these offsets, less than 2 GiB from first to last; copies no row."""
+    """The binary array whose rows are between these offsets, less than 2 GiB from first to last; copies no row."""
     whole = [None, pa.py_buffer((offsets - offsets[0]).astype(np.int32)), pa.py_buffer(data[offsets[0] : offsets[-1]])]
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, whole)
 

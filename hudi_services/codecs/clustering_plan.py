@@ -44,7 +44,7 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringPlan:
-    """What to cluster and how. `strategy_class` is the execution strategy's Java class name.
+    """The groups to cluster and the strategy. `strategy_class` is the execution strategy's Java class name.
 
     `missing_partitions` are the partitions that the scheduler left out; None when it left out none (releases before 1.0
     do not record them).

@@ -1,8 +1,8 @@
 """`hashing.file_group_index` for whole Arrow arrays.
 
 The hash of a row is the sum of unit[i] * 31^(end - 1 - i) modulo 2^32 over its UTF-16 code units. 31 is odd and so has
-an inverse: with P the running sum of unit[i] * 31^-i over the units of many rows, the hash of the row that lies at
-[start, end) is (P[end] - P[start]) * 31^(end - 1), and no step goes row by row.
+an inverse: with P the running sum of unit[i] * 31^-i over the units of many rows, the hash of the row at [start, end)
+is (P[end] - P[start]) * 31^(end - 1), and no step works row by row.
 """
 
 import functools

@@ -34,7 +34,7 @@ class RollbackRequest:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """The instant to undo, by requested time and action name, and what to delete for it."""
+    """The instant to undo, by requested time and action name, and the files and blocks to delete for it."""
 
     ts: str
     action: str
@@ -43,7 +43,7 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPartition:
-    """What a rollback did in one partition: full paths, and log files with their bytes."""
+    """The result of a rollback in one partition: full paths, and log files with their bytes."""
 
     deleted: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()

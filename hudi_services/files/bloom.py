@@ -1,4 +1,4 @@
-"""Hudi's bloom filter over record keys, as it stands in the footer of a base file.
+"""Hudi's bloom filter over record keys, as stored in the footer of a base file.
 
     filter        base64 of: inner filter (SIMPLE), or header | int32 keys per row | int32 keys in the current row |
                   int32 rows | inner filter per row (DYNAMIC_V0)

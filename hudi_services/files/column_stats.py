@@ -24,7 +24,7 @@ _TEXT = (Kind.STRING, Kind.ENUM)
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """What is known about one leaf column (`column`: its dotted path) of a file. Sizes in bytes, counts in values.
+    """The statistics of one leaf column (`column`: its dotted path) of a file. Sizes in bytes, counts in values.
 
     `has_range` False: values exist whose bounds are not known (INT96, NaN, long texts, absent statistics). With
     `has_range`, min and max are None exactly when every value is null. `null_count` is None when not known.

@@ -81,7 +81,7 @@ def _words(starts: _Places, ends: _Places, data: Bytes) -> _Words:
     """Eight bytes from each start on, big-endian, with zeros from its end on."""
     if len(data) < 8:
         data = np.append(data, np.zeros(8, np.uint8))
-    # Near the end of the data a word begins earlier, and what lies before the start is shifted out.
+    # Near the end of the data a word begins earlier, and the bytes before the start are shifted out.
     inside = np.minimum(starts, len(data) - 8)
     words = np.ndarray(len(data) - 7, ">u8", data.data, strides=(1,))[inside].astype(np.uint64)
     words <<= (8 * (starts - inside)).astype(np.uint64)

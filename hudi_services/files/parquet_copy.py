@@ -287,7 +287,7 @@ class _NewChunk:
     """Offset and size of each data page."""
     encodings: set[int] = field(default_factory=set)
     pages: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """How many pages there are of each kind and encoding."""
+    """The number of pages of each kind and encoding."""
     indexes: PageIndexes | None = None
     column_index: tuple[int, int] | None = None
     offset_index: tuple[int, int] | None = None

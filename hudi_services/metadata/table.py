@@ -99,7 +99,7 @@ class MetadataTable:
 
     @cached_property
     def partitions(self) -> tuple[str, ...]:
-        """Partitions that a commit must update: the ready ones and those being built."""
+        """Partitions that a commit must update: ready partitions and partitions that are being built."""
         names = {*self.table_config.metadata_partitions, *self.table_config.metadata_partitions_inflight}
         return tuple(sorted(names))
 

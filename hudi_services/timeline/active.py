@@ -136,7 +136,7 @@ class Timeline:
         return tuple(i for i in self.completed({Action.CLEAN}) if not self.sizes[i.file_name])
 
     def pending_clusterings(self) -> tuple[Instant, ...]:
-        """Pending instants whose requested file carries a clustering plan; raises CorruptFile when one is broken."""
+        """Pending instants whose requested file has a clustering plan. Raises CorruptFile for a broken file."""
         pending = self.pending(_CLUSTERING_LIKE)
         requested = at_once(self.read_requested, pending)
         return tuple(i for i, one in zip(pending, requested, strict=True) if one.is_clustering)
@@ -272,7 +272,7 @@ class Timeline:
         return first is not None and ts < first and all(i.ts != ts for i in self.pending())
 
     def completion_time(self, ts: str) -> str | None:
-        """When the write of `ts` was completed; None when it is pending or archived."""
+        """The completion time of the write of `ts`; None when the write is pending or archived."""
         return self._write_completions.get(ts)
 
     def latest_time(self) -> str:

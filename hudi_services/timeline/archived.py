@@ -105,7 +105,7 @@ class ArchivedTimes:
         self._times: dict[str, dict[str, str]] = {}
 
     def completion_time(self, ts: str) -> str | None:
-        """When the archived instant of `ts` was completed, None when no archive file has it. Raises CorruptFile."""
+        """The completion time of the archived instant of `ts`, None when no archive file has it. Raises CorruptFile."""
         for name in self._archive.files:
             match = _DATA_FILE.fullmatch(name)
             if match is not None and match[1] <= ts <= match[2]:

@@ -135,7 +135,7 @@ def expression_indexes(metadata: MetadataTable) -> tuple[ExpressionIndex, ...]:
 def computations(
     metadata: MetadataTable, table_schema: str | None, zone: Zone, bloom: BloomSettings
 ) -> tuple[Computation, ...]:
-    """How each index of the table is computed. Raises UnsupportedTable where we cannot, and CorruptFile.
+    """The computation of each index of the table. Raises CorruptFile, and UnsupportedTable if one is not possible here.
 
     `table_schema` is Avro JSON; `bloom` applies where an index has no settings of its own.
     """
@@ -145,7 +145,7 @@ def computations(
 def computation(
     metadata: MetadataTable, index: ExpressionIndex, table_schema: str | None, zone: Zone, bloom: BloomSettings
 ) -> Computation:
-    """How one index is computed; otherwise as `computations`."""
+    """The computation of one index; otherwise as `computations`."""
     _check_texts(index)
     found = Computation(index, _column(metadata, index, table_schema), zone, _bloom(index, bloom))
     found.expression()

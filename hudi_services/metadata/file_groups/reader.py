@@ -101,7 +101,7 @@ class FileGroupReader:
                 yield key, self._stored(key, versions)
 
     def merged_values(self, schema: AvroSchema, encode: Callable[[Record], bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """As `scan`, but encoded keys and values, in `schema`; `encode` gives values that are not stored like that."""
+        """As `scan`, but encoded pairs, in `schema`; `encode` encodes values that are merged or have another schema."""
         rows = merge(*(layer.rows(number, b"") for number, layer in enumerate(self._layers)))
         for row, found in groupby(rows, itemgetter(0)):
             versions = list(found)
@@ -117,7 +117,7 @@ class FileGroupReader:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """How many entries the base file has; how many blocks the log files, and records and deleted keys in these."""
+        """The numbers of base file entries, of log blocks, and of the records and deleted keys in these blocks."""
         base = self._layers[:1] if self._has_base else []
         logs = self._layers[len(base) :]
         return sum(map(_count, base)), len(logs), sum(map(_count, logs))

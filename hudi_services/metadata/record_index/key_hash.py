@@ -1,4 +1,4 @@
-"""The function that spreads keys over the file groups of a record index: Hudi's function, or one of the operator.
+"""The function that spreads keys over the file groups of a record index: Hudi's, or a function of the operator's own.
 
     hudi                          codecs.java_hash.file_group_indexes
     <package>.<module>:<name>     a function of the same signature, which must give the same values and is checked
