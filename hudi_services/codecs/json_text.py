@@ -18,7 +18,7 @@ _HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 def parse_json(data: bytes | str) -> Any:
     """The value of a UTF-8 text. Raises ValueError for a text that is not JSON, and for JSON that is refused.
 
-    Refused are: too deep nesting, numbers beyond a double, NaN and Infinity, half a surrogate pair, mostly brackets.
+    It refuses too deep nesting, numbers beyond a double, NaN and Infinity, half a surrogate pair, and mostly brackets.
     """
     text = data if isinstance(data, str) else data.decode()
     if len(text) > _LARGE and (text.count("{") + text.count("[")) * _BYTES_PER_BRACKET > len(text):

@@ -43,7 +43,7 @@ def row_hashes(table: pa.Table) -> Iterator[Hashes]:
 
 
 def mix(values: Hashes) -> Hashes:
-    """Mix `values` in place by MurmurHash3's finaliser, with shifts of 32 bits (a bijection); the same array."""
+    """Mix `values` in place by MurmurHash3's finaliser with shifts of 32 bits (a bijection); returns the array."""
     values ^= values >> _SHIFT
     values *= _M1
     values ^= values >> _SHIFT

@@ -96,7 +96,7 @@ def check_large_block(block: Cursor, last_starts: int) -> None:
 
 
 def _usual_bounds(data: bytes) -> Offsets | None:
-    """The starts of all entries, and the end of the last; None when only reading them one after another can tell.
+    """The starts of all entries, and the end of the last; None when they must be read one after another.
 
     Candidates are the places whose bytes may be the lengths of an entry with a key as Hudi writes it. If the first
     candidate is at the first byte, and each entry ends where the next candidate is or at the end, the candidates are

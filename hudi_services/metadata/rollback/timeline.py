@@ -100,7 +100,7 @@ def _blocks_to_cancel(metadata: MetadataTable, target: Instant) -> tuple[Rollbac
             files=(),
             file_id=stat.file_id,
             base_instant=stat.prev_commit,
-            # Hudi stores the size of what is cancelled, and 1 where it is not known.
+            # Hudi stores the size of the cancelled log file, and 1 where the size is not known.
             log_blocks={_full_path(metadata, stat): stat.file_size or 1},
         )
         for partition, stats in commit.stats.items()
