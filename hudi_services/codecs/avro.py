@@ -36,10 +36,10 @@ from .avro_schema_check import LONGEST_SCHEMA, check_json_depth, check_types
 MAGIC = b"Obj\x01"
 _SYNC_LENGTH = 16
 _MAX_VARINT_BYTES = 10
-# What Hudi writes is not compressed at all, and its plans and commits shrink to a fifth.
+# Hudi writes these files without compression; plans and commits would shrink to a fifth.
 _INFLATES_TO = 20
 _MAY_INFLATE_TO = 1 << 20
-# A record of one byte takes 200 bytes of memory. What Hudi writes takes up to 36 times its bytes for records, lists and
+# A record of one byte takes 200 bytes of memory. Files of Hudi take up to 36 times their bytes for records, lists and
 # dictionaries (cleans of many small partitions; commits 7 to 13): these are counted while a large record is read.
 _CONTAINERS = ("record", "array", "map")
 _COUNTED = "hudi-services-counted"
@@ -47,7 +47,7 @@ _UNCOUNTED = 256 << 10
 _LEAST_BUDGET = 64 << 20
 _BYTES_PER_BYTE = 64
 _PER_CONTAINER, _PER_ITEM = 80, 40
-# Of a header; Hudi's has two entries.
+# Hudi's headers have two entries.
 _MOST_HEADER_ENTRIES = 1000
 # Schemas are stored under the first release that has them in this form.
 _SINCE = ("1.1", "1.0", "0.15")
@@ -62,7 +62,7 @@ class AvroSchema:
 
     @property
     def counted(self) -> Any:
-        """The same; the containers of what is read by it are counted. Parsed anew, since few records are so large."""
+        """The schema for reads that count records, arrays and maps. Parsed at each call, since few records need it."""
         return fastavro.parse_schema(_with_logical_types(json.loads(self.text), _COUNTED), _write_hint=False)
 
 
@@ -81,7 +81,7 @@ def load_schema(record: str, release: str) -> AvroSchema:
 
 @functools.lru_cache(maxsize=64)
 def parse_schema(text: str, path: str) -> AvroSchema:
-    """The schema of a JSON text that was found in `path`; raises CorruptFile when it is none that Hudi could write."""
+    """The schema in a JSON text of the file `path`. Raises CorruptFile for a schema that Hudi could not write."""
     try:
         if len(text) > LONGEST_SCHEMA:
             raise ValueError(f"{len(text)} characters")
@@ -104,10 +104,10 @@ def write_container(schema: AvroSchema, record: Mapping[str, Any]) -> bytes:
 
 
 def read_container(data: bytes, path: str) -> dict[str, Any]:
-    """The one record of a container file, by its embedded schema.
+    """The single record of a container file, decoded by its embedded schema.
 
-    Raises CorruptFile, naming `path` and the offset, for anything else: an empty file, a truncated one, other codecs
-    than null and deflate, a schema that is no record, more or less than one record.
+    Raises CorruptFile, naming `path` and the offset, for anything else: an empty or truncated file, other codecs than
+    null and deflate, a schema that is no record, more or less than one record.
     """
     cursor = _Cursor(data, path)
     if cursor.take(len(MAGIC)) != MAGIC:
@@ -124,7 +124,7 @@ def read_container(data: bytes, path: str) -> dict[str, Any]:
 
 
 def write_datum(schema: AvroSchema, record: Mapping[str, Any]) -> bytes:
-    """The bare binary of one record."""
+    """The binary form of one record, without a container."""
     out = io.BytesIO()
     fastavro.schemaless_writer(out, schema.parsed, record)
     return out.getvalue()
@@ -133,9 +133,9 @@ def write_datum(schema: AvroSchema, record: Mapping[str, Any]) -> bytes:
 def read_datum(
     schema: AvroSchema, data: bytes, path: str, *, offset: int = 0, wanted: AvroSchema | None = None
 ) -> dict[str, Any]:
-    """The record whose bare binary is exactly `data`, which lies at `offset` of `path`; raises CorruptFile.
+    """The record whose binary form is exactly `data`, found at `offset` of `path`. Raises CorruptFile.
 
-    `wanted` is a schema of the same record with fewer fields: the others are passed over.
+    `wanted` is a schema of the same record with fewer fields: the other fields are skipped.
     """
     source = io.BytesIO(data)
     reader_schema = None if wanted is None else wanted.parsed
@@ -160,7 +160,7 @@ def read_datum(
 
 
 class _Cursor:
-    """Bounded reads that fail as CorruptFile."""
+    """A read position; reads beyond the data raise CorruptFile."""
 
     def __init__(self, data: bytes, path: str) -> None:
         self.data, self.path, self.at = data, path, 0
@@ -221,18 +221,18 @@ def _decompressed(block: bytes, meta: Mapping[bytes, bytes], path: str, offset: 
 
 
 def _with_logical_types(tree: Any, logical: str | None) -> Any:
-    """`tree` with the logical type `logical` for records, arrays and maps, and no other one."""
+    """`tree` with the logical type `logical` for records, arrays and maps, and no other logical type."""
     if isinstance(tree, list):
         return [_with_logical_types(branch, logical) for branch in tree]
     if isinstance(tree, dict):
-        # A field's default may be any JSON, and none of Hudi's holds this key.
+        # A field's default may be any JSON, but no default of Hudi has this key.
         found = {key: _with_logical_types(value, logical) for key, value in tree.items() if key != "logicalType"}
         return {**found, "logicalType": logical} if logical and found.get("type") in _CONTAINERS else found
     return tree
 
 
 class _Budget(threading.local):
-    """The memory that the record which this thread reads may take for its records, arrays and maps."""
+    """The bytes of memory left for records, arrays and maps inside the record that this thread reads."""
 
     left = 0
 

@@ -1,9 +1,9 @@
-"""Which Avro schemas a reader may follow: none that loops, recurses or swells for a few bytes.
+"""The check of Avro schemas before they are used: a reader must not loop, recurse or take much memory for few bytes.
 
 Every value but null takes at least one byte: an empty fixed and a record of nothing but nulls are refused, and so are
-arrays of null. Then a reader that is told of 2^40 items comes to the end of the data first. Types are nested so deep
-at most, names resolved, since fastavro follows them by recursion in C; and one byte opens two records at most, since a
-record takes 200 bytes of memory. Hudi's own schemas are far from all of these (`tests/unit/test_avro.py`).
+arrays of null. So a reader that is told of 2^40 items reaches the end of the data first. The nesting of types, names
+resolved, is limited, since fastavro follows it by recursion in C; and one byte opens two records at most, since a
+record takes 200 bytes of memory. Hudi's own schemas are far below these limits (`tests/unit/test_avro.py`).
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 LONGEST_SCHEMA = 256 << 10
-"""Characters; the longest of Hudi's has 20,000."""
+"""Characters of a schema, at most; the longest schema of Hudi has 20,000."""
 
 _DEEPEST_JSON = 256
 _DEEPEST_TYPE = 64
@@ -22,7 +22,7 @@ _PRIMITIVES = frozenset({"boolean", "int", "long", "float", "double", "bytes", "
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Of the shortest value of a type: its bytes, and the records in it; and how deep the type is nested."""
+    """The bytes and the records of the shortest value of a type, and the nesting depth of the type."""
 
     least_bytes: int
     records: int = 0
@@ -34,7 +34,7 @@ _ONE_BYTE = _Shape(1)
 
 
 def check_json_depth(tree: Any, depth: int = 0) -> None:
-    """Raises ValueError for JSON that is nested deeper than any schema."""
+    """Raise ValueError for JSON that is nested deeper than any schema."""
     if depth > _DEEPEST_JSON:
         raise ValueError(f"it is nested more than {_DEEPEST_JSON} deep")
     for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
@@ -42,13 +42,13 @@ def check_json_depth(tree: Any, depth: int = 0) -> None:
 
 
 def check_types(tree: Any) -> None:
-    """Raises ValueError; `tree` is a schema as fastavro parses it, where all names are full."""
+    """Raise ValueError for a schema that breaks a rule; `tree` is as fastavro parses it, with full names."""
     _Types().shape(tree)
 
 
 class _Types:
     def __init__(self) -> None:
-        # None: a record that is not at its end yet.
+        # None: a record whose fields are still being checked.
         self.named: dict[str, _Shape | None] = {}
 
     def shape(self, tree: Any) -> _Shape:

@@ -1,4 +1,4 @@
-"""The buffers of Arrow's variable-size binary arrays, for work that goes over bytes instead of values.
+"""The buffers of Arrow's variable-size binary arrays, for code that works on bytes instead of values.
 
 Source: the Arrow columnar format, "Variable-size Binary Layout".
 """
@@ -16,15 +16,15 @@ _WITH_OFFSETS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
 def has_offsets(kind: pa.DataType) -> bool:
-    """Whether arrays of this type are what `offsets_and_bytes` takes."""
+    """Whether `offsets_and_bytes` takes arrays of this type."""
     return kind in _WITH_OFFSETS
 
 
 def offsets_and_bytes(array: pa.Array) -> tuple[Offsets, Bytes]:
     """n + 1 offsets into the bytes of a string, large_string, binary or large_binary array of n rows.
 
-    Row i is bytes[offsets[i]:offsets[i + 1]]; what stands under a null row has no meaning. A slice has its own offsets
-    into the bytes of the whole array, which are not copied.
+    Row i is bytes[offsets[i]:offsets[i + 1]]; the bytes of a null row have no meaning. A slice has its own offsets into
+    the bytes of the whole array, which are not copied.
     """
     if not len(array):
         return np.zeros(1, np.int64), np.zeros(0, np.uint8)
@@ -36,13 +36,13 @@ def offsets_and_bytes(array: pa.Array) -> tuple[Offsets, Bytes]:
 
 
 def from_offsets(offsets: Offsets, data: Bytes) -> pa.Array:
-    """The binary array whose rows lie between these offsets, less than 2 GiB from first to last; copies no row."""
+    """The binary array whose rows are between these offsets, less than 2 GiB from first to last; copies no row."""
     whole = [None, pa.py_buffer((offsets - offsets[0]).astype(np.int32)), pa.py_buffer(data[offsets[0] : offsets[-1]])]
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, whole)
 
 
 def pieces(offsets: Offsets, limit: int) -> Iterator[tuple[int, int]]:
-    """[start, end) of consecutive rows that together have at most `limit` bytes, or are one row; all rows in turn."""
+    """Consecutive ranges [start, end) of all rows, each of at most `limit` bytes and `limit` rows, or of one row."""
     start, count = 0, len(offsets) - 1
     while start < count:
         end = int(np.searchsorted(offsets, offsets[start] + limit, "right")) - 1

@@ -37,7 +37,7 @@ class CleanerPlan:
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
-        """Bare names of the files by partition: the table may be known by another path than that of the plan."""
+        """Bare names of the files by partition: the plan may have another path of the same table."""
         return {partition: tuple(p.rpartition("/")[2] for p in paths) for partition, paths in self.files.items()}
 
     @property
@@ -61,7 +61,7 @@ class CleanMetadata:
 
 
 def encode_cleaner_plan(plan: CleanerPlan, release: str) -> bytes:
-    """A plan of version 2, whose files are full paths."""
+    """The requested file: a plan of version 2, whose files are full paths."""
     earliest = None
     if plan.earliest_to_retain:
         earliest = {"timestamp": plan.earliest_to_retain, "action": plan.earliest_action, "state": "COMPLETED"}
@@ -82,7 +82,7 @@ def encode_cleaner_plan(plan: CleanerPlan, release: str) -> bytes:
 
 
 def encode_clean_metadata(metadata: CleanMetadata, release: str) -> bytes:
-    """Every file of `deleted` counts as deleted; partitions that only lost their folder have no files there."""
+    """The completed file: every file of `deleted` counts as deleted; a partition that only lost its folder has none."""
     partitions = {**dict.fromkeys(metadata.deleted_partitions, ()), **metadata.deleted}
     record = {
         "startCleanTime": metadata.ts,
@@ -109,7 +109,7 @@ def encode_clean_metadata(metadata: CleanMetadata, release: str) -> bytes:
 
 
 def decode_cleaner_plan(data: bytes, path: str) -> CleanerPlan:
-    """Raises CorruptFile, also for an empty file, and for a plan that names files elsewhere."""
+    """The plan. Raises CorruptFile, also for an empty file, and for paths where no data of the table can be."""
     tree = avro.read_container(data, path)
     try:
         plan = CleanerPlan(
@@ -129,7 +129,7 @@ def decode_cleaner_plan(data: bytes, path: str) -> CleanerPlan:
 
 
 def decode_clean_metadata(data: bytes, path: str) -> CleanMetadata:
-    """Raises CorruptFile, also for an empty file."""
+    """The metadata of a completed clean. Raises CorruptFile, also for an empty file."""
     tree = avro.read_container(data, path)
     try:
         partitions = tree["partitionMetadata"]

@@ -44,9 +44,10 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringPlan:
-    """What to cluster and how. `strategy_class` is the execution strategy's Java class name.
+    """The groups to cluster and the strategy. `strategy_class` is the execution strategy's Java class name.
 
-    `missing_partitions` are those that the scheduler left out, None when none were (releases before 1.0 cannot say).
+    `missing_partitions` are the partitions that the scheduler left out; None when it left out none (releases before 1.0
+    do not record them).
     """
 
     groups: tuple[ClusteringGroup, ...]
@@ -77,7 +78,7 @@ def encode_clustering_plan(plan: ClusteringPlan, release: str) -> bytes:
 
 
 def decode_requested_replace(data: bytes, path: str) -> RequestedReplace:
-    """The requested file of any replace commit; an empty one has neither operation nor plan. Raises CorruptFile."""
+    """The requested file of any replace commit; an empty file has neither operation nor plan. Raises CorruptFile."""
     if not data:
         return RequestedReplace(operation=None, plan=None)
     tree = avro.read_container(data, path)

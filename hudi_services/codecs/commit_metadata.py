@@ -47,7 +47,7 @@ def encode_commit_avro(metadata: CommitMetadata, release: str) -> bytes:
 
 
 def decode_commit_json(data: bytes, path: str) -> CommitMetadata:
-    """Raises CorruptFile, naming `path`, when a non-empty file is not the JSON form."""
+    """The metadata. Raises CorruptFile, naming `path`, when a non-empty file is not the JSON form."""
     if not data:
         return _unknown()
     try:
@@ -58,7 +58,7 @@ def decode_commit_json(data: bytes, path: str) -> CommitMetadata:
 
 
 def decode_commit_avro(data: bytes, path: str) -> CommitMetadata:
-    """Raises CorruptFile, naming `path`, when a non-empty file is not the Avro form."""
+    """The metadata. Raises CorruptFile, naming `path`, when a non-empty file is not the Avro form."""
     return _commit(avro.read_container(data, path), path) if data else _unknown()
 
 

@@ -1,4 +1,4 @@
-"""HoodieCompactionPlan: which file groups a pending compaction or log compaction holds, and what it merges of each.
+"""HoodieCompactionPlan: the file groups of a pending compaction or log compaction, and the files to merge in each.
 
 {operations [{baseInstantTime, deltaFilePaths, dataFilePath, fileId, partitionPath, metrics {str: double},
 bootstrapFilePath}], extraMetadata, version = 2, strategy, preserveHoodieMetadata, missingSchedulePartitions (1.x)}; an
@@ -18,14 +18,14 @@ _RECORD = "HoodieCompactionPlan"
 _VERSION = 2
 _MB = 1024 * 1024
 _UNKNOWN_BASE = 120 * _MB
-"""What Hudi expects of a first base file (hoodie.parquet.max.file.size)."""
+"""The size in bytes that Hudi expects of a first base file (hoodie.parquet.max.file.size)."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionOperation:
-    """One file group to compact; the slice is the one named after `base_instant`. `base_file` is "" for none.
+    """One file group to compact: its slice at `base_instant`. `base_file` is "" for none.
 
-    Files go by their names, in the order in which they are merged.
+    Files are given by name, in the order in which they are merged; sizes in bytes.
     """
 
     partition: str
@@ -34,13 +34,13 @@ class CompactionOperation:
     base_file: str = ""
     log_files: tuple[str, ...] = ()
     base_bytes: int = 0
-    """Written into the metrics, and not read from there."""
+    """Written into the metrics; never read from a plan."""
     log_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """All operations, and notes of whoever planned them."""
+    """All operations, and the extra metadata of the planner."""
 
     operations: tuple[CompactionOperation, ...] = ()
     extra: Mapping[str, str] = field(default_factory=dict)

@@ -1,11 +1,11 @@
-"""Hashes that name things in the metadata table.
+"""Hashes of the metadata table: for its keys, and for the file groups of the keys.
 
 XXH64   seed 0xFFFFFFFFDABADABA (the int 0xdabadaba, sign-extended), 8 big-endian bytes, standard base64: 12 characters
 MD5     16 bytes, standard base64: 24 characters
 sharding   Java's String.hashCode over UTF-16 code units, |h| mod the number of file groups
 
 Source: org.apache.hudi.common.util.hash.HashID (BITS_64, BITS_128) and
-HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex. The keys are short, so XXH64 is written out in Python.
+HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex. The keys are short, so XXH64 is written in Python.
 """
 
 import base64

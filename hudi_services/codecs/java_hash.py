@@ -1,8 +1,8 @@
 """`hashing.file_group_index` for whole Arrow arrays.
 
 The hash of a row is the sum of unit[i] * 31^(end - 1 - i) modulo 2^32 over its UTF-16 code units. 31 is odd and so has
-an inverse: with P the running sum of unit[i] * 31^-i over the units of many rows, the hash of the row that lies at
-[start, end) is (P[end] - P[start]) * 31^(end - 1), and no step goes row by row.
+an inverse: with P the running sum of unit[i] * 31^-i over the units of many rows, the hash of the row at [start, end)
+is (P[end] - P[start]) * 31^(end - 1), and no step works row by row.
 """
 
 import functools
@@ -15,9 +15,9 @@ from ..errors import CheckFailed
 from .binary_layout import Bytes, Offsets, offsets_and_bytes, pieces
 
 _INVERSE_OF_31 = pow(31, -1, 1 << 32)
-# What is hashed together: its units and their powers stay in the processor's cache.
+# Bytes that are hashed together: their units and the powers stay in the processor's cache.
 _CHUNK_BYTES = 1 << 18
-# UTF-8: a byte 10xxxxxx goes on with a character, 11110xxx begins one of two UTF-16 units.
+# UTF-8: a byte 10xxxxxx continues a character, 11110xxx begins a character of two UTF-16 units.
 _CONTINUES, _BEGINS = 0x80, 0xC0
 _TWO_UNITS = 0xF0
 
@@ -25,9 +25,9 @@ _Words = npt.NDArray[np.uint32]
 
 
 def file_group_indexes(keys: pa.Array | pa.ChunkedArray, count: int) -> npt.NDArray[np.int32]:
-    """For each key the position, in file-id order, of its file group among `count` ones.
+    """The position of the file group of each key, in file-id order, among `count` file groups.
 
-    `keys`: string, large_string, binary or large_binary. Raises CheckFailed for nulls and for bytes that are no UTF-8.
+    `keys`: string, large_string, binary or large_binary. Raises CheckFailed for nulls and for bytes that are not UTF-8.
     """
     if keys.null_count:
         raise CheckFailed(f"{keys.null_count} record keys are null")
@@ -70,7 +70,7 @@ def _code_units(offsets: Offsets, data: Bytes) -> "tuple[Offsets, npt.NDArray[np
         units = np.frombuffer(data.tobytes().decode().encode("utf-16-le"), "<u2")
     except UnicodeDecodeError as e:
         raise CheckFailed(f"a record key is not UTF-8: {e.object[max(0, e.start - 20) : e.end + 20]!r}") from e
-    # Two broken rows may make good text together.
+    # Two rows that are not UTF-8 may be valid text together.
     if continues[starts].any():
         raise CheckFailed("a record key is not UTF-8: it begins in the middle of a character")
     before = np.zeros(len(data) + 1, np.int64)

@@ -1,6 +1,6 @@
-"""JSON that was found in a table's files: parsed within bounds.
+"""JSON from a table's files, parsed within bounds.
 
-What an honest writer makes has more text than brackets. Each `{}` of three bytes takes a hundred in memory, so that a
+JSON of an honest writer has more text than brackets. Each `{}` of three bytes takes a hundred bytes of memory, so a
 large text that is mostly brackets is refused before it is parsed.
 """
 
@@ -11,14 +11,14 @@ from typing import Any
 
 _LARGE = 1 << 20
 _BYTES_PER_BRACKET = 8
-"""At least, in a large text. Schemas are the densest that Hudi writes, with 16, and its commits have 300."""
+"""The fewest in a large text. The densest texts of Hudi are schemas, with 16; its commits have 300."""
 _HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse_json(data: bytes | str) -> Any:
-    """The value of a UTF-8 text. Raises ValueError for what is no JSON or cannot be worked with.
+    """The value of a UTF-8 text. Raises ValueError for a text that is not JSON, and for JSON that is refused.
 
-    That is: nested too deeply, numbers beyond a double, NaN and Infinity, half a surrogate pair, mostly brackets.
+    It refuses too deep nesting, numbers beyond a double, NaN and Infinity, half a surrogate pair, and mostly brackets.
     """
     text = data if isinstance(data, str) else data.decode()
     if len(text) > _LARGE and (text.count("{") + text.count("[")) * _BYTES_PER_BRACKET > len(text):

@@ -1,6 +1,6 @@
-"""What plans may name: partitions of the table, and files by bare name or by a path that ends with it.
+"""The check of names in plans: partitions of the table, and files by bare name or by a path that ends with it.
 
-Only partition and name count, as the table may be known by another path than that of the plan (a link, s3 for s3a).
+Only partition and name count: the table may have another path than the plan says (a link, s3 for s3a).
 """
 
 from collections.abc import Iterable
@@ -10,14 +10,14 @@ from ..paths import is_name, is_partition
 
 
 def check_partitions(source: str, partitions: Iterable[str]) -> None:
-    """Raise CorruptFile, naming the file `source`, when one of `partitions` can be none of the table."""
+    """Raise CorruptFile, naming the file `source`, when one of `partitions` cannot be a partition of the table."""
     for partition in partitions:
         if not is_partition(partition):
             raise outside(source, partition)
 
 
 def check_files(source: str, paths: Iterable[str]) -> None:
-    """As `check_partitions`, when a path does not end with the name of a file."""
+    """Raise CorruptFile, naming the file `source`, when one of `paths` does not end with the name of a file."""
     for path in paths:
         if not is_name(path.rpartition("/")[2]):
             raise outside(source, path)

@@ -1,7 +1,7 @@
 r"""java.util.Properties text.
 
-ISO-8859-1 bytes; one `key=value` (or `key:value`, `key value`) a natural line, `#` and `!` start comment lines, blank
-lines mean nothing, an odd number of backslashes at a line's end continues it (leading blanks of the next line are
+ISO-8859-1 bytes; one `key=value` (or `key:value`, `key value`) on each line, `#` and `!` start comment lines, blank
+lines are ignored, an odd number of backslashes at a line's end continues it (leading blanks of the next line are
 dropped). Escapes: `\t \n \r \f \\ \: \= \# \! \ ` and `\uXXXX` (UTF-16 units); a backslash before any other character
 is dropped.
 Source: java.util.Properties (load, store).
@@ -58,7 +58,7 @@ def _logical_lines(data: bytes) -> Iterator[tuple[int, str]]:
         line = raw.decode("iso-8859-1").lstrip(_BLANKS)
         if not joined:
             start = offset
-        # Java counts an ended \r\n as one; the offset is for people, so one byte off there does no harm.
+        # Each \r\n counts as one byte, so later offsets are too small; they are only for messages.
         offset += len(raw) + 1
         if not joined and (not line or line[0] in "#!"):
             continue

@@ -34,7 +34,7 @@ class RollbackRequest:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """The instant to undo, by requested time and action name, and what to delete for it."""
+    """The instant to undo, by requested time and action name, and the files and blocks to delete for it."""
 
     ts: str
     action: str
@@ -43,7 +43,7 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPartition:
-    """What a rollback did in one partition: full paths, and log files with their bytes."""
+    """The result of a rollback in one partition: full paths, and log files with their bytes."""
 
     deleted: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class RollbackPartition:
 
 @dataclass(frozen=True, slots=True)
 class RollbackMetadata:
-    """A completed rollback: `ts` is its own time, `target_ts` and `target_action` are what it undid."""
+    """A completed rollback: `ts` is its own time, `target_ts` and `target_action` are the instant that it undid."""
 
     ts: str
     target_ts: str
@@ -72,7 +72,10 @@ def encode_rollback_plan(plan: RollbackPlan, release: str) -> bytes:
 
 
 def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
-    """Raises CorruptFile, also for an empty file and for a plan that names no instant, or files elsewhere."""
+    """The plan.
+
+    Raises CorruptFile, also for an empty file, for a plan without an instant, and for paths where no data can be.
+    """
     tree = avro.read_container(data, path)
     try:
         target = tree["instantToRollback"]
@@ -82,7 +85,7 @@ def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
         raise CorruptFile(f"{path} holds no rollback plan: {e}") from e
     check_partitions(path, (request.partition for request in requests))
     for request in requests:
-        # A command block goes into a new file that is named after file group and slice.
+        # A command block is written to a new file whose name has the file group and the slice.
         check_files(path, (*request.files, *request.log_blocks))
         for part in filter(None, (request.file_id, request.base_instant)):
             if not is_name(part):
@@ -105,7 +108,7 @@ def encode_rollback_metadata(metadata: RollbackMetadata, release: str) -> bytes:
 
 
 def decode_rollback_metadata(data: bytes, path: str) -> RollbackMetadata:
-    """Raises CorruptFile, also for an empty file."""
+    """The metadata of a completed rollback. Raises CorruptFile, also for an empty file."""
     tree = avro.read_container(data, path)
     try:
         targets = tree.get("instantsRollback") or [{"commitTime": t, "action": ""} for t in tree["commitsRollback"]]

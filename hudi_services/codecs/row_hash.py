@@ -1,4 +1,4 @@
-"""Hashes of rows, columnar: for comparing sets of rows that are in no order.
+"""Hashes of rows, computed by column, for comparing sets of rows in any order.
 
 A row's hash is a sum over its columns of `value * constant`, where the odd constant belongs to the column's name,
 type and, inside strings, to the position of each 8-byte word; the sum is then mixed by a bijection of 64 bits. So one
@@ -22,7 +22,7 @@ Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 _SLICE = 1 << 15
 """Rows hashed at a time: the working set of a column stays in the processor's cache."""
 _LONG_VALUE = 1024
-"""Bytes from which a value is worth a call of its own."""
+"""Values of more bytes are hashed one by one."""
 _MASKS = np.array([(1 << (8 * n)) - 1 for n in range(8)] + [(1 << 64) - 1], dtype=np.uint64)
 _M1 = np.uint64(0xFF51AFD7ED558CCD)
 _M2 = np.uint64(0xC4CEB9FE1A85EC53)
@@ -43,7 +43,7 @@ def row_hashes(table: pa.Table) -> Iterator[Hashes]:
 
 
 def mix(values: Hashes) -> Hashes:
-    """The finaliser of MurmurHash3 (a bijection), in place."""
+    """Mix `values` in place by MurmurHash3's finaliser with shifts of 32 bits (a bijection); returns the array."""
     values ^= values >> _SHIFT
     values *= _M1
     values ^= values >> _SHIFT
@@ -59,12 +59,12 @@ def _constant(path: str, salt: str | int = "") -> np.uint64:
 
 
 def _column(array: pa.Array, path: str, dictionaries: dict[str, Hashes]) -> Hashes:
-    """One number per slot of `array`; a null counts as a constant of its own."""
+    """One hash per row of `array`; all nulls of a column have the same."""
     if pa.types.is_dictionary(array.type):
         return _dictionary(array, path, dictionaries)
     if pa.types.is_null(array.type):
         return np.full(len(array), _constant(path, "null"), dtype=np.uint64)
-    # The text of a nested type names its fields as the file happens to; its leaves count by themselves.
+    # The text of a nested type has the field names of the file, which may differ; its leaves count by themselves.
     hashes = _hasher(array.type)(array, path if pa.types.is_nested(array.type) else f"{path}:{array.type}")
     if array.null_count:
         hashes = np.where(_valid(array), hashes, _constant(path, "null"))
@@ -127,7 +127,7 @@ def _fixed_bytes(array: pa.Array, path: str) -> Hashes:
 
 
 def _bytes(array: pa.Array, path: str) -> Hashes:
-    """Strings and binaries, eight bytes at a time over all values at once."""
+    """Hashes of strings and binaries: eight bytes at a time, of all values together."""
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, offset_buffer, data = array.buffers()
     offsets = np.frombuffer(offset_buffer, dtype=np.int64 if large else np.int32)
@@ -160,7 +160,7 @@ def _bytes(array: pa.Array, path: str) -> Hashes:
 
 
 def _equal_lengths(result: Hashes, content: npt.NDArray[np.uint8], length: int, path: str) -> Hashes:
-    """As the general way, for values of one length side by side (keys mostly are): strides instead of a gather."""
+    """The hashes of `_bytes` for adjacent values of one length (as most keys are), by strides instead of a gather."""
     for k in range(-(-length // 8)):
         word = np.ndarray(len(result), np.uint64, content.data, 8 * k, (length,))
         if length < 8 * k + 8:
@@ -198,7 +198,7 @@ def _struct(array: pa.StructArray, path: str) -> Hashes:
 
 
 def _list(array: pa.ListArray | pa.LargeListArray | pa.MapArray, path: str) -> Hashes:
-    """Elements in order: each is mixed with its position in the list."""
+    """Hashes of lists: each element is mixed with its position in the list."""
     offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     lengths = np.diff(offsets)
     if array.null_count:
@@ -218,7 +218,7 @@ def _list(array: pa.ListArray | pa.LargeListArray | pa.MapArray, path: str) -> H
 
 
 def _elements(array: pa.ListArray | pa.LargeListArray | pa.MapArray) -> pa.Array:
-    """The child of a list or map, not yet cut to the list's own slice."""
+    """The whole child array of a list or map, also what is outside of the array's own slice."""
     if pa.types.is_map(array.type):
         return pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
     return array.values

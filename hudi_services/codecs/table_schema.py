@@ -15,11 +15,11 @@ META_COLUMNS = (
     "_hoodie_file_name",
     "_hoodie_operation",
 )
-"""In the order of base files; the last one only where the table keeps operations (HoodieRecord)."""
+"""In the order of base files; a table has the last column only if it keeps operations (HoodieRecord)."""
 
 
 def parse_table_schema(text: str, source: str) -> dict[str, Any]:
-    """The record that `text` (Avro JSON) describes; raises CorruptFile, naming `source`, when it is none."""
+    """The record that `text` (Avro JSON) describes. Raises CorruptFile, naming `source`, when it is not a record."""
     try:
         schema = parse_json(text)
         check_json_depth(schema)
@@ -31,7 +31,7 @@ def parse_table_schema(text: str, source: str) -> dict[str, Any]:
 
 
 def for_files(schema: dict[str, Any], columns: Collection[str], dropped: Collection[str] = ()) -> dict[str, Any]:
-    """The schema of base files: the meta columns among `columns` first, without the `dropped` ones that files lack."""
+    """The schema of base files: the meta columns in `columns` first, and no `dropped` column that files lack."""
     present = {field["name"] for field in schema["fields"]}
     meta = [
         {"name": name, "type": ["null", "string"], "doc": "", "default": None}

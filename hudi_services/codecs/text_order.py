@@ -1,10 +1,10 @@
-"""Bounds of texts that hold for two orders: of UTF-8 bytes, which is that of code points, and of Java's strings.
+"""Bounds of texts that hold in two orders: by code point, which is also by UTF-8 bytes, and as Java compares strings.
 
-Java compares UTF-16 units. A character beyond U+FFFF is two of them, from U+D800 on, and so comes before the characters
-from U+E000 to U+FFFF, which it follows by code point. In all other pairs of characters the two orders agree, so:
+Java compares UTF-16 units. A character beyond U+FFFF has two units, the first from U+D800 on: for Java it comes before
+the characters from U+E000 to U+FFFF, by code point after them. For all other pairs of characters the orders agree, so:
 
-- a text without characters from U+E000 to U+FFFF, that is least by code point, is least for Java;
-- a text without characters beyond U+FFFF, that is greatest by code point, is greatest for Java.
+- if the least text by code point has no characters from U+E000 to U+FFFF, it is the least for Java;
+- if the greatest text by code point has no characters beyond U+FFFF, it is the greatest for Java.
 """
 
 import re
@@ -16,15 +16,15 @@ _LAST = "\uffff"
 
 
 def lower_bound(least: str) -> str:
-    """A text that is not after `least`, nor for Java after any text that is not before it by code point."""
+    """A lower bound, in both orders, of all texts that are not before `least` by code point."""
     found = _LATE_FOR_JAVA.search(least)
     return least if found is None else least[: found.start()]
 
 
 def upper_bound(greatest: str) -> str | None:
-    """A text that is not before `greatest`, nor for Java before any text that is not after it by code point.
+    """An upper bound, in both orders, of all texts that are not after `greatest` by code point.
 
-    None where there is none: only characters beyond U+FFFF come after those that `greatest` begins with.
+    None when no such text exists: only characters beyond U+FFFF come after those that `greatest` begins with.
     """
     found = _BEYOND.search(greatest)
     if found is None:
@@ -34,10 +34,10 @@ def upper_bound(greatest: str) -> str | None:
 
 
 def java_order(text: str) -> bytes:
-    """Compares as Java compares strings."""
+    """A key that compares as Java compares strings."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def _successor(character: str) -> str:
-    # No text has the numbers between: they are the halves of characters beyond U+FFFF.
+    # The numbers between are no characters: they are the halves of characters beyond U+FFFF.
     return "\ue000" if character == "\ud7ff" else chr(ord(character) + 1)

@@ -25,14 +25,15 @@ _BOOLS = (TRUE, FALSE)
 _INTEGERS = (I16, I32, I64)
 _MAX_DEPTH = 64
 UNCOUNTED = 3_000_000
-"""Structs, their fields, items of lists and entries of maps that one tree may have whatever its bytes are. Each takes
-about 110 bytes of memory, where it may have half a byte in the file: these take 330 MB."""
+"""Values (structs, their fields, items of lists and entries of maps) that one tree may have whatever its bytes are.
+A value takes about 110 bytes of memory, and may take half a byte in the file: this many take 330 MB."""
 MOST_VALUES = 12_000_000
-"""In any tree, which takes 1.3 GB. A column chunk has 35 to 55 values, so that a footer may have 220,000 chunks:
-ten thousand columns in each of 22 row groups."""
+"""Values that any tree may have, which take 1.3 GB. A column chunk has 35 to 55 values, so a footer may have 220,000
+chunks: ten thousand columns in each of 22 row groups."""
 _VALUES, _BYTES = 4, 5
-"""Beyond `UNCOUNTED`, so many values in so many bytes: the densest honest footer (columns of nulls with names of two
-letters, no statistics) has 4 in 6.1 bytes, usual ones 4 in 8 to 12; structs of nothing or of one number 4 in 2 to 4."""
+"""Beyond `UNCOUNTED`, at most 4 values in 5 bytes: the densest honest footer (columns of nulls with names of two
+letters, no statistics) has 4 in 6.1 bytes, usual footers 4 in 8 to 12; empty structs or structs of one number 4 in 2
+to 4."""
 _STEP = 100_000
 _MASK64 = (1 << 64) - 1
 
@@ -47,7 +48,7 @@ class ListValue:
 
 @dataclass(slots=True)
 class MapValue:
-    """Pairs in wire order; the types are 0 when there are none."""
+    """Pairs in wire order; the types are 0 when the map is empty."""
 
     key_type: int
     value_type: int
@@ -65,7 +66,7 @@ class Struct:
         return default if found is None else found[1]
 
     def set(self, field_id: int, wire_type: int, value: Any) -> None:
-        """Replace the field, or add it; `encode_struct` orders fields by id where a new one stands out of order."""
+        """Replace the field, or add it; `encode_struct` writes fields in the order of their ids."""
         self.fields[field_id] = (wire_type, value)
 
     def copy(self) -> "Struct":
@@ -84,7 +85,7 @@ def decode_struct(data: bytes, source: str, offset: int = 0) -> tuple[Struct, in
 
 
 def encode_struct(value: Struct) -> bytes:
-    """The bytes of `value`; equal to what it was decoded from when that was in the shortest form."""
+    """The bytes of `value`; equal to the bytes that it was decoded from when those were in the shortest form."""
     out = bytearray()
     _write_struct(out, value)
     return bytes(out)
@@ -104,7 +105,7 @@ class _Decoder:
             self.extend()
 
     def extend(self) -> None:
-        """Raise the budget to what has been counted, and a little more, where the bytes so far bear it out."""
+        """Raise the budget above the count of values; raise CorruptFile for too many values in the bytes read."""
         counted = self.budget - self.left
         if counted > MOST_VALUES:
             raise self.fail(f"more than {MOST_VALUES} values")
@@ -193,7 +194,7 @@ class _Decoder:
         element_type, count = header & 0x0F, header >> 4
         if count == 15:
             count = self.varint()
-        # Every element takes at least one byte, so a count beyond the rest is a lie: refuse before allocating.
+        # Every element takes at least one byte: a count beyond the rest of the data is refused before allocating.
         if count > len(self.data) - self.position:
             raise self.fail(f"a list of {count} elements does not fit")
         self.count(count)

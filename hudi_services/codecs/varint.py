@@ -10,7 +10,7 @@ def write_varint(out: bytearray, value: int) -> None:
 
 
 def encode_varint(value: int) -> bytes:
-    """A non-negative number by itself."""
+    """The varint of a non-negative number."""
     out = bytearray()
     write_varint(out, value)
     return bytes(out)

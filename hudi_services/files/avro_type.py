@@ -12,7 +12,8 @@ from .column_type import ColumnType, Kind
 
 _MAX_DEPTH = 64
 _MOST_TYPES = 100_000
-"""With those behind names: forty records that each have the one before twice are a billion."""
+"""Types of a schema, at most, counted at each use of a name: forty records that each use the record before twice have
+2^40."""
 
 
 def avro_columns(schema: Mapping[str, Any]) -> tuple[tuple[str, ColumnType], ...]:
@@ -32,7 +33,7 @@ _PRIMITIVE = {
 
 
 class _AvroReader:
-    """Reads one schema; named types stand in `names`, under their full name, with how many types they consist of."""
+    """Reads one schema; `names` has each named type, under its full name, and the number of types in it."""
 
     def __init__(self) -> None:
         self.names: dict[str, tuple[ColumnType, int]] = {}

@@ -1,4 +1,4 @@
-"""Hudi's bloom filter over record keys, as it stands in the footer of a base file.
+"""Hudi's bloom filter over record keys, as stored in the footer of a base file.
 
     filter        base64 of: inner filter (SIMPLE), or header | int32 keys per row | int32 keys in the current row |
                   int32 rows | inner filter per row (DYNAMIC_V0)
@@ -6,7 +6,8 @@
     inner filter  header | ceil(m / 8) bytes, bit i at byte i/8, mask 1 << (i % 8)
 
 All integers are big-endian. A key sets the bits |iv rem m| of k rounds iv = murmur(key, iv) from iv = 0.
-A dynamic filter starts a row when the current one is full, until the rows hold `max_entries`; then the keys go round.
+A dynamic filter starts a row when the current row is full, until the rows hold `max_entries`; then they take keys in
+turn.
 
 Sources: BloomFilterFactory, BloomFilterUtils, InternalBloomFilter, InternalDynamicBloomFilter, MurmurHash.
 """
@@ -31,15 +32,15 @@ SIMPLE, DYNAMIC = "SIMPLE", "DYNAMIC_V0"
 _VERSION = -1
 _MURMUR = 1
 _MOST_BITS = (1 << 31) - 1
-"""An int32 in the header."""
-# 1,000 is what a rate of false positives of 1e-300 takes; a filter says "maybe" after so many rounds for each key.
+"""The header has an int32."""
+# A false-positive rate of 1e-300 takes 1,000; a filter says "maybe" after this many rounds for each key.
 _MOST_HASHES = 2000
 _HEADER = struct.Struct(">iibi")
 _ROWS = struct.Struct(">iii")
 _M = np.uint32(0x5BD1E995)
 # Keys hashed together: their words stay in the processor's cache through all k rounds.
 _BATCH = 8192
-# Above this rate of false positives a row only costs time: it is filled with ones, which says "maybe" to every key.
+# Above this false-positive rate a row only costs time: it is filled with ones, which says "maybe" to every key.
 _USELESS = 0.97
 
 _Words = npt.NDArray[np.uint32]
@@ -74,7 +75,7 @@ class BloomFilter:
         self._rows: list[_Bits] = []
         self._in_row = 0
         self._next_row: int | None = None
-        """Where the round through full rows goes on; None before it starts."""
+        """The row that gets the next key, once all rows are full; None before."""
 
     @classmethod
     def for_config(
@@ -82,7 +83,7 @@ class BloomFilter:
     ) -> "BloomFilter":
         """An empty filter as Hudi sizes it (`hoodie.index.bloom.num_entries`, `.fpp`, `.filter.dynamic.max.entries`).
 
-        `expected_keys` lets a filter that would be over 97 % full of false positives be all ones without hashing.
+        A filter whose false-positive rate would be over 97 % with `expected_keys` keys is all ones, without hashing.
         Raises ConfigError for an unknown type or numbers that make no filter.
         """
         if filter_type not in (SIMPLE, DYNAMIC):
@@ -113,7 +114,7 @@ class BloomFilter:
         return DYNAMIC if self._row_keys else SIMPLE
 
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
-        """Add string keys (also dictionary encoded); nulls and empty strings are no keys."""
+        """Add string keys (also dictionary encoded); nulls and empty strings are skipped."""
         for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
             starts, lengths, data = _byte_ranges(chunk)
             self._spread(starts, lengths, data)
@@ -127,7 +128,7 @@ class BloomFilter:
         return any(all(row[i].all() for i in indices) for row in self._rows)
 
     def lacks(self, keys: pa.Array) -> int:
-        """How many of the keys the filter says were not added."""
+        """The number of keys of which the filter says that they were not added."""
         missing = 0
         rounds = _bit_indices(*_byte_ranges(keys), self._hashes, self._bits)
         while batch := list(islice(rounds, self._hashes)):
@@ -138,7 +139,7 @@ class BloomFilter:
         return missing
 
     def serialized_bytes(self, keys: int) -> int:
-        """How long the text of such a filter is with so many keys in it."""
+        """The length in bytes of the text of such a filter with `keys` keys."""
         row = _HEADER.size + (self._bits + 7) // 8
         if not self._row_keys:
             return _text_bytes(row)
@@ -154,7 +155,7 @@ class BloomFilter:
         return base64.b64encode(b"".join(parts)).decode("ascii")
 
     def _false_positives(self, keys: int) -> float:
-        """The rate that one row of this filter has after `keys` keys."""
+        """The false-positive rate of one row of this filter after `keys` keys."""
         rows = 1
         if self._row_keys:
             most = max(1, math.ceil(self._max_keys / self._row_keys))
@@ -166,7 +167,7 @@ class BloomFilter:
         return np.ones(self._bits, np.uint8) if self._useless else np.zeros(self._bits, np.uint8)
 
     def _spread(self, starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], data: _Bits) -> None:
-        """Give each key to the row whose turn it is."""
+        """Add each key to the row whose turn it is."""
         at, count = 0, len(starts)
         while at < count:
             if self._next_row is not None:
@@ -185,7 +186,7 @@ class BloomFilter:
             at += taken
 
     def _room(self) -> int:
-        """How many keys go into the row whose turn it is, after opening a row or the round through the rows."""
+        """The number of keys that the current row takes; if it is full, open a row, or start the turns of the rows."""
         if self._in_row < self._row_keys:
             return self._row_keys - self._in_row
         if len(self._rows) * self._row_keys < self._max_keys:
@@ -234,7 +235,7 @@ def parse(text: str, source: str) -> BloomFilter:
 
 
 def _byte_ranges(keys: pa.Array) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], _Bits]":
-    """Where each key stands in the array's bytes; nulls and empty keys are left out."""
+    """The start and length of each key in the array's bytes, and these bytes; nulls and empty keys are left out."""
     if pa.types.is_dictionary(keys.type):
         keys = keys.cast(keys.type.value_type)
     offsets, data = offsets_and_bytes(keys)

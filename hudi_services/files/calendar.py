@@ -1,12 +1,12 @@
-"""Which calendar the dates and timestamps of a base file count in: what Spark's row writer notes in the footer.
+"""The calendar of the dates and timestamps of a base file, by the entries of Spark's row writer in the footer.
 
     org.apache.spark.version           Spark wrote the file: Gregorian throughout since 3.0, INT96 since 3.1
-    org.apache.spark.legacyDateTime    the hybrid calendar all the same (datetimeRebaseModeInWrite=LEGACY)
+    org.apache.spark.legacyDateTime    the hybrid calendar in any version (datetimeRebaseModeInWrite=LEGACY)
     org.apache.spark.legacyINT96       the same for INT96
     org.apache.spark.timeZone          of the session that wrote a legacy file
 
 Without the version Spark refuses values before 1582 (timestamps: before 1900), unless its session says how to read
-them; so the notes must outlive a rewrite. Source: DataSourceUtils.getRebaseSpec, ParquetWriteSupport (Spark).
+them; so a rewrite must keep these entries. Source: DataSourceUtils.getRebaseSpec, ParquetWriteSupport (Spark).
 """
 
 import re
@@ -34,9 +34,10 @@ class FileNotes:
 
 
 def calendar_notes(files: Sequence[FileNotes], target: FileSchema) -> dict[str, str]:
-    """The notes for the file that replaces `files` (newest first) with the schema `target`.
+    """The footer entries for the file that replaces `files` (newest first) with the schema `target`.
 
-    Files without notes are Gregorian: Avro values always are. Raises UnsupportedTable for files of both calendars.
+    Files without such entries are Gregorian: Avro values always are. Raises UnsupportedTable for files of both
+    calendars.
     """
     markers = _markers(target)
     if not markers:
@@ -65,7 +66,7 @@ def is_hybrid(file: FileNotes, schema: FileSchema) -> bool:
 
 
 def _markers(target: FileSchema) -> tuple[str, ...]:
-    """The legacy markers that say something about the columns of `target`."""
+    """The legacy markers that apply to columns of `target`."""
     kinds = {
         _LEGACY_INT96 if leaf.physical is Physical.INT96 else _LEGACY
         for leaf in target.leaves

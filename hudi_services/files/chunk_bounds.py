@@ -1,4 +1,4 @@
-"""The ranges that a footer does not tell, from the values of column chunks: one column after the other, in pieces."""
+"""The ranges that a footer does not have, from the values of column chunks: read column by column, in pieces."""
 
 from collections.abc import Collection
 
@@ -7,7 +7,7 @@ from .parquet_reader import BaseFileReader
 from .value_bounds import BoundsOf, ValueBounds, leaf_arrays
 
 _AT_ONCE = 16 << 20
-"""Bytes of a stored chunk that are held; of a larger one, a buffer is."""
+"""Bytes of a stored chunk that memory holds; of a larger chunk it holds only a buffer."""
 
 
 def complete_stats(reader: BaseFileReader, columns: Collection[str]) -> tuple[ColumnStats, ...]:

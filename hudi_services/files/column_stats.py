@@ -1,8 +1,8 @@
-"""Column statistics of a base file, from its footer, as typed values; and which bounds a footer does not tell.
+"""Column statistics of a base file, from its footer, as typed values; and the columns whose range a footer lacks.
 
-Units (metadata-table.md section 8): date in epoch days, times and timestamps as integers in the column's own unit,
-decimal as decimal.Decimal at the column's scale, string as str, bytes and fixed as bytes. A float's bound is never
-NaN; a lower bound of zero is -0.0 and an upper one 0.0 (Statistics.Builder of parquet-mr).
+Units: date in epoch days, times and timestamps as integers in the column's own unit, decimal as decimal.Decimal at the
+column's scale, string as str, bytes and fixed as bytes. A float's bound is never NaN; a lower bound of zero is -0.0 and
+an upper bound 0.0 (Statistics.Builder of parquet-mr).
 """
 
 import struct
@@ -24,7 +24,7 @@ _TEXT = (Kind.STRING, Kind.ENUM)
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """What is known about one leaf column (`column`: its dotted path) of a file. Sizes in bytes, counts in values.
+    """The statistics of one leaf column (`column`: its dotted path) of a file. Sizes in bytes, counts in values.
 
     `has_range` False: values exist whose bounds are not known (INT96, NaN, long texts, absent statistics). With
     `has_range`, min and max are None exactly when every value is null. `null_count` is None when not known.
@@ -42,13 +42,13 @@ class ColumnStats:
 
 
 Known = Mapping[tuple[int, int], ValueBounds]
-"""By row group and leaf: bounds that were taken from the values."""
+"""Bounds that were computed from the values, by row group and leaf."""
 
 
 def column_stats(
     schema: FileSchema, row_groups: Sequence[RowGroup], known: Known | None = None
 ) -> tuple[ColumnStats, ...]:
-    """One entry per leaf, in file order, over all row groups; what is `known` comes before what the footer tells."""
+    """One entry per leaf, in file order, over all row groups; bounds in `known` replace those of the footer."""
     return tuple(
         _leaf_stats(
             leaf, [g.columns[i] for g in row_groups], [(known or {}).get((n, i)) for n in range(len(row_groups))]
@@ -58,7 +58,7 @@ def column_stats(
 
 
 def untold_leaves(schema: FileSchema, row_group: RowGroup, columns: Collection[str]) -> list[int]:
-    """The leaves among `columns` (dotted paths) of which the footer does not tell the range in a row group."""
+    """The leaves among `columns` (dotted paths) whose range in a row group the footer does not have."""
     return [
         i
         for i, (leaf, chunk) in enumerate(zip(schema.leaves, row_group.columns, strict=True))

@@ -1,6 +1,6 @@
 """Logical column types, one vocabulary for parquet files and for Avro schemas (avro_type).
 
-Physical forms (INT96, list levels, decimal width) are no part of a type; `required` leaves out nullability.
+Physical forms (INT96, list levels, decimal width) are not part of a type; `required` leaves out nullability.
 Source: parquet-format LogicalTypes.md.
 """
 
@@ -93,7 +93,7 @@ def parquet_type(node: Node) -> ColumnType:
 def list_item(node: Node) -> Node | None:
     """The element of a list column as a node that is not REPEATED, None when the column is no list.
 
-    A REPEATED node that is no list's child stands for a list of itself.
+    A REPEATED node that is not the child of a list stands for a list of itself.
     """
     item = node if node.repetition == ps.REPEATED else node.list_element
     if item is None or item.repetition != ps.REPEATED:

@@ -38,7 +38,7 @@ class Cursor:
         return self.data[start : self.pos]
 
     def nested(self, length: int, what: str) -> "Cursor":
-        """A cursor over the next `length` bytes, which are taken."""
+        """A cursor over the next `length` bytes, which this cursor skips."""
         base = self.base + self.pos
         return Cursor(self.take(length, what), self.path, base=base)
 

@@ -1,4 +1,4 @@
-"""The entries of HFile data blocks as Arrow columns; their layout stands in `hfile_format`."""
+"""The entries of HFile data blocks as Arrow columns; `hfile_format` describes their layout."""
 
 import struct
 from collections.abc import Sequence
@@ -74,15 +74,15 @@ def decode_entries(blocks: Sequence[Cursor]) -> tuple[pa.Array, pa.Array]:
     ):
         if wrong.any():
             _fail(blocks, int(starts[wrong.argmax()]), problem)
-    # Between these bounds lie in turn a row, the rest of its key, a value, and what is before the next row.
+    # Between these bounds are, in turn, a row, the rest of its key, a value, and the bytes before the next row.
     cells = from_offsets(bounds.reshape(-1), raw)
     return cells.take(pa.array(np.arange(0, len(cells), 4))), cells.take(pa.array(np.arange(2, len(cells), 4)))
 
 
 def check_large_block(block: Cursor, last_starts: int) -> None:
-    """Raises CorruptFile when entries of a data block begin after its first `last_starts` bytes, one of them excepted.
+    """Raise CorruptFile when an entry of a data block begins after its first `last_starts` bytes.
 
-    No writer fills a block that far: its arrays would take much more memory than its bytes.
+    No writer fills a block that far: the arrays of its entries would take much more memory than its bytes.
     """
     data, pos = block.data, 0
     while pos <= last_starts:
@@ -96,13 +96,14 @@ def check_large_block(block: Cursor, last_starts: int) -> None:
 
 
 def _usual_bounds(data: bytes) -> Offsets | None:
-    """Where entries begin, and the end of the last; None when that cannot be told without going from one to the next.
+    """The starts of all entries, and the end of the last; None when they must be read one after another.
 
-    Looked for is what may be the lengths of an entry with a key as Hudi writes it. When the first of these stands at
-    the first byte, and each leads just to the next one or the end, then they are the entries: nothing is between them.
+    Candidates are the places whose bytes may be the lengths of an entry with a key as Hudi writes it. If the first
+    candidate is at the first byte, and each entry ends where the next candidate is or at the end, the candidates are
+    the entries: nothing is between them.
     """
     raw = np.frombuffer(data, np.uint8)
-    # The low bytes of the lengths of key and row. Some at a time, as large arrays for a moment cost more than the work.
+    # The low bytes of the lengths of key and row. Some at a time: large temporary arrays cost more than the comparison.
     key, row = raw[3 : 4 - _LENGTHS.itemsize], raw[9:]
     found = (
         np.flatnonzero(key[at : at + _LOOKED_AT] - row[at : at + _LOOKED_AT] == _KEY_OVERHEAD) + at
@@ -118,7 +119,7 @@ def _usual_bounds(data: bytes) -> Offsets | None:
 
 
 def _at_each_byte(data: bytes, kind: str) -> npt.NDArray[np.integer]:
-    """The number that begins at each byte, as far as there are any."""
+    """The number that begins at each byte, up to the last byte at which a whole number begins."""
     width = np.dtype(kind).itemsize
     return np.ndarray((max(len(data) + 1 - width, 0),), kind, data, strides=(1,))
 
@@ -140,7 +141,7 @@ def _bounds(blocks: Sequence[Cursor], data: bytes) -> Offsets:
 
 
 def _check_bounds(blocks: Sequence[Cursor], found: Offsets) -> None:
-    """Each block must end with an entry; `found`: where entries begin and end."""
+    """Raise CorruptFile unless each block ends where an entry ends; `found`: where entries begin and end."""
     ends = np.cumsum([len(block.data) for block in blocks])
     at = np.searchsorted(found, ends)
     wrong = found[at] != ends
@@ -152,7 +153,7 @@ def _check_bounds(blocks: Sequence[Cursor], found: Offsets) -> None:
 
 
 def _fail(blocks: Sequence[Cursor], pos: int, problem: str) -> NoReturn:
-    """For the entry at `pos` of all blocks together."""
+    """Raise CorruptFile for the entry at `pos` of all blocks together."""
     for block in blocks:
         if pos < len(block.data):
             break

@@ -27,7 +27,7 @@ Payloads:
     trailer     magic, varint length, TrailerProto, zeros, int32 version (low byte 3)
 
 Rows are the UTF-8 record keys, in unsigned byte order. Source: org.apache.hudi.io.hfile (reader and writer of 1.0.2 to
-1.2.0), hfile_format.md, and HBase's HFileBlock for what 0.15.0 and 1.0.2 write.
+1.2.0), hfile_format.md, and HBase's HFileBlock for files of 0.15.0 and 1.0.2.
 """
 
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ class Trailer:
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A block and the row at or before its first one; `size` includes the block's header."""
+    """A block and a row that is its first row or before it; `size` includes the block's header."""
 
     row: bytes
     offset: int

@@ -3,7 +3,7 @@
 from isal import isal_zlib
 
 _GZIP = 31
-# What Hudi writes at zlib's level 6; the blocks of a record index come out 4 % smaller to 7 % larger.
+# Hudi writes at zlib's level 6; with this level the blocks of a record index are 4 % smaller to 7 % larger.
 _LEVEL = 2
 
 
@@ -14,9 +14,9 @@ def gzip(payload: bytes | bytearray) -> bytes:
 
 
 def gunzip(stored: bytes, size: int) -> bytes:
-    """What the stream `stored` holds, which should have `size` bytes: gives at most one more.
+    """The content of the gzip stream `stored`, which should have `size` bytes; at most one byte more is returned.
 
-    Raises ValueError for what is no whole gzip stream.
+    Raises ValueError for anything but a whole gzip stream.
     """
     stream = isal_zlib.decompressobj(_GZIP)
     try:

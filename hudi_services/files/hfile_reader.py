@@ -1,4 +1,4 @@
-"""Reads HFiles: all entries, as Arrow columns too, one entry, entries by prefix; the layout stands in `hfile_format`.
+"""Reads HFiles: all entries, also as Arrow columns, one entry, or entries by prefix; for the layout see `hfile_format`.
 
 Source: org.apache.hudi.io.hfile.HFileReaderImpl. Unlike it, a data block is read to its uncompressed size: the Java
 reader stops short by the size of the checksums and so loses the last records of some blocks.
@@ -34,14 +34,14 @@ from .hfile_format import (
 from .hfile_gzip import gunzip
 
 _MAX_INDEX_LEVELS = 8
-# Below this gap one request for two blocks costs less than two; and what one request should bring at most, about.
+# Below this gap one request for two blocks costs less than two requests; one request reads about _RANGE bytes at most.
 _GAP, _RANGE = 64 << 10, 8 << 20
-# What is decoded at once: several blocks, so that each call of numpy and Arrow has something to do.
+# Bytes that are decoded at once: several blocks, so that each call of numpy and Arrow pays off.
 _DECODED = 2 << 20
 _Entries = dict[bytes, bytes]
 
-# Gzip makes a thousandth of zeros, so that what blocks say they hold is bounded. A writer ends a block of 1 MB (its
-# default) after the entry that makes it so large: the list of the files of a partition with 1.6 million of them.
+# Gzip compresses zeros to a thousandth, so the sizes that blocks announce are bounded. A writer ends a block of 1 MB
+# (its default) after the entry that makes it larger: the list of the files of a partition with 1.6 million of them.
 _LARGEST_BLOCK = 128 << 20
 _LAST_ENTRY_STARTS = 32 << 20
 # A million blocks.
@@ -87,10 +87,10 @@ class _BytesRanges:
 
 
 class HFileReader:
-    """One HFile. Opening it reads the trailer and what follows the data; data blocks are read when asked for.
+    """One HFile. The constructor reads the trailer and what follows the data; data blocks are read on demand.
 
-    `path` is for messages. Every method raises CorruptFile for bytes that do not follow the format, besides what
-    the RangeReader raises.
+    `path` is for messages. Every method raises CorruptFile for bytes that do not follow the format, and what the
+    RangeReader raises.
     """
 
     def __init__(self, data: bytes | RangeReader, path: str) -> None:
@@ -114,12 +114,12 @@ class HFileReader:
 
     @property
     def first_row(self) -> bytes | None:
-        """The first row key, or one before it; None without entries. Read without any data block."""
+        """The first row key, or a key before it; None without entries. Needs no data block."""
         return self._index_rows[0] if self.entry_count else None
 
     @cached_property
     def file_info(self) -> dict[bytes, bytes]:
-        """What the writer says about the file, `schema` among it."""
+        """The entries of the file info, `schema` among them."""
         at = self._trailer.file_info_offset - self._tail_start
         if at < 0:
             self._cursor(self._data_end, 0).fail("the file info stands before the load-on-open part")
@@ -141,9 +141,9 @@ class HFileReader:
         self._check_count(found)
 
     def scan_columns(self) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """All row keys and their values as binary arrays, a pair of these for each few data blocks, in order.
+        """All row keys and their values as pairs of binary arrays, in order, a few data blocks in each pair.
 
-        Checked against the entry count at the end. Unlike in `scan`, a key that a block repeats is in it repeatedly.
+        Checked against the entry count at the end. Unlike in `scan`, a key that a block repeats stays repeated.
         """
         found = 0
         for rows, values in self._columns(self._index):
@@ -152,7 +152,7 @@ class HFileReader:
         self._check_count(found)
 
     def columns_with(self, rows: Sequence[bytes]) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """As `scan_columns`, of the data blocks that may hold one of the ascending `rows`."""
+        """As `scan_columns`, for the data blocks that may hold one of the ascending `rows`."""
         yield from self._columns([self._index[number] for number in self._blocks_with(rows)])
 
     def _blocks_with(self, rows: Sequence[bytes]) -> list[int]:
@@ -166,7 +166,7 @@ class HFileReader:
         return found
 
     def _columns(self, blocks: Sequence[IndexEntry]) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """The columns of these blocks, neighbours read in one range."""
+        """The columns of these blocks; adjacent blocks are read in one range."""
         for run in _neighbours(blocks):
             start = run[0].offset
             data = self._file.read(start, run[-1].offset + run[-1].size - start)
@@ -230,7 +230,10 @@ class HFileReader:
         return entries
 
     def _checked(self, entries: list[IndexEntry], cursor: Cursor) -> list[IndexEntry]:
-        """Blocks of a level must follow one another: also what bounds the work on a damaged file."""
+        """`entries`, of one index level. Raises CorruptFile unless their blocks follow one another inside the data.
+
+        This also limits the work on a damaged file.
+        """
         end = 0
         for entry in entries:
             if entry.offset < end or not BLOCK_HEADER_SIZE <= entry.size <= 2 * _LARGEST_BLOCK:
@@ -262,7 +265,7 @@ class HFileReader:
         return payload
 
     def _payload(self, cursor: Cursor, *magics: bytes, most: int = _LARGEST_BLOCK) -> Cursor:
-        """The uncompressed payload of the block at the cursor, of at most so many bytes."""
+        """The uncompressed payload of the block at the cursor, at most `most` bytes."""
         where = f"the block at offset {cursor.base + cursor.pos} of {self._path}"
         magic = cursor.take(8, "block magic")
         if magic not in magics:
@@ -281,7 +284,7 @@ class HFileReader:
 
 
 def _neighbours(blocks: Sequence[IndexEntry]) -> Iterator[list[IndexEntry]]:
-    """Blocks that lie beside each other, as many as one range should bring."""
+    """Groups of adjacent blocks, each with as many as one range should read."""
     run: list[IndexEntry] = []
     for block in blocks:
         if run and (block.offset - (run[-1].offset + run[-1].size) > _GAP or block.offset - run[0].offset > _RANGE):

@@ -1,6 +1,6 @@
-"""Writes HFiles that every Hudi release from 0.15.0 on reads; the layout stands in `hfile_format`.
+"""Writes HFiles that every Hudi release from 0.15.0 on reads; for the layout see `hfile_format`.
 
-The choices that make it so: gzip, checksum type NONE (its bytes are zeros), full keys in the index and as LASTKEY, no
+The choices for that: gzip, checksum type NONE (its bytes are zeros), full keys in the index and as LASTKEY, no
 multi-level index, no bloom filter, and data blocks of at most 64 KiB. Source: HFileWriterImpl, HoodieAvroHFileWriter.
 """
 
@@ -32,16 +32,16 @@ from .hfile_format import (
 from .hfile_gzip import gzip
 
 # The Java reader ends a block early by the size of its checksums. With at most 64 KiB in a block these are 20 bytes,
-# less than the smallest entry, so that it loses nothing; a larger entry has a block of its own.
+# less than the smallest entry, so that no entry is lost; a larger entry has a block of its own.
 _BLOCK_SIZE = 64 * 1024
 _BYTES_PER_CHECKSUM = 16384
 _MAX_ROW = 0x7FFF
-# Entries laid out at once, in bytes: enough to forget what a call of numpy or Arrow costs.
+# Bytes of entries that are encoded at once: enough to make the cost of calls of numpy and Arrow small.
 _PIECE = 4 << 20
 
 
 def write_hfile(entries: Sequence[tuple[bytes, bytes]], schema_json: str) -> bytes:
-    """An HFile of (row key, value) pairs, sorted and unique: what `HFileStream` writes of them, and what it raises."""
+    """An HFile of (row key, value) pairs, sorted and unique, as `HFileStream` writes it. Raises what that raises."""
     file = io.BytesIO()
     stream = HFileStream(file.write, schema_json)
     stream.add(*entry_columns(entries))
@@ -50,10 +50,10 @@ def write_hfile(entries: Sequence[tuple[bytes, bytes]], schema_json: str) -> byt
 
 
 class HFileStream:
-    """Writes an HFile piece by piece, `write` being told each next one; the same entries, the same bytes.
+    """Writes an HFile piece by piece through `write`; the same entries give the same bytes.
 
-    `schema_json` is the Avro schema of the values. Memory holds one block, the index of blocks, and little of the
-    arrays it is given besides them. Without `close` there is no file.
+    `schema_json` is the Avro schema of the values. Memory holds one block, the index of blocks, and little more than
+    the arrays that `add` gets. The file is whole only after `close`.
     """
 
     def __init__(self, write: Callable[[bytes], object], schema_json: str) -> None:
@@ -71,7 +71,7 @@ class HFileStream:
         self._last_row: bytes | None = None
 
     def add(self, rows: pa.Array, values: pa.Array) -> None:
-        """Append entries: row keys (string or binary, also large) above all before, and as many binary values.
+        """Append entries: row keys (string or binary, also large) above all earlier keys, and as many binary values.
 
         The values may be dictionary-encoded. Raises CheckFailed for unsorted or repeated keys and for nulls, and
         UnsupportedTable for a key of more than 32767 bytes; after that the file is lost.

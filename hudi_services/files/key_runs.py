@@ -1,12 +1,12 @@
-"""Key runs: what tasks that read record keys hand over to the tasks that write one shard (file group) each.
+"""Key runs: files that pass record keys from the tasks that read them to the tasks that write one shard (file group).
 
     segments   for each shard with rows, in ascending order: an Arrow IPC stream (key string, location int32) in LZ4,
                of record batches of at most 65536 rows
     index      JSON: {"notes": {name: text}, "shards": [[shard, rows, bytes, CRC32 of the segment], ...]}
     tail       big-endian: uint32 CRC32 of the index, uint32 its bytes, "KEYRUN01"
 
-One range brings what a run has for a shard. Arrow is only given bytes whose checksum is right, because it takes the
-lengths in them at their word.
+One range holds the rows of a run for a shard. Arrow gets only bytes whose checksum is right, because it trusts the
+lengths in them.
 """
 
 import json
@@ -28,7 +28,7 @@ _BATCH_ROWS = 1 << 16
 _SCHEMA = pa.schema([pa.field("key", pa.string(), False), pa.field("location", pa.int32(), False)])
 _MAGIC = b"KEYRUN01"
 _TAIL = struct.Struct(">II8s")
-# One range usually brings the whole index.
+# One range usually has the whole index.
 _FIRST_READ = 64 << 10
 
 _Ints = npt.NDArray[np.int32]
@@ -37,15 +37,15 @@ _Ints = npt.NDArray[np.int32]
 def write_key_run(
     storage: Storage, path: str, shards: _Ints, keys: pa.Array, locations: _Ints, notes: Mapping[str, str]
 ) -> None:
-    """Write a run of rows (shard, string key, location), which stay in their order within a shard.
+    """Write a run of rows (shard, string key, location); the rows of a shard keep their order.
 
-    `locations` are positions in a list that the notes tell of, or whoever reads the run knows. Raises CheckFailed when
-    the columns differ in length or a key is null. Raises StorageError, too.
+    `locations` are positions in a list that `notes` has, or that the reader of the run has. Raises CheckFailed when the
+    columns differ in length or a key is null, and StorageError.
     """
     if not len(shards) == len(keys) == len(locations) or keys.null_count:
         raise CheckFailed(f"a key run of {len(shards)} shards, {len(keys)} keys and {len(locations)} locations")
     counts = np.bincount(shards)
-    # On one or two bytes it is a counting sort.
+    # For types of one or two bytes numpy's stable sort is a counting sort.
     order = np.argsort(shards.astype(np.min_scalar_type(len(counts))), kind="stable")
     output, index, start = storage.open_output(path), [], 0
     for shard in np.flatnonzero(counts).tolist():
@@ -69,7 +69,7 @@ class _Segment:
 
 @dataclass(frozen=True, slots=True)
 class KeyRun:
-    """One run, of which only the index is in memory."""
+    """One run; only its index is in memory."""
 
     notes: Mapping[str, str]
     _segments: Mapping[int, _Segment]
@@ -100,7 +100,7 @@ class KeyRun:
             raise CorruptFile(f"{name} has no index at byte {end - length}: {e}") from e
 
     def rows(self, shard: int) -> int:
-        """How many rows the run has for a shard."""
+        """The number of rows that the run has for a shard."""
         return self._segments[shard].rows if shard in self._segments else 0
 
     def read(self, shard: int) -> Iterator[pa.RecordBatch]:

@@ -73,7 +73,7 @@ class LogBlock:
 
     @property
     def rolled_back_instant(self) -> str | None:
-        """For a rollback command: the instant whose blocks it cancels, wherever they stand in the slice."""
+        """For a rollback command: the instant whose blocks it cancels, in any log file of the slice."""
         if self.type is BlockType.COMMAND and self.header.get(HeaderKey.COMMAND_BLOCK_TYPE) == ROLLBACK_COMMAND:
             return self.header.get(HeaderKey.TARGET_INSTANT_TIME)
         return None

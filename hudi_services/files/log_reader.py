@@ -1,4 +1,4 @@
-"""Reads log files; the layout stands in `log_blocks`.
+"""Reads log files; for the layout see `log_blocks`.
 
 Source: HoodieLogFileReader (which bytes count as a corrupt block and where reading goes on) and HoodieDeleteBlock.
 """
@@ -8,7 +8,7 @@ from .log_blocks import DELETE_CONTENT_VERSION, FORMAT_VERSION, MAGIC, BlockType
 
 _REVERSE_POINTER = 8
 _MOST_BLOCKS = 200_000
-"""In one file: a write appends one or two, and each takes more memory than the six bytes of a torn one."""
+"""Blocks of one file, at most: a write appends one or two, and a torn block of six bytes takes much more memory."""
 # Wrappers in the union of HoodieDeleteRecord.orderingVal, by branch: 0 is null, and the items of an array are the same
 # but for branch 12, which is a date there.
 _VARINT_BRANCHES = {2, 3, 8, 10, 11}
@@ -59,7 +59,7 @@ def delete_block_keys(block: LogBlock) -> list[str]:
 
 
 def _block_end(cursor: Cursor) -> int | None:
-    """Where the block, whose magic was just read, ends; None when it is torn. Does not move the cursor."""
+    """The end of the block whose magic was just read; None when the block is torn. Does not move the cursor."""
     data, start = cursor.data, cursor.pos
     size = int.from_bytes(data[start : start + 8], "big", signed=True)
     end = start + 8 + size

@@ -1,4 +1,4 @@
-"""Writes log blocks; the layout stands in `log_blocks`.
+"""Writes log blocks; for the layout see `log_blocks`.
 
 Source: HoodieLogFormatWriter.appendBlocks, HoodieDeleteBlock.getContentBytes of Apache Hudi 0.15.0 to 1.2.0.
 """
@@ -22,7 +22,7 @@ _DEFAULT_ORDERING = b"\x04\x00"
 
 
 def encode_block(block: LogBlock) -> bytes:
-    """The bytes to append to a log file (or to be one). Header keys are written in ordinal order."""
+    """The bytes to append to a log file (or of a whole file). Header keys are written in ordinal order."""
     header = _encode_header(block.header)
     body = b"".join(
         (
@@ -38,7 +38,7 @@ def encode_block(block: LogBlock) -> bytes:
 
 
 def encode_rollback_command(instant: str, target: str) -> bytes:
-    """The command block by which the rollback at `instant` makes readers forget the blocks of `target`."""
+    """The command block by which the rollback at `instant` cancels the blocks of `target`."""
     header = {
         HeaderKey.INSTANT_TIME: instant,
         HeaderKey.TARGET_INSTANT_TIME: target,

@@ -1,6 +1,6 @@
 """Names of base files, log files, file groups and partition folders: built and parsed here only.
 
-    base file   <fileId>_<writeToken>_<instant><ext>             fileId without "_" and ".", of .hfile with any other
+    base file   <fileId>_<writeToken>_<instant><ext>      fileId of letters, digits, "-"; of .hfile all but "_" and "."
     log file    .<fileId>_<instant>.log.<version>[_<writeToken>[<suffix>]]
     write token <taskPartitionId>-<stageId>-<taskAttemptId>
     file id     <uuid>-<n>
@@ -19,7 +19,7 @@ UNKNOWN_WRITE_TOKEN = "1-0-1"
 """HoodieLogFormat.UNKNOWN_WRITE_TOKEN: the writer was no task of a job."""
 PARTITION_METAFILE = ".hoodie_partition_metadata"
 OWN_FOLDER = f"{TABLE_FOLDER}/.hudi_services"
-"""What this tool keeps beside a table; nobody else reads it."""
+"""The folder of this tool's own files of a table; no other program reads it."""
 
 _BASE_FILE = re.compile(r"([a-zA-Z0-9-]+)_([a-zA-Z0-9-]+)_([0-9]+)(\.[a-zA-Z0-9]+)", re.ASCII)
 # A file group of a partitioned record index has the name of a partition in its file id, in any script and with %XX.
@@ -49,7 +49,7 @@ def base_slice(partition: str, name: str, size: int) -> FileSlice:
 
 
 def written_slice(stat: WriteStat) -> FileSlice:
-    """The slice of the base file that a write stat tells of. Raises CorruptFile for the names of other files."""
+    """The slice of the base file that a write stat names. Raises CorruptFile for the names of other files."""
     return base_slice(stat.partition, stat.path.rpartition("/")[2], stat.file_size)
 
 
@@ -80,5 +80,6 @@ def new_file_id(random: uuid.UUID | None = None) -> str:
 
 
 def is_partition_metafile(name: str) -> bool:
-    """Plain, or with the extension of the base files (`hoodie.partition.metafile.use.base.format`)."""
+    """Whether `name` is that of a partition metafile: plain, or with an extension, as the base files have
+    (`hoodie.partition.metafile.use.base.format`)."""
     return name == PARTITION_METAFILE or name.startswith(f"{PARTITION_METAFILE}.")

@@ -20,15 +20,15 @@ class ParquetCodec:
 
     @property
     def writer_options(self) -> dict[str, object]:
-        """For pyarrow's ParquetWriter."""
+        """The options for pyarrow's ParquetWriter."""
         return {"compression": self.name, "compression_level": self.level}
 
     def compressor(self) -> "pa.Codec | None":
-        """What compresses the body of a page; None when pages stay as they are."""
+        """The compressor for the body of a page; None when pages are not compressed."""
         return pa.Codec(self.name, self.level) if self.number else None
 
 
-# Those that every reader of Hudi tables has.
+# The codecs that every reader of Hudi tables has.
 _CODECS = (
     ParquetCodec("none", 0),
     ParquetCodec("snappy", 1),
@@ -40,7 +40,7 @@ _BY_NUMBER = {codec.number: codec for codec in _CODECS}
 
 
 def codec_called(name: str) -> ParquetCodec:
-    """The codec of an option's value. Raises ConfigError for one that cannot be written."""
+    """The codec that an option's value names. Raises ConfigError for a codec that cannot be written."""
     codec = _BY_NAME.get(name.lower())
     if codec is None:
         known = ", ".join(sorted(_BY_NAME))
@@ -49,5 +49,5 @@ def codec_called(name: str) -> ParquetCodec:
 
 
 def codec_numbered(number: int) -> ParquetCodec | None:
-    """The codec of a column chunk, None for any other."""
+    """The codec with the number of a column chunk, None for any other number."""
     return _BY_NUMBER.get(number)

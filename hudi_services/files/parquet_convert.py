@@ -1,4 +1,4 @@
-"""Values of one raw column form turned into another, a whole Arrow array at a time.
+"""Conversion of column values from one raw form into another, a whole Arrow array at a time.
 
 `natural` gives the form that compares and computes (timestamps, decimals); `convert_column` gives the raw form of a
 target column: nested values are rebuilt around the same offsets, missing fields are nulls, promotions are Hudi's.
@@ -71,7 +71,7 @@ _CASTS: dict[tuple[Kind, Kind], Callable[[pa.Array], pa.Array]] = {
 def convert_column(column: pa.ChunkedArray, source: Node, target: Node, target_type: pa.DataType) -> pa.ChunkedArray:
     """`column` (raw form of `source`) in the raw form of `target`, whose Arrow type is `target_type`.
 
-    Dictionary-encoded strings stay so where nothing changes.
+    Dictionary-encoded strings stay encoded where nothing changes.
     """
     values_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     same = values_type == target_type and parquet_type(source).required() == parquet_type(target).required()
@@ -119,7 +119,7 @@ def _convert_struct(values: pa.Array, source: Node, target: Node, target_type: p
 
 
 def _rebuild(values: pa.Array, target_type: pa.DataType, children: list[pa.Array]) -> pa.Array:
-    """The same validity and offsets around converted children."""
+    """An array with the validity and offsets of `values` and converted children."""
     return pa.Array.from_buffers(target_type, len(values), values.buffers()[:2], children=children)
 
 
@@ -150,7 +150,7 @@ def _compact(values: pa.Array) -> pa.Array:
 
 
 def natural(values: pa.Array, leaf: Node) -> pa.Array:
-    """The raw values of `leaf` in a form that orders: INT96 as UTC micros, decimals as decimals, the rest as it is."""
+    """The raw values of `leaf` in an ordered form: INT96 as UTC micros, decimals as decimals, the rest as it is."""
     if leaf.physical is Physical.INT96:
         return _from_int96(_compact(values))
     column = parquet_type(leaf)

@@ -1,7 +1,7 @@
-"""Writing a base file from the row groups of others, without decoding a value (parquet-mr's binary copy).
+"""Writes a base file from the row groups of other files, without decoding a value (parquet-mr's binary copy).
 
-Pages go over as they are, or from one codec into another; `_hoodie_file_name` and the footer are made anew. The rows of
-a row group stay together, so the new file has the row groups of the old ones.
+Pages are copied as they are, or recompressed with another codec; `_hoodie_file_name` and the footer are written anew.
+The rows of a row group stay together, so the new file has the row groups of the old files.
 """
 
 import hashlib
@@ -42,13 +42,13 @@ _FORMAT_VERSION = 1
 
 
 class Fingerprint:
-    """64 bits over a row group: column by column, page by page (header without sizes, body), then the chunk's facts."""
+    """64 bits over a row group: column by column, page by page (the `content` of a page), then the chunk's facts."""
 
     def __init__(self) -> None:
-        # The fastest of hashlib on this scale, and no one attacks it.
+        # The fastest of hashlib on this scale; it need not withstand attacks.
         self._digest = hashlib.sha1(usedforsecurity=False)
         self.seconds = 0.0
-        """What it has taken so far: the report tells what the check costs."""
+        """The time that it has taken, for the report."""
 
     def add(self, leaf: Leaf, page: Page) -> None:
         start = time.perf_counter()
@@ -59,7 +59,7 @@ class Fingerprint:
         self.seconds += time.perf_counter() - start
 
     def add_facts(self, facts: "Facts", codec: ParquetCodec | None) -> None:
-        """What the footer says of the chunk; its `codec` where pages are taken as they are."""
+        """Add the facts of the chunk in the footer, and its `codec` when pages are taken as they are."""
         self._digest.update(repr((facts, codec)).encode())
 
     def __int__(self) -> int:
@@ -68,7 +68,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What readers believe of a chunk without reading it. `min` and `max` are raw bytes, both or neither."""
+    """The facts of a chunk that readers take from its footer. `min` and `max` are raw bytes, both or neither."""
 
     num_values: int
     min: bytes | None
@@ -77,21 +77,21 @@ class Facts:
 
     @property
     def are_known(self) -> bool:
-        """Whether the bounds are told, or there is no value that would have one."""
+        """Whether the bounds are known, or all values are null."""
         return self.min is not None or self.null_count == self.num_values
 
     @classmethod
     def of(cls, chunk: ColumnChunk, *, ordered: bool) -> "Facts":
-        """Bounds without an order say nothing, and must not be believed in another file."""
+        """The facts of a chunk. Bounds without an order mean nothing: they are left out of another file."""
         known = ordered and chunk.min is not None and chunk.max is not None
         return cls(chunk.num_values, *((chunk.min, chunk.max) if known else (None, None)), chunk.null_count)
 
 
 def row_group_fingerprint(reader: BaseFileReader, index: int, *, file_name: str | None, recoded: bool) -> int:
-    """The `Fingerprint` of row group `index` of a new file, but for `_hoodie_file_name` when it has a `file_name`.
+    """The `Fingerprint` of row group `index` of a new file, without `_hoodie_file_name` when there is a `file_name`.
 
-    `recoded`: of the pages without their compression, which a change of codec leaves as they are. Raises CheckFailed
-    when a row has another file name.
+    `recoded`: of the uncompressed pages, which a change of codec does not change. Raises CheckFailed when a row has
+    another file name.
     """
     fingerprint = Fingerprint()
     group = reader.row_groups[index]
@@ -130,8 +130,8 @@ class RowGroupCopier:
     """Writes one base file out of row groups; use as a context manager, which aborts on an exception.
 
     `target`: the schema of every input. `file_name`: the value of `_hoodie_file_name`, None to copy that column, too.
-    `codec`: what pages are put into, None to leave them as they are. `created_by`: who wrote the pages. `ranged`:
-    dotted paths of the leaves whose ranges are wanted; where no footer tells them, their values are read.
+    `codec`: the codec of the new pages, None to leave them as they are. `created_by`: the writer of the pages.
+    `ranged`: dotted paths of the leaves whose ranges are wanted; where no footer has them, their values are read.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class RowGroupCopier:
             self.abort()
 
     def append(self, reader: BaseFileReader, index: int) -> Fingerprint:
-        """Copy row group `index`; returns the one of its old pages. Raises CorruptFile for damaged ones."""
+        """Copy row group `index`; returns the fingerprint of its old pages. Raises CorruptFile for damaged pages."""
         old = reader.row_groups[index]
         group = _NewRowGroup(old.num_rows, self._out.position)
         fingerprint = Fingerprint()
@@ -184,7 +184,7 @@ class RowGroupCopier:
         return fingerprint
 
     def _untold_leaves(self, reader: BaseFileReader, row_group: RowGroup) -> set[int]:
-        """Leaves of `ranged` whose range the footer of the new file will not tell."""
+        """Leaves of `ranged` whose range the footer of the new file will not have."""
         made = {FILE_NAME_COLUMN} if self._file_name is not None else set()
         indexed = {i for i, leaf in enumerate(self._target.leaves) if leaf.dotted in self._ranged - made}
         return (indexed - reader.ordered_leaves).union(untold_leaves(self._target, row_group, self._ranged - made))
@@ -192,7 +192,7 @@ class RowGroupCopier:
     def _copied(
         self, reader: BaseFileReader, place: tuple[int, int], facts: Facts, fingerprint: Fingerprint
     ) -> "_NewChunk":
-        """Of the row group and the leaf of these numbers."""
+        """The new chunk of the leaf at `place` (row group, leaf), with its pages written."""
         group, leaf = reader.row_groups[place[0]], reader.schema.leaves[place[1]]
         chunk = group.columns[place[1]]
         old = _codec(chunk)
@@ -287,7 +287,7 @@ class _NewChunk:
     """Offset and size of each data page."""
     encodings: set[int] = field(default_factory=set)
     pages: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """How many pages there are of each kind and encoding."""
+    """The number of pages of each kind and encoding."""
     indexes: PageIndexes | None = None
     column_index: tuple[int, int] | None = None
     offset_index: tuple[int, int] | None = None
@@ -372,7 +372,7 @@ class _CountedOutput:
         self._out.close()
 
     def drop(self) -> None:
-        # An output that goes without being closed removes its temporary file.
+        # An output that is destroyed without being closed removes its temporary file.
         self._out = None
 
 

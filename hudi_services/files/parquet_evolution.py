@@ -24,7 +24,7 @@ from .parquet_footer import Physical
 from .parquet_schema import FileSchema, Node, decimal_width, node
 
 _UNITS = ("millis", "micros", "nanos")
-# Types that one table may know by different names while the stored values are the same: they are copied as they are.
+# Types that one table may have under different names while the stored values are the same: they are copied as they are.
 _ALIKE = (
     {Kind.INT, Kind.DATE, Kind.TIME},
     {Kind.LONG, Kind.TIMESTAMP, Kind.TIME},
@@ -53,7 +53,8 @@ def resolve_target(sources: Sequence[SourceSchema], table_schema: Mapping[str, A
     """The schema of the file that replaces `sources` (newest first, at least one).
 
     `table_schema` is the table's Avro record as parsed JSON, with the meta columns that the files have; None lets the
-    newest file decide. Raises UnsupportedTable, naming column and file, when a file cannot be read as the table.
+    newest file decide. Raises UnsupportedTable, naming column and file, when a file cannot be read with the types of
+    the table.
     """
     wanted = _wanted_columns(sources, table_schema)
     finals = {name: _final_type(name, table_type, sources) for name, table_type in wanted}
@@ -71,7 +72,7 @@ def resolve_target(sources: Sequence[SourceSchema], table_schema: Mapping[str, A
 
 
 def _list_levels(column: Node) -> set[int]:
-    """In how many levels the lists of a column are stored: 2 (`repeated element`), 3, or both."""
+    """The numbers of levels in which the lists of a column are stored: 2 (`repeated element`), 3, or both."""
     element = column.list_element
     own = set() if element is None else {2 if element.repetition == ps.REPEATED else 3}
     return own.union(*map(_list_levels, column.children))
@@ -155,7 +156,7 @@ def _merge_leaf(name: str, table_type: ColumnType | None, files: Sequence[_Typed
 
 
 def _finest(table_type: ColumnType, files: Sequence[ColumnType]) -> ColumnType:
-    """`table_type` in the finest unit that a file has, so that no value is cut; the table's own where no file tells.
+    """`table_type` in the finest unit of the files, so that no value is truncated; in its own unit if no file has one.
 
     With hoodie.parquet.outputtimestamptype=TIMESTAMP_MILLIS Spark's files say millis and the table schema micros.
     """

@@ -32,7 +32,7 @@ from ..storage import Storage
 
 MAGIC = b"PAR1"
 _TAIL = 8
-# One range usually brings the whole footer: Hudi's bloom filter alone is 430 KB.
+# One range usually has the whole footer: Hudi's bloom filter alone is 430 KB.
 _FIRST_READ = 640 * 1024
 
 # Bloom filters are the largest part of any footer, and one of ten million keys takes 72 MB.
@@ -47,12 +47,12 @@ _LARGEST_INDEX = 16 << 20
 _PLAIN_DICTIONARY, _RLE_DICTIONARY = 2, 8
 _PLAIN = 0
 _ENCODINGS = 64
-"""There are ten, from 0 on."""
+"""Parquet has ten, numbered from 0 on."""
 _DATA_PAGES = (0, 3)
 _DICTIONARY_PAGE = 2
 
 PageCounts = tuple[tuple[bool, int, int], ...]
-"""How many pages there are: whether they are dictionaries, their encoding, their number; sorted."""
+"""Numbers of pages, sorted: (whether they are dictionaries, their encoding, their number)."""
 
 
 class Physical(IntEnum):
@@ -83,16 +83,16 @@ class ColumnChunk:
     min: bytes | None
     max: bytes | None
     exact: bool
-    """Whether `min` and `max` are values of the chunk; writers may cut them off."""
+    """Whether `min` and `max` are values of the chunk; writers may truncate them."""
     null_count: int | None
     column_index: tuple[int, int] | None
     """Offset and length of the bounds of every page, in bytes; None when there are none."""
     offset_index: tuple[int, int] | None
     """Offset and length of the places of every page, in bytes; None when there are none."""
     encodings: tuple[int, ...]
-    """Of its pages and of their levels."""
+    """The encodings of its pages and of their levels."""
     page_counts: PageCounts | None
-    """None when the footer does not tell them."""
+    """None when the footer does not have them."""
 
     @property
     def end(self) -> int:
@@ -135,7 +135,7 @@ class Footer:
 
     @cached_property
     def ordered_leaves(self) -> frozenset[int]:
-        """Leaves whose bounds have the order of their type; those of other leaves say nothing (ColumnOrder)."""
+        """Leaves whose bounds have the order of their type; bounds of other leaves mean nothing (ColumnOrder)."""
         if 7 not in self.tree.fields:
             return frozenset()
         return frozenset(i for i, order in enumerate(_structs(self.tree, 7, self.path)) if 1 in order.fields)
@@ -179,8 +179,8 @@ class Footer:
     def set_leaf(self, index: int, path: Sequence[str], physical: Physical, *, keep_statistics: bool) -> None:
         """Rename and retype the chunks of leaf `index` in every row group.
 
-        Bounds go when `keep_statistics` is False, because their order is the order of the old type; so does the column
-        index, which repeats them per page. The null count stays.
+        Bounds are dropped when `keep_statistics` is False, because their order is the order of the old type; so is the
+        column index, which has bounds for each page. The null count stays.
         """
         for group in _structs(self.tree, 4, self.path):
             chunk = _structs(group, 1, self.path)[index]
@@ -215,7 +215,7 @@ def read_footer(storage: Storage, path: str, size: int | None = None) -> tuple[F
 
 
 def _read_tail(storage: Storage, path: str, size: int) -> bytes:
-    """The last bytes of the file, in which its whole footer is."""
+    """The last bytes of the file, which include its whole footer."""
     tail = storage.read_range(path, max(0, size - _FIRST_READ), min(size, _FIRST_READ))
     needed = footer_length(tail, size, storage.full_path(path)) + _TAIL
     return tail if needed <= len(tail) else storage.read_range(path, size - needed, needed)
@@ -225,10 +225,10 @@ T = TypeVar("T")
 
 
 def using_footer(storage: Storage, path: str, size: int, take: Callable[[Footer], T]) -> T:
-    """What `take` makes of the footer of a file of `size` bytes. Raises CorruptFile and NotFound.
+    """The result of `take` for the footer of a file of `size` bytes. Raises CorruptFile and NotFound.
 
-    To be called for several files at once: the footer goes afterwards, for all of them, with their bloom filters, would
-    take much memory.
+    May be called for several files at once: each footer is released after `take`, since all footers together, with
+    their bloom filters, would take much memory.
     """
     tail, name = _read_tail(storage, path, size), storage.full_path(path)
     with _one_large if len(tail) > _LARGE_FOOTER else nullcontext():
@@ -264,7 +264,7 @@ def parse_footer(tail: bytes, path: str) -> Footer:
 
 
 def _check(footer: Footer) -> None:
-    """What every later step takes for granted, so that a damaged footer is refused here and by name."""
+    """Raise CorruptFile, naming the file, for a footer without the properties that every later step relies on."""
     leaves = sum(1 for e in footer.elements if 5 not in e.fields)
     if footer.num_rows != sum(g.num_rows for g in footer.row_groups):
         raise CorruptFile(f"{footer.path}: the row groups in its footer do not add up to {footer.num_rows} rows")
@@ -303,7 +303,7 @@ def _column_chunk(chunk: Struct, path: str) -> ColumnChunk:
 
 @functools.lru_cache(maxsize=1024)
 def _shared(value: T) -> T:
-    """The one of equal values that all chunks have: there are many chunks, and few different values."""
+    """The same object for all equal values: there are many chunks, and few different values."""
     return value
 
 

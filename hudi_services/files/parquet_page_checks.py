@@ -1,8 +1,8 @@
-"""Whether the pages of a column chunk are those that were written: by their checksums, and by what the footer says.
+"""Checks that the pages of a column chunk are the pages that were written, by their checksums and by the footer.
 
-A checksum covers the body of a page. What its header says is compared with the facts of the chunk, in which every page
-is counted: its values, its bytes before and after compression, its encoding. Files of writers that leave checksums out
-get no more than that, and what decoders notice.
+A checksum covers the body of a page. Its header is compared with the facts of the chunk, in which every page is
+counted: its values, its bytes before and after compression, its encoding. Files of writers that leave checksums out get
+only this comparison, and the checks of the decoders.
 """
 
 from collections import Counter
@@ -28,17 +28,17 @@ _AT_ONCE = 4 << 20
 
 
 def page_crc(body: bytes | memoryview, before: int = 0) -> int:
-    """The CRC-32 of `body`, which comes after bytes that have `before`; `signed` is what a header holds."""
+    """The CRC-32 of `body`, continued from the checksum `before` of the bytes before it; headers hold it `signed`."""
     return int(isal_zlib.crc32(body, before))
 
 
 def signed(crc: int) -> int:
-    """As a header has it: a signed number of 32 bits."""
+    """The checksum as in a header: a signed number of 32 bits."""
     return crc - (1 << 32) if crc >= 1 << 31 else crc
 
 
 def check_crc(page: PageHeader, crc: int, place: ChunkPlace, at: int) -> None:
-    """Raises CorruptFile when the page has another checksum."""
+    """Raise CorruptFile when the header of the page has another checksum."""
     if page.crc is not None and page.crc != signed(crc):
         raise place.damaged(at, "does not have the checksum of its header")
 
@@ -58,7 +58,7 @@ class ChunkCheck:
         self._data_pages = 0
 
     def add(self, page: PageHeader, at: int, levels: bytes | memoryview) -> None:
-        """The next page, at byte `at`; `levels`: what a body of the second version begins with. Raises CorruptFile."""
+        """Check the next page, at byte `at`; `levels`: the first bytes of a body of version 2. Raises CorruptFile."""
         is_dictionary = page.kind is PageKind.DICTIONARY
         wrong = self._wrong_place(page) or self._wrong_encoding(page) or self._wrong_sizes(page)
         if wrong is None and page.kind is PageKind.DATA_V2:
@@ -73,7 +73,7 @@ class ChunkCheck:
             self._data_pages += 1
 
     def finish(self) -> None:
-        """After the last page. Raises CorruptFile."""
+        """Check the totals, after the last page. Raises CorruptFile."""
         chunk, leaf = self._chunk, self._leaf
         if self._values != chunk.num_values or (leaf.max_rep == 0 and self._values != self._rows):
             raise self._differs(f"hold {self._values} values; its footer says {chunk.num_values} in {self._rows} rows")
@@ -134,7 +134,7 @@ class ChunkCheck:
 
 
 def _fit(levels: bytes | memoryview, highest: int, values: int) -> bool:
-    """Whether runs of the RLE/bit-packing hybrid up to `highest` are those of so many values, without a rest."""
+    """Whether `levels` are exactly the runs (RLE/bit-packing hybrid) of `values` values up to `highest`."""
     if not highest:
         return not len(levels)
     width = highest.bit_length()
@@ -158,11 +158,11 @@ def _fit(levels: bytes | memoryview, highest: int, values: int) -> bool:
 
 
 class ChunkWalk:
-    """Checks the pages of one chunk as its bytes come by, of which it keeps none."""
+    """Checks the pages of one chunk while its bytes are read; it does not keep them."""
 
     def __init__(self, place: ChunkPlace, leaf: Leaf, chunk: ColumnChunk, rows: int) -> None:
         self.position = chunk.start
-        """The byte of the file that is wanted next."""
+        """The position in the file of the next byte to check."""
         self.end = chunk.end
         self._place = place
         self._check = ChunkCheck(place, leaf, chunk, rows)
@@ -175,7 +175,7 @@ class ChunkWalk:
         self._levels = b""
 
     def feed(self, start: int, data: bytes | memoryview) -> None:
-        """Bytes of the file from `start` on; those that are not wanted yet, or no more, are passed over.
+        """Check bytes of the file from `start` on, except bytes that were checked before, follow a gap or the chunk.
 
         Raises CorruptFile for the first damaged page.
         """
@@ -188,7 +188,7 @@ class ChunkWalk:
             rest = rest[self._take_header(rest) if self._page is None else self._take_body(rest) :]
 
     def finish(self, fetch: Callable[[int, int], bytes | memoryview]) -> None:
-        """What has not come by is had from `fetch` (start, length). Raises CorruptFile."""
+        """Check the rest of the chunk, which `fetch` (start, length) reads, and the totals. Raises CorruptFile."""
         while self.position < self.end:
             length = min(_AT_ONCE, self.end - self.position)
             data = fetch(self.position, length)
@@ -198,7 +198,7 @@ class ChunkWalk:
         self._check.finish()
 
     def _take_header(self, data: memoryview) -> int:
-        """How many bytes of `data` belong to the header, all of them while it has not ended."""
+        """The number of bytes of `data` that belong to the header: all bytes while the header has not ended."""
         known = len(self._held)
         held = self._held + bytes(data[:LONGEST_HEADER]) if known else data
         try:

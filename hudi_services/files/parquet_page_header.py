@@ -1,4 +1,4 @@
-"""The headers of pages. No checksum covers them, so each field is looked at, and one that is not known is refused.
+"""The headers of pages. No checksum covers them, so each field is checked, and an unknown field is refused.
 
     chunk                 page*; page: PageHeader (Thrift compact) | body
     PageHeader            1 type, 2 uncompressed size, 3 compressed size, 4 crc, 5 DataPageHeader,
@@ -8,8 +8,8 @@
     DataPageHeaderV2      1 num_values, 2 num_nulls, 3 num_rows, 4 encoding, 5 bytes of definition levels,
                           6 of repetition levels (both never compressed), 7 is_compressed, 8 statistics
 
-`crc` is the CRC-32 of gzip over the body as it is stored. Statistics are left out: they could be wrong without a sign,
-page indexes tell the same, and no reader of Hudi tables asks for them.
+`crc` is the CRC-32 of gzip over the body as it is stored. Statistics are left out: nothing would show that they are
+wrong, page indexes have the same values, and no reader of Hudi tables uses them.
 
 Source: apache/parquet-format, src/main/thrift/parquet.thrift.
 """
@@ -30,7 +30,7 @@ _PLAIN_DICTIONARY, _BIT_PACKED = 2, 4
 DICTIONARY_ENCODINGS = frozenset({_PLAIN_DICTIONARY, RLE_DICTIONARY})
 
 LONGEST_HEADER = 1 << 20
-"""What is longer is damaged."""
+"""A longer header is damaged."""
 # No page of Hudi's writers is near this: a larger size is a damaged header, not a reason to ask for memory.
 _LARGEST_PAGE = 1 << 30
 
@@ -69,7 +69,7 @@ class ChunkPlace:
     start: int
 
     def damaged(self, at: int, what: str) -> CorruptFile:
-        """An error of the page at byte `at` of the file."""
+        """The error for the damaged page at byte `at` of the file."""
         return CorruptFile(f"{self.path}: the page at byte {at} {what} ({self})", hint=DAMAGED_HINT)
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class ChunkPlace:
 
 @dataclass(frozen=True, slots=True)
 class PageHeader:
-    """What a header of `length` bytes says. `num_values` counts nulls and, in a dictionary page, the entries."""
+    """A header of `length` bytes. `num_values` counts nulls and, in a dictionary page, the entries."""
 
     kind: PageKind
     length: int
@@ -100,7 +100,7 @@ class PageHeader:
 
     @property
     def crc(self) -> int | None:
-        """Signed, None when there is none."""
+        """The checksum as a signed number, None when there is none."""
         crc: int | None = self.fields.get(CRC)
         return crc
 
@@ -118,7 +118,7 @@ class PageHeader:
 
     @property
     def level_bytes(self) -> tuple[int, int]:
-        """Repetition and definition levels of a page of the second version, which its body begins with."""
+        """Bytes of the repetition and definition levels that a body of version 2 begins with; (0, 0) in other pages."""
         if self.kind is not PageKind.DATA_V2:
             return 0, 0
         details = self.details
@@ -171,7 +171,7 @@ def _kind(tree: Struct, place: ChunkPlace, at: int) -> PageKind:
 
 
 def _sizes(struct: Struct, types: Mapping[int, int], place: ChunkPlace, at: int) -> dict[int, tuple[int, Any]]:
-    """The fields of `types`, all of which there must be."""
+    """The fields of `types`. Raises CorruptFile when one of them is missing or wrong."""
     fields = {}
     for field_id, wire_type in types.items():
         found = struct.fields.get(field_id)

@@ -1,7 +1,7 @@
-"""The page indexes of a column chunk, taken along when its pages move.
+"""The page indexes of a column chunk, kept when its pages are copied.
 
     ColumnIndex   1 list<bool> null_pages, 2 list<binary> min_values, 3 list<binary> max_values, 4 boundary_order,
-                  5 list<i64> null_counts: says nothing of places, so it stays byte for byte
+                  5 list<i64> null_counts: has no positions, so it stays byte for byte
     OffsetIndex   1 list<PageLocation>: 1 offset, 2 size with the page's header, 3 first_row_index
 
 Source: apache/parquet-format, PageIndex.md and parquet.thrift.
@@ -28,7 +28,7 @@ class PageIndexes:
     column_index: bytes | None
 
     def offset_index(self, places: Sequence[tuple[int, int]]) -> bytes:
-        """Encoded, for pages at `places`: offset and size of each."""
+        """The encoded offset index for pages at `places`: offset and size of each."""
         locations = [
             Struct({1: (thrift.I64, start), 2: (thrift.I32, size), 3: (thrift.I64, first_row)})
             for (start, size), first_row in zip(places, self.first_rows, strict=True)
@@ -39,9 +39,9 @@ class PageIndexes:
 def old_indexes(
     reader: BaseFileReader, chunk: ColumnChunk, pages: int, rows: int, *, bounds: bool
 ) -> PageIndexes | None:
-    """The indexes of `chunk`, which has so many data pages and rows; None when there are none, or damaged ones.
+    """The indexes of `chunk`, which has `pages` data pages and `rows` rows; None when they are missing or damaged.
 
-    Without `bounds` the column index is left out: it repeats them for every page.
+    Without `bounds` the column index is left out: it has bounds for every page.
     """
     if chunk.offset_index is None:
         return None
@@ -53,7 +53,7 @@ def old_indexes(
             return PageIndexes(first_rows, None)
         return PageIndexes(first_rows, _column_index(reader, chunk.column_index, pages))
     except CorruptFile:
-        # Readers do well without.
+        # Readers do not need page indexes.
         return None
 
 
@@ -72,7 +72,7 @@ def _ascends(first_rows: Sequence[object], rows: int) -> bool:
 
 
 def _column_index(reader: BaseFileReader, place: tuple[int, int], pages: int) -> bytes | None:
-    """None when it is not for so many pages."""
+    """The encoded column index, None when it is not for `pages` pages."""
     encoded = reader.read_bytes(*place)
     index, end = thrift.decode_struct(encoded, reader.full_path)
     lists = [index.get(field_id) for field_id in (1, 2, 3)]
@@ -81,7 +81,7 @@ def _column_index(reader: BaseFileReader, place: tuple[int, int], pages: int) ->
 
 
 def constant_column_index(value: bytes) -> bytes:
-    """Of a chunk that is one page of one value, without nulls."""
+    """The column index of a chunk that is one page of one value, without nulls."""
     fields = {
         1: (thrift.LIST, ListValue(thrift.TRUE, [False])),
         2: (thrift.LIST, ListValue(thrift.BINARY, [value])),

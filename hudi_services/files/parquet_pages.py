@@ -1,4 +1,4 @@
-"""The pages of a column chunk, put into another codec without decoding a value."""
+"""The pages of a column chunk, recompressed with another codec without decoding a value."""
 
 import struct
 import zlib
@@ -57,7 +57,8 @@ class Page:
 
     @property
     def content(self) -> tuple[bytes, bytes]:
-        """What the page says whatever its codec: header and, once it is `plain`, its body."""
+        """The content of the page whatever its codec: the header without compressed size, checksum and flag of
+        compression; and the body, once the page is `plain`."""
         bare = self.header.copy()
         bare.drop(COMPRESSED_SIZE, CRC)
         if self.kind is PageKind.DATA_V2:
@@ -68,9 +69,9 @@ class Page:
 
 
 def read_pages(chunk: bytes, place: ChunkPlace, check: ChunkCheck | None = None) -> Iterator[Page]:
-    """Every page of `chunk`, which lies at `place`; `check` gets to see them all. Raises CorruptFile.
+    """Every page of `chunk`, which is at `place`; `check` checks all pages. Raises CorruptFile.
 
-    Headers are given without statistics.
+    The headers are without statistics.
     """
     position = 0
     while position < len(chunk):
@@ -90,7 +91,7 @@ def read_pages(chunk: bytes, place: ChunkPlace, check: ChunkCheck | None = None)
 def plain(page: Page, codec: ParquetCodec, source: str) -> Page:
     """`page` of a chunk in `codec` without compression and without a checksum.
 
-    Raises CorruptFile when its body is not as announced.
+    Raises CorruptFile when its body cannot be decompressed, or does not have the size in its header.
     """
     levels, packed = _split(page)
     size = page.uncompressed_bytes - len(levels)
@@ -101,9 +102,13 @@ def plain(page: Page, codec: ParquetCodec, source: str) -> Page:
 
 
 def _decompress(packed: bytes, size: int, codec: ParquetCodec, source: str) -> bytes:
-    """At most one byte more than `size`: pyarrow's own call fills up what a page lacks, with whatever memory held."""
+    """The decompressed body, at most one byte more than `size`. Raises CorruptFile.
+
+    The length of gzip and snappy data is checked here: pyarrow's own call fills a page that is too short with arbitrary
+    bytes of memory.
+    """
     if not size:
-        # What stands for nothing differs from codec to codec; some leave it out.
+        # The stored form of no bytes differs from codec to codec; some leave it out.
         return b""
     try:
         if codec.name == "gzip":
@@ -155,7 +160,7 @@ def compressed(page: Page, codec: ParquetCodec) -> Page:
 
 
 def with_crc(page: Page) -> Page:
-    """`page` with the checksum of its body; one that it has was looked at when it was read."""
+    """`page` with the checksum of its body; an existing checksum was checked when the page was read."""
     if CRC in page.header.fields:
         return page
     header = page.header.copy()
@@ -164,10 +169,10 @@ def with_crc(page: Page) -> Page:
 
 
 def check_without_values(page: Page, leaf: Leaf, codec: ParquetCodec, source: str) -> None:
-    """What can be told of a page that stays as it is, and that its checksum and the footer do not tell.
+    """Check a page that is copied as it is, as far as neither its checksum nor the footer does.
 
-    Raises CorruptFile when a page without a checksum cannot be decompressed, or a dictionary has other entries than its
-    header says.
+    Raises CorruptFile when a page without a checksum cannot be decompressed, or a dictionary does not have as many
+    entries as its header says.
     """
     if page.kind is PageKind.DICTIONARY:
         check_dictionary(plain(page, codec, source), leaf, source)
@@ -176,7 +181,7 @@ def check_without_values(page: Page, leaf: Leaf, codec: ParquetCodec, source: st
 
 
 def check_dictionary(page: Page, leaf: Leaf, source: str) -> None:
-    """Raises CorruptFile when a `plain` dictionary page does not have as many entries as its header says."""
+    """Raise CorruptFile when a `plain` dictionary page does not have as many entries as its header says."""
     width = leaf.type_length if leaf.physical is Physical.FIXED_LEN_BYTE_ARRAY else _WIDTHS.get(leaf.physical)
     same = len(page.body) == page.num_values * width if width is not None else _texts(page.body) == page.num_values
     if not same:
@@ -187,7 +192,7 @@ def check_dictionary(page: Page, leaf: Leaf, source: str) -> None:
 
 
 def _texts(body: bytes) -> int:
-    """How many byte arrays there are: each its length in 4 bytes, then its bytes; -1 when the last one is cut off."""
+    """The number of byte arrays, each its length in 4 bytes, then its bytes; -1 when the last array is cut off."""
     position = count = 0
     while position + 4 <= len(body):
         position += 4 + _LENGTH.unpack_from(body, position)[0]

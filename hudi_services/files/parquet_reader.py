@@ -1,9 +1,9 @@
-"""Reading base files row group by row group, in the raw form that is written back unchanged.
+"""Reads base files row group by row group, in the raw form that is written back unchanged.
 
-pyarrow reads the pages, through a footer in the raw form (parquet_schema) and through ranges: one request brings the
+pyarrow reads the pages, through a footer in the raw form (parquet_schema) and through ranges: one request reads the
 wanted columns of a row group, so memory holds one row group's bytes and its Arrow form, or a piece of that. Every page
 that pyarrow gets is checked here (parquet_page_checks); pyarrow's own check would take five times as long for the
-checksum, leave out the headers, and not say which column it is.
+checksum, leave out the headers, and not name the column.
 """
 
 import functools
@@ -29,7 +29,7 @@ from .record_keys import BLOOM_FILTER
 
 # A dictionary that is most of its column does not pay when it is merged with those of other files.
 _SMALL_DICTIONARY = 64 << 10
-# A piece of a row group in Arrow form, and what pyarrow decodes of it at once.
+# Bytes of a piece of a row group in Arrow form, and bytes that pyarrow decodes at once.
 _PIECE_BYTES = 16 << 20
 _BATCH_BYTES = 8 << 20
 _MOST_BATCH_ROWS, _LEAST_BATCH_ROWS = 8192, 64
@@ -51,8 +51,8 @@ class BaseFileReader:
     def open(cls: type[R], storage: Storage, path: str, size: int | None = None, likely: FileSchema | None = None) -> R:
         """Read the footer of the parquet file at `path` (`size` in bytes saves a request).
 
-        `likely` is a schema that is shared when it is the same: it is most of what a reader keeps in memory. Raises
-        CorruptFile, NotFound and the other StorageErrors; UnsupportedTable for types that pyarrow does not know.
+        `likely` is a schema that the reader shares if the file has the same: a schema is most of a reader's memory.
+        Raises CorruptFile, NotFound and the other StorageErrors; UnsupportedTable for types that pyarrow does not know.
         """
         footer, size = read_footer(storage, path, size)
         return cls(storage, path, size, footer, likely)
@@ -70,13 +70,13 @@ class BaseFileReader:
         # Without the bloom filter: it may be most of a footer, and a group has many files.
         self.key_values: Mapping[str, str] = {k: v for k, v in footer.key_values.items() if k != BLOOM_FILTER}
         self.bloom_bytes = len(footer.key_values.get(BLOOM_FILTER, ""))
-        """Of the text of its bloom filter; 0 when it has none."""
+        """Bytes of the text of its bloom filter; 0 when it has none."""
         self.row_groups: tuple[RowGroup, ...] = footer.row_groups
         self.full_path = footer.path
         self._check()
         self._footer = self._raw_footer(footer)
         self._source = RangeSource(storage, path, size)
-        # Not of this object: in a cycle it and its footer would stay until the garbage collector comes by.
+        # Not a method: a reference cycle would keep this object and its footer until the garbage collector runs.
         self._open_as = functools.lru_cache(maxsize=2)(functools.partial(_open, self._source, self._footer))
 
     def _check(self) -> None:
@@ -92,7 +92,7 @@ class BaseFileReader:
             raise UnsupportedTable(f"{self.full_path}: {e.message}") from e
 
     def _raw_footer(self, footer: Footer) -> bytes:
-        """`footer` in the raw form; it is changed in place, so every fact has been taken from it before."""
+        """`footer` in the raw form, encoded; it is changed in place, so its facts must be taken from it before."""
         raw = self.schema.raw
         footer.set_schema(raw.elements)
         for index, (leaf, true) in enumerate(zip(raw.leaves, self.schema.leaves, strict=True)):
@@ -102,13 +102,13 @@ class BaseFileReader:
         footer.set_key_values({})
         data = footer.as_file()
         with self._pyarrow_errors():
-            # To be refused here; what pyarrow makes of it is many times larger than the bytes.
+            # Refused here if need be. The result is not kept: it is many times larger than the bytes.
             pq.read_metadata(io.BytesIO(data))
         return data
 
     @property
     def dictionary_columns(self) -> frozenset[str]:
-        """Top-level string columns that are best read as dictionaries: all their pages are, and they repeat values."""
+        """Top-level string columns to read as dictionaries: all pages are dictionary encoded, and values repeat."""
         return frozenset(
             leaf.path[0]
             for i, leaf in enumerate(self.schema.leaves)
@@ -122,7 +122,7 @@ class BaseFileReader:
 
     @property
     def plain_leaves(self) -> frozenset[str]:
-        """Dotted paths of leaves with pages that are not dictionary encoded: the writer gave up on them."""
+        """Dotted paths of leaves with pages that are not dictionary encoded: the writer gave the dictionary up."""
         return frozenset(
             leaf.dotted
             for i, leaf in enumerate(self.schema.leaves)
@@ -159,9 +159,10 @@ class BaseFileReader:
         *,
         at_once: int | None = None,
     ) -> Generator[pa.Table, None, None]:
-        """What `read_row_group` gives, in tables of about 16 MiB: all of it need not be in memory.
+        """The rows of `read_row_group` in tables of about 16 MiB, so that not all of them must be in memory.
 
-        `at_once`: so many bytes of the stored row group are held; of a larger one, buffers of its columns are.
+        `at_once`: a stored row group of at most this many bytes is held in memory; of a larger one only buffers of its
+        columns are.
         """
         for _, converted in self.pieces_as_read(index, columns, target, dictionary, at_once=at_once):
             yield converted
@@ -175,7 +176,7 @@ class BaseFileReader:
         *,
         at_once: int | None = None,
     ) -> Generator[tuple[pa.Table, pa.Table], None, None]:
-        """`pieces`, each after what it was made of: the columns that the file has, in its own raw form."""
+        """Pairs: columns of the file as they were read, in its own raw form; and the one of `pieces` made of them."""
         target = self.schema if target is None else target
         names, own = self._names(columns, target)
         if not own:
@@ -186,7 +187,7 @@ class BaseFileReader:
                 yield read, self._converted(read, read.num_rows, names, target)
 
     def release(self) -> None:
-        """Give back what reading has built up; the next read builds it anew."""
+        """Free the memory that reads have taken; the next read builds its state again."""
         self._open_as.cache_clear()
 
     def _names(self, columns: Sequence[str] | None, target: FileSchema) -> tuple[list[str], list[str]]:
@@ -201,7 +202,7 @@ class BaseFileReader:
 
     @contextmanager
     def held(self, index: int, *, page_indexes: bool = False) -> Iterator[None]:
-        """Inside, row group `index` (and its page indexes) stays in memory, brought by a request or two; nests."""
+        """A context that holds row group `index` (and its page indexes) in memory, read by a request or two; nests."""
         if self._source.holds:
             yield
             return
@@ -220,7 +221,7 @@ class BaseFileReader:
             self._source.forget()
 
     def place(self, group: int, leaf: int) -> ChunkPlace:
-        """The chunk of a leaf in a row group, for messages."""
+        """The place of the chunk of a leaf in a row group, for messages."""
         start = self.row_groups[group].columns[leaf].start
         return ChunkPlace(self.full_path, self.schema.leaves[leaf].dotted, group, start)
 
@@ -283,7 +284,7 @@ class BaseFileReader:
             self._source.forget()
 
     def _walks(self, index: int, columns: Collection[str]) -> list[ChunkWalk]:
-        """What checks the chunks of these columns; without rows there is nothing that could be wrong."""
+        """The checks of the chunks of these columns; none for a row group without rows."""
         group, wanted = self.row_groups[index], set(columns)
         if not group.num_rows:
             return []
@@ -298,7 +299,7 @@ class BaseFileReader:
             walk.finish(self._source.read_at)
 
     def _check_rows(self, index: int, rows: int) -> None:
-        """pyarrow takes a page without values for the end."""
+        """Raise CorruptFile when rows are missing: pyarrow takes a page without values for the end."""
         lacking = self.row_groups[index].num_rows - rows
         if lacking:
             raise CorruptFile(f"row group {index} lacks {lacking} of the rows of its footer", hint=DAMAGED_HINT)

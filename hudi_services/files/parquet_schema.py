@@ -11,7 +11,7 @@ cannot write back as they were:
     unknown annotations of groups         a bare group
 
 Pages of a column are the same bytes in both forms, so a file is read through a footer in the raw form, and written
-by taking a raw file's pages and putting the true elements above them.
+by putting the true elements into the footer of a raw file.
 Source: apache/parquet-format LogicalTypes.md.
 """
 
@@ -196,7 +196,7 @@ class FileSchema:
 
     @classmethod
     def of(cls, footer: Footer) -> "FileSchema":
-        """Raises CorruptFile when the elements do not form a tree."""
+        """The schema in a footer. Raises CorruptFile when its elements do not form a tree."""
         elements = footer.elements
         root, end = _read_node(elements, 0, footer.path, 0)
         if end != len(elements) or not root.is_group:
@@ -253,7 +253,7 @@ class FileSchema:
 
 
 def arrow_schema(schema: FileSchema) -> pa.Schema:
-    """What pyarrow makes of `schema`. Raises UnsupportedTable for what it does not know."""
+    """The schema that pyarrow makes of `schema`. Raises UnsupportedTable for types that pyarrow does not know."""
     tree = Struct(
         {
             1: (thrift.I32, 2),
@@ -269,9 +269,9 @@ def arrow_schema(schema: FileSchema) -> pa.Schema:
 
 
 def keeps_order(true: Node) -> bool:
-    """Whether statistics made of the raw form of this leaf order like the true type.
+    """Whether statistics of the raw form of this leaf have the order of the true type.
 
-    Not so for INT96, for decimals kept as bytes, and for types whose order is not known.
+    False for INT96, for decimals kept as bytes, and for types whose order is not known.
     """
     raw = _raw_leaf(true)
     if raw is true or true.converted in _BYTE_ORDERED or true.logical == L_UUID:

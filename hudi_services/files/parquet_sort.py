@@ -19,7 +19,7 @@ def sort_key(schema: FileSchema, table: pa.Table, column: str) -> pa.ChunkedArra
 
 
 def sort_value(schema: FileSchema, table: pa.Table, column: str) -> pa.ChunkedArray:
-    """As `sort_key`, with values that compare between tables: dictionary-encoded strings stay what they are."""
+    """As `sort_key`, with values that compare between tables: dictionary-encoded strings stay encoded strings."""
     leaf = schema.column(column)
     if leaf is None or leaf.is_group:
         what = "has no order" if leaf is not None else "does not exist"

@@ -1,8 +1,8 @@
-"""Writing a base file whose footer carries a given schema, element for element.
+"""Writes a base file whose footer has a given schema, element for element.
 
-pyarrow writes the raw form (parquet_schema) and this module holds back the end of the file: when the last row group is
-out, the footer is parsed, every leaf is checked against the target (levels and physical type, so that the pages mean
-the same), and the target's elements take the place of pyarrow's. Storage then publishes the file.
+pyarrow writes the raw form (parquet_schema) and this module holds back the end of the file: after the last row group
+the footer is parsed, every leaf is checked against the target (levels and physical type, so that the pages mean the
+same), and the target's elements replace pyarrow's. Storage then publishes the file.
 """
 
 import io
@@ -47,8 +47,8 @@ class BaseFileWriter:
     """Writes one base file; use as a context manager, which aborts on an exception.
 
     `target`: the schema that the footer gets. `file_name`: the value of `_hoodie_file_name` in every row; tables need
-    not bring that column. `plain_leaves`: dotted target paths to write without dictionary. `ranged`: those whose
-    ranges are wanted, told by the footer or not. `row_group_bytes`: size of a row group in memory. Raises
+    not have that column. `plain_leaves`: dotted target paths to write without dictionary. `ranged`: dotted target paths
+    whose ranges are wanted, in the footer or not. `row_group_bytes`: size of a row group in memory. Raises
     UnsupportedTable, before anything is written, when pyarrow cannot write such pages.
     """
 
@@ -110,7 +110,7 @@ class BaseFileWriter:
     def close(self, key_values: Mapping[str, str]) -> WrittenFile:
         """Write the footer with `key_values` and publish the file.
 
-        Raises CheckFailed, with nothing published, when what was written is not what the target says.
+        Raises CheckFailed, with nothing published, when the written pages do not fit the target.
         """
         try:
             if self._pending or self._writer is None:
@@ -135,13 +135,13 @@ class BaseFileWriter:
         """Drop what was written; nothing is published."""
         self._pending = []
         if self._sink is not None:
-            # pyarrow's writer closes itself when it goes: its last bytes must not pass. An output that is dropped
-            # without being closed removes its temporary file.
+            # pyarrow's writer closes itself when it is destroyed: its last bytes must not pass. An output that is
+            # destroyed without being closed removes its temporary file.
             self._sink.hold()
         self._sink = self._writer = None
 
     def _arrange(self, table: pa.Table) -> pa.Table:
-        """`table` with the target's columns in its order, each of the type that the first table settled."""
+        """`table` with the target's columns in its order, each of the type that it has in the first table."""
         arrays = []
         for field in self._target.arrow:
             if field.name == FILE_NAME_COLUMN and self._file_name is not None:
@@ -165,7 +165,7 @@ class BaseFileWriter:
         return pa.schema([f.with_type(a.type) for f, a in zip(self._target.arrow, arrays, strict=True)])
 
     def _flush(self) -> None:
-        """Write what is pending as one row group."""
+        """Write the pending tables as one row group."""
         schema = self._pending[0].schema if self._pending else self._target.arrow
         if self._writer is None:
             self._sink = _TailSink(self._storage.open_output(self._path))
@@ -182,13 +182,14 @@ class BaseFileWriter:
             raise CheckFailed(f"{self._storage.full_path(self._path)}: {str(e).splitlines()[0]}") from e
 
     def _drop_statistics(self, footer: Footer, leaves: Iterable[int]) -> None:
-        """Of numbers: NaN is the greatest one for Spark, pyarrow leaves it out, and parquet-mr tells no range then."""
+        """Drop the bounds of float leaves: NaN is Spark's greatest number, pyarrow leaves it out of the bounds, and
+        parquet-mr writes no bounds then."""
         for index in leaves:
             leaf = self._target.leaves[index]
             footer.set_leaf(index, leaf.path, leaf.physical, keep_statistics=False)
 
     def _finish(self, footer: Footer, key_values: Mapping[str, str]) -> None:
-        """Put the target's elements above the written pages, which were checked to fit them."""
+        """Put the target's elements into the footer. Raises CheckFailed when the written pages do not fit them."""
         check_pages(FileSchema.of(footer), self._target, footer.path)
         if footer.num_rows != self._rows:
             raise CheckFailed(f"{footer.path} has {footer.num_rows} rows in its footer and got {self._rows}")
@@ -207,9 +208,9 @@ def _constant(value: str, rows: int) -> pa.ChunkedArray:
 
 
 def _with_used_values(table: pa.Table) -> pa.Table:
-    """`table` with the dictionaries, one per column, cut down to the values that its rows use.
+    """`table` with the dictionaries, one per column, reduced to the values that its rows use.
 
-    pyarrow writes a dictionary whole: after a sort it would tell readers of values that the row group does not have.
+    pyarrow writes a dictionary whole: after a sort it would have values that the row group does not have.
     """
     for i, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
@@ -245,7 +246,7 @@ def _written_schema(target: FileSchema, path: str) -> FileSchema:
 
 
 def check_pages(written: FileSchema, target: FileSchema, path: str) -> None:
-    """Raises CheckFailed unless every leaf has the levels and physical values that the target's element announces."""
+    """Raise CheckFailed unless every leaf has the levels and physical values that the target's element announces."""
     if len(written.leaves) != len(target.leaves):
         raise CheckFailed(f"{path} would have {len(written.leaves)} columns instead of {len(target.leaves)}")
     for got, raw, true in zip(written.leaves, target.raw.leaves, target.leaves, strict=True):
@@ -255,7 +256,7 @@ def check_pages(written: FileSchema, target: FileSchema, path: str) -> None:
 
 
 def writer_options(target: FileSchema, path: str, codec: str, plain_leaves: Collection[str]) -> dict[str, Any]:
-    """How pyarrow's writer is to write the pages of `target`; `path` is for messages.
+    """The options of pyarrow's writer for the pages of `target`; `path` is for messages.
 
     Raises UnsupportedTable when pyarrow cannot write such pages.
     """
@@ -275,7 +276,7 @@ def writer_options(target: FileSchema, path: str, codec: str, plain_leaves: Coll
 
 
 def _needs_own_bounds(leaf: Leaf) -> bool:
-    """Decimals kept as bytes: pyarrow's statistics order them as unsigned bytes."""
+    """Whether the leaf has decimals kept as bytes: pyarrow's statistics order them as unsigned bytes."""
     return not keeps_order(leaf.node) and parquet_type(leaf.node).kind is Kind.DECIMAL
 
 
@@ -320,7 +321,7 @@ class _TailSink(io.RawIOBase):
         self._tail = []
 
     def take(self, path: str) -> tuple[bytes, Footer]:
-        """The held bytes before the footer (page indexes), and the footer; writing passes on again."""
+        """The held bytes before the footer (page indexes), and the footer; later writes go to `out` again."""
         tail = b"".join(self._tail or [])
         self._tail = None
         self._position -= len(tail)

@@ -1,4 +1,4 @@
-"""The bytes of a file as pyarrow asks for them: many small reads, of which storage sees few large ones."""
+"""The bytes of a file for pyarrow: its many small reads become few large reads from storage."""
 
 import io
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ class RangeSource(io.RawIOBase):
         self._position = 0
         self._blocks: list[tuple[int, memoryview]] = []
         self.holds = False
-        """While True, what is loaded stays and nothing else is."""
+        """While True, loaded ranges stay, and no others are loaded."""
         self.walks: Sequence[ChunkWalk] = ()
-        """What sees all bytes that `read` gives."""
+        """The checks that get all bytes that `read` returns."""
 
     def load(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Fetch sorted (start, end) ranges, near ones together."""
+        """Fetch sorted (start, end) ranges; ranges with a small gap are read together."""
         if self.holds:
             return
         merged: list[list[int]] = []

@@ -1,7 +1,7 @@
-"""What the footer of a Hudi base file says about its record keys (storage.md section 2.2).
+"""The entries for record keys in the footer of a Hudi base file.
 
-The range holds every key by code point and as Java compares strings: Hudi's index by bloom filters passes over a file
-whose range, for Java, does not hold a key, and then inserts the key once more. A bound need not be a key.
+The range holds every key by code point and as Java compares strings: Hudi's index by bloom filters skips a file whose
+range, for Java, does not hold a key, and then inserts the key once more. A bound need not be a key.
 Sources: HoodieBloomFilterWriteSupport, HoodieAvroWriteSupport, BloomIndexFileInfo.
 """
 
@@ -45,7 +45,7 @@ class RecordKeys:
         return self._widen(low, upper_bound(high))
 
     def _widen(self, low: str, upper: str | None) -> bool:
-        """Take in keys from `low` to the bound `upper`; False when there is none."""
+        """Widen the range to the keys from `low` to the bound `upper`; False when there is no upper bound."""
         if upper is None:
             return False
         low = lower_bound(low)
@@ -67,6 +67,6 @@ class RecordKeys:
 
 
 def _greatest_for_java(keys: pa.Array | pa.ChunkedArray) -> str:
-    """Of keys the greatest of which, by code point, begins with a character that is U+FFFF or beyond."""
+    """The greatest key for Java, of keys whose greatest by code point begins with a character from U+FFFF on."""
     late: list[str] = keys.filter(pc.greater_equal(keys, "\ue000")).drop_null().to_pylist()
     return max(late, key=java_order)

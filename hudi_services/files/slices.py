@@ -1,11 +1,11 @@
-"""Reading file slices: the seam between whoever needs the rows of a slice and the files that hold them.
+"""Reading file slices: the interface between code that needs the rows of a slice and the files that hold them.
 
-    SliceSource    opens slices; goes with every task to the executors
-    SliceReader    one open slice: schema, rows, record keys, pieces to copy, statistics
-    SliceFacts     what is known of a slice without its rows
+    SliceSource    opens slices; is sent with every task to the executors
+    SliceReader    one open slice: schema, rows, record keys, row groups to copy, statistics
+    SliceFacts     the facts of a slice that are known without its rows
 
 `BaseFileSlices` is the source for slices that are a base file alone. Slices with log files need a source of their own,
-which merges; nobody above this module opens a base file by itself.
+which merges them; no module above this one opens a base file by itself.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class StoredRowGroup:
-    """One row group of a base file whose rows are rows of the slice, as they are stored: it may be copied."""
+    """One row group of a base file whose rows are rows of the slice as they are: the row group may be copied."""
 
     reader: BaseFileReader
     index: int
@@ -48,7 +48,7 @@ class StoredRowGroup:
         return self.facts.num_rows
 
     def first_piece(self, target: FileSchema, dictionary: Collection[str], at_once: int) -> pa.Table:
-        """Its first rows, which stand for it; the arguments are those of `BaseFileReader.pieces`."""
+        """Its first rows, as a sample; the arguments are those of `BaseFileReader.pieces`."""
         pieces = self.reader.pieces(self.index, target=target, dictionary=dictionary, at_once=at_once)
         piece = next(pieces)
         pieces.close()
@@ -65,7 +65,7 @@ class BloomBits:
 
 
 class SliceFacts(Protocol):
-    """What a slice tells without its rows being read. Reading a property raises CorruptFile."""
+    """The facts of a slice that are known without reading its rows. Reading a property raises CorruptFile."""
 
     @property
     def rows(self) -> int:
@@ -76,11 +76,11 @@ class SliceFacts(Protocol):
 
     @property
     def columns(self) -> tuple[ColumnStats, ...]:
-        """With ranges where the files tell them."""
+        """The statistics of its columns, with ranges where the files have them."""
 
     @property
     def bloom(self) -> BloomBits | None:
-        """None when there is no bloom filter."""
+        """Its bloom filter; None when there is none."""
 
 
 class SliceReader(Protocol):
@@ -88,11 +88,11 @@ class SliceReader(Protocol):
 
     @property
     def path(self) -> str:
-        """Of its base file, relative to the table."""
+        """The path of its base file, relative to the table."""
 
     @property
     def full_path(self) -> str:
-        """For messages."""
+        """The full path of its base file, for messages."""
 
     @property
     def schema(self) -> FileSchema: ...
@@ -115,7 +115,7 @@ class SliceReader(Protocol):
 
     @property
     def key_values(self) -> Mapping[str, str]:
-        """Of the footer, without the bloom filter."""
+        """The key/value metadata of the footer, without the bloom filter."""
 
     @property
     def dictionary_columns(self) -> frozenset[str]:
@@ -127,7 +127,7 @@ class SliceReader(Protocol):
 
     @property
     def stored(self) -> tuple[StoredRowGroup, ...]:
-        """The pieces that hold all rows as they are stored; () when rows must be merged."""
+        """The row groups that hold all rows as they are stored; () when rows must be merged."""
 
     def tables(
         self,
@@ -147,27 +147,27 @@ class SliceReader(Protocol):
         """The record keys as strings, some at a time. Raises CorruptFile for null keys, too."""
 
     def column_stats(self, complete: Collection[str] = ()) -> tuple[ColumnStats, ...]:
-        """Statistics of every column; of `complete` (dotted paths) the range is known, if the values must be read."""
+        """Statistics of every column; for `complete` (dotted paths) with the range, if need be from the values."""
 
     def release(self) -> None:
-        """Give back what reading has built up."""
+        """Free the memory that reads have taken."""
 
 
 class SliceSource(Protocol):
-    """Opens the slices of one table; plain values, which go to the executors."""
+    """Opens the slices of one table; a plain value, which is sent to the executors."""
 
     def open(self, one: FileSlice, like: SliceReader | None = None) -> SliceReader:
-        """`like` is a reader of another slice, with which this one may share memory.
+        """A reader of a slice; `like` is a reader of another slice, with which it may share memory.
 
         Raises CorruptFile, NotFound and the other StorageErrors, and UnsupportedTable for what cannot be read.
         """
 
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
-        """What `take` makes of the facts of a slice, which go afterwards. Raises CorruptFile and StorageError."""
+        """The result of `take` for the facts of a slice, then released. Raises CorruptFile and StorageError."""
 
 
 def describe(source: SliceSource, slices: Sequence[FileSlice], take: Callable[[FileSlice, SliceFacts], T]) -> list[T]:
-    """What `take` makes of the facts of each slice, in order; several are read at once, and `take` runs beside others.
+    """The results of `take` for the facts of each slice, in order; several slices are read, and `take` runs, at once.
 
     Raises what `SliceSource.facts` raises.
     """
@@ -246,7 +246,7 @@ def shared_plain_leaves(readers: Sequence[SliceReader]) -> frozenset[str]:
 
 
 class _FooterFacts:
-    """What the footer of a base file says."""
+    """The facts in the footer of a base file."""
 
     def __init__(self, footer: Footer) -> None:
         self._footer = footer

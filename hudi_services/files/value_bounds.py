@@ -1,14 +1,14 @@
-"""Bounds of the values of a column, from the values themselves: no reader may skip a value by them.
+"""Bounds of the values of a column, from the values themselves: no reader may skip an existing value by them.
 
-They stand where a footer tells no range. A bound need not be a value:
+They are used where a footer has no range. A bound need not be a value:
 
     float, double   Infinity is the upper bound where NaN is among the values: Spark takes NaN for the greatest number.
                     NaN itself must not be a bound: Hudi's readers put the records into Spark's cache of columns, which
-                    does not see NaN, and then takes what is left for all (seen with 1.0.2 and 1.2.0; by a predicate
-                    like `x = NaN` they find nothing whatever the bound is). Where there is nothing but NaN, the lower
-                    bound is the greatest finite number. A bound of zero covers both zeros
-    text, bytes     what is longer than footers keep is cut off, and its last character or byte raised above the values:
-                    so that the bound holds by the order of UTF-8 and by that of UTF-16 (Java), too
+                    ignores NaN, and then takes the other values for all (seen with 1.0.2 and 1.2.0; by a predicate
+                    like `x = NaN` they find nothing whatever the bound is). If all values are NaN, the lower bound is
+                    the greatest finite number. A bound of zero covers both zeros
+    text, bytes     a value that is longer than footers keep is truncated, and in an upper bound its last character or
+                    byte is raised, so that the bound holds in the order of UTF-8 and of UTF-16 (Java), too
     the rest        the least and the greatest value, in the units of `column_stats`
 """
 
@@ -28,16 +28,16 @@ from .parquet_schema import Leaf
 LONGEST_IN_FOOTERS = 4096
 """Bytes: pyarrow and parquet-mr leave the statistics of a chunk out when a bound is longer."""
 _KEPT = 64
-"""Characters, or bytes, of what is cut off."""
+"""Characters, or bytes, that a truncated value keeps."""
 _GREATEST_TEXT = "\U0010ffff"
 _TEXT = (Kind.STRING, Kind.ENUM)
 _GREATEST_NUMBER = {Kind.FLOAT: float(np.finfo(np.float32).max), Kind.DOUBLE: float(np.finfo(np.float64).max)}
-"""That is finite."""
+"""The greatest finite numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueBounds:
-    """Of the values of a leaf column that are not null; `low` and `high` are None when there are none."""
+    """The bounds and the number of the non-null values of a leaf column; `low` and `high` are None without values."""
 
     low: Any
     high: Any
@@ -55,14 +55,14 @@ class BoundsOf:
         self._has_nan = False
 
     def add(self, values: pa.Array, count: int | None = None) -> None:
-        """`count`: how many values that are not null the array stands for, when it is a dictionary."""
+        """Add values. `count`: the number of non-null values that the array stands for, when it is a dictionary."""
         self._values += len(values) - values.null_count if count is None else count
         values = _comparable(natural(values, self._leaf.node))
         if self._kind in _GREATEST_NUMBER:
             self._has_nan = self._has_nan or pc.any(pc.is_nan(values), min_count=0).as_py()
         both = pc.min_max(values)
         low, high = (_plain(both[side]) for side in ("min", "max"))
-        # NaN, which is not equal to itself, comes out where there is nothing else.
+        # NaN, which is not equal to itself, is the result where all values are NaN.
         if low is not None and low == low:
             found = [low, high, *self._extremes]
             self._extremes = [min(found, key=order_key), max(found, key=order_key)]
@@ -86,14 +86,14 @@ class BoundsOf:
 
 
 def order_key(value: Any) -> Any:
-    """Orders the values of one type as Java does: NaN above all numbers, -0.0 before 0.0, texts by code point."""
+    """A key that orders values of one type: NaN above all numbers, -0.0 before 0.0, as in Java; texts by code point."""
     if not isinstance(value, float):
         return value
     return (True, 0.0, 0.0) if math.isnan(value) else (False, value, math.copysign(1.0, value))
 
 
 def spread_zero(low: float, high: float) -> tuple[float, float]:
-    """Zero bounds as parquet-mr hands them out: they cover both zeros, whichever of them the writer compared."""
+    """Zero bounds as parquet-mr returns them: they cover both zeros, whichever of them the writer compared."""
     return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
 
 
@@ -114,14 +114,14 @@ def leaf_arrays(values: pa.Array) -> Iterator[pa.Array]:
 
 
 def longest_value(values: pa.Array) -> int:
-    """Of texts or bytes, in bytes; 0 when there are none."""
+    """The length in bytes of the longest of texts or bytes; 0 when there are none."""
     if pa.types.is_fixed_size_binary(values.type):
         return int(values.type.byte_width)
     return pc.max(pc.binary_length(values)).as_py() or 0
 
 
 def _comparable(values: pa.Array) -> pa.Array:
-    """Texts as bytes, which they are ordered by: not all that is called text is UTF-8."""
+    """Texts as bytes, by which they are ordered: not every value of a text column is UTF-8."""
     if pa.types.is_string(values.type):
         return values.view(pa.binary())
     return values.view(pa.large_binary()) if pa.types.is_large_string(values.type) else values
@@ -152,7 +152,7 @@ def _text_above(value: bytes) -> str:
 
 
 def _as_text(value: bytes) -> tuple[str, bool]:
-    """What of `value` is text, and whether that is all of it, and short enough to be a bound."""
+    """The first part of `value` that is text; and whether it is the whole value, and short enough to be a bound."""
     try:
         return value.decode(), len(value) <= LONGEST_IN_FOOTERS
     except UnicodeDecodeError as e:

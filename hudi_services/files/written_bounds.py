@@ -1,4 +1,4 @@
-"""What a writer must know of the values of a row group that its footer will not tell: NaN, and the bounds of leaves."""
+"""Facts of the values of a row group that a writer needs and its footer will not have: NaN, and bounds of leaves."""
 
 from collections.abc import Collection, Sequence
 
@@ -15,17 +15,17 @@ _OF_ANY_LENGTH = (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY)
 
 
 class WrittenBounds:
-    """Of the row groups of one file. `wanted`: dotted paths of the leaves whose bounds are wanted."""
+    """The facts of the row groups of one file. `wanted`: dotted paths of the leaves whose bounds are wanted."""
 
     def __init__(self, target: FileSchema, wanted: Collection[str]) -> None:
         self.known: dict[tuple[int, int], ValueBounds] = {}
-        """By row group and leaf."""
+        """Bounds by row group and leaf."""
         self.nan_leaves: set[int] = set()
-        """Top-level numbers with NaN in some row group."""
+        """Top-level float leaves with NaN in some row group."""
         self._nested_floats = {i for i, leaf in enumerate(target.leaves) if leaf.physical in _FLOATS and leaf.path[1:]}
         self._wanted = {i for i, leaf in enumerate(target.leaves) if leaf.dotted in wanted}
         self._columns: dict[str, list[tuple[int, Leaf] | None]] = {}
-        """Each top-level column that is looked at, with its leaves in order; None for one that is not."""
+        """Each top-level column to inspect, with its leaves in order; None for a leaf that is not inspected."""
         for i, leaf in enumerate(target.leaves):
             looked_at = _is_looked_at(leaf, i in self._wanted)
             self._columns.setdefault(leaf.path[0], []).append((i, leaf) if looked_at else None)
@@ -33,11 +33,11 @@ class WrittenBounds:
 
     @property
     def untrue_leaves(self) -> set[int]:
-        """Numbers that may have NaN, which pyarrow leaves out of the bounds, and whose true ones are not known."""
+        """Float leaves that may have NaN, which pyarrow's bounds leave out, and whose right bounds are unknown."""
         return self._nested_floats | (self.nan_leaves - self._wanted)
 
     def add(self, table: pa.Table, group: int) -> None:
-        """Look at the rows of row group `group`, in the raw form of the target."""
+        """Inspect the rows of row group `group`, in the raw form of the target."""
         for name, leaves in self._columns.items():
             chunks = table.column(name).chunks
             for one, arrays in zip(leaves, zip(*map(_leaf_arrays, chunks), strict=True), strict=False):
@@ -65,7 +65,7 @@ class WrittenBounds:
 def _is_looked_at(leaf: Leaf, is_wanted: bool) -> bool:
     if leaf.physical in _FLOATS and len(leaf.path) == 1:
         return True
-    # The writer tells the range of top-level decimals itself.
+    # The writer writes the range of top-level decimals itself.
     has_order = keeps_order(leaf.node) or (parquet_type(leaf.node).kind is Kind.DECIMAL and len(leaf.path) == 1)
     return is_wanted and (leaf.physical in _FLOATS or _may_be_long(leaf) or not has_order)
 

@@ -1,7 +1,7 @@
-"""The partition bloom_filters: the bloom filter of every base file, as it stands in the file's footer.
+"""The partition bloom_filters: the bloom filter of every base file, as the file's footer has it.
 
-A writer that looks keys up here (hoodie.bloom.index.use.metadata) fails on a file that has no record, so that every new
-base file must get one. A file without a filter has none in Hudi either.
+A writer that looks keys up here (hoodie.bloom.index.use.metadata) fails on a file without a record, so every new base
+file must get a record. A file without a filter has no record in Hudi either.
 Source: HoodieTableMetadataUtil.convertMetadataToBloomFilterRecords of Apache Hudi.
 """
 

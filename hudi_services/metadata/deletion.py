@@ -1,12 +1,12 @@
-"""What the metadata table must forget when files of the table go: by a clean, or by the rollback of a compacted commit.
+"""Deletions in the metadata table after a clean, or the rollback of a compacted commit, has deleted files of the table.
 
-    files           per data partition: the names, isDeleted, size 0; under `__all_partitions__`: partitions that go
+    files           per data partition: the names, isDeleted, size 0; under `__all_partitions__`: deleted partitions
     column_stats    the keys of those files, for every column that may have a record
     bloom_filters   the keys of those files
     expr_index_*    the keys of those files, of the kind of the index
 
 Ranges of whole partitions (partition_stats, and those in expression indexes) stay: after a clean, and after the
-rollback of a clustering, they are at most wider than need be, which harms no reader.
+rollback of a clustering, they are at most wider than necessary, which is harmless.
 Source: HoodieTableMetadataUtil.convertMetadataToRecords for cleans, of Apache Hudi 0.15.0 to 1.2.0.
 """
 
@@ -34,7 +34,7 @@ def deletion_records(
 ) -> tuple[dict[str, Sequence[Record]], dict[str, Sequence[str]]]:
     """Records and deleted keys, each by metadata partition, for `delta_commit.write_delta_commit`.
 
-    `deleted` are bare file names by data partition; `gone_partitions` are those that readers shall not list any more.
+    `deleted` are bare file names by data partition; `gone_partitions` are the data partitions to remove from the list.
     Raises CorruptFile for broken index definitions.
     """
     listings: list[Record] = [

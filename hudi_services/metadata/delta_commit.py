@@ -1,12 +1,12 @@
 """Writing one delta commit of the metadata table.
 
     <T>.deltacommit.requested    empty
-    <T>.deltacommit.inflight     which file groups will be written: what a rollback of version 6 goes by
-    one log file per file group  HFile blocks: its records, sorted by key; and a delete block: the keys that go
-                                 (of the record index: `index_log`)
+    <T>.deltacommit.inflight     the file groups that will be written: a rollback of version 6 reads them here
+    one log file per file group  HFile blocks: its records, sorted by key; and a delete block: the deleted keys
+                                 (of the record index: `record_index.log_writing`)
     <T>.deltacommit              what was written
 
-Each file is created whole. A writer that dies in between leaves a pending delta commit, whose log files nobody reads.
+Each file is created whole. A writer that dies in between leaves a pending delta commit, whose log files are not read.
 Source: HoodieBackedTableMetadataWriter.commitInternal of Apache Hudi.
 """
 
@@ -71,10 +71,10 @@ def write_delta_commit(
 ) -> None:
     """Write the records of each partition as the delta commit `instant`, which must not exist yet.
 
-    Records of one key are merged in their order: each stands in a later block than the one before. `times` gives the
-    completion time. `deletes` are keys to forget, by partition; none of them has a record here, which it would hide.
-    `moved` are the records of the record index; raises ConflictError when that was built anew meanwhile. `notes` go
-    into the commit's extra metadata.
+    Records of one key are merged in their order: each is in a later block than the record before. `times` gives the
+    completion time. `deletes` are keys to delete, by partition; none of them may have a record here, since the deletion
+    would hide it. `moved` are the keys for the record index; raises ConflictError when the index was rebuilt meanwhile.
+    `notes` are added to the commit's extra metadata.
     """
     gone = deletes or {}
     metadata.look_into(name for name in {*records, *gone} if records.get(name) or gone.get(name))
@@ -91,7 +91,7 @@ def write_delta_commit(
     timeline.publish(instant, Action.DELTA_COMMIT, State.INFLIGHT, encode(_forecast([*writes, *shard_writes]), release))
     ranges = [name for name, some in records.items() if any(isinstance(one, StatsRecord) for one in some)]
     typed = typed_among(metadata, ranges) if ranges else frozenset()
-    # Of the look, not of each write.
+    # Read once, and not by each write.
     _ = metadata.writer_schema
     stats = at_once(lambda write: _write(metadata, instant, write, write.group.partition in typed), writes)
     if moved is not None:
@@ -179,7 +179,7 @@ def _blocks(metadata: MetadataTable, instant: str, write: _GroupWrite, typed: bo
 
 
 def _in_blocks(records: Sequence[Record]) -> list[list[Record]]:
-    """Of sorted records: the second one of a key goes into the second block, and so on."""
+    """Sorted records by block: the second record of a key is in the second block, and so on."""
     blocks: list[list[Record]] = []
     for _, versions in groupby(records, lambda record: record.key):
         for number, record in enumerate(versions):

@@ -4,7 +4,7 @@
     <partition>/<file id>_<token>_<instant>.hfile              the base file of each file group that has records
     <partition>/.<file id>_<instant>.log.1_0-0-0               an empty delete block: so that every file group exists
     <instant>.deltacommit.requested, .inflight, completed      a bulk insert
-    hoodie.properties, hoodie.table.metadata.partitions        the switch: until it names the partition, nobody looks
+    hoodie.properties, hoodie.table.metadata.partitions        the switch: no reader uses a partition that it lacks
 
 Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, initializeFileGroups of Apache Hudi.
 """
@@ -30,7 +30,7 @@ from .table import MetadataTable
 
 
 class LostWork(ConflictError):
-    """What was built is not there any more, or fits the metadata table no more: the build has to begin anew."""
+    """The built files are gone, or no longer fit the metadata table: the build must start again."""
 
 
 _NO_TASK = "0-0-0"
@@ -40,9 +40,10 @@ _OPERATION = "BULK_INSERT_PREPPED"
 def initial_instant(metadata: MetadataTable, times: Callable[[], str]) -> str:
     """The instant under which a partition would be built now; unused on the metadata table's timeline.
 
-    Later versions count from zero, as Hudi does, unless the timeline begins later by now: its beginning would move
-    back, and base files of archived compactions count for nobody then (Hudi 1.2.0 finds no file group of an index that
-    was not written to for long, and fails). Then it is one of `times`, which are greater than all on both timelines.
+    Versions 8 and 9 count from zero, as Hudi does, unless the timeline already begins at a later instant: a new instant
+    before it would move its start back, and base files of archived compactions would not count any more (Hudi 1.2.0
+    finds no file group of an index that was not written to for long, and fails). Then the instant is one of `times`,
+    which are greater than all on both timelines.
     """
     taken = {instant.ts for instant in metadata.timeline.instants}
     first = metadata.timeline.first_ts()
@@ -54,7 +55,7 @@ def initial_instant(metadata: MetadataTable, times: Callable[[], str]) -> str:
 
 
 def why_unfit(metadata: MetadataTable, instant: str) -> str:
-    """Why a partition must not be published under `instant` any more; "" when it may be."""
+    """The reason why a partition can no longer be published under `instant`; "" when it can be."""
     if metadata.timeline.find(instant) is not None or metadata.data_timeline.find(instant) is not None:
         return f"the metadata table has its instant {instant} by now"
     first = metadata.timeline.first_ts()
@@ -69,29 +70,29 @@ def record_index_group(shard: int) -> str:
 
 
 def base_path(metadata: MetadataTable, shard: int, instant: str) -> str:
-    """Where the base file of a shard goes."""
+    """The path of the base file of a shard."""
     return metadata.path(RECORD_INDEX, _base_name(shard, instant))
 
 
 def log_path(metadata: MetadataTable, shard: int, instant: str, version: int) -> str:
-    """Where a log file on top of it goes; number 1 is the one that makes the file group exist."""
+    """The path of a log file of a shard, above its base file; the log file of version 1 makes the file group exist."""
     name = log_file_name(record_index_group(shard), instant, version, _NO_TASK)
     return metadata.path(RECORD_INDEX, name)
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A file that goes to the metadata table: where it was made, and its size in bytes."""
+    """A file to move into the metadata table: the path where it was written, and its size in bytes."""
 
     source: str
     size: int
 
 
 def place_groups(metadata: MetadataTable, shards: int, instant: str, files: Mapping[str, Placed]) -> None:
-    """Make the file groups exist and move `files`, by their targets, to them; may be repeated.
+    """Create the file groups and move `files`, given by target path, into them; may be repeated.
 
-    Under the table's lock, with no write pending: Hudi's writers build such a partition, too, before it is listed.
-    Raises LostWork when one of the files is not there, or not as it was written.
+    The caller holds the table's lock, and no write is pending: Hudi's writers build such a partition, too, before it is
+    listed. Raises LostWork when one of the files is missing, or does not have the size that was written.
     """
     storage = metadata.storage
     found = at_once(lambda target: storage.head(files[target].source), files)
@@ -121,10 +122,10 @@ def _create_groups(metadata: MetadataTable, shards: int, instant: str) -> None:
 def publish_record_index(
     metadata: MetadataTable, instant: str, bases: Sequence[WrittenBase], times: Callable[[], str]
 ) -> None:
-    """Complete the delta commit and then tell everybody; under the table's lock, with no write pending.
+    """Complete the delta commit, then name the index in hoodie.properties; under the lock, with no write pending.
 
-    A completed delta commit of a partition that the table does not name harms nobody: killed in between, this may be
-    called again.
+    A completed delta commit of a partition that the table does not name is harmless: after a kill in between, this may
+    be called again.
     """
     timeline, release = metadata.timeline, metadata.config.version.release
     for state in (State.REQUESTED, State.INFLIGHT):
@@ -170,7 +171,7 @@ def _stat(base: WrittenBase, instant: str) -> WriteStat:
 
 
 def _define(metadata: MetadataTable) -> dict[str, str | None]:
-    """Add the index to the definitions; gives the property that says where they are."""
+    """Add the index to the index definitions; returns the property with the path of their file."""
     path = metadata.table_config.index_defs_path
     definitions: dict[str, Any] = dict(read_definitions(metadata))
     definitions[RECORD_INDEX] = {

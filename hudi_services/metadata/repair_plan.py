@@ -1,19 +1,19 @@
-"""Which records to write so that readers find what they should under a key.
+"""The records to write so that readers find the right record under each key.
 
-Merging never takes a size down or a range in, and it merges log files among themselves first, so that a deletion there
-may not reach the base file (`records.Stored`). So, for each key or name, the first series is taken that gives the
-right result:
+A merge never lowers a size or narrows a range, and it merges log files among themselves first, so that a deletion in
+them may not reach the base file (`records.model.Stored`). So, for each key or name, the first series is taken that
+gives the right result:
 
-    name that is missing, size    the entry | its deletion, the entry
-    name that is too many         its deletion | that twice, where the base file and the log files both have it
-    statistics of a file          the record | the same as a tight one (versions 8, 9) | a deletion, the record with
+    missing name, wrong size      the entry | its deletion, the entry
+    surplus name                  its deletion | the deletion twice, where the base file and the log files both have it
+    statistics of a file          the record | the same record as tight (versions 8, 9) | a deletion, the record with
                                   counts that make up for those of the base file
-    range of a partition          the record, which widens the range | a tight one with what is stored
+    range of a partition          the record, which widens the range | a tight record with what is stored
     bloom filter                  the record
-    record that is too many       a deletion of the key
+    surplus record                a deletion of the key
     secondary key                 the record | a deletion of the key
 
-What cannot be put right above a base file is left: a size that is too big, and on version 6 a range that is too wide.
+Log files cannot correct a size in a base file that is too big, and on version 6 a range that is too wide: these stay.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,10 @@ from .statistics.column_stats import counts, same_statistics, settled
 from .table import MetadataTable
 
 Wanted = Mapping[str, Mapping[str, Record | None]]
-"""By metadata partition and key: what readers should find, None for nothing. A listing names just what is wrong."""
+"""The record that readers should find, None for no record, by metadata partition and key.
+
+A record of a listing has only the names that are wrong.
+"""
 
 _TIGHT = '"isTightBound"'
 _GONE = FileEntry(0, deleted=True)
@@ -40,7 +43,7 @@ class RepairPlan:
 
     @property
     def count(self) -> dict[str, int]:
-        """Keys that are written or deleted, by metadata partition; none is left out that has any."""
+        """The number of keys that are written or deleted, for each metadata partition that has any."""
         written = {name: len({record.key for record in records}) for name, records in self.records.items()}
         return {
             name: found
@@ -50,13 +53,13 @@ class RepairPlan:
 
 
 def plan_repair(metadata: MetadataTable, wanted: Wanted) -> RepairPlan:
-    """What brings `wanted` about, as far as that can be done. Raises CorruptFile."""
+    """The plan after which readers find `wanted`, as far as possible. Raises CorruptFile."""
     plan = RepairPlan()
     can_be_tight = _TIGHT in metadata.writer_schema.text
     for partition, targets in wanted.items():
         records = plan.records.setdefault(partition, [])
         if partition.startswith(SECONDARY_INDEX_PREFIX):
-            # What is newest counts, whatever stands below it. Hudi 1.2 finds a record that only says it is deleted.
+            # The newest record counts, whatever is below it. Hudi 1.2 finds a record that is only marked as deleted.
             records += (target for target in targets.values() if target is not None)
             plan.deletes[partition] = [key for key, target in targets.items() if target is None]
             continue
@@ -91,7 +94,7 @@ def _listing_steps(stored: Stored, target: FilesRecord) -> Iterator[FilesRecord]
 def _entry_steps(
     stored: Stored, target: FilesRecord, name: str, series: Sequence[tuple[FileEntry, ...]]
 ) -> tuple[FileEntry, ...]:
-    """The first of `series` after which readers find the entry of `name`, or the want of it, as in `target`."""
+    """The first of `series` after which readers find the entry of `name`, or no entry, as in `target`; () for none."""
     alone = Stored(_only(stored.base, name), _only(stored.logs, name), stored.is_deleted)
     wanted = target.entries[name]
     for steps in series:
@@ -120,12 +123,12 @@ def _stats_steps(stored: Stored, target: StatsRecord, can_be_tight: bool) -> Seq
         result = _after(stored, steps).merged
         if isinstance(result, StatsRecord) and not result.deleted and same_statistics(result, target):
             return steps
-    # Too wide a range harms nobody; but it must not be too narrow at its other end, nor the counts be wrong.
+    # A range that is too wide is harmless; but it must not be too narrow at its other end, nor the counts be wrong.
     return () if _after(stored, anew).merged == stored.merged else anew
 
 
 def _made_up(stored: Stored, target: StatsRecord) -> StatsRecord:
-    """`target` with counts that add up to its own when they are merged with what is stored."""
+    """`target` with counts that add up to its own counts when it is merged with what is stored."""
     merged = stored.after(target).merged
     assert isinstance(merged, StatsRecord), "statistics merge to statistics"
     less = [2 * wanted - found for wanted, found in zip(counts(target), counts(merged), strict=True)]

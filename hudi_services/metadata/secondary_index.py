@@ -2,8 +2,8 @@
 
     <value>$<record key>     `\\`, `$` and NUL are written with a `\\` before them; a null value is a single NUL
 
-Their records say nothing but whether they are deleted. Keys lie in the file group that the hash of `<value>$` names
-(version V2 of an index), or that of the whole key (V1, table version 8).
+A record says only whether it is deleted. The file group of a key is chosen by the hash of `<value>$` (version V2 of an
+index) or of the whole key (V1, table version 8).
 Source: SecondaryIndexKeyUtils, SecondaryIndexRecordGenerationUtils, HoodieTableMetadataUtil (
 getSecondaryKeyToFileGroupMappingFunction) of Apache Hudi 1.0.2 and 1.2.0.
 """
@@ -30,14 +30,14 @@ _V1 = "V1"
 
 @dataclass(frozen=True, slots=True)
 class SecondaryIndex:
-    """One secondary index: its column, and whether values alone say where keys lie."""
+    """One secondary index: its column, and whether the value alone chooses the file group of a key."""
 
     column: str
     by_value: bool
 
 
 def secondary_index(metadata: MetadataTable, partition: str) -> SecondaryIndex:
-    """What the definitions say of the index. Raises CorruptFile when they do not name it, or its column."""
+    """The index of a metadata partition, by its definition. Raises CorruptFile when no definition names its column."""
     definition = read_definitions(metadata).get(partition) or {}
     fields = definition.get("sourceFields")
     if not isinstance(fields, list) or len(fields) != 1:
@@ -55,12 +55,12 @@ def secondary_keys(values: pa.Array, record_keys: pa.Array) -> pa.Array:
 
 
 def placing_parts(keys: pa.Array, index: SecondaryIndex) -> pa.Array:
-    """What is hashed of string keys of the index."""
+    """The part of each string key of the index that is hashed."""
     return pc.struct_field(pc.extract_regex(keys, _VALUE), 0) if index.by_value else keys
 
 
 def placing_part(metadata: MetadataTable, partition: str) -> Callable[[str], str]:
-    """What is hashed of a key of any metadata partition."""
+    """A function that gives the part of a key that is hashed, in any metadata partition."""
     if not partition.startswith(SECONDARY_INDEX_PREFIX) or not secondary_index(metadata, partition).by_value:
         return str
 

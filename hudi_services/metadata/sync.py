@@ -1,8 +1,8 @@
 """Keeping the metadata table in step with the table: its side of a commit, of a clean and of a rollback, and repairs.
 
-All run under the table's lock, before the action is completed on the table's own timeline: until then nobody reads
-what they wrote. A repair belongs to the metadata table alone, and is read as soon as it is complete there. All first
-clean up after killed writers, and may be called again after a kill.
+Each function runs under the table's lock, before the action is completed on the table's own timeline: until then no
+reader uses what the function wrote. A repair belongs to the metadata table alone, and is read as soon as it is complete
+there. Each function first cleans up after killed writers, and may be called again after a kill.
 Source: HoodieBackedTableMetadataWriter (update, commitInternal), HoodieTableMetadataUtil.convertMetadataToRecords.
 """
 
@@ -43,13 +43,13 @@ _ROLLBACK_SUFFIX = "006"
 """What a rollback of version 6 appends to its instant on the metadata table's timeline."""
 
 _REPAIR_SUFFIX = "010"
-"""What a repair of version 6 appends to its instant: Hudi 0.15 reads a delta commit that the table does not have when
-it takes it for one that builds a partition (HoodieTableMetadataUtil.isValidInstant)."""
+"""What a repair of version 6 appends to its instant: Hudi 0.15 takes a delta commit with this suffix for the build of a
+partition, and so reads it although the table has no such instant (HoodieTableMetadataUtil.isValidInstant)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What the commit `instant` did: base files that it added, and what stays beside them.
+    """The result of the commit `instant`: base files that it added, and the live files that it left.
 
     `live_files` holds, for each data partition with new files, the names of all base and log files of the newest slices
     of the file groups that were neither written nor replaced; only the ranges of whole partitions need them.
@@ -102,7 +102,7 @@ def sync_clean(
 ) -> None:
     """Write the metadata table's delta commit for a clean, before the clean is completed; otherwise as `sync_commit`.
 
-    `deleted` are bare file names by data partition, `gone_partitions` those of which nothing is left.
+    `deleted` are bare file names by data partition; `gone_partitions` are the data partitions that are deleted.
     """
     metadata = _without(_ready(metadata, times), instant, times)
     records, deletes = deletion_records(metadata, deleted, gone_partitions)
@@ -122,14 +122,14 @@ def sync_rollback(
 ) -> None:
     """The metadata table's side of the rollback at `rollback` of the table's instant `target`.
 
-    To be called when the target's files are deleted and it is not completed any more, and its inflight and requested
-    files are still there. `appended` are log files with their sizes, by data partition, that the rollback wrote or
-    cancelled (merge-on-read, version 6); `deleted` are the names of the deleted files; `restored` is what readers see
+    Call it when the target's data files and its completed file are deleted, but its inflight and requested files still
+    exist. `appended` are log files with their sizes, by data partition, that the rollback wrote or cancelled
+    (merge-on-read, version 6); `deleted` are the names of the deleted files; `restored` are the slices that readers see
     again; `was_completed` says that readers had seen the target.
 
-    The delta commit of the target is rolled back. Partitions that keep what it wrote all the same (`lasting_in`) are
-    repaired by a delta commit at the rollback's instant: it takes the deleted files out again, and puts in what readers
-    see again. Secondary and expression indexes are left as they are: the caller has seen that they may be.
+    The delta commit of the target is rolled back. Partitions that keep its records all the same (`lasting_in`) are
+    repaired by a delta commit at the rollback's instant: it removes the deleted files, and adds what readers see again.
+    Secondary and expression indexes stay as they are: the caller has checked that they may.
     """
     metadata = undo_pending(resume_rollbacks(metadata, times), times)
     merged = may_be_merged(metadata, target, was_completed=was_completed)
@@ -159,13 +159,13 @@ def sync_repair(
     moved: MovedKeys | None = None,
     damaged: Sequence[str] = (),
 ) -> tuple[str, Mapping[str, int]]:
-    """Write a delta commit after which readers find `wanted`, as far as that can be done; otherwise as `sync_commit`.
+    """Write a delta commit after which readers find `wanted`, as far as possible; otherwise as `sync_commit`.
 
-    `moved` is what to write into the record index. `damaged` are the log files that this makes up for: readers of ours
-    do not refuse them any more.
+    `moved` are the keys to write to the record index. `damaged` are the log files whose losses are repaired: our
+    readers no longer refuse them.
 
-    Gives its instant, which the table's timeline does not have, and how many keys it wrote by metadata partition: no
-    partition at all when nothing can be done.
+    Returns the instant of the repair, which the table's timeline does not have, and the numbers of keys written by
+    metadata partition: no partition when nothing can be repaired.
     """
     metadata = _ready(metadata, times)
     plan = plan_repair(metadata, wanted)
@@ -180,13 +180,13 @@ def sync_repair(
 
 
 def _ready(metadata: MetadataTable, times: Callable[[], str]) -> MetadataTable:
-    """The metadata table without what killed writers left."""
+    """The metadata table, after the cleanup of what killed writers left."""
     _require_supported(metadata)
     return undo_pending(resume_rollbacks(metadata, times), times)
 
 
 def _without(metadata: MetadataTable, instant: str, times: Callable[[], str]) -> MetadataTable:
-    """Without a delta commit of `instant`."""
+    """The metadata table after a rollback of the delta commit of `instant`, if it has one."""
     repeated = metadata.timeline.find(instant, Action.DELTA_COMMIT)
     return metadata if repeated is None else undo(metadata, repeated, times(), times)
 
@@ -198,7 +198,7 @@ def _undo_half(metadata: MetadataTable, ts: str, times: Callable[[], str]) -> Me
 
 
 def _joined(records: Sequence[Record], more: Sequence[FilesRecord]) -> list[Record]:
-    """Both, with one record a key."""
+    """The records of both, merged to one record for each key."""
     merged: dict[str, Record] = {}
     for record in (*records, *more):
         merged[record.key] = merge_records(merged[record.key], record) if record.key in merged else record
@@ -218,7 +218,7 @@ def _require_supported(metadata: MetadataTable) -> None:
 
 
 def _require_ranges(metadata: MetadataTable, change: Change, indexed: IndexColumns) -> None:
-    """Raise CheckFailed when a record cannot be written that hides no row: Hudi takes a file without one for empty."""
+    """Raise CheckFailed when an indexed column has no known range: Hudi takes a file without a record for empty."""
     for file in change.new_files:
         for column in untold_columns(file, indexed.columns, typed=indexed.typed):
             raise CheckFailed(
@@ -275,7 +275,7 @@ def _ranges(
 
 
 def _expression_records(metadata: MetadataTable, change: Change, computed: ComputedIndex) -> list[Record]:
-    """The records of new files in an expression index, and for one of ranges those of their whole partitions."""
+    """The records of new files in an expression index; with an index of ranges, also the ranges of their partitions."""
     index = computed.index
     partitions = {file.name: file.partition for file in change.new_files}
     by_partition: dict[str, list[StatsRecord]] = {}

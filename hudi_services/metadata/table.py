@@ -1,8 +1,8 @@
 """The metadata table: listings and column statistics of a table, kept in `.hoodie/metadata`.
 
-It is a merge-on-read table of its own, with HFiles for base files and HFile blocks in its log files. Which partitions
-exist is said by the table's `hoodie.table.metadata.partitions`; how many file groups a partition has is stored nowhere:
-the latest file slices are counted. Source: HoodieBackedTableMetadata, HoodieTableMetadataUtil of Apache Hudi.
+It is a merge-on-read table of its own, with HFiles for base files and HFile blocks in its log files. The table's
+`hoodie.table.metadata.partitions` names its partitions. The number of file groups of a partition is stored nowhere: the
+latest file slices are counted. Source: HoodieBackedTableMetadata, HoodieTableMetadataUtil of Apache Hudi.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,21 +37,21 @@ _SEEK_AT_MOST = 8
 
 @dataclass(frozen=True)
 class MetadataTable:
-    """One look at the metadata table: its timeline is fixed, its files are read when asked for."""
+    """One snapshot of the metadata table: its timeline is fixed, its files are read on demand."""
 
     storage: Storage
     table_config: TableConfig
-    """Of the table that this is about."""
+    """The configuration of the table that the metadata table describes."""
     config: TableConfig
-    """Of the metadata table itself."""
+    """The configuration of the metadata table itself."""
     data_timeline: Timeline
     timeline: Timeline
     slices: SliceSource
-    """Opens the file slices of the table that this is about."""
+    """Opens the file slices of the table that the metadata table describes."""
     on_damage: Callable[[DamagedLog], None]
-    """Called for a log file that has lost what was committed there; by default it raises CorruptFile."""
+    """Called for a log file that has lost committed bytes; by default it raises CorruptFile."""
     _listed: dict[str, dict[str, FileInfo]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """The files of partitions by their names, as this look has found them."""
+    """The files of partitions by name, as this snapshot first listed them."""
 
     @classmethod
     def load_config(cls, storage: Storage, config: TableConfig) -> TableConfig | None:
@@ -75,10 +75,10 @@ class MetadataTable:
         slices: SliceSource | None = None,
         own: TableConfig | None = None,
     ) -> "MetadataTable | None":
-        """None when the table does without one (`files` is not among its metadata partitions).
+        """The metadata table, None when the table has none (`files` is not among its metadata partitions).
 
-        Writers open it anew under the lock, with a timeline that was loaded there. `own` is what `load_config` gave,
-        when that was called before. Raises what that raises.
+        Writers open it again under the lock, with a timeline that was loaded there. `own` is the result of an earlier
+        call of `load_config`. Raises what `load_config` raises, and NeedsRecovery without a completed instant.
         """
         own = own or cls.load_config(storage, config)
         if own is None:
@@ -90,16 +90,16 @@ class MetadataTable:
         return cls(storage, config, own, data_timeline, timeline, slices, partial(refuse_damage, storage.root))
 
     def reload(self) -> "MetadataTable":
-        """A new look at the metadata table, beside the same look at the table."""
+        """A new snapshot of the metadata table, with the same snapshot of the table."""
         return replace(self, timeline=self.timeline.reload())
 
     def tolerant(self, on_damage: Callable[[DamagedLog], None]) -> "MetadataTable":
-        """The same look, which goes on where log files are damaged, as Hudi's readers do, and tells `on_damage`."""
+        """The same snapshot, which calls `on_damage` for damaged log files and goes on, as Hudi's readers do."""
         return replace(self, on_damage=on_damage)
 
     @cached_property
     def partitions(self) -> tuple[str, ...]:
-        """Partitions that a commit must update: the ready ones and those being built."""
+        """Partitions that a commit must update: ready partitions and partitions that are being built."""
         names = {*self.table_config.metadata_partitions, *self.table_config.metadata_partitions_inflight}
         return tuple(sorted(names))
 
@@ -108,19 +108,19 @@ class MetadataTable:
         return log_naming(self.config.version)
 
     def path(self, partition: str, name: str) -> str:
-        """Of a file of the metadata table, relative to the storage."""
+        """The path of a file of the metadata table, relative to the storage."""
         return f"{METADATA_TABLE_FOLDER}/{partition}/{name}"
 
     def stored_files(self, partition: str) -> Files:
-        """What lies in a partition's folder now, committed or not."""
+        """The files that are in a partition's folder now, committed or not."""
         return _sizes(self._list(partition))
 
     def found_files(self, partition: str) -> Files:
-        """As `stored_files`, when this look first asked: its own writes since then are not among them."""
+        """As `stored_files`, as of the first listing by this snapshot: without the files that it wrote since then."""
         return _sizes(self._found(partition))
 
     def look_into(self, partitions: Iterable[str]) -> None:
-        """List these partitions at once, for whoever asks for their files next."""
+        """List these partitions at the same time, before their files are asked for."""
         at_once(self._found, (partition for partition in partitions if partition not in self._listed))
 
     def _found(self, partition: str) -> Mapping[str, FileInfo]:
@@ -133,12 +133,11 @@ class MetadataTable:
         return {file.name: file for file in files}
 
     def file_groups(self, partition: str) -> list[FileSlice]:
-        """The newest slice of every file group, by file id; keys are spread over them by their hash.
+        """The newest slice of every file group, in the order of the file ids; a hash spreads keys over them.
 
-        `base_instant` is what a version 6 log file is named after; where a compaction of the slice is pending, the
-        slice's files are those of the slice before, too. Raises NeedsRecovery when there is no file group,
-        ConflictError when that is so because an indexer is building the partition, CorruptFile when a committed file is
-        missing.
+        A version 6 log file is named after `base_instant`. A slice whose compaction is pending has the files of the
+        slice before, too. Raises NeedsRecovery when there is no file group, or ConflictError while an indexer is
+        building the partition; CorruptFile when a committed file is missing.
         """
         groups = slices_of(partition, self.found_files(partition), self._facts, self.log_naming)
         if not groups and partition in self.table_config.metadata_partitions_inflight:
@@ -160,7 +159,7 @@ class MetadataTable:
             self.file_groups(partition)
 
     def reader(self, partition: str) -> PartitionReader:
-        """For the records of a partition, as they are when it is first asked for some."""
+        """A reader of the records of a partition, as of its first read."""
         return PartitionReader(lambda: self._open_groups(partition))
 
     def files_partition(self) -> dict[str, dict[str, int]]:
@@ -169,13 +168,13 @@ class MetadataTable:
         return {partition_of(name): _live(records.get(name)) for name in _live(records.get(ALL_PARTITIONS_KEY))}
 
     def list_partition(self, partition: str) -> dict[str, int]:
-        """The files of one data partition with their sizes; empty for an unknown one."""
+        """The files of one data partition with their sizes; empty for an unknown partition."""
         key = partition_id(partition)
         return _live(next((stored.merged for _, stored in self._listings.stored([key])), None))
 
     @cached_property
     def writer_schema(self) -> AvroSchema:
-        """For the records of a new block, in any partition."""
+        """The schema for the records of a new block, in any partition."""
         newest = (group.newest_schema for group in self._listings.groups)
         return writer_schema(self.config.version.release, next(newest, None))
 
@@ -187,7 +186,7 @@ class MetadataTable:
         return at_once(self.open_group, self.file_groups(partition))
 
     def open_group(self, group: FileSlice) -> FileGroupReader:
-        """One of `file_groups`. Raises Outdated when its files were cleaned since it was listed, and CorruptFile."""
+        """A reader of one of the `file_groups`. Raises CorruptFile, and Outdated when a listed file was deleted."""
         try:
             files = GroupFiles(self.storage, METADATA_TABLE_FOLDER, self._found(group.partition))
             return FileGroupReader(files, group, self.blocks, self.committed)
@@ -196,7 +195,7 @@ class MetadataTable:
 
     @cached_property
     def index_definitions(self) -> bytes | None:
-        """The content of the file of index definitions, None when there is none. Others may write it anew."""
+        """The content of the file of index definitions, None when there is none. Other writers may rewrite the file."""
         try:
             return self.storage.read(self.table_config.index_defs_path, SMALL_FILE)
         except NotFound:
@@ -204,12 +203,12 @@ class MetadataTable:
 
     @cached_property
     def blocks(self) -> BlockFilter:
-        """Which log blocks count, as of this look."""
+        """The filter for log blocks that count, as of this snapshot."""
         return BlockFilter(self.data_timeline, self.timeline, self.log_naming)
 
     @cached_property
     def committed(self) -> CommittedFiles:
-        """What the files must hold, as of this look."""
+        """The contents that files must have, as of this snapshot."""
         return CommittedFiles(self.timeline, self.blocks.counts, self.on_damage, self.log_naming)
 
     @cached_property
@@ -218,7 +217,7 @@ class MetadataTable:
 
 
 def being_built(storage: Storage, partition: str) -> ConflictError:
-    """What to tell of a partition that cannot be written to yet."""
+    """The error for a partition that cannot be written to yet."""
     return ConflictError(
         f"{storage.root}: the index {partition} is being built (hoodie.table.metadata.partitions.inflight), and cannot "
         "be written to yet",
@@ -228,7 +227,7 @@ def being_built(storage: Storage, partition: str) -> ConflictError:
 
 
 class MetadataLister:
-    """`table.partitions.Lister` from the metadata table: all of it, once, or a few partitions by their keys."""
+    """`table.partitions.Lister` of the metadata table: it reads the whole listing once, or a few partitions by key."""
 
     def __init__(self, metadata: MetadataTable) -> None:
         self._metadata = metadata
@@ -250,7 +249,7 @@ class MetadataLister:
 
 
 class _Facts(TimelineFacts):
-    """As of any table, but log files of archived instants still need their completion time to find their slice."""
+    """The facts of any table, and archived completion times: they place log files of archived instants in slices."""
 
     def __init__(self, timeline: Timeline, archived: ArchivedTimes) -> None:
         super().__init__(timeline)
@@ -267,7 +266,7 @@ def _merged(slices: list[FileSlice]) -> FileSlice:
     newest = slices[-1]
     if newest.base_file is not None or len(slices) == 1:
         return newest
-    # Named after a compaction that is not completed: what it would have merged is still to be read.
+    # The slice is named after a compaction that is not completed: readers still need the files that it would merge.
     before = slices[-2]
     logs = (*before.log_files, *newest.log_files)
     return FileSlice(newest.partition, newest.file_id, newest.base_instant, before.base_file, logs)

@@ -1,4 +1,4 @@
-"""What the timeline says about files: which instants are committed, which file groups were replaced."""
+"""The facts of a timeline that decide about files: which instants are committed, which file groups were replaced."""
 
 from ..codecs.commit_metadata import UNKNOWN_OPERATION
 from ..concurrency import at_once
@@ -47,7 +47,7 @@ def replaced_file_groups(timeline: Timeline) -> dict[FileGroupId, str]:
 
 
 def written_names(commit: CommitMetadata) -> frozenset[str] | None:
-    """Names of the files that a write tells of, change-data files too; None when it tells nothing."""
+    """Names of the files in the metadata of a write, change-data files too; None when the metadata is empty."""
     if commit.operation == UNKNOWN_OPERATION and not commit.stats:
         return None
     stats = [stat for of_partition in commit.stats.values() for stat in of_partition]

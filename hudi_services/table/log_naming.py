@@ -1,9 +1,9 @@
-"""How log files are named, and what follows from it: all that tells those of table version 6 from those of 8 and 9.
+"""The names of log files, and what follows from them: every difference between table version 6 and versions 8 and 9.
 
-    BySlice     version 6: named after the base instant of their slice; one may hold blocks of several delta commits
-    ByDelta     versions 8 and 9: named after their delta commit; it writes each of its log files alone
+    BySlice     version 6: named after the base instant of the slice; a file may hold blocks of several delta commits
+    ByDelta     versions 8 and 9: named after the delta commit; a file holds blocks of this delta commit only
 
-The metadata table is named as its table is. Nobody else asks the version about log files.
+The metadata table uses the log naming of its table. No other module asks the version about log files.
 Sources: HoodieLogFile, HoodieFileGroup, HoodieTableMetadataUtil of Apache Hudi 0.15.0 and 1.2.0.
 """
 
@@ -17,9 +17,9 @@ from ..model import FileSlice, LogFile
 from ..versions import TableVersion
 
 INITIALISATION = "00000000000000"
-"""What the instants begin with under which the metadata table's partitions were built."""
+"""The prefix of the instants at which partitions of the metadata table were built."""
 INSTANT_DIGITS = 17
-"""Of an instant that the table has, too; on version 6, what belongs to the metadata table alone has more."""
+"""Digits of an instant of the table; on version 6, instants of the metadata table alone have more."""
 _FIRST_SUFFIX = 10
 _MOST_SUFFIX = 1000
 
@@ -37,18 +37,18 @@ class Write(Protocol):
 
 
 class LogNaming(ABC):
-    """What a table version makes of the names of log files."""
+    """The log naming of a table version, and the rules that follow from it."""
 
     tells_writers: bool
-    """Whether the name of a log file tells the instant that wrote it; else only its blocks do."""
+    """Whether the name of a log file has the instant that wrote it; otherwise only its blocks have it."""
 
     def writer(self, log: LogFile) -> str | None:
-        """The instant that wrote the log file; None where only its blocks tell."""
+        """The instant that wrote the log file; None where only its blocks have it."""
         return log.instant if self.tells_writers else None
 
     @abstractmethod
     def slice_of(self, log: LogFile, slices: Sequence[str], completion_time: Callable[[str], str | None]) -> str:
-        """The base instant of the slice that the log file belongs to, of the ascending base instants `slices`."""
+        """The base instant of the slice that the log file belongs to; `slices` are the ascending base instants."""
 
     @abstractmethod
     def instant_for(self, slice_instant: Callable[[], str], delta: str) -> str:
@@ -60,29 +60,29 @@ class LogNaming(ABC):
 
     @abstractmethod
     def order(self, write: Write) -> str:
-        """What is compared with the instants of base files, to know whether they hold what the write did."""
+        """The time of a write that is compared with the instants of base files: a later base file holds the write."""
 
     @abstractmethod
     def is_merged(self, log: LogFile, write: Write, base_instant: str) -> bool:
-        """Whether a log file that `write` wrote belongs to a slice before that of the base file."""
+        """Whether a log file of `write` belongs to a slice older than the slice of the base file."""
 
     @abstractmethod
     def taken_out(self, cancel: Callable[[], T], delete: Callable[[], T]) -> T:
-        """What a rollback does to blocks of its target: `cancel` them by a command block, or `delete` the log files."""
+        """The result of `cancel` or `delete`: a rollback cancels the blocks of its target, or deletes its log files."""
 
-    # ---- instants of the metadata table's own
+    # ---- instants of the metadata table alone
 
     @abstractmethod
     def derived(self, ts: str, suffix: str, otherwise: Callable[[], str]) -> str:
-        """The instant of an action that the metadata table alone has: `ts` with a suffix, or one of `otherwise`."""
+        """The instant of an action of the metadata table alone: `ts` with a suffix, or the result of `otherwise`."""
 
     @abstractmethod
     def is_own(self, ts: str, pending: Collection[str]) -> bool:
-        """Whether a completed delta commit belongs to the metadata table alone; `pending` are instants of the table."""
+        """Whether a completed delta commit is the metadata table's alone; `pending`: the table's pending instants."""
 
     @abstractmethod
     def is_held(self, ts: str, timeline_has: Callable[[str], bool]) -> bool:
-        """Whether blocks of an instant count for the timeline of the metadata table."""
+        """Whether the timeline of the metadata table allows blocks of an instant to count."""
 
     @abstractmethod
     def halts_readers(self, ts: str) -> bool:
@@ -98,10 +98,10 @@ class LogNaming(ABC):
 
     @abstractmethod
     def undated(self, instants: Iterable[str]) -> list[str]:
-        """Those of a partition's instants that do not tell when it was built."""
+        """The instants, of those of a partition, that do not show when it was built."""
 
     def counts(self, log: LogFile, is_committed: Callable[[str], bool]) -> bool:
-        """Whether the log file belongs to its slice; whether its blocks are committed, only their headers may tell."""
+        """Whether the log file is part of its slice: unless its name has a writer that is not committed."""
         writer = self.writer(log)
         return writer is None or is_committed(writer)
 
@@ -133,7 +133,7 @@ class BySlice(LogNaming):
         return ts + suffix
 
     def is_own(self, ts: str, pending: Collection[str]) -> bool:
-        # Hudi 0.15 knows its own delta commits by their suffix; later releases by the table not knowing them.
+        # Hudi 0.15 recognises its own delta commits by their suffix; later releases find no such instant in the table.
         return len(ts) > INSTANT_DIGITS
 
     def is_held(self, ts: str, timeline_has: Callable[[str], bool]) -> bool:
@@ -207,5 +207,5 @@ _BY_SLICE, _BY_DELTA = BySlice(), ByDelta()
 
 
 def log_naming(version: TableVersion) -> LogNaming:
-    """That of a table version."""
+    """The log naming of a table version."""
     return _BY_DELTA if version.log_files_carry_delta_instant else _BY_SLICE

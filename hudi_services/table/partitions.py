@@ -1,6 +1,6 @@
-"""Which partitions and files a table has, by listing its storage.
+"""The partitions and files of a table, listed from its storage.
 
-A folder is a partition when it holds `.hoodie_partition_metadata`; one marked folder may lie below another only in
+A folder is a partition when it holds `.hoodie_partition_metadata`. A marked folder may be below another one only in
 tables that changed their partitioning, and both count (HoodieTableMetadata listing, FSUtils).
 """
 
@@ -20,7 +20,7 @@ Files = Mapping[str, int]
 
 
 class Lister(Protocol):
-    """Where a view learns of files: from storage, or from the metadata table."""
+    """The source of a view's file listings: storage, or the metadata table."""
 
     def partitions(self) -> list[str]:
         """Partition paths, sorted; [""] for a table without partitions."""
@@ -28,11 +28,11 @@ class Lister(Protocol):
     def files(self, partition: str) -> Files: ...
 
     def load(self, partitions: Sequence[str]) -> None:
-        """Get ready to be asked for the files of these partitions: many at once cost less than one by one."""
+        """Prepare for calls of `files` for these partitions: listing many at once costs less than one by one."""
 
 
 def check_addressable(root: str, partitions: Iterable[str]) -> None:
-    """Raise UnsupportedTable for a partition whose files no store would give."""
+    """Raise UnsupportedTable for a partition whose path stores refuse."""
     odd = next((partition for partition in partitions if not is_addressable(partition)), None)
     if odd is not None:
         raise UnsupportedTable(
@@ -43,7 +43,7 @@ def check_addressable(root: str, partitions: Iterable[str]) -> None:
 
 
 class StorageLister:
-    """Lists folders when asked, one request per folder; what `partitions` and `load` saw is not asked for again."""
+    """Lists folders on demand, one request per folder; keeps the listings of `partitions` and `load`."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

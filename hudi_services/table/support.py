@@ -1,9 +1,9 @@
-"""What is supported: one row for each feature of a table that some operation must leave alone.
+"""The support table: one row for each feature of a table that makes some operation refuse it.
 
-A feature says how it shows, which operations refuse it, with which sentence, and what to do instead. `check_support` is
-called with the name of the operation before anything is written; docs/support.md is made from `FEATURES`
-(scripts/make_support_table.py). A feature that nobody here knows is refused where it is read: table versions in
-`versions`, properties and partitions of the metadata table below.
+A row says how the feature is found, which operations refuse it, with which sentence, and what to do instead.
+`check_support` is called with the operation before anything is written; docs/support.md is made from `FEATURES`
+(scripts/make_support_table.py). An unknown feature is refused where it is read: table versions in `versions`,
+properties and partitions of the metadata table below.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ from ..timeline.instant import Action
 
 
 class Operation(Enum):
-    """What can be asked of a table; the values are the commands."""
+    """The operations on a table; the values are the commands."""
 
     SCHEDULE = "schedule"
     EXECUTE = "execute"
@@ -35,7 +35,7 @@ class Operation(Enum):
 
 
 class Look(Protocol):
-    """A table, before its metadata table and its files are looked at."""
+    """A table as it is opened, before its metadata table and its files are read."""
 
     @property
     def storage(self) -> Storage: ...
@@ -49,7 +49,7 @@ class Look(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature. `found` gives how it shows in a table, "" where the table does not have it.
+    """One feature. `found` returns how the feature shows in a table, "" when the table does not have it.
 
     The sentence of a refusal is "<root> has <what was found>, <why>".
     """
@@ -67,9 +67,9 @@ class Feature:
 
 _METADATA_PARTITIONS = frozenset({"files", "column_stats", "partition_stats", "bloom_filters", "record_index"})
 _SECONDARY_INDEX = "secondary_index_"
-"""What maps secondary keys to record keys: nothing that we do changes either."""
+"""Prefix of partitions that map secondary keys to record keys: no operation here changes either."""
 _EXPRESSION_INDEX = "expr_index_"
-"""What our commits write records of, once Hudi has built it."""
+"""Prefix of partitions that our commits write records to, once Hudi has built them."""
 
 _ALL = frozenset(Operation)
 _REWRITES = frozenset({Operation.SCHEDULE, Operation.EXECUTE})
@@ -77,7 +77,7 @@ _BUILDS_INDEX = frozenset({Operation.INDEX_BOOTSTRAP})
 
 
 def unsupported_partitions(config: TableConfig) -> list[str]:
-    """Those metadata partitions, sorted, that our commits would leave wrong."""
+    """The metadata partitions, sorted, that our commits cannot keep in step."""
     names = {*config.metadata_partitions, *config.metadata_partitions_inflight}
     built = {name for name in config.metadata_partitions if name.startswith(_EXPRESSION_INDEX)}
     return sorted(n for n in names - built - _METADATA_PARTITIONS if not n.startswith(_SECONDARY_INDEX))
@@ -117,11 +117,11 @@ def _unknown_partition(look: Look) -> str:
 
 
 def _schema_history(look: Look) -> str:
-    """Columns are then told by the ids of the history, and a name does not tell a column."""
+    """A table with a schema history identifies columns by the ids of the history, not by their names."""
     writes = look.timeline.completed_writes()
     told = bool(writes) and bool(look.timeline.read_commit(writes[-1]).extra.get("latest_schema"))
     if not told:
-        # Commits of table services need not repeat it, so that the newest one alone does not tell.
+        # Commits of table services need not repeat the schema, so the newest commit alone does not decide.
         history, _ = look.storage.list_dir(f"{look.config.meta_path}/.schema")
         told = any(file.name.endswith(".schemacommit") for file in history)
     return "a schema history (hoodie.schema.on.read.enable)" if told else ""
@@ -148,7 +148,7 @@ BUCKETS = Feature(
     "and merging them would break its bucket index",
     "cluster this table with Apache Hudi",
 )
-"""Told by file slices: see `check_slices`."""
+"""Found by the names of file groups: see `check_slices`."""
 
 FEATURES = (
     Feature(
@@ -230,7 +230,7 @@ FEATURES = (
 
 
 def check_support(operation: Operation, look: Look) -> None:
-    """Raise UnsupportedTable, naming the feature and the way out, when the operation must leave the table alone."""
+    """Raise UnsupportedTable, naming the feature and the way out, when the table has one that the operation refuses."""
     for feature in FEATURES:
         found = feature.found(look) if operation in feature.refused else ""
         if found:
@@ -238,14 +238,14 @@ def check_support(operation: Operation, look: Look) -> None:
 
 
 def check_slices(slices: Iterable[FileSlice], storage: Storage) -> None:
-    """Raise UnsupportedTable for slices that are to be rewritten when buckets name all their file groups."""
+    """Raise UnsupportedTable when all of the slices, which are to be rewritten, have file ids named after buckets."""
     ids = [one.file_id[:8] for one in slices]
     if ids and all(text.isdecimal() and text.startswith("000") for text in ids):
         raise BUCKETS.refusal(storage.root, f"file groups named after buckets ({ids[0]}…)")
 
 
 def check_timeline(timeline: Timeline, storage: Storage) -> None:
-    """Raise NeedsRecovery while a restore is half-done: nobody may write then."""
+    """Raise NeedsRecovery while a restore is not finished: no process may write then."""
     restores = timeline.pending({Action.RESTORE})
     if restores:
         raise NeedsRecovery(

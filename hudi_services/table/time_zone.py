@@ -1,9 +1,9 @@
-"""Whether this process counts time in the zone of the table's writers.
+"""The comparison of this process's time zone with the zone of the table's writers.
 
-With hoodie.table.timeline.timezone=LOCAL an instant is the wall clock of whoever writes it. A process in a zone ahead
-of the writers' would give its files a time that their next commits are older than, and readers would take our slice
-for the newer one: the update would be lost. The modification times of instant files tell the zone, unless they were
-copied. Where they do not tell it, instants are drawn by the slowest clock there is: no writer is behind that.
+With hoodie.table.timeline.timezone=LOCAL an instant is the wall-clock time of its writer. If this process ran in a zone
+ahead of the writers, its files would have a later time than their next commits: readers would take our slice for the
+newer one, and the update would be lost. The modification times of instant files show the zone, unless the files were
+copied. Where they do not show it, instants are drawn from the slowest clock of any zone: no writer is behind it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,20 +14,20 @@ from ..errors import ConfigError
 from ..timeline.active import Timeline
 
 _LATEST = 20
-"""Instants to look at: few enough not to reach back over a change to summer time."""
+"""Instants to compare: few enough not to reach back over a change to summer time."""
 _SPAN = timedelta(minutes=5)
-"""Instants that lie so far apart were not copied at once when their files' times follow them."""
+"""Instants this far apart were not copied together when the modification times of their files follow them."""
 _SLACK = timedelta(seconds=60)
 _SHORT_SLACK = timedelta(seconds=10)
-"""Of instants that may have been copied at once."""
+"""The slack for instants that may have been copied together."""
 _STEP = timedelta(minutes=15)
-"""Zones lie whole quarters of an hour apart."""
+"""Zones differ by whole quarters of an hour."""
 _WEST, _EAST = timedelta(hours=-12), timedelta(hours=14)
-"""Between these from UTC; at the first there is open sea, and our own instants where the zone is not known."""
+"""The range of offsets from UTC. No land has the first; our own instants have it where the zone is not known."""
 
 
 def check_zone(timeline: Timeline, root: str) -> None:
-    """Raise ConfigError when the latest instants all lie the same quarters of an hour beside their files' times."""
+    """Raise ConfigError when the latest instants all differ from their files' times by the same quarters of an hour."""
     if timeline.zone != "LOCAL":
         return
     found = _offsets(timeline)
@@ -47,21 +47,21 @@ def check_zone(timeline: Timeline, root: str) -> None:
 
 
 def drawing_zone(timeline: Timeline) -> str:
-    """The zone in whose clocks new instants are drawn: the timeline's, or, where that is not known, SLOWEST."""
+    """The zone in which new instants are drawn: the timeline's zone, or SLOWEST where it is not known."""
     return timeline.zone if timeline.zone != "LOCAL" or _is_ours(_offsets(timeline)) else SLOWEST
 
 
 def latest_reading(timeline: Timeline, now: datetime) -> str:
-    """What the slowest of the writers' clocks may show now, at most, as an instant.
+    """The latest time, as an instant, that the slowest of the writers' clocks may show now.
 
-    As soon as one of the latest instants is of our zone, that is ours.
+    The time is in the timeline's zone when that is fixed or one of the latest instants is of our zone, else in FASTEST.
     """
     is_known = timeline.zone != "LOCAL" or any(abs(offset) <= _SLACK for _, offset in _offsets(timeline))
     return format_instant(now, timeline.zone if is_known else FASTEST)
 
 
 def _is_ours(offsets: Sequence[tuple[datetime, timedelta]]) -> bool:
-    """Whether the newest instant that tells a zone tells ours. Files that were copied tell none."""
+    """Whether the newest instant that shows a zone shows ours. Files that were copied show none."""
     for moment, offset in reversed(offsets):
         if abs(offset) <= _SLACK:
             return True
@@ -71,14 +71,14 @@ def _is_ours(offsets: Sequence[tuple[datetime, timedelta]]) -> bool:
 
 
 def _is_another_zone(moment: datetime, offset: timedelta, slack: timedelta) -> bool:
-    """Whether an instant, which we take for `moment`, is one of a zone so far from ours."""
+    """Whether an instant, read as `moment` in our zone, was drawn in a zone that is `offset` away from ours."""
     nearest = round(offset / _STEP) * _STEP
     zone = (moment.utcoffset() or timedelta()) - nearest
     return bool(nearest) and abs(offset - nearest) <= slack and _WEST < zone <= _EAST
 
 
 def _offsets(timeline: Timeline) -> list[tuple[datetime, timedelta]]:
-    """The latest instants as moments, oldest first, each with its file's time less itself."""
+    """The latest instants as moments, oldest first, each with the time of its file minus the moment."""
     found = []
     for ts, written in sorted(timeline.begun.items())[-_LATEST:]:
         file_time = datetime.fromtimestamp(written / 1000, timezone.utc)
@@ -89,7 +89,7 @@ def _offsets(timeline: Timeline) -> list[tuple[datetime, timedelta]]:
 
 
 def _moments(moment: datetime | None) -> Iterable[datetime]:
-    """When clocks here showed that time: twice, where summer time ended."""
+    """The moments at which local clocks showed that time: two where summer time ended."""
     if moment is not None:
         wall = moment.replace(tzinfo=None)
         yield from {wall.replace(fold=fold).astimezone() for fold in (0, 1)}

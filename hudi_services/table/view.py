@@ -1,8 +1,9 @@
 """The file-system view: which file slices readers see, from names, sizes and the timeline.
 
 A file counts when its instant is completed, or older than the first instant of the active timeline (then it was
-completed long ago). What was archived beyond a savepoint is neither, and does not count: see `Timeline.first_ts`. File
-groups that a completed replacecommit replaced are hidden. Log files join a slice as `log_naming` says.
+completed long ago). An instant that was archived beyond a savepoint is neither, and its files do not count: see
+`Timeline.first_ts`. File groups that a completed replacecommit replaced are hidden. Log files join a slice as
+`log_naming` says.
 Sources: AbstractTableFileSystemView, HoodieFileGroup of Apache Hudi.
 """
 
@@ -22,20 +23,20 @@ _CHANGE_DATA = ".cdc"
 
 
 class InstantFacts(Protocol):
-    """What a view must know of the timeline."""
+    """The facts of the timeline that a view needs."""
 
     def is_committed(self, instant: str) -> bool:
-        """Completed in the active timeline, or before its start."""
+        """Whether the instant is completed in the active timeline, or older than its start."""
 
     def completion_time(self, instant: str) -> str | None:
-        """None when the instant is pending or unknown."""
+        """The completion time; None when the instant is pending or unknown."""
 
     @property
     def hides(self) -> bool:
         """Whether `is_hidden` may be true of any instant."""
 
     def is_hidden(self, instant: str) -> bool:
-        """Whether it may have been completed and archived beyond a savepoint, which hides it until that goes."""
+        """Whether a savepoint, beyond which the instant may have been completed and archived, hides the instant."""
 
 
 class FileSystemView:
@@ -57,7 +58,7 @@ class FileSystemView:
         return self._lister.partitions()
 
     def load(self, partitions: Sequence[str]) -> None:
-        """Say which partitions will be asked for next."""
+        """Prepare for calls for the slices of these partitions."""
         self._lister.load(partitions)
 
     def latest_slices(self, partition: str) -> list[FileSlice]:
@@ -76,7 +77,7 @@ class FileSystemView:
         return slices_of(partition, self._lister.files(partition), self._facts, self._naming, change_data=True)
 
     def half_hidden(self, partition: str) -> frozenset[str]:
-        """Ids of the file groups that have files which a savepoint hides: the newest slice may be another one later."""
+        """Ids of the file groups with files that a savepoint hides: without it, another slice may be the newest."""
         if not self._facts.hides:
             return frozenset()
         names = self._lister.files(partition)
@@ -91,9 +92,9 @@ class FileSystemView:
 def slices_of(
     partition: str, files: Files, facts: InstantFacts, naming: LogNaming, *, change_data: bool = False
 ) -> dict[str, list[FileSlice]]:
-    """All committed slices of a partition by file id, oldest first. Names that are no data files are passed over.
+    """All committed slices of a partition by file id, oldest first. Names that are not those of data files are skipped.
 
-    Change-data-capture files lie beside the slices but are not part of them for readers; `change_data` puts them in.
+    Change-data-capture files are not part of the slices that readers see; `change_data` includes them.
     """
     bases: dict[str, list[BaseFile]] = defaultdict(list)
     logs: dict[str, list[LogFile]] = defaultdict(list)

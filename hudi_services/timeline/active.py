@@ -1,7 +1,8 @@
-"""The active timeline: an immutable look at the folder of instants, and publishing new ones.
+"""The active timeline: an immutable snapshot of the folder of instants, and the publication of new instant files.
 
-All files of one instant lie side by side; the highest state counts. Files are created whole or not at all and never
-changed, so a look stays true for what it saw. Sources: ActiveTimelineV1, ActiveTimelineV2, ClusteringUtils of Hudi.
+An instant has a file for each of its states; the highest state counts. Files are created whole or not at all, and only
+inflight files may be rewritten, so a snapshot stays valid for the files that it listed.
+Sources: ActiveTimelineV1, ActiveTimelineV2, ClusteringUtils of Hudi.
 """
 
 from collections import defaultdict
@@ -45,13 +46,13 @@ class Timeline:
     sizes: Mapping[str, int]
     """Bytes of every instant file, lower states included, by file name."""
     begun: Mapping[str, int]
-    """When the first file of each instant was written, by requested time: epoch milliseconds, as the store has it."""
+    """Modification time of the first file of each instant, by requested time: epoch milliseconds, from the listing."""
     written: Mapping[str, int] = field(default_factory=dict)
-    """When each instant file was written, by file name, in the same way."""
+    """Modification time of each instant file, by file name, in the same unit."""
     history: str = ""
     """The folder of the archive."""
     files: Mapping[str, FileInfo] = field(default_factory=dict)
-    """What the listing tells of every instant file, by file name."""
+    """The listing entry of every instant file, by file name."""
 
     @classmethod
     def open(cls, storage: Storage, config: TableConfig) -> "Timeline":
@@ -62,7 +63,7 @@ class Timeline:
 
     @classmethod
     def load(cls, storage: Storage, layout: Layout, folder: str, zone: str, history: str = "") -> "Timeline":
-        """List `folder`; files that are no instants are passed over, a missing folder is an empty timeline."""
+        """List `folder`. Files that are not instants are skipped; a missing folder gives an empty timeline."""
         files: dict[str, FileInfo] = {}
         begun: dict[str, int] = {}
         highest: dict[tuple[str, Action], Instant] = {}
@@ -81,16 +82,16 @@ class Timeline:
         return cls(storage, layout, folder, zone, ordered, sizes, begun, written, history, files)
 
     def reload(self) -> "Timeline":
-        """A new look at the same folder."""
+        """A new snapshot of the same folder."""
         return Timeline.load(self.storage, self.layout, self.folder, self.zone, self.history)
 
     def saw_the_same(self, other: "Timeline") -> bool:
-        """Whether two looks saw the same files, as they were then."""
+        """Whether both snapshots listed the same files, with the same sizes, modification times and tags."""
         return self._listing == other._listing
 
     @cached_property
     def archived(self) -> ArchivedInstants:
-        """What the archive knows. Raises CorruptFile."""
+        """The instants that the archive records. Raises CorruptFile."""
         return self.layout.read_archive(self.storage, self.history)
 
     def completed(self, actions: Collection[Action] | None = None) -> tuple[Instant, ...]:
@@ -106,7 +107,7 @@ class Timeline:
         return tuple(i for i in self._pending if actions is None or i.action in actions)
 
     def at(self, ts: str) -> tuple[Instant, ...]:
-        """The instants requested at `ts`: one, and perhaps a savepoint of it, unless somebody made another."""
+        """The instants requested at `ts`: one, and perhaps its savepoint, unless another process drew the same time."""
         return tuple(self._instants_at.get(ts, ()))
 
     @property
@@ -115,24 +116,27 @@ class Timeline:
         return next(iter(self._write_completions), "")
 
     def find(self, ts: str, action: Action | None = None) -> Instant | None:
-        """The instant requested at `ts`; `action` may be its pending or its completed one. Savepoints come last."""
+        """The instant requested at `ts`; a savepoint only when `ts` has no other instant.
+
+        `action` may be the pending or the completed action of the instant.
+        """
         found = [
             i for i in self._instants_at.get(ts, ()) if action is None or i.action.completed_as is action.completed_as
         ]
         return min(found, key=lambda i: i.action is Action.SAVEPOINT, default=None)
 
     def files_of(self, ts: str, action: Action) -> tuple[Instant, ...]:
-        """Every file of the instant of `ts`, lowest state first; `action` may be its pending or its completed one."""
+        """Every file of the instant of `ts`, lowest state first; `action` may be its pending or completed action."""
         parsed = (self.layout.parse(name, 0, self.zone) for name in self._names_at.get(ts, ()))
         found = [i for i in parsed if i and i.action.completed_as is action.completed_as]
         return tuple(sorted(found, key=_rank))
 
     def emptied_cleans(self) -> tuple[Instant, ...]:
-        """Completed cleans whose file is empty: their process died over it, and Hudi does them again by their plan."""
+        """Completed cleans whose file is empty: the process died while writing it. Hudi repeats them by their plan."""
         return tuple(i for i in self.completed({Action.CLEAN}) if not self.sizes[i.file_name])
 
     def pending_clusterings(self) -> tuple[Instant, ...]:
-        """Pending instants whose requested file carries a clustering plan; raises CorruptFile when one is broken."""
+        """Pending instants whose requested file has a clustering plan. Raises CorruptFile for a broken file."""
         pending = self.pending(_CLUSTERING_LIKE)
         requested = at_once(self.read_requested, pending)
         return tuple(i for i, one in zip(pending, requested, strict=True) if one.is_clustering)
@@ -143,27 +147,27 @@ class Timeline:
         return next((i for i in replacing if self.read_requested(i).is_clustering), None)
 
     def is_clustering(self, instant: Instant) -> bool:
-        """Told by the plan in the requested file, as Hudi tells it."""
+        """Whether the requested file of the instant has a clustering plan, which is how Hudi decides."""
         return instant.action in _CLUSTERING_LIKE and self.read_requested(instant).is_clustering
 
     def path(self, file_name: str) -> str:
-        """Of a file of this folder, relative to the storage."""
+        """The path of a file of this folder, relative to the storage."""
         return f"{self.folder}/{file_name}"
 
     def began_as(self, instant: Instant) -> Action:
-        """The action that was requested: completed, a compaction is told from a commit by its requested file only."""
+        """The action that was requested. Only the requested file distinguishes a completed compaction from a commit."""
         planned = _ENDS_AS.get(instant.action, instant.action)
         name = self.layout.file_name(instant.ts, planned, State.REQUESTED)
         return planned if name in self.sizes else instant.action
 
     def requested_name(self, instant: Instant) -> str:
-        """The requested file of an instant in any state."""
+        """The name of the requested file of an instant in any state."""
         return self.layout.file_name(instant.ts, self.began_as(instant), State.REQUESTED)
 
     def read_details(self, file_name: str) -> bytes:
-        """The content of one instant file; raises NotFound, and Outdated for one that this look has listed.
+        """The content of one instant file. Raises NotFound, and Outdated when this snapshot has listed the file.
 
-        What this process has read before is not read again, but for inflight files: writers may write those anew.
+        The process keeps the content of listed files in its cache, except inflight files: writers may rewrite those.
         """
         listed = self.files.get(file_name)
         try:
@@ -176,7 +180,7 @@ class Timeline:
             raise Outdated.of(error) from error
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
-        """What a commit, deltacommit or replacecommit did, or, inflight, what it forecasts."""
+        """The metadata of a commit, deltacommit or replacecommit; the forecast of an inflight one."""
         return self.layout.decode_commit(self.read_details(instant.file_name), self._full(instant.file_name))
 
     def newest_schema(self) -> str | None:
@@ -185,7 +189,10 @@ class Timeline:
         return next(filter(None, schemas), None)
 
     def read_requested(self, instant: Instant) -> RequestedReplace:
-        """The requested file of a replacecommit or clustering in any state; absent or empty, it says nothing."""
+        """The requested file of a replacecommit or clustering in any state.
+
+        It has neither operation nor plan when it is absent or empty.
+        """
         name = self.requested_name(instant)
         if not self.sizes.get(name):
             return RequestedReplace(operation=None, plan=None)
@@ -204,7 +211,10 @@ class Timeline:
         return decode_compaction_plan(self.read_details(name), self._full(name))
 
     def read_rollback_plan(self, instant: Instant) -> RollbackPlan:
-        """CorruptFile also for a pending one that takes away what its target cannot have written."""
+        """The plan of a rollback.
+
+        Raises CorruptFile, also for a pending rollback that deletes files which its target cannot have written.
+        """
         name = self.requested_name(instant)
         plan = decode_rollback_plan(self.read_details(name), self._full(name))
         if not instant.is_completed:
@@ -213,10 +223,10 @@ class Timeline:
 
     @cached_property
     def pending_rollbacks(self) -> Mapping[str, Instant]:
-        """The pending rollbacks by the time of what they undo; the first one of each, and none that cannot be read."""
+        """The first pending rollback of each target, by the time of the target; unreadable rollbacks are left out."""
         found: dict[str, Instant] = {}
         for instant in self.pending({Action.ROLLBACK}):
-            # For `recover` to drop.
+            # `recover` drops an unreadable rollback.
             with suppress(CorruptFile):
                 found.setdefault(self.read_rollback_plan(instant).ts, instant)
         return found
@@ -236,25 +246,25 @@ class Timeline:
         return decode_savepoint(self.read_details(instant.file_name), self._full(instant.file_name))
 
     def first_ts(self) -> str | None:
-        """Where the timeline starts for readers: its first completed write.
+        """The time of the first completed write, where the timeline starts for readers.
 
-        Also one that only a savepoint still holds here (hoodie.archive.beyond.savepoint): Hudi means to pass over such
-        a write, but looks for savepoints among the writes alone (HoodieDefaultTimeline.getFirstNonSavepointCommit).
+        The write counts even if only a savepoint keeps it here (hoodie.archive.beyond.savepoint): Hudi intends to skip
+        it, but searches for savepoints among the writes alone (HoodieDefaultTimeline.getFirstNonSavepointCommit).
         """
         return next((i.ts for i in self.completed_writes()), None)
 
     def archived_until(self) -> str | None:
-        """Before this time writes may have been archived: the first completed write that no savepoint holds.
+        """The time of the first completed write without a savepoint; writes before it may have been archived.
 
-        Those since `first_ts` are hidden from readers and writers, until the savepoint goes and they are not.
+        Archived writes after `first_ts` are hidden from readers and writers until the savepoint is deleted.
         """
         held = {i.ts for i in self.instants if i.action is Action.SAVEPOINT}
         return next((i.ts for i in self.completed_writes() if i.ts not in held), None)
 
     def contains_or_before_start(self, ts: str) -> bool:
-        """Whether files of `ts` count as committed: a completed write, or older than the timeline (archived).
+        """Whether files of `ts` count as committed: `ts` is a completed write, or older than the timeline (archived).
 
-        A pending write never does, although it can be older than the first completed one.
+        Files of a pending write never count, although the write can be older than the first completed one.
         """
         if ts in self._write_completions:
             return True
@@ -262,7 +272,7 @@ class Timeline:
         return first is not None and ts < first and all(i.ts != ts for i in self.pending())
 
     def completion_time(self, ts: str) -> str | None:
-        """When the write of `ts` was completed; None when it is pending or archived."""
+        """The completion time of the write of `ts`; None when the write is pending or archived."""
         return self._write_completions.get(ts)
 
     def latest_time(self) -> str:
@@ -277,10 +287,10 @@ class Timeline:
     def publish(
         self, ts: str, action: Action, state: State, data: bytes = b"", completion_time: str | None = None
     ) -> Instant:
-        """Create the file of an instant's next state, and give the instant; this look does not change.
+        """Create the file of an instant's next state, and return the instant; this snapshot does not change.
 
-        Raises AlreadyExists when the file is there, ConflictError when the state before is not: another process has
-        then rolled the instant back.
+        Raises AlreadyExists when the file exists, and ConflictError when the file of the state before does not: another
+        process has then rolled the instant back.
         """
         if state is not State.REQUESTED and not (state is State.INFLIGHT and action in _WITHOUT_REQUESTED):
             before = self.layout.file_name(ts, action, State(state - 1))
@@ -312,7 +322,7 @@ class Timeline:
 
     @cached_property
     def _names_at(self) -> Mapping[str, list[str]]:
-        """The files of each time."""
+        """The names of instant files by requested time."""
         found = defaultdict(list)
         for name in self.sizes:
             instant = self.layout.parse(name, 0, self.zone)
@@ -341,10 +351,11 @@ def new_instant(timeline: Timeline, clock: Clock, *, after: str = "", skew_milli
 
 
 def _check_own_files(plan: RollbackPlan, source: str) -> None:
-    """What an instant wrote bears its time, or is a block in a log file that does not.
+    """Raise CorruptFile when the target of a rollback is no instant, or a file to delete does not bear its time.
 
-    Hudi names later files, too, only to restore a merge-on-read table of versions 8 and 9 to before a compaction, which
-    is Hudi's to finish (ListingBasedRollbackStrategy, listAllFilesSinceCommit).
+    An instant writes files that bear its time, and blocks in log files that do not. A plan of Hudi names later files
+    only to restore a merge-on-read table of version 8 or 9 to before a compaction; Hudi must finish that restore
+    (ListingBasedRollbackStrategy, listAllFilesSinceCommit).
     """
     if plan.action not in _ACTION_NAMES or not plan.ts.isdecimal():
         raise CorruptFile(f"{source} rolls back {plan.action!r} {plan.ts!r}, which is no instant")
@@ -358,5 +369,5 @@ def _check_own_files(plan: RollbackPlan, source: str) -> None:
 
 
 def _rank(instant: Instant) -> tuple[State, str]:
-    # More than one completed file of one time happens to cleans: the newest completion counts.
+    # A clean may have several completed files of one time: the newest completion counts.
     return (instant.state, instant.completion_time or "")

@@ -1,8 +1,8 @@
 """One parquet file of an archive of timeline layout 2, read in batches and within bounds.
 
-A few kilobytes of such a file may stand for millions of rows, for pages of gigabytes, or for one long value in each
-row. So rows and pages are counted before anything is read; columns stay dictionaries, as their pages have them; and of
-what rows hold no more is given out than an honest file could have.
+A few kilobytes of such a file may expand to millions of rows, to pages of gigabytes, or to one long value in each row.
+So the numbers of rows and the sizes of pages are checked before pyarrow reads any; columns stay dictionary-encoded, as
+in their pages; and the bytes of decoded values are limited to what an honest file could hold.
 """
 
 import io
@@ -26,15 +26,15 @@ _MOST_ROWS = 4_000_000
 """An archive file ends at 1 GB (hoodie.timeline.compaction.target.file.max.bytes), and a row takes about 300 bytes."""
 _LEAST_PAGE_LIMIT = 64 * MIB
 _SHRINKS_TO = 64
-"""A page may have so many times its bytes: rows repeat a schema of 10 kB, which takes next to none."""
+"""A page may have this many times its stored bytes: rows repeat a schema of 10 kB, which compresses very well."""
 _LEAST_RESULTS, _RESULTS_PER_BYTE = 1024 * MIB, 256
 _TEXT_ROWS, _RESULT_ROWS = 65_536, 512
 _LONGEST_TEXT = 100
-"""Of times and names of actions."""
+"""Bytes of a time or of the name of an action, at most."""
 
 
 class ArchiveFile:
-    """The file of these bytes. Opening it checks its footer. Raises CorruptFile, naming `path`."""
+    """An archive file, given as bytes. The constructor checks the footer. Raises CorruptFile, naming `path`."""
 
     def __init__(self, data: bytes, path: str) -> None:
         self.path = path
@@ -50,9 +50,9 @@ class ArchiveFile:
             yield from zip(*map(self._texts, columns), strict=True)
 
     def results(self, name: str, decoders: Sequence[Callable[[bytes], T] | None]) -> Iterator[T | None]:
-        """What the decoder of each row makes of its value in a column of long ones; None where there is none.
+        """The decoded values of a column of long values, row by row; None where the value or the decoder is None.
 
-        One that many rows share is not decoded for each of them.
+        A value that many rows of a batch share is decoded once by each decoder.
         """
         at = 0
         for (column,) in self._batches((name,), _RESULT_ROWS):
@@ -80,7 +80,7 @@ class ArchiveFile:
         return [None if number is None else values[number] for number in column.indices.to_pylist()]
 
     def _batches(self, names: Sequence[str], rows: int) -> Iterator[list[pa.DictionaryArray]]:
-        """The columns `names`, so many rows of them at a time."""
+        """The columns `names`, in batches of at most `rows` rows."""
         self._check_pages(names)
         with self._pyarrow_errors():
             file = pq.ParquetFile(
@@ -96,7 +96,7 @@ class ArchiveFile:
                 yield columns
 
     def _check_pages(self, names: Sequence[str]) -> None:
-        """What pages say they are before pyarrow believes it; their checksums, too."""
+        """Check the page sizes that headers announce, and the page checksums, before pyarrow reads the pages."""
         for number, group in enumerate(self._footer.row_groups):
             for chunk in group.columns:
                 if chunk.path[0] in names:

@@ -35,13 +35,13 @@ _VERSION_FILE = "_version_"
 
 
 def is_archived(storage: Storage, config: TableConfig) -> bool:
-    """Whether anything left the active timeline for the archive; told by its folder alone."""
+    """Whether the folder of the archive has any file."""
     files, _ = storage.list_dir(config.history_path)
     return bool(files)
 
 
 class _Archive:
-    """The folder of an archive at one moment. All but `_version_` never changes, and is read once by this process."""
+    """The folder of an archive at one moment. Only `_version_` changes; this process reads every other file once."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage = storage
@@ -52,13 +52,13 @@ class _Archive:
         """The names of its parquet files. Raises CorruptFile."""
         with ThreadPoolExecutor(1) as pool:
             number = pool.submit(self._manifest_number)
-            # Asked for at the same time: what is newer than this listing is read all the same.
+            # Listed at the same time: a file that is newer than the listing is read all the same.
             _ = self._listed
             found = number.result()
         return () if found is None else self._names(f"manifest_{found}")
 
     def open(self, name: str) -> "ArchiveFile":
-        # pyarrow is slow to load, and most commands look at no archive.
+        # pyarrow is slow to load, and most commands read no archive.
         from .archive_file import ArchiveFile
 
         return ArchiveFile(self._read(name, LARGEST_LOG), self._full_path(name))
@@ -90,7 +90,7 @@ class _Archive:
         try:
             return int(self._storage.read(f"{self._folder}/{_VERSION_FILE}", SMALL_FILE))
         except NotFound:
-            # Between the deletion and the re-creation of the version file.
+            # The version file is missing between its deletion and its re-creation.
             matches = (_MANIFEST.fullmatch(info.name) for info in self._storage.list_dir(self._folder)[0])
             return max((int(match[1]) for match in matches if match), default=None)
         except ValueError as e:
@@ -105,7 +105,7 @@ class ArchivedTimes:
         self._times: dict[str, dict[str, str]] = {}
 
     def completion_time(self, ts: str) -> str | None:
-        """When the archived instant of `ts` was completed, None when no archive file has it. Raises CorruptFile."""
+        """The completion time of the archived instant of `ts`, None when no archive file has it. Raises CorruptFile."""
         for name in self._archive.files:
             match = _DATA_FILE.fullmatch(name)
             if match is not None and match[1] <= ts <= match[2]:
@@ -122,7 +122,7 @@ class ArchivedTimes:
 
 
 def read_archive(storage: Storage, folder: str, file_ids: Collection[str] = ()) -> ArchivedInstants:
-    """All that the archive in `folder` knows, of file groups only whether it knows `file_ids`.
+    """The instants that the archive in `folder` records, and which of `file_ids` its completed writes touched.
 
     Raises CorruptFile, naming the file, and StorageError.
     """
@@ -139,7 +139,7 @@ def _read_actions(file: "ArchiveFile", file_ids: frozenset[str]) -> Iterator[Arc
             raise CorruptFile(f"{file.path} has a row without instantTime or action")
         entries.append(ArchivedAction(ts, action))
     decoders = list(map(_decoders(file_ids, file.path), entries))
-    # The results hold whole commits: large, and mostly of no use here.
+    # This column holds whole commits: it is large, and mostly not needed here.
     results = file.results("metadata", decoders) if any(decoders) else repeat(None, len(entries))
     for entry, result in zip(entries, results, strict=True):
         if isinstance(result, RollbackMetadata):
@@ -152,7 +152,7 @@ _Decoder = Callable[[bytes], RollbackMetadata | frozenset[str]]
 
 
 def _decoders(file_ids: frozenset[str], path: str) -> Callable[[ArchivedAction], _Decoder | None]:
-    """How the results of entries are read: those of rollbacks, and of writes for what they tell of `file_ids`."""
+    """The decoder of an entry's metadata: for rollbacks, and for completed writes when there are `file_ids`."""
 
     def of_rollback(result: bytes) -> RollbackMetadata:
         return decode_rollback_metadata(result, path)

@@ -1,4 +1,4 @@
-"""What an archive knows of instants, in either layout: which writes were completed, and which were rolled back."""
+"""What an archive records of instants, in either layout: which writes were completed, and which were rolled back."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ _COMPLETED = "COMPLETED"
 class ArchivedAction:
     """One entry of an archive: an action in one state (HoodieInstant.State).
 
-    `rolled_back` is what a rollback undid; `file_ids` are file groups that a write touched, where they were asked for.
+    `rolled_back` is the metadata of a rollback; `file_ids` are the file groups that a write touched, of those that the
+    caller asked for.
     """
 
     ts: str
@@ -30,22 +31,22 @@ class ArchivedAction:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedInstants:
-    """Requested times with the names of their actions."""
+    """The instants that an archive records: requested times with the names of their actions."""
 
     completed: Mapping[str, str]
     """Writes that were completed."""
     unfinished: Mapping[str, str]
     """Writes of which only pending states were archived."""
     rolled_back: Mapping[str, str]
-    """Targets of rollbacks. A clustering may be among them and completed, too: it was executed again."""
+    """Targets of rollbacks. A clustering may be here and in `completed`, too: it was executed again."""
     written: frozenset[str]
-    """Those file ids, of the ones that were asked for, that completed writes knew."""
+    """The file ids that completed writes touched, of those that the caller asked for."""
     whole: bool = True
-    """Whether no file of the archive is missing, as far as their names tell."""
+    """Whether no file of the archive is missing, as far as the file names show."""
 
     @classmethod
     def of(cls, entries: Iterable[ArchivedAction], *, whole: bool = True) -> "ArchivedInstants":
-        """The sum of all entries of an archive."""
+        """The instants of all entries of an archive."""
         completed: dict[str, str] = {}
         pending: dict[str, str] = {}
         rolled_back: dict[str, str] = {}
@@ -64,6 +65,6 @@ class ArchivedInstants:
     def surrounds(self, ts: str) -> bool:
         """Whether writes before and after `ts` are in the archive, which is filled oldest first and without a gap.
 
-        Of an archive that is not whole nothing follows from what is not in it.
+        False for an archive that is not whole: an instant may be in a file that is missing.
         """
         return self.whole and bool(self.completed) and min(self.completed) < ts < max(self.completed)

@@ -4,8 +4,9 @@
 
     content    int32 version (3) | int32 count | count times: int32 length, Avro binary of HoodieArchivedMetaEntry
 
-Of an entry we read commitTime, actionType, actionState (absent in very old ones, which were completed), what a rollback
-undid, and the file groups that a write touched. Source: HoodieArchivedTimeline, HoodieAvroDataBlock of Hudi 0.15.0.
+Only some fields of an entry are read: commitTime, actionType, actionState (absent in very old entries, which were
+completed), the target of a rollback, and the file groups that a write touched.
+Source: HoodieArchivedTimeline, HoodieAvroDataBlock of Hudi 0.15.0.
 """
 
 import json
@@ -27,15 +28,16 @@ from .archived_instants import ArchivedAction, ArchivedInstants
 
 _FILE = re.compile(r"\.commits_\.archive\.([0-9]+).*")
 _CONTENT_VERSIONS = range(1, 4)
-"""Those that tell how many records follow (HoodieAvroDataBlockVersion)."""
+"""Versions that store the number of records (HoodieAvroDataBlockVersion)."""
 _NAMESPACE = "org.apache.hudi.avro.model"
 
 
 def read_archive(storage: Storage, folder: str, file_ids: Collection[str] = ()) -> ArchivedInstants:
-    """All that the archive in `folder` knows, of file groups only whether it knows `file_ids`.
+    """The instants that the archive in `folder` records, and which of `file_ids` its completed writes touched.
 
-    Raises CorruptFile, naming the file and the offset, and StorageError. A torn block is an error here, too: what it
-    would have told is unknown. A gap in the numbers, from 1 on, is one in the archive; or Hudi merged its files.
+    Raises CorruptFile, naming the file and the offset, and StorageError. A torn block is an error here, too: its
+    entries are unknown. An archive whose file numbers, from 1 on, have a gap is not whole: files are missing, or Hudi
+    merged them.
     """
     files = sorted((file for file in storage.list_dir(folder)[0] if _FILE.fullmatch(file.name)), key=lambda f: f.name)
     entries = (
@@ -50,7 +52,7 @@ def read_archive(storage: Storage, folder: str, file_ids: Collection[str] = ()) 
 
 
 def archived_actions(data: bytes, path: str, file_ids: frozenset[str] = frozenset()) -> Iterator[ArchivedAction]:
-    """The entries of one archive file, in file order, with those of `file_ids` that they touch; raises CorruptFile."""
+    """The entries of one archive file, in file order, each with the `file_ids` that it touches. Raises CorruptFile."""
     for block in read_log_blocks(data, path):
         if block.type is BlockType.CORRUPT:
             raise CorruptFile(f"{path} has a torn block at offset {block.offset}")

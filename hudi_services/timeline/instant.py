@@ -12,7 +12,7 @@ from enum import Enum, IntEnum
 
 
 class State(IntEnum):
-    """In the order an instant goes through them."""
+    """The states of an instant, in the order it goes through them."""
 
     REQUESTED = 0
     INFLIGHT = 1
@@ -82,7 +82,7 @@ Suffixes = Mapping[str, tuple[Action, State]]
 
 
 def suffix(action: Action, state: State) -> str:
-    """What follows the times in the name of a file in this state."""
+    """The part of the file name after the times, for an instant in this state."""
     if state is State.COMPLETED:
         return f".{action.completed_as.value}"
     if action is Action.COMMIT and state is State.INFLIGHT:
@@ -91,13 +91,13 @@ def suffix(action: Action, state: State) -> str:
 
 
 def suffixes(actions: frozenset[Action]) -> Suffixes:
-    """All suffixes of these actions; a completed compaction cannot be told from a commit."""
+    """All suffixes of these actions; a completed compaction has the suffix of a commit."""
     table = {suffix(a, s): (a, s) for a in actions for s in (State.REQUESTED, State.INFLIGHT)}
     return table | {suffix(a, State.COMPLETED): (a.completed_as, State.COMPLETED) for a in actions}
 
 
 def split_name(name: str, known: Suffixes) -> tuple[str, str | None, tuple[Action, State]] | None:
-    """(ts, completion time, (action, state)) of a file name, None when it is no instant's."""
+    """(ts, completion time, (action, state)) of a file name, None when it is not the name of an instant file."""
     match = _NAME.fullmatch(name)
     if match is None or match[3] not in known:
         return None

@@ -1,4 +1,4 @@
-"""What the files of instants are called and how commit metadata is encoded: one protocol, two layouts."""
+"""The names of instant files and the encoding of commit metadata: one protocol, two layouts."""
 
 from collections.abc import Collection
 from typing import Protocol
@@ -13,7 +13,7 @@ from .layout_v2 import LayoutV2
 
 
 class Layout(Protocol):
-    """One timeline layout version. Folders are the table configuration's to tell."""
+    """One timeline layout version. The table configuration names the folders."""
 
     @property
     def number(self) -> int: ...
@@ -26,18 +26,21 @@ class Layout(Protocol):
         """The name of the instant's file in this state; `completion_time` counts in COMPLETED only."""
 
     def parse(self, name: str, mtime_millis: int, zone: str) -> Instant | None:
-        """The instant of a file, None when the name is none's. `mtime_millis` serves where the name has no time."""
+        """The instant of a file, None when the name is not the name of an instant file.
+
+        `mtime_millis` is the completion time where the name of a completed file has none.
+        """
 
     def encode_commit(self, metadata: CommitMetadata, release: str) -> bytes:
         """The content of a completed commit, deltacommit or replacecommit (and of an inflight forecast)."""
 
     def decode_commit(self, data: bytes, path: str) -> CommitMetadata:
-        """The other way; an empty file has operation UNKNOWN. Raises CorruptFile naming `path`."""
+        """The commit metadata of a file; operation UNKNOWN for an empty file. Raises CorruptFile naming `path`."""
 
     def read_archive(self, storage: Storage, folder: str, file_ids: Collection[str] = ()) -> ArchivedInstants:
-        """What the archive in `folder` knows of instants, and which of `file_ids` its completed writes knew.
+        """The instants that the archive in `folder` records, and which of `file_ids` its completed writes touched.
 
-        Nothing when there is no archive. Raises CorruptFile.
+        Empty when there is no archive. Raises CorruptFile.
         """
 
 

@@ -1,7 +1,7 @@
 """Timeline layout 2 (table versions 8, 9): `.hoodie/timeline/<ts>_<completion time>.<action>`, commit metadata as Avro.
 
-A clustering is `clustering` until it is completed, then `replacecommit`; a completed `.clustering` file means nothing.
-A completed file without completion time is left from layout 1: its content is JSON and its modification time counts.
+A clustering is `clustering` until it is completed, then `replacecommit`; a completed `.clustering` file is ignored.
+A completed file without completion time is left from layout 1: its content is JSON, and its modification time counts.
 Source: ActiveTimelineV2, InstantFileNameGeneratorV2, InstantGeneratorV2, CommitMetadataSerDeV2 of Apache Hudi.
 """
 
@@ -42,7 +42,7 @@ class LayoutV2:
         return encode_commit_avro(metadata, release)
 
     def decode_commit(self, data: bytes, path: str) -> CommitMetadata:
-        # Files that an upgrade left alone are told by their content, which also covers inflight ones.
+        # An upgrade leaves old files as JSON. Only the content distinguishes them, inflight files included.
         if data.startswith(MAGIC[:1]):
             return decode_commit_avro(data, path)
         return decode_commit_json(data, path)

@@ -1,4 +1,4 @@
-"""The functions of Hudi's expression indexes, by name, for the types of columns that we compute them of.
+"""The functions of Hudi's expression indexes, by name, for the column types for which this tool computes them.
 
     identity                                boolean, int, long, float, double, string, date, timestamp
     lower upper trim ltrim rtrim length     string
@@ -43,20 +43,20 @@ Apply = Callable[[pa.Array], pa.Array]
 
 
 class NotComputed(Exception):
-    """What stands in the way, as the rest of a sentence."""
+    """The reason why an expression is not computed, as the rest of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A function of the values of one column; `result` is the type of what it gives."""
+    """A function of the values of one column; `result` is the type of its values."""
 
     source: pa.DataType
-    """What `apply` takes."""
+    """The type of the values that `apply` takes."""
     result: BoundType
     apply: Apply
     """May raise UnsupportedTable for single values."""
     zoned: bool
-    """Whether the values depend on the zone."""
+    """Whether the values depend on the session's zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """For columns of `kinds`; `make` gives the values, of type `result` (None: that of the column)."""
+    """A function of columns of `kinds`; `make` gives its `Apply`, with values of type `result` (None: the column's)."""
 
     kinds: tuple[Kind, ...]
     make: Callable[[_Call], Apply]
@@ -97,7 +97,7 @@ class _Function:
 def compile_expression(name: str, options: Mapping[str, str], column: ColumnType, zone: Zone) -> Expression:
     """The function `name` of a column. Raises NotComputed for what is not in the table above.
 
-    `options` are the function's own: without `expr`, which repeats its name, and those of bloom filters.
+    `options` are the function's own: without `expr`, which repeats its name, and without those of bloom filters.
     """
     function = _FUNCTIONS.get(name)
     if function is None:
@@ -156,7 +156,7 @@ def _date_add(call: _Call, sign: int) -> Apply:
 
 
 def _date_format(call: _Call) -> Apply:
-    # Midnight of a date may be no time in a zone with summer time.
+    # Midnight of a date may not exist in a zone with summer time.
     pattern = _pattern(call.options.get("format", ""), only_days=call.kind is Kind.DATE)
     return lambda values: times.formatted(call.shown(values), pattern)
 

@@ -1,4 +1,4 @@
-"""Expression indexes: what their definitions say, and the records of a base file in them.
+"""Expression indexes: their definitions, and the records of a base file in them.
 
 `.hoodie/.index_defs/index.json` (table versions 8 and 9) has for each partition `expr_index_<name>`:
 
@@ -9,7 +9,7 @@
                     `totalSize` is the file's, `totalUncompressedSize` twice that
     bloom_filters   a record of type 4 for each base file: the texts of f(column)
 
-A file without rows has no record. The definitions are the table's own, and so are bounded: no text is longer than 200
+A file without rows has no record. The definitions come from the table, and so are bounded: no text is longer than 200
 characters, and filters are no larger than those that `hoodie.properties` may ask for.
 Source: SparkMetadataWriterUtils, HoodieIndexDefinition of Apache Hudi 1.0.2, 1.2.0.
 """
@@ -43,9 +43,9 @@ from .times import Zone
 _EXPRESSION = "expr"
 _BLOOM_OPTIONS = ("filtertype", "numentries", "fpp", "maxentries")
 _LONGEST_TEXT = 200
-"""Of a function's name and of options: each value of a format has as many characters as the format."""
+"""Characters of a function's name or option, at most: each value of a format has as many characters as the format."""
 _MOST_ROWS = 10_000
-"""Of a dynamic filter: each takes its time, however small it is."""
+"""Rows of a dynamic filter, at most: each row takes time, however small it is."""
 DROP_HINT = "drop the index, or cluster the table with Apache Hudi, where its function can be computed"
 
 
@@ -59,10 +59,10 @@ class ExpressionIndex:
     column: str
     function: str
     options: tuple[tuple[str, str], ...]
-    """Of the function."""
+    """Options of the function."""
     bloom_options: tuple[tuple[str, str], ...]
     typed: bool
-    """Whether its statistics say of which type they are."""
+    """Whether its statistics have a value type."""
 
 
 ExpressionRecord = StatsRecord | BloomRecord
@@ -79,7 +79,7 @@ class Computation:
     bloom: BloomSettings
 
     def expression(self) -> Expression:
-        """Raises UnsupportedTable for what we do not compute."""
+        """The function of the index. Raises UnsupportedTable for a function that is not computed here."""
         index = self.index
         try:
             found = compile_expression(index.function, dict(index.options), self.column, self.zone)
@@ -126,7 +126,7 @@ class ExpressionTask:
 
 
 def expression_indexes(metadata: MetadataTable) -> tuple[ExpressionIndex, ...]:
-    """All of a table, by name. Raises UnsupportedTable for definitions that we cannot follow, and CorruptFile."""
+    """The expression indexes of a table, by name. Raises CorruptFile, and UnsupportedTable for unknown definitions."""
     names = [name for name in metadata.partitions if name.startswith(EXPRESSION_INDEX)]
     definitions = read_definitions(metadata) if names else {}
     return tuple(_index(metadata, name, definitions.get(name)) for name in names)
@@ -135,9 +135,9 @@ def expression_indexes(metadata: MetadataTable) -> tuple[ExpressionIndex, ...]:
 def computations(
     metadata: MetadataTable, table_schema: str | None, zone: Zone, bloom: BloomSettings
 ) -> tuple[Computation, ...]:
-    """How each index of the table is computed. Raises UnsupportedTable where we cannot, and CorruptFile.
+    """The computation of each index of the table. Raises CorruptFile, and UnsupportedTable if one is not possible here.
 
-    `table_schema` is Avro JSON; `bloom` holds where an index has no settings of its own.
+    `table_schema` is Avro JSON; `bloom` applies where an index has no settings of its own.
     """
     return tuple(computation(metadata, index, table_schema, zone, bloom) for index in expression_indexes(metadata))
 
@@ -145,7 +145,7 @@ def computations(
 def computation(
     metadata: MetadataTable, index: ExpressionIndex, table_schema: str | None, zone: Zone, bloom: BloomSettings
 ) -> Computation:
-    """How one index is computed; otherwise as `computations`."""
+    """The computation of one index; otherwise as `computations`."""
     _check_texts(index)
     found = Computation(index, _column(metadata, index, table_schema), zone, _bloom(index, bloom))
     found.expression()
@@ -153,9 +153,9 @@ def computation(
 
 
 def expression_records(task: ExpressionTask, _token: str) -> dict[str, ExpressionRecord]:
-    """The records of a file, by index. It is read row group by row group, and only the columns that are needed.
+    """The records of a file, by index. The file is read row group by row group, and only the columns that are needed.
 
-    Raises UnsupportedTable for values that we do not compute, CorruptFile and StorageError.
+    Raises UnsupportedTable for values that are not computed here, CorruptFile and StorageError.
     """
     reader = task.source.open(task.slice)
     if not reader.num_rows:
@@ -168,7 +168,7 @@ def expression_records(task: ExpressionTask, _token: str) -> dict[str, Expressio
 
 
 def expression_values(reader: SliceReader, computation: Computation) -> Iterator[pa.Array]:
-    """The values of the function in a slice. Raises UnsupportedTable where we do not compute them, and CorruptFile."""
+    """The values of the function in a slice. Raises CorruptFile, and UnsupportedTable where they are not computed."""
     expression = computation.expression()
     for values in _values(reader, computation, expression.source):
         yield _apply(expression, values, computation, reader.full_path)
@@ -318,7 +318,7 @@ def _bloom(index: ExpressionIndex, settings: BloomSettings) -> BloomSettings:
         max_entries=_entries(index, "maxentries", settings.max_entries),
         filter_type=given.get("filtertype", settings.filter_type),
     )
-    # What the operator's options ask for by themselves is theirs to know.
+    # Only options of the index are limited here; the operator's own options are not.
     sized = "numentries" in given or "maxentries" in given
     if sized and found.filter_type == DYNAMIC and found.max_entries > _MOST_ROWS * found.entries:
         rows = f"{found.entries} values in each of its rows and {found.max_entries} in all"

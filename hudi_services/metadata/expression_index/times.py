@@ -1,7 +1,7 @@
 """Spark SQL's functions of dates and timestamps on Arrow arrays, and the patterns that they format with.
 
 Zones: a timestamp is read on the clock of the session's zone. Arrow knows no summer time after 2037, and before 1900
-cities had times of their own: in a zone that is no fixed offset, only what lies between is computed.
+cities had times of their own: in a zone that is not a fixed offset, only timestamps between these years are computed.
 Source: DateTimeUtils, TimestampFormatter, DateTimeFormatterHelper of Apache Spark 3.5.
 """
 
@@ -44,7 +44,7 @@ class Zone:
 
     @classmethod
     def parse(cls, text: str) -> "Zone":
-        """As in spark.sql.session.timeZone: a region, or an offset. Raises ConfigError."""
+        """The zone of a text as in spark.sql.session.timeZone: a region, or an offset. Raises ConfigError."""
         offset = _OFFSET.fullmatch(text)
         if text in _UTC_NAMES:
             return cls("UTC", is_fixed=True)
@@ -64,7 +64,7 @@ class Zone:
 
 
 def local(times: pa.Array, zone: Zone) -> pa.Array:
-    """What the clock of the zone shows, as timestamps without zone. Raises UnsupportedTable outside of known years."""
+    """The times on the zone's clock, as timestamps without zone. Raises UnsupportedTable outside of known years."""
     low, high = _YEARS if zone.is_fixed else _KNOWN_RULES
     _require_between(times.cast(pa.int64()), low, high, f"in the zone {zone.name}")
     shown = pc.local_timestamp(times.cast(pa.timestamp("us", zone.name)))
@@ -80,7 +80,7 @@ def from_seconds(seconds: pa.Array) -> pa.Array:
 
 
 def to_seconds(times: pa.Array) -> pa.Array:
-    """Whole seconds since 1970, towards it."""
+    """Whole seconds since 1970, rounded towards 1970."""
     return pc.divide(times.cast(pa.int64()), pa.scalar(1_000_000, pa.int64()))
 
 
@@ -102,15 +102,17 @@ def of_days(dates: pa.Array) -> pa.Array:
 
 
 def formatted(shown: pa.Array, pattern: str) -> pa.Array:
-    """Local timestamps of `strftime`'s pattern."""
+    """Local timestamps as texts, in a pattern of `strftime`."""
     # With a finer unit, %S would show its fraction.
     whole = pc.floor_temporal(shown, unit="second").cast(pa.timestamp("s"))
     return pc.strftime(whole, format=pattern)
 
 
 def strftime_pattern(java: str, *, only_days: bool = False) -> str | None:
-    """The same for `formatted`; None for a pattern with more than the plain numbers, or with a time in spite of
-    `only_days`."""
+    """The pattern for `formatted` that stands for a pattern of Java.
+
+    None for a pattern that is empty, has more than the plain numbers, or has times of day despite `only_days`.
+    """
     found, at = [], 0
     while at < len(java):
         token = _TOKEN.match(java, at)

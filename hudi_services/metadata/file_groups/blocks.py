@@ -1,10 +1,10 @@
-"""Which log blocks of the metadata table count.
+"""The rules that decide which log blocks of the metadata table count.
 
-The metadata table is written before the table's own timeline, so a completed delta commit proves nothing by itself: a
-block counts when its instant is completed in the table, or belongs to the metadata table alone (its initialisation,
-indexing, rollbacks). Table version 6 keeps blocks of different instants in one log file, and a rolled back commit stays
-there under a command block; there a block's instant must be completed on the metadata table's timeline, too.
-Source: HoodieTableMetadataUtil.getValidInstantTimestamps of Apache Hudi 0.15.0 and 1.2.0. Unlike there, commits that
+The metadata table is written before the table's own timeline, so a completed delta commit alone is not enough: a block
+counts when its instant is completed in the table, or belongs to the metadata table alone (its initialisation, indexing,
+rollbacks). Table version 6 keeps blocks of different instants in one log file, and a rolled back commit stays there
+under a command block; on version 6 a block's instant must be completed on the metadata table's timeline, too.
+Source: HoodieTableMetadataUtil.getValidInstantTimestamps of Apache Hudi 0.15.0 and 1.2.0. Unlike in Hudi, commits that
 were rolled back never count: their command block would cancel them anyway.
 """
 
@@ -19,7 +19,7 @@ _DATA = frozenset({BlockType.HFILE_DATA, BlockType.DELETE})
 
 
 class BlockFilter:
-    """The instants whose blocks count, from one look at both timelines."""
+    """The instants whose blocks count, from one snapshot of both timelines."""
 
     def __init__(self, data: Timeline, metadata: Timeline, naming: LogNaming) -> None:
         pending = {i.ts for i in data.pending()}
@@ -36,7 +36,7 @@ class BlockFilter:
         return self._naming.is_held(instant, self._metadata.contains_or_before_start)
 
     def surviving(self, blocks: Iterable[LogBlock]) -> list[LogBlock]:
-        """The data and delete blocks that count, in order; a command block cancels those before it."""
+        """The data and delete blocks that count, in order; a command block cancels its target's blocks before it."""
         kept: list[LogBlock] = []
         for block in blocks:
             cancelled = block.rolled_back_instant

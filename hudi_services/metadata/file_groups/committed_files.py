@@ -1,8 +1,8 @@
-"""Which files the completed writes of the metadata table wrote, and how many bytes: a reader must find all of them.
+"""The files and bytes that completed writes of the metadata table wrote: a reader must find all of them.
 
-Hudi's readers pass over a log block that is not whole, because its writer may have died over it, and over a file that
-is not there. Where the write is completed nobody died: then the store has lost something, and a reader that goes on
-would answer from an older state of the table.
+Hudi's readers skip a log block that is not whole, because its writer may have died while writing it, and a file that is
+missing. The writer of a completed write did not die: the store has lost data, and a reader that goes on would return an
+older state of the table.
 Source: HoodieWriteStat (path, fileSizeInBytes) and HoodieDeltaWriteStat (logOffset) of Apache Hudi.
 """
 
@@ -22,8 +22,8 @@ from ...timeline.active import Timeline
 from ...timeline.instant import Action, Instant
 
 REPAIRED_LOGS = "hudi.services.repaired.logs"
-"""In the commit metadata of a repair: damaged log files, `<partition>/<name>` with commas between, which it makes up
-for."""
+"""Key in the commit metadata of a repair: the damaged log files whose losses it repairs, as `<partition>/<name>`,
+separated by commas."""
 REBUILD_HINT = "let Apache Hudi rebuild it: set hoodie.table.metadata.partitions to nothing and delete .hoodie/metadata"
 """The way out when the metadata table is not whole."""
 _WHOLE_GROUP = "is missing, with its whole file group"
@@ -32,7 +32,7 @@ _HINT = "find out what is wrong: hudi-services validate --base-path {}"
 
 @dataclass(frozen=True, slots=True)
 class CommittedFile:
-    """What the completed write `write` wrote of a file: the bytes from `start` to `end`."""
+    """The part of a file that the completed write `write` wrote: the bytes from `start` to `end`."""
 
     write: Instant
     file: BaseFile | LogFile
@@ -51,7 +51,7 @@ class DamagedLog:
 
 
 def refuse_damage(root: str, damaged: DamagedLog) -> None:
-    """What most readers do about a damaged log file of the table at `root`: raise CorruptFile."""
+    """Raise CorruptFile for a damaged log file of the table at `root`, as most readers do."""
     raise CorruptFile(
         f"{root}/{METADATA_TABLE_FOLDER}/{damaged.partition}/{damaged.name} {damaged.problem}, although the "
         f"deltacommit {damaged.instant} that wrote it is completed",
@@ -60,7 +60,10 @@ def refuse_damage(root: str, damaged: DamagedLog) -> None:
 
 
 class CommittedFiles:
-    """As of one look at the timeline of the metadata table; `counts` says whose log blocks are read."""
+    """The committed files as of one snapshot of the metadata table's timeline.
+
+    `counts` says whether the log blocks of an instant are read.
+    """
 
     def __init__(
         self,
@@ -86,16 +89,16 @@ class CommittedFiles:
             self._by_path.setdefault(one.file.path, []).append(one)
 
     def of_logs(self, logs: Iterable[LogFile]) -> "CommittedFiles":
-        """What is known of these log files alone, for a task to take along: `check_blocks` needs no more."""
+        """The committed files among these log files, to send with a task: `check_blocks` needs no others."""
         found = copy(self)
         found._files, found._by_path = {}, {log.path: self._by_path.get(log.path, []) for log in logs}
         return found
 
     def check_slices(self, partition: str, slices: Mapping[str, FileSlice]) -> None:
-        """That the newest slices, by file id, have all files that they should have.
+        """Check that the newest slices, by file id, have all files that they should have.
 
         Raises CorruptFile for a missing base file, what `on_damage` raises for log files, and Outdated when the
-        metadata table is not as it was when its timeline was read.
+        metadata table has changed since its timeline was read.
         """
         expected = self._files.get(partition, ())
         if not any(self._problem(one, slices) for one in expected):
@@ -107,7 +110,7 @@ class CommittedFiles:
                 self._tell(one, problem)
 
     def check_blocks(self, found: Mapping[LogFile, Sequence[LogBlock]], counted: Sequence[LogBlock]) -> None:
-        """That the blocks `found` in log files hold what was committed; `counted` are those that are read.
+        """Check that the blocks `found` in log files hold what was committed; `counted` are the blocks that are read.
 
         Raises what `on_damage` raises.
         """
@@ -121,7 +124,7 @@ class CommittedFiles:
                     self._tell_log(one, "holds a block that is not whole")
 
     def _problem(self, one: CommittedFile, slices: Mapping[str, FileSlice]) -> str:
-        """What is wrong with a file that was committed, "" when readers have it or need it no more."""
+        """The problem of a committed file, "" when readers have the file or no longer need it."""
         found = slices.get(one.file.file_id)
         if found is None:
             return _WHOLE_GROUP
@@ -160,7 +163,7 @@ class CommittedFiles:
             self._on_damage(DamagedLog(one.file.partition, one.file.name, one.write.ts, problem))
 
     def _built_at(self, partition: str) -> Instant | None:
-        """The write that built the partition as it is now: what wrote to another one of its name is of no account."""
+        """The write that built the present partition: writes to an earlier partition of its name do not count."""
         path = f"{METADATA_TABLE_FOLDER}/{partition}/{PARTITION_METAFILE}"
         try:
             lines = self._timeline.storage.read(path, SMALL_FILE).decode(errors="replace").splitlines()
@@ -171,7 +174,7 @@ class CommittedFiles:
 
 
 def _needed(timeline: Timeline, naming: LogNaming) -> Iterable[Instant]:
-    """Completed writes whose files the newest slices may have: all but the delta commits that were compacted."""
+    """The completed writes whose files the newest slices may have: all but delta commits that were compacted."""
     last = max((one.ts for one in timeline.completed({Action.COMMIT})), default="")
     for one in timeline.completed_writes():
         is_build = one.ts.startswith(INITIALISATION) or len(one.ts) > INSTANT_DIGITS

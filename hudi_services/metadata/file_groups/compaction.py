@@ -3,11 +3,11 @@
     <T>.compaction.requested    the plan: base file and log files of each file group
     <T>.compaction.inflight     empty
     one HFile per file group    by tasks (`merged_base`)
-    <T>.commit                  what was written: from here on readers take the new slices
+    <T>.commit                  what was written: from here on readers use the new slices
 
-T on version 6 is the last delta commit with a suffix, later a new time. Killed in between, readers merge the log files
-as before; the plan that is left is completed by whoever comes next, Hudi's writer or this tool. A plan of Hudi's is
-left to Hudi, which from 1.1 on may execute it without the table's lock.
+On version 6, T is the last delta commit with a suffix; on later versions, a new time. After a kill in between, readers
+still merge the log files; the next process, Hudi's writer or this tool, completes the plan. A plan of Hudi is left to
+Hudi, which from 1.1 on may execute it without the table's lock.
 Source: HoodieBackedTableMetadataWriter (performTableServices, compactIfNecessary, validateCompactionScheduling),
 ScheduleCompactionActionExecutor, BaseHoodieCompactionPlanGenerator, RunCompactionActionExecutor of Apache Hudi.
 """
@@ -30,14 +30,14 @@ from .merged_base import MergedBase, MergeTask
 _SUFFIX = "001"
 """What a compaction of version 6 appends to the last delta commit."""
 _OURS = {"hudi.services.compaction": "metadata"}
-"""In the plan's notes: nobody else executes it at this moment."""
+"""Extra metadata of our plans: no other process executes such a plan at this moment."""
 _NO_TASK = "0-0-0"
 _OPERATION = "COMPACT"
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """A completed compaction: its instant, the file groups, and the log files that readers need no more."""
+    """A completed compaction: its instant, the number of file groups, and of log files that readers no longer need."""
 
     instant: str
     file_groups: int
@@ -50,11 +50,11 @@ def compact(
     times: Callable[[], str],
     run: Callable[[Sequence[MergeTask]], Sequence[MergedBase]],
 ) -> Compacted | None:
-    """Compact when `limit` delta commits were completed since the last time; None when it is not due, or must wait.
+    """Compact when `limit` delta commits were completed since the last compaction; None when it must not run now.
 
-    The caller holds the table's lock, and nothing of his own is under way; `times` gives instants greater than all on
-    both timelines, `run` executes tasks. A plan that we left is completed first. Raises what the tasks raise,
-    ConflictError and StorageError; the plan then stays for the next one.
+    The caller holds the table's lock, and has no write of its own in progress; `times` gives instants greater than all
+    on both timelines, `run` executes tasks. A plan that this tool left is completed instead of a new one. Raises what
+    the tasks raise, ConflictError and StorageError; the plan then stays for the next call.
     """
     left = _left_by_us(metadata)
     if left is not None:
@@ -74,10 +74,10 @@ def _left_by_us(metadata: MetadataTable) -> Instant | None:
 
 
 def _instant(metadata: MetadataTable, limit: int, times: Callable[[], str]) -> str | None:
-    """The instant for a compaction now, None for none.
+    """The instant for a compaction now, None when there must be none.
 
-    The base files must hold all that the table has completed, and nothing that may still be rolled back: they cannot
-    forget. So no write may be under way on the table that is older, and none at all on the metadata table.
+    The base files must hold every completed change of the table, and no change that may still be rolled back: they
+    cannot forget it. So the table must have no older pending instant, and the metadata table none at all.
     """
     timeline = metadata.timeline
     deltas = timeline.completed({Action.DELTA_COMMIT})
@@ -139,7 +139,7 @@ def _execute(
     extra = {"schema": load_schema("HoodieMetadataRecord", release).text}
     done = CommitMetadata(_OPERATION, stats, extra, compacted=True)
     data, completion = timeline.layout.encode_commit(done, release), times()
-    # Once more: the tasks may have taken long, and a lock may be taken over.
+    # Checked again: the tasks may have taken long, and another process may have taken over the lock.
     _pending(metadata.reload(), ts)
     timeline.publish(ts, Action.COMPACTION, State.COMPLETED, data, completion)
     return Compacted(ts, len(written), sum(len(task.file_slice.log_files) for task, _ in written))
@@ -173,7 +173,7 @@ def _tasks(metadata: MetadataTable, ts: str, plan: CompactionPlan) -> Iterator[M
 
 
 def _slice(metadata: MetadataTable, one: CompactionOperation, sizes: Files) -> FileSlice:
-    """What the plan names, and no log file that was written since."""
+    """The slice of the files that the plan names, without log files that were written since."""
     try:
         base = parse_base_file(one.partition, one.base_file, sizes[one.base_file]) if one.base_file else None
         logs = tuple(parse_log_file(one.partition, name, sizes[name]) for name in one.log_files)
@@ -184,7 +184,7 @@ def _slice(metadata: MetadataTable, one: CompactionOperation, sizes: Files) -> F
 
 
 def _settle(metadata: MetadataTable, ts: str, written: Mapping[str, int], partitions: Iterable[str]) -> None:
-    """See that the written files (bytes by path) are there, and no others of this compaction, which somebody left."""
+    """Check that the written files (bytes by path) exist, and delete the files that other attempts of `ts` left."""
     missing = dict(written)
     ordered = sorted(partitions)
     for partition, files in zip(ordered, at_once(metadata.stored_files, ordered), strict=True):
@@ -199,7 +199,7 @@ def _settle(metadata: MetadataTable, ts: str, written: Mapping[str, int], partit
 
 
 def _stat(task: MergeTask, base: MergedBase) -> WriteStat:
-    """As Hudi writes it; how many entries the log files changed is not counted."""
+    """The write stat as Hudi writes it; entries that the log files changed are not counted."""
     old, logs = task.file_slice.base_file, task.file_slice.log_files
     name = task.path.rpartition("/")[2]
     merged = MergedLogs(

@@ -1,8 +1,7 @@
-"""The files of file groups of the metadata table, as their readers take them from storage.
+"""The files of file groups of the metadata table, read from storage or from the cache of this process.
 
-Neither a base file nor a log file changes under its name, but that log files of version 6 may grow: then they have
-another size. What the caller has listed is read once by this process; tasks, which have no listing, read for
-themselves.
+A base file or log file never changes under its name, except that log files of version 6 may grow: then their size
+differs. This process reads files that the caller has listed once; tasks, which have no listing, read from storage.
 """
 
 from collections.abc import Mapping
@@ -17,19 +16,19 @@ from ...model import BaseFile, FileSlice, LogFile
 from ...storage import FileInfo, Storage
 
 _WHOLE = 256 << 10
-"""Base files up to this size are read by one request; of larger ones the parts that are needed."""
+"""Base files up to this size in bytes are read by one request; of larger files only the parts that are needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFiles:
-    """Those below `folder`. `listed` are files of the partition by their names, as the caller's look found them."""
+    """Files below `folder`. `listed` are the files of the partition by name, as the caller has listed them."""
 
     storage: Storage
     folder: str
     listed: Mapping[str, FileInfo] = field(default_factory=dict)
 
     def full_path(self, file: BaseFile | LogFile) -> str:
-        """For messages."""
+        """The full path of a file, for messages."""
         return self.storage.full_path(self._path(file))
 
     def read(self, file_slice: FileSlice) -> Mapping[BaseFile | LogFile, bytes]:
@@ -44,7 +43,7 @@ class GroupFiles:
         return dict(zip(files, at_once(self._read, files), strict=True))
 
     def ranges(self, base: BaseFile) -> RangeReader:
-        """For the parts of a base file. Reading raises Outdated when it is gone."""
+        """A reader of parts of a base file. Its reads raise Outdated when the file was deleted."""
         listed = self.listed.get(base.name)
         if listed is None:
             return StoredRanges(self.storage, self._path(base), base.size)

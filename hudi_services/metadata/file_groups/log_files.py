@@ -1,8 +1,8 @@
 """Names of new log files in the metadata table, by table version.
 
 Version 6: the log file is named after the slice it belongs to, or after the pending compaction of that slice, and takes
-the next free number there. Versions 8 and 9: it is named after its own delta commit. Source: HoodieAppendHandle,
-HoodieLogFormat.WriterBuilder of Apache Hudi.
+the next free number there. Versions 8 and 9: the log file is named after its own delta commit.
+Source: HoodieAppendHandle, HoodieLogFormat.WriterBuilder of Apache Hudi.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from ..table import MetadataTable
 
 @dataclass(frozen=True, slots=True)
 class NewLog:
-    """The next log file of a file group; `stat` says what will stand in it, without counts and sizes."""
+    """The next log file of a file group; `stat` is its write stat, without counts and sizes."""
 
     name: str
     stat: WriteStat
@@ -62,7 +62,7 @@ class LogNames:
 
 
 def _pending_compactions(metadata: MetadataTable, partition: str) -> dict[str, str]:
-    """File id -> instant of the compaction that is going to merge it."""
+    """File id -> instant of the pending compaction of the file group."""
     pending = metadata.timeline.pending({Action.COMPACTION})
     return {
         operation.file_id: instant.ts

@@ -1,9 +1,9 @@
-"""The base file that a compaction makes of one file slice of the metadata table: what readers find in it, and no more.
+"""The base file that a compaction makes of one file slice of the metadata table: the records that readers find in it.
 
-Hudi keeps whatever its readers' merge gives, and so does this: keys that a delete block names go, while entries of a
-listing that say "deleted", and records that do, stay as they are; but those of secondary indexes, where they mean the
-same as none, go. Where nothing is left there is no file, and the slice stays: not every release reads an HFile without
-entries.
+As in Hudi, the result of the readers' merge is kept: keys that a delete block names are dropped, while entries of a
+listing and records that are marked as deleted stay. Only in secondary indexes, where a record that is marked as deleted
+means the same as no record, it is dropped, too. Without any record no file is written, and the slice stays: not every
+release reads an HFile without entries.
 Source: HoodieCompactor, HoodieSortedMergeHandle, FileGroupReaderBasedMergeHandle, HoodieMetadataPayload of Apache Hudi.
 """
 
@@ -38,9 +38,9 @@ _Columns: TypeAlias = tuple[pa.Array, pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
-    """The base file to write at `path`, from those blocks of `file_slice` that count; `typed` as for encode_record.
+    """The base file to write at `path`, from the blocks of `file_slice` that count; `typed` as for encode_record.
 
-    `committed`: what the log files must hold.
+    `committed`: the contents that the log files must have.
     """
 
     storage: Storage
@@ -54,7 +54,8 @@ class MergeTask:
 
 @dataclass(frozen=True, slots=True)
 class MergedBase:
-    """What was written: bytes, 0 for no file; entries, and those of the base file before; blocks and their records."""
+    """A merge's numbers: bytes written, 0 for no file; entries; entries of the base file before; log blocks and their
+    records."""
 
     size: int
     entries: int
@@ -64,7 +65,7 @@ class MergedBase:
 
 
 def write_merged_base(task: MergeTask, _token: str) -> MergedBase:
-    """Write the file: the same one again, should the task be repeated.
+    """Write the file; a repeated task writes the same file.
 
     Raises CorruptFile, CheckFailed and StorageError.
     """
@@ -99,7 +100,7 @@ def _pieces(group: FileGroupReader, schema: AvroSchema, task: MergeTask) -> Iter
 
 
 def _locations(group: FileGroupReader, schema: AvroSchema) -> Iterator[_Columns]:
-    """Keys of the record index; those with one location share its value."""
+    """The entries of the record index; keys with the same location share its value."""
     numbers = LocationNumbers()
     values = pa.array([], pa.binary())
     for entries in ShardEntries(group, numbers).read():
@@ -110,14 +111,14 @@ def _locations(group: FileGroupReader, schema: AvroSchema) -> Iterator[_Columns]
 
 
 def _secondary_keys(group: FileGroupReader, schema: AvroSchema) -> Iterator[_Columns]:
-    """Keys of a secondary index, which all have one value; those that are marked as deleted go."""
+    """The entries of a secondary index, which all have one value; keys that are marked as deleted are dropped."""
     value = pa.array([encode_record(SecondaryRecord(""), schema, typed=False)], pa.binary())
     for entries in ShardEntries(group, decode_secondary).read():
         yield entries.keys, pa.DictionaryArray.from_arrays(pa.array(entries.places), value)
 
 
 def _records(group: FileGroupReader, schema: AvroSchema, task: MergeTask) -> Iterator[_Columns]:
-    """Records of every other partition, piece by piece."""
+    """The records of any other partition, piece by piece."""
     rows: list[tuple[bytes, bytes]] = []
     held = 0
     for row in group.merged_values(schema, lambda record: encode_record(record, schema, typed=task.typed)):
@@ -130,7 +131,7 @@ def _records(group: FileGroupReader, schema: AvroSchema, task: MergeTask) -> Ite
 
 
 def _check_stored(task: MergeTask, size: int, entries: int) -> None:
-    """Raise CheckFailed unless the file is there as it was written: it takes the place of many."""
+    """Raise CheckFailed unless the stored file has all entries: it replaces many files."""
     full_path = task.storage.full_path(task.path)
     stored = HFileReader(StoredRanges(task.storage, task.path, size), full_path).entry_count
     if stored != entries:

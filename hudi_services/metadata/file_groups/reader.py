@@ -1,7 +1,7 @@
 """Reading the file groups of the metadata table: a base HFile each, and the blocks of its log files on top.
 
-Each HFile is a layer, each delete block is one; all have their keys in order, and are read side by side. What the
-layers hold under one key is merged as `records.Stored` says.
+Each HFile and each delete block is a layer; all layers have their keys in order, and are read at the same time. The
+records that the layers hold under one key are merged as `records.model.Stored` says.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -57,9 +57,10 @@ class _Layer:
 
 
 class FileGroupReader:
-    """The merged records of one file slice of `files`. Log files are read when it is made, the base file in pieces.
+    """The merged records of one file slice of `files`.
 
-    Raises CorruptFile when log files do not hold what was `committed` there.
+    The constructor reads the log files; the base file is read in pieces. Raises CorruptFile when log files do not hold
+    what was `committed` there.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class FileGroupReader:
 
     @property
     def newest_schema(self) -> AvroSchema | None:
-        """Of the records that were written last; None when there are none."""
+        """The schema of the records that were written last; None when there are no records."""
         return next((layer.schema for layer in reversed(self._layers) if layer.schema is not None), None)
 
     def scan(self, prefix: str = "", keep: Keep | None = None) -> Iterator[Record]:
@@ -90,7 +91,7 @@ class FileGroupReader:
                 yield stored.merged
 
     def stored(self, prefix: str = "", keep: Keep | None = None) -> Iterator[tuple[str, Stored]]:
-        """As `scan`, every key that any layer names, with what stands in the base file and in the log files."""
+        """As `scan`, for every key that any layer has: what the base file and the log files hold under the key."""
         raw = prefix.encode()
         rows = merge(*(layer.rows(number, raw) for number, layer in enumerate(self._layers)))
         for row, found in groupby(rows, itemgetter(0)):
@@ -100,7 +101,7 @@ class FileGroupReader:
                 yield key, self._stored(key, versions)
 
     def merged_values(self, schema: AvroSchema, encode: Callable[[Record], bytes]) -> Iterator[tuple[bytes, bytes]]:
-        """As `scan`, key and value as they are stored in `schema`; `encode` makes the values that have to change."""
+        """As `scan`, but encoded pairs, in `schema`; `encode` encodes values that are merged or have another schema."""
         rows = merge(*(layer.rows(number, b"") for number, layer in enumerate(self._layers)))
         for row, found in groupby(rows, itemgetter(0)):
             versions = list(found)
@@ -116,7 +117,7 @@ class FileGroupReader:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Entries of the base file; blocks of the log files, and their records and deleted keys."""
+        """The numbers of base file entries, of log blocks, and of the records and deleted keys in these blocks."""
         base = self._layers[:1] if self._has_base else []
         logs = self._layers[len(base) :]
         return sum(map(_count, base)), len(logs), sum(map(_count, logs))
@@ -146,26 +147,26 @@ class PartitionReader:
 
     @property
     def groups(self) -> Sequence[FileGroupReader]:
-        # A cached_property would hold a lock of all readers before Python 3.12, while other threads open the groups.
+        # Before Python 3.12 a cached_property would lock out all other readers while one opens its groups.
         if self._groups is None:
             self._groups = self._open_groups()
         return self._groups
 
     def scan(self, prefix: str = "", keep: Keep | None = None) -> Iterator[Record]:
-        """Records whose key begins with `prefix` (and that `keep` wants), file group by file group."""
+        """Records whose key begins with `prefix` (and that `keep` accepts), file group by file group."""
         for group in self.groups:
             yield from group.scan(prefix, keep)
 
     def scan_prefixes(
         self, prefixes: Iterable[str], keep: Keep | None = None
     ) -> Iterator[tuple[str, Iterator[Record]]]:
-        """Each prefix with what `scan` finds of it."""
+        """Each prefix with the records that `scan` finds for it."""
         # In order, so that each block of an HFile is unpacked once.
         for prefix in sorted(prefixes):
             yield prefix, self.scan(prefix, keep)
 
     def stored(self, keys: Iterable[str]) -> Iterator[tuple[str, Stored]]:
-        """What stands under each of `keys`, nothing for a key that no layer names."""
+        """The records stored under each of `keys`; an empty `Stored` for a key that no layer has."""
         for key in sorted(keys):
             group = self.groups[file_group_index(key, len(self.groups))]
             yield key, next((stored for _, stored in group.stored(key, key.__eq__)), Stored())

@@ -21,7 +21,7 @@ class IndexBaseTask:
 
 @dataclass(frozen=True, slots=True)
 class WrittenBase:
-    """A base file: its size in bytes, its entries, and how many keys had been there more than once."""
+    """A base file: its size in bytes, its entries, and how many more keys the runs had, which were repeated."""
 
     shard: int
     path: str

@@ -1,10 +1,10 @@
-"""Over the file groups of a record index keys are spread by Hudi's function, or by one of the operator's in its place.
+"""The function that spreads keys over the file groups of a record index: Hudi's, or a function of the operator's own.
 
     hudi                          codecs.java_hash.file_group_indexes
-    <package>.<module>:<name>     a function of the same signature that is said to do the same, and is not believed
+    <package>.<module>:<name>     a function of the same signature, which must give the same values and is checked
 
-Hudi only finds a key where its own function looks for it. So every 64th key of what another function gave is computed
-here, too. Tasks carry the name: a function need not be picklable, only importable where they run.
+Hudi finds a key only where its own function looks for it. So Hudi's function is computed for every 64th key, too, and
+compared. Tasks carry the name: a function need not be picklable, only importable where they run.
 """
 
 import functools
@@ -27,7 +27,7 @@ KeyHash = Callable[[pa.Array | pa.ChunkedArray, int], Positions]
 
 @functools.cache
 def load_key_hash(name: str) -> KeyHash:
-    """The function of a name that the option takes. Raises ConfigError when there is none."""
+    """The function that a value of the option names. Raises ConfigError when there is none."""
     if name == HUDI:
         return file_group_indexes
     function: KeyHash = load(name, "hash")
@@ -37,9 +37,10 @@ def load_key_hash(name: str) -> KeyHash:
 
 
 def spread(name: str, keys: pa.ChunkedArray, count: int) -> Positions:
-    """For each key its position among `count` file groups, by the function `name`.
+    """The position of each key among `count` file groups, by the function `name`.
 
-    Raises CheckFailed when that is not Hudi's position, ConfigError when there is no such function.
+    Raises CheckFailed when the function fails or gives other positions than Hudi's, ConfigError when there is no such
+    function.
     """
     if name == HUDI:
         return file_group_indexes(keys, count)

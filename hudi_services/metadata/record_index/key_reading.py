@@ -1,7 +1,7 @@
-"""From file slices to runs of record keys: which keys lie where, grouped by their shard of the record index.
+"""Runs of record keys from file slices: keys and their locations, grouped by their shard of the record index.
 
-A run is a file of `files.key_runs`; its note `locations` lists what its location numbers mean. The tasks that write the
-shards read their part of each run.
+A run is a file of `files.key_runs`; its text `locations` lists the locations that its location numbers stand for. The
+tasks that write the shards read their part of each run.
 """
 
 import json
@@ -43,7 +43,7 @@ class KeyTask:
 
 @dataclass(frozen=True, slots=True)
 class KeyRunRef:
-    """A run of keys on storage, and how many it has of each shard that it has any of."""
+    """A run of keys on storage, and its number of keys of each shard that it has any keys of."""
 
     path: str
     rows: Mapping[int, int]
@@ -83,7 +83,7 @@ def read_keys(task: KeyTask, token: str) -> list[KeyRunRef]:
 
 
 def write_located(storage: Storage, path: str, keys: Sequence[tuple[int, str, Location]]) -> KeyRunRef:
-    """Write a run of these (shard, key, location)."""
+    """Write a run of tuples (shard, key, location)."""
     places: dict[Location, int] = {}
     numbers = [places.setdefault(location, len(places)) for _, _, location in keys]
     shards = np.array([shard for shard, _, _ in keys], np.int32)
@@ -93,7 +93,7 @@ def write_located(storage: Storage, path: str, keys: Sequence[tuple[int, str, Lo
 
 
 def run_locations(run: KeyRun) -> list[Location]:
-    """What the location numbers of a run mean. Raises CorruptFile."""
+    """The locations that the location numbers of a run stand for. Raises CorruptFile."""
     try:
         return [Location(*entry) for entry in parse_json(run.notes[_LOCATIONS])]
     except (KeyError, ValueError, TypeError) as e:

@@ -1,4 +1,4 @@
-"""Values of the record index: where the record of a key lies.
+"""Values of the record index: the location of the record of a key.
 
 A value is a HoodieMetadataRecord of type 5 stored under the record key, with the field `key` itself empty, so that all
 records of a file have the same value. Its recordIndexMetadata:
@@ -30,13 +30,13 @@ from ...errors import CorruptFile, UnsupportedTable
 _RECORD_TYPE = 5
 _UUID_ENCODING, _TEXT_ENCODING = 0, 1
 _NO_FILE_INDEX = -1
-# What Java's UUID and int turn into the same text again.
+# File ids that Java's UUID and int turn into the same text again.
 _UUID_FILE_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-(0|[1-9][0-9]{0,8}))?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MILLISECOND = timedelta(milliseconds=1)
 _MASK = (1 << 64) - 1
 HUDI_ZONE = "LOCAL"
-"""Of the milliseconds in the index: Hudi goes by the zone of its JVM, whatever the zone of the timeline."""
+"""The zone of the milliseconds in the index: Hudi uses the zone of its JVM, whatever the zone of the timeline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Location:
 
 
 def millis_of(instant: str, zone: str = HUDI_ZONE) -> int:
-    """The epoch milliseconds of an instant, whose zone is "UTC" or "LOCAL"; those of 14 digits end their second.
+    """The epoch milliseconds of an instant, whose zone is "UTC" or "LOCAL"; one of 14 digits ends its second.
 
     Hudi itself writes and reads them in the zone of its JVM, also when the timeline is in UTC. Raises UnsupportedTable
     for an instant that is no time: Hudi cannot index its records either.
@@ -61,7 +61,7 @@ def millis_of(instant: str, zone: str = HUDI_ZONE) -> int:
 
 
 def encode_location(location: Location, schema: AvroSchema) -> bytes:
-    """The value of all records there, in a schema of `record_schema.stored_schema`."""
+    """The value of all records at a location, in a schema of `records.schema.stored_schema`."""
     tree = {"key": "", "type": _RECORD_TYPE, "recordIndexMetadata": location_tree(location)}
     return write_datum(schema, tree)
 
@@ -89,7 +89,7 @@ def location_tree(location: Location) -> dict[str, Any]:
     return info
 
 
-# A file is read block by block, and each brings the same values again.
+# A file is read block by block, and each block has the same values again.
 @functools.lru_cache(maxsize=1 << 16)
 def decode_location(value: bytes, schema: AvroSchema, path: str) -> Location:
     """The location in a value of the file `path`. Raises CorruptFile for anything else."""
@@ -103,7 +103,7 @@ def decode_location(value: bytes, schema: AvroSchema, path: str) -> Location:
 
 
 def location_of(info: Mapping[str, Any]) -> Location:
-    """The location that a recordIndexMetadata tells. Raises KeyError, TypeError and ValueError for what is none."""
+    """The location in a recordIndexMetadata. Raises KeyError, TypeError or ValueError for anything else."""
     partition, millis = info["partitionName"], info["instantTime"]
     if partition is None or millis is None:
         raise ValueError("no partition or no instant")
@@ -111,7 +111,7 @@ def location_of(info: Mapping[str, Any]) -> Location:
 
 
 def decode_locations(values: pa.Array, schema: AvroSchema, path: str) -> tuple[pa.Array, list[Location]]:
-    """For each of the binary `values` of the file `path` the int32 position of its location in the list.
+    """The int32 position of the location of each of the binary `values` of the file `path`, and the list of locations.
 
     Only distinct values are decoded. Raises CorruptFile.
     """

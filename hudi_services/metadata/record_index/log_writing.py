@@ -1,7 +1,7 @@
-"""Log files of the record index: keys that have a new location, and keys that are gone, one file for each shard.
+"""Log files of the record index: keys with a new location, and deleted keys; one file for each shard.
 
-A task writes one log file: an HFile block for each range of about a million keys, then a delete block. Readers take the
-blocks one after the other, so that no task ever holds more than one.
+A task writes one log file: for each range of about a million keys HFile blocks, then a delete block. Readers merge any
+number of blocks, so that a task never holds more than one.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,9 +25,9 @@ from .shards import Shards
 
 @dataclass(frozen=True, slots=True)
 class IndexLogTask:
-    """One log file to write at `path`: the keys that `runs` have of a shard; those that only `old_runs` have go.
+    """One log file to write at `path`: the keys that `runs` have of a shard; keys only in `old_runs` are deleted.
 
-    Of these, the ones stay that `other_runs` have, too, at another location than `gone`: two files may have a key.
+    A key to delete stays when `other_runs` have it at another location than `gone`: two files may have the same key.
     """
 
     storage: Storage
@@ -43,10 +43,10 @@ class IndexLogTask:
 
 @dataclass(frozen=True, slots=True)
 class MovedKeys:
-    """Keys that have a new location: which, by `shards` as they were when the runs were made, and who writes them.
+    """Keys that have a new location, in runs by `shards` as of the time when the runs were written.
 
-    `write` runs the tasks and gives the size in bytes of each one's file. `old_runs` are the keys before the change,
-    where some may be gone.
+    `write` runs the tasks and returns the size in bytes of the file of each task. `old_runs` are the keys before the
+    change, if some of them may be deleted.
     """
 
     shards: Shards
@@ -55,7 +55,7 @@ class MovedKeys:
     old_runs: tuple[KeyRunRef, ...] = ()
 
     def counts(self) -> dict[int, int]:
-        """Keys by shard, for those that have any."""
+        """The number of keys of each shard that has any, with the keys of `old_runs`."""
         found: dict[int, int] = {}
         for run in (*self.runs, *self.old_runs):
             for shard, rows in run.rows.items():
@@ -64,12 +64,12 @@ class MovedKeys:
 
 
 def write_index_logs(tasks: Sequence[IndexLogTask]) -> list[int]:
-    """The files of all tasks, one after the other in this process: a `MovedKeys.write` for where there is no engine."""
+    """Write the files of all tasks, one after the other in this process: a `MovedKeys.write` without an engine."""
     return [write_index_log(task, "") for task in tasks]
 
 
 def write_index_log(task: IndexLogTask, _token: str) -> int:
-    """Write the file; its size in bytes. Raises CorruptFile for a broken run, and StorageError."""
+    """Write the file; returns its size in bytes. Raises CorruptFile for a broken run, and StorageError."""
     schema = parse_schema(task.schema, task.path)
     new = ShardKeys(task.storage, task.runs, task.shard, schema)
     old = ShardKeys(task.storage, task.old_runs, task.shard, schema)

@@ -1,7 +1,7 @@
-"""Looking keys up in the record index: where the record of each lies, or that there is none.
+"""Lookup of keys in the record index: the location of the record of each key, or none.
 
-Each shard is looked at once, its layers from the newest on: the first that has a key, or has deleted it, decides. Of
-an HFile either the blocks that may hold a wanted key are read (seek), or all of them (scan), which brings more bytes in
+Each shard is read once, its layers from the newest on: the first layer that has a key, or has deleted it, decides. In
+an HFile either the blocks that may hold a wanted key are read (seek), or all blocks (scan), which takes more bytes and
 fewer requests. Source: HoodieBackedTableMetadata.readRecordIndex of Apache Hudi; RFC-08 for scan or seek.
 """
 
@@ -47,17 +47,17 @@ class AccessRule:
 
 @dataclass(slots=True)
 class Locations:
-    """What was found: for each key its position in `locations`, or -1 for a key that is not in the index."""
+    """The result of a lookup: for each key its position in `locations`, or -1 for a key that is not in the index."""
 
     positions: npt.NDArray[np.int64]
     locations: list[Location] = field(default_factory=list)
     seeks: int = 0
-    """HFiles of which only the blocks with wanted keys were read; `scans`: all of them."""
+    """HFiles of which only the blocks with wanted keys were read; `scans`: HFiles of which all blocks were read."""
     scans: int = 0
 
 
 def look_up(metadata: MetadataTable, keys: pa.Array, rule: AccessRule | None = None, partition: str = "") -> Locations:
-    """Find string `keys`, which may repeat; `partition` is that of all of them where the index is partitioned.
+    """Find string `keys`, which may repeat; with a partitioned index `partition` is the partition of all keys.
 
     Memory holds the keys, one shard's log files and a few blocks. Raises CheckFailed for null keys, UnsupportedTable
     for a partition that a partitioned index does not have, CorruptFile and StorageError.
@@ -76,7 +76,7 @@ def look_up(metadata: MetadataTable, keys: pa.Array, rule: AccessRule | None = N
 def _look_into(
     group: FileGroupReader, keys: pa.Array, rows: npt.NDArray[np.int64], rule: AccessRule, found: Locations
 ) -> None:
-    """Fill `found` for the keys of one shard, which stand at `rows`."""
+    """Fill `found` for the keys of one shard, whose positions are `rows`."""
     order = sort_keys(keys)
     wanted, rows = keys.take(order).cast(pa.binary()), rows[order.to_numpy()]
     for deleted, reader, schema, path in group.newest_first():

@@ -1,7 +1,7 @@
-"""All entries of one file group of a key index, in order: a range of keys at a time, from all its layers side by side.
+"""All entries of one file group of a key index, in key order: a range of keys at a time, from all its layers together.
 
 The newest layer that has a key, or has deleted it, decides. Memory holds a few blocks of each file that has keys in the
-range at hand.
+current range.
 """
 
 from bisect import bisect_right
@@ -24,7 +24,7 @@ from .locations import Location, decode_locations
 GONE = -1
 Places = npt.NDArray[np.int32]
 Decode = Callable[[pa.Array, AvroSchema, str], Places]
-"""Of binary values, in this schema and of the file with this path: a number for each, GONE for one that is deleted."""
+"""Takes binary values, their schema, and the path of their file; gives a number for each, GONE for a deleted value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Entries:
 
 @dataclass
 class LocationNumbers:
-    """Decodes values of the record index: to positions in `locations`, which grows."""
+    """Decodes values of the record index to positions in `locations`, which grows."""
 
     locations: list[Location] = field(default_factory=list)
     _numbers: dict[Location, int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class LocationNumbers:
 
 
 def decode_secondary(values: pa.Array, schema: AvroSchema, path: str) -> Places:
-    """Values of a secondary index: 0, or GONE."""
+    """The numbers of values of a secondary index: 0, or GONE for a deleted value."""
     encoded = values.dictionary_encode()
     records = (decode_record("", value, schema, path) for value in encoded.dictionary.to_pylist())
     numbers = [GONE if isinstance(one, SecondaryRecord) and one.deleted else 0 for one in records]
@@ -62,20 +62,20 @@ def decode_secondary(values: pa.Array, schema: AvroSchema, path: str) -> Places:
 
 
 def spread(numbers: Sequence[int], indices: pa.Array) -> Places:
-    """The number at each index: what was decided for distinct values, for all of them."""
+    """The number at each index: from the numbers of distinct values, a number for every value."""
     places: Places = np.array(numbers, np.int32)[indices.to_numpy()]
     return places
 
 
 @dataclass
 class ShardEntries:
-    """The entries that `group` has, their values as `decode` has them."""
+    """The entries of `group`, with values as `decode` gives them."""
 
     group: FileGroupReader
     decode: Decode
 
     def read(self) -> Iterator[Entries]:
-        """Everything, in ascending order of the keys. Raises CorruptFile and StorageError."""
+        """All entries, in ascending order of the keys. Raises CorruptFile and StorageError."""
         streams = [_Stream(layer, self.decode) for layer in self.group.newest_first()][::-1]
         while streams := [one for one in streams if not one.is_done]:
             end = _end_of_the_next(streams)
@@ -84,7 +84,7 @@ class ShardEntries:
 
 
 class _Stream:
-    """What a layer still has to give: opened when its keys are due, and never more than one piece of it is held."""
+    """The remaining entries of a layer: it is opened when its keys are due, and at most one piece of it is held."""
 
     def __init__(self, layer: Layer, decode: Decode) -> None:
         deleted, reader, schema, path = layer
@@ -115,7 +115,7 @@ class _Stream:
         return None if self._piece is None else SortedRows(self._piece.keys)[-1]
 
     def take(self, end: bytes) -> Iterator[Entries]:
-        """The entries up to and with the key `end`; keys that repeat stay so."""
+        """The entries up to and with the key `end`; repeated keys stay repeated."""
         while self.low is not None and self.low <= end:
             if self._piece is None:
                 self._next_piece()
@@ -136,7 +136,7 @@ class _Stream:
 
 
 def _end_of_the_next(streams: Sequence[_Stream]) -> bytes | None:
-    """Up to which key all streams can give what they have without going on to another piece; None for nothing."""
+    """The last key up to which all streams can give entries from the pieces that they hold; None for no entries."""
     end: bytes | None = None
     for low, one in sorted(((one.low or b"", one) for one in streams), key=itemgetter(0)):
         if end is not None and low > end:
@@ -147,7 +147,7 @@ def _end_of_the_next(streams: Sequence[_Stream]) -> bytes | None:
 
 
 def _merged(parts: Sequence[Entries]) -> Entries:
-    """What `parts`, the oldest first, mean together, without what is deleted."""
+    """The merge of `parts`, the oldest first, without deleted entries."""
     keys = pa.concat_arrays([part.keys for part in parts])
     places = np.concatenate([part.places for part in parts])
     if len(parts) > 1:

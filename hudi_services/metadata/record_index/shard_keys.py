@@ -1,7 +1,7 @@
-"""All keys that some runs have of one shard, in order, however many they are: a range of keys at a time.
+"""All keys that some runs have of one shard, in order, however many there are: a range of keys at a time.
 
-A range is read by going over the runs once and keeping what lies within it. That costs a tenth of what writing the
-entries does, needs no disk, and holds no more keys than were asked for (about: the ranges come from a sample).
+To read a range, all runs are read once and the keys within the range are kept. That costs a tenth of what writing the
+entries costs, needs no disk, and holds about as many keys as were asked for (the ranges come from a sample).
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -43,10 +43,10 @@ class ShardKeys:
             pa.array([encode_location(one, schema) for one in locations], pa.binary()) for locations in self._locations
         ]
         self.rows = sum(run.rows(shard) for run in self._runs)
-        """Keys, those that are there twice counted twice."""
+        """The number of keys; a key that occurs twice counts twice."""
 
     def splits(self, limit: int = _KEYS_AT_ONCE) -> list[str]:
-        """Ascending keys that divide the shard's into ranges of about `limit`."""
+        """Ascending keys that divide the shard's keys into ranges of about `limit` keys."""
         count = -(-self.rows // limit)
         if count < 2:
             return []
@@ -66,12 +66,12 @@ class ShardKeys:
         return _sorted(pa.concat_arrays(keys), pa.chunked_array(values).unify_dictionaries().combine_chunks())
 
     def read_all(self, splits: Sequence[str]) -> Iterator[SortedKeys]:
-        """Everything, range by range."""
+        """All keys, range by range."""
         for low, high in pairwise([None, *splits, None]):
             yield self.read(low, high)
 
     def elsewhere(self, keys: pa.Array, gone: Collection[Location]) -> SortedKeys:
-        """Those of `keys` that lie anywhere but at the locations `gone`."""
+        """The keys, of `keys`, that have a location that is not in `gone`."""
         found: list[pa.Array] = [pa.array([], pa.string())]
         values: list[pa.Array] = [_NO_VALUES]
         for run, locations, encoded in zip(self._runs, self._locations, self._values, strict=True):
@@ -100,6 +100,6 @@ def _sorted(keys: pa.Array, values: pa.DictionaryArray) -> SortedKeys:
     keys, values = keys.take(order), values.take(order)
     if len(keys) < 2:
         return SortedKeys(keys, values)
-    # A key that is there twice (plain inserts may do that) has one entry, as in Hudi the last one.
+    # A key that occurs twice (plain inserts may do that) has one entry: the last, as in Hudi.
     last = pa.array(np.append(pc.not_equal(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False), True))
     return SortedKeys(keys.filter(last), values.filter(last))

@@ -1,9 +1,9 @@
-"""Over which file groups of record_index the keys of the table are spread.
+"""The file groups of record_index over which the keys of the table are spread.
 
     global         record-index-<%04d>-0                          all keys over all of them
     partitioned    record-index-<data partition>-<%04d>-0         a partition's keys over its own (Hudi 1.1 and later)
 
-Four dashes tell the second form: the partition stands there with `-`, `_` and what a path cannot hold as %XX.
+Four dashes mark the second form: in it the partition has `-`, `_` and what a path cannot hold as %XX.
 Source: HoodieTableMetadataUtil.verifyRLIFile, getDataTablePartitionNameFromFileGroupName of Apache Hudi 1.2.0.
 """
 
@@ -28,13 +28,13 @@ class Shards:
 
     @classmethod
     def of_groups(cls, groups: Iterable[FileSlice]) -> "Shards":
-        """Those of the file groups, in the order of their file ids."""
+        """The shards of the file groups, which are in the order of their file ids."""
         return cls(tuple(group.file_id for group in groups))
 
     def of(self, partition: str) -> Sequence[int]:
         """The shards for the keys of a data partition, in the order of `key_hash.spread`.
 
-        Raises UnsupportedTable when a partitioned index has none for it.
+        Raises UnsupportedTable when a partitioned index has no shard for the partition.
         """
         if not self.is_partitioned:
             return range(len(self.file_ids))

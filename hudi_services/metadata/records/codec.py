@@ -1,6 +1,6 @@
 """The bytes of the metadata table's records: a HoodieMetadataRecord in Avro, stored under its key.
 
-Its field `key` is empty, `type` tells which one of the other fields is there: filesystemMetadata, ColumnStatsMetadata,
+Its field `key` is empty; `type` says which one of the other fields is set: filesystemMetadata, ColumnStatsMetadata,
 BloomFilterMetadata, recordIndexMetadata or SecondaryIndexMetadata.
 Source: HoodieMetadataPayload, HoodieMetadata.avsc of Apache Hudi.
 """

@@ -9,7 +9,7 @@
     expr_index_*      as column_stats or as bloom_filters, by the kind of the index; and for the ranges of whole
                       partitions H64(column) + H64("__partition_stat__") + H64(partition)
 
-H64 and H128 are `codecs.hashing.xxh64_key` and `md5_key`. A record lies in the file group number
+H64 and H128 are `codecs.hashing.xxh64_key` and `md5_key`. A record is in the file group number
 `file_group_index(key, count)` of its partition, file groups in the order of their file ids.
 Source: HoodieTableMetadataUtil, MetadataPartitionType of Apache Hudi.
 """
@@ -23,7 +23,7 @@ BLOOM_FILTERS = "bloom_filters"
 RECORD_INDEX = "record_index"
 SECONDARY_INDEX_PREFIX = "secondary_index_"
 EXPRESSION_INDEX = "expr_index_"
-"""What the names of expression indexes begin with."""
+"""The prefix of the names of expression indexes."""
 
 _RANGE = "__partition_stat__"
 ALL_PARTITIONS_KEY = "__all_partitions__"
@@ -31,7 +31,7 @@ ROOT_PARTITION = "."
 
 
 def partition_id(partition: str) -> str:
-    """How a data partition is called in keys: "." stands for the table's own folder."""
+    """The name of a data partition in keys: "." stands for the table's own folder."""
     return partition or ROOT_PARTITION
 
 
@@ -41,7 +41,7 @@ def partition_of(identifier: str) -> str:
 
 
 def column_stats_prefix(column: str, partition: str) -> str:
-    """What the keys of all files of a data partition begin with, for one column. Also the key in partition_stats."""
+    """The prefix of the keys of all files of a data partition, for one column. Also the key in partition_stats."""
     return xxh64_key(column) + xxh64_key(partition_id(partition))
 
 
@@ -54,7 +54,7 @@ def partition_stats_key(column: str, partition: str) -> str:
 
 
 def expression_range_key(column: str, partition: str) -> str:
-    """Of the range of a whole data partition, in the partition of the expression index itself."""
+    """The key of the range of a whole data partition, in the partition of the expression index itself."""
     return xxh64_key(column) + xxh64_key(_RANGE) + xxh64_key(partition_id(partition))
 
 

@@ -1,12 +1,12 @@
-"""Records of the metadata table as values, and what two of one key mean together. Their bytes: `record_codec`.
+"""Records of the metadata table as values, and the merge of two records of one key. Their bytes: `codec`.
 
     type 1  key `__all_partitions__`: the data partitions
     type 2  key = a data partition:   its files
     type 3  column_stats:     statistics of one column of one file
     type 4  bloom_filters:    the bloom filter over the record keys of one base file
-    type 5  record_index:     where the record of a key lies
+    type 5  record_index:     the location of the record of a key
     type 6  partition_stats:  as type 3, of one column of one data partition, whose path stands for the file's name
-    type 7  secondary_index_*: that a record key has a secondary key, both in the record's own key
+    type 7  secondary_index_*: a pair of secondary key and record key, both in the record's own key
 
 Source: HoodieMetadataPayload (preCombine), MetadataPartitionType.combineMetadataPayloads,
 HoodieTableMetadataUtil.mergeColumnStatsRecords of Apache Hudi.
@@ -54,7 +54,7 @@ class FilesRecord:
 class StatsRecord:
     """Statistics of one column in one file or partition. Sizes in bytes.
 
-    `tight` says that the range was computed over everything, and so replaces an older one instead of widening it.
+    `tight` says that the range was computed over all data, and so replaces an older range instead of widening it.
     """
 
     key: str
@@ -85,7 +85,7 @@ class BloomRecord:
 
 @dataclass(frozen=True, slots=True)
 class LocationRecord:
-    """Where the record of `key` lies."""
+    """The location of the record of `key`."""
 
     key: str
     location: Location
@@ -104,35 +104,35 @@ Record = FilesRecord | StatsRecord | BloomRecord | LocationRecord | SecondaryRec
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a file group holds under one key: the base file's record, and what its log files mean together.
+    """The content of a file group under one key: the base file's record, and the merged records of its log files.
 
-    Hudi merges the log files among themselves first, and what comes out onto the base file. So a key, or a file in a
-    listing, that log files delete and write anew is merged with the base file's after all: the deletion is lost.
+    Hudi merges the log files among themselves first, and the result with the base file. So a key, or a file in a
+    listing, that log files delete and write again is merged with the base file's record: the deletion is lost.
     """
 
     base: Record | None = None
     logs: Record | None = None
     is_deleted: bool = False
-    """The log files' last word is that the key goes; `logs` is None then."""
+    """Whether the last block of the log files with the key deletes it; `logs` is None then."""
 
     def after(self, newer: Record) -> "Stored":
-        """With one more record in the log files."""
+        """The content with one more record in the log files."""
         return Stored(self.base, newer if self.logs is None else merge_records(self.logs, newer))
 
     def forgotten(self) -> "Stored":
-        """With one more delete block in the log files."""
+        """The content with one more delete block in the log files."""
         return Stored(self.base, None, is_deleted=True)
 
     @property
     def merged(self) -> Record | None:
-        """What readers find."""
+        """The record that readers find; None for no record."""
         if self.base is None or self.is_deleted:
             return self.logs
         return self.base if self.logs is None else merge_records(self.base, self.logs)
 
 
 def merge_records(older: Record, newer: Record) -> Record:
-    """What two records of one key mean together; a deleted record merges like an absent one, which is for callers."""
+    """The merge of two records of one key. The result may be marked as deleted, which callers take for no record."""
     if isinstance(newer, FilesRecord) and isinstance(older, FilesRecord):
         return FilesRecord(newer.key, newer.type, _merge_entries(older.entries, newer.entries))
     if isinstance(newer, StatsRecord) and isinstance(older, StatsRecord):
@@ -147,7 +147,7 @@ def _merge_entries(older: Mapping[str, FileEntry], newer: Mapping[str, FileEntry
         if before is None or (entry.deleted and before.deleted):
             merged[name] = entry
         elif entry.deleted:
-            # A deletion and what it deletes cancel out; without an older entry it must stay, to cancel out below.
+            # A deletion and its entry cancel out; without an older entry the deletion stays, for an entry below.
             del merged[name]
         else:
             merged[name] = FileEntry(max(before.size, entry.size))
@@ -159,7 +159,7 @@ def _widen(older: StatsRecord, newer: StatsRecord) -> StatsRecord:
     try:
         bounds = [promote(value, older.bound, bound) for value in (older.minimum, older.maximum)]
     except NoPromotion:
-        # Hudi cannot merge them either; the newer range is at least true for the newer file.
+        # Hudi cannot merge them either; the newer range is at least right for the newer file.
         bounds = [None, None]
     return StatsRecord(
         key=newer.key,

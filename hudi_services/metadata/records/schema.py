@@ -28,9 +28,9 @@ def stored_schema(release: str) -> AvroSchema:
 
 
 def writer_schema(release: str, newest: AvroSchema | None) -> AvroSchema:
-    """The schema for a new block: `release`'s, or that of a later writer which wrote the `newest` one already.
+    """The schema for a new block: the schema of `release`, or of a later release if the `newest` block has that schema.
 
-    Some readers (hudi-rs) take the schema of one block for all of them.
+    Some readers (hudi-rs) take the schema of one block for all blocks.
     """
     later = (stored_schema(r) for r in RELEASES[RELEASES.index(release) + 1 :])
     return next((schema for schema in later if newest and schema.text == newest.text), stored_schema(release))

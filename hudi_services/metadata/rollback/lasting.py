@@ -1,12 +1,12 @@
-"""Which partitions of the metadata table keep what an instant did, although its delta commit is rolled back.
+"""The partitions of the metadata table that keep the changes of an instant although its delta commit is rolled back.
 
     merged      a compaction was begun after the delta commit: its records are in base files
-    built anew  the metadata table has no such delta commit: it is archived, or the table was built later
-    younger     the partition was built after the delta commit: its first records tell what the instant had done by then
+    rebuilt     the metadata table has no such delta commit: it is archived, or the table was built later
+    younger     the partition was built after the delta commit: its first records have the changes of the instant
     repaired    a repair after the delta commit wrote to the partition
 
-An instant that is pending all the while is in none of them: whoever builds a partition or merges log files leaves out
-what is not completed. Where it cannot be told whether a partition keeps the instant, it counts as one that does.
+No partition keeps an instant that was pending all the time: builds of partitions and merges of log files leave out what
+is not completed. A partition counts as keeping the instant where that cannot be decided.
 """
 
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ _MERGES = {Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT}
 
 
 def may_be_merged(metadata: MetadataTable, target: str, *, was_completed: bool = True) -> bool:
-    """Whether base files may hold what `target` wrote: a compaction was begun later, or its delta commit is not there.
+    """Whether base files may hold what `target` wrote: a compaction was begun later, or its delta commit is missing.
 
-    `was_completed`: the table had the instant completed, so that there was a delta commit, or the metadata table was
-    built later. Hudi refuses to roll such a target back (HoodieBackedTableMetadataWriter.validateRollback).
+    `was_completed`: the table had completed the instant, so a delta commit existed, or the metadata table was built
+    later. Hudi refuses to roll such a target back (HoodieBackedTableMetadataWriter.validateRollback).
     """
     timeline = metadata.timeline
     found = timeline.find(target, Action.DELTA_COMMIT)
@@ -42,7 +42,7 @@ def lasting_in(
 ) -> frozenset[str]:
     """The metadata partitions that keep what `target` wrote; `rollback` is the instant of its rollback, once begun.
 
-    Empty when that rollback has come past the metadata table already.
+    Empty when that rollback has already rolled back the delta commit.
     """
     found = metadata.timeline.find(target, Action.DELTA_COMMIT)
     if found is None and rollback is not None and _is_rolled_back(metadata, target, rollback):
@@ -63,9 +63,9 @@ def _is_rolled_back(metadata: MetadataTable, target: str, rollback: str) -> bool
 def _is_younger(metadata: MetadataTable, partition: str, delta: Instant) -> bool:
     """Whether the partition was built after `delta` was completed.
 
-    It is told by the partition's oldest file: of version 6 its instant is greater then, and so is that of an indexing
-    action. The initialisation of versions 8 and 9 counts from zero, and its completion time tells; its files stay until
-    a compaction has merged them, which then comes after `delta`, too.
+    The partition's oldest file shows it: on version 6, and after an indexing action, its instant is greater then. The
+    initialisation of versions 8 and 9 counts from zero, so its completion time decides; its files stay until a
+    compaction has merged them, which then comes after `delta`, too.
     """
     instants = sorted(_instants(metadata, partition))
     if not instants or (instants[0] > delta.ts and not instants[0].startswith(INITIALISATION)):
@@ -79,7 +79,7 @@ def _is_younger(metadata: MetadataTable, partition: str, delta: Instant) -> bool
 
 
 def _instants(metadata: MetadataTable, partition: str) -> Iterator[str]:
-    """Of the files of a metadata partition; a log file of version 6 has that of its slice."""
+    """The instants of the files of a metadata partition; a log file of version 6 has the instant of its slice."""
     for name, size in metadata.stored_files(partition).items():
         file = parse_base_file(partition, name, size) or parse_log_file(partition, name, size)
         if file is not None:

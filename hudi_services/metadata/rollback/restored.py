@@ -1,8 +1,8 @@
-"""Records of the files that readers see again after a rollback, where an index may not have them.
+"""Records of the files that readers see again after a rollback, for indexes that may not have them.
 
     column_stats, bloom_filters    of each file that has no record
     partition_stats                the range of the files, which widens the stored one; not when the rows stay the same
-    record_index                   the keys (`index_log.MovedKeys`)
+    record_index                   the keys (`log_writing.MovedKeys`)
 
 An index that was built, or repaired, after the instant may never have seen these files (`lasting`).
 """
@@ -26,9 +26,9 @@ from ..table import MetadataTable
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The file slices that readers see again, and whether they hold other rows than what is rolled back.
+    """The file slices that readers see again, and whether their rows differ from the rows that are rolled back.
 
-    `keys` is what the record index must learn; None for nothing.
+    `keys` are the keys to write to the record index; None for no keys.
     """
 
     slices: tuple[FileSlice, ...]
@@ -44,7 +44,7 @@ class _Described:
 
 
 def restored_records(metadata: MetadataTable, restored: Restored, lasting: Collection[str]) -> RepairPlan:
-    """What to write into those of `lasting` that have no record of a file. Raises CorruptFile and StorageError."""
+    """The records to write to partitions of `lasting` that lack one for a file. Raises CorruptFile and StorageError."""
     wanted = {COLUMN_STATS, BLOOM_FILTERS} | ({PARTITION_STATS} if restored.other_rows else set())
     wanted &= set(lasting)
     if not wanted or not restored.slices:
@@ -66,14 +66,14 @@ def restored_records(metadata: MetadataTable, restored: Restored, lasting: Colle
 
 
 def columns_without_range(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[str]:
-    """Indexed columns of a file whose range nobody knows: that of its partition cannot be made to hold them."""
+    """Indexed columns whose range in some file is unknown: a range of the partition cannot be made to hold them."""
     described = _described(metadata, slices)
     indexed = _indexed(metadata, described)
     return sorted({column for one in described if one.rows for column in _untold(one, indexed)})
 
 
 def _described(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[_Described]:
-    """What the footers say, and the values where a footer does not tell the range of an indexed column."""
+    """The facts of the footers, with ranges from the values of indexed columns whose range a footer does not have."""
     found = describe(metadata.slices, slices, _of_facts)
     indexed = _indexed(metadata, found)
     return [_with_values(metadata, described, one, indexed) for described, one in zip(found, slices, strict=True)]
@@ -113,7 +113,7 @@ def _stats(file: NewFile, indexed: IndexColumns) -> list[StatsRecord]:
 
 
 def _missing(metadata: MetadataTable, index: str, records: Iterable[Record]) -> dict[str, Record | None]:
-    """Those of `records` that readers do not find."""
+    """The records that readers do not find, by key."""
     expected = {record.key: record for record in records}
     found: dict[str, Record | None] = {}
     for key, stored in metadata.reader(index).stored(expected):
@@ -132,5 +132,5 @@ def _ranges(stats: Iterable[tuple[str, StatsRecord]]) -> list[StatsRecord]:
 
 
 def without_record(metadata: MetadataTable, index: str, keys: Collection[str]) -> list[str]:
-    """Those of `keys` of which `index` has no record."""
+    """The keys without a record in `index`."""
     return [key for key, stored in metadata.reader(index).stored(keys) if stored.merged is None]

@@ -1,15 +1,15 @@
-"""Rolling back delta commits of the metadata table: those of killed writers, repeated ones, and rolled back commits.
+"""Rollbacks of delta commits of the metadata table: of killed writers, of repeated attempts, of rolled back commits.
 
     <R>.rollback.requested    a plan: the delta commit T, and its log files
     <R>.rollback.inflight     empty
-    T's completed file is deleted first: from here on its blocks count for nobody
+    T's completed file is deleted first: from here on its blocks do not count
     version 6                 a command block in a new log file of each file group that T wrote to
     versions 8, 9             T's log files are deleted
     T's inflight and requested files are deleted
     <R>.rollback              what was done
 
 A killed rollback is resumed by its plan; every step may be repeated. Rollbacks of anything but delta commits (of a
-compaction) are Hudi's own affair. Source: BaseRollbackActionExecutor, ListingBasedRollbackStrategy of Apache Hudi.
+compaction) are left to Hudi. Source: BaseRollbackActionExecutor, ListingBasedRollbackStrategy of Apache Hudi.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,7 +34,7 @@ from ..table import MetadataTable
 
 
 def resume_rollbacks(metadata: MetadataTable, times: Callable[[], str]) -> MetadataTable:
-    """Finish rollbacks of delta commits that a killed writer left; gives a new look when there were any."""
+    """Finish rollbacks of delta commits that a killed writer left; returns a new snapshot when there were any."""
     pending = metadata.timeline.pending({Action.ROLLBACK})
     plans = [(instant, metadata.timeline.read_rollback_plan(instant)) for instant in pending]
     unfinished = [(instant.ts, plan) for instant, plan in plans if plan.action == Action.DELTA_COMMIT.value]
@@ -46,8 +46,8 @@ def resume_rollbacks(metadata: MetadataTable, times: Callable[[], str]) -> Metad
 def undo_pending(metadata: MetadataTable, times: Callable[[], str]) -> MetadataTable:
     """Roll back the repairs that were killed, and on version 6 every delta commit that a killed writer left incomplete.
 
-    There a reader stops at a block that is newer than the newest completed instant, whatever follows it. Delta commits
-    that build a partition (their instants have more digits) are left to Hudi.
+    On version 6 a reader stops at a block that is newer than the newest completed instant, whatever follows it. Delta
+    commits that build a partition (their instants have more digits) are left to Hudi.
     """
     left = metadata.timeline.pending({Action.DELTA_COMMIT})
     repairs = repairs_among(metadata, left)
@@ -58,17 +58,17 @@ def undo_pending(metadata: MetadataTable, times: Callable[[], str]) -> MetadataT
 
 
 def repairs_among(metadata: MetadataTable, instants: Iterable[Instant]) -> list[Instant]:
-    """Those that repaired the metadata table, or belong to writes that are gone: the table does not have their time."""
+    """The instants of repairs of the metadata table, or of writes that are gone: the table does not have their time."""
     unknown = [i for i in instants if not i.ts.startswith(INITIALISATION)]
     if unknown:
-        # Anew: what a writer begins here while we look has been begun there before.
+        # Reloaded: a writer begins its instant in the table before it begins the delta commit here.
         known = metadata.data_timeline.reload()
         unknown = [i for i in unknown if known.find(i.ts[:INSTANT_DIGITS]) is None]
     return unknown
 
 
 def undo(metadata: MetadataTable, target: Instant, ts: str, times: Callable[[], str]) -> MetadataTable:
-    """Roll back the delta commit `target`, in any state, by a rollback at `ts`; gives a new look."""
+    """Roll back the delta commit `target`, in any state, by a rollback at `ts`; returns a new snapshot."""
     plan = RollbackPlan(target.ts, Action.DELTA_COMMIT.value, _requests(metadata, target))
     data = encode_rollback_plan(plan, metadata.config.version.release)
     metadata.timeline.publish(ts, Action.ROLLBACK, State.REQUESTED, data)
@@ -91,7 +91,7 @@ def _files_to_delete(metadata: MetadataTable, target: Instant) -> tuple[Rollback
 
 def _blocks_to_cancel(metadata: MetadataTable, target: Instant) -> tuple[RollbackRequest, ...]:
     if not metadata.timeline.sizes.get(target.file_name):
-        # Only requested, or the empty inflight file of a bulk insert: nothing of it is in a log file.
+        # Only requested, or the empty inflight file of a bulk insert: no log file has a block of the target.
         return ()
     commit = metadata.timeline.read_commit(target)
     return tuple(
@@ -100,7 +100,7 @@ def _blocks_to_cancel(metadata: MetadataTable, target: Instant) -> tuple[Rollbac
             files=(),
             file_id=stat.file_id,
             base_instant=stat.prev_commit,
-            # Hudi stores the size of what is cancelled, and 1 where it is not known.
+            # Hudi stores the size of the cancelled log file, and 1 where the size is not known.
             log_blocks={_full_path(metadata, stat): stat.file_size or 1},
         )
         for partition, stats in commit.stats.items()
@@ -110,18 +110,18 @@ def _blocks_to_cancel(metadata: MetadataTable, target: Instant) -> tuple[Rollbac
 
 
 def _full_path(metadata: MetadataTable, stat: WriteStat) -> str:
-    """Of the log file; a forecast does not name it yet, and its file group stands in."""
+    """The path of the log file; a forecast does not name it yet, so the id of its file group takes its place."""
     name = stat.path.rpartition("/")[2] or stat.file_id
     return metadata.storage.full_path(metadata.path(stat.partition, name))
 
 
 def _files_of(metadata: MetadataTable, ts: str) -> dict[str, list[str]]:
-    """The names of the files that the instant wrote, as they tell it (versions 8 and 9), by partition."""
+    """The names of the files that the instant wrote, by partition. On versions 8 and 9 a name has its instant."""
     return dict(zip(metadata.partitions, at_once(partial(_written, metadata, ts), metadata.partitions), strict=True))
 
 
 def _written(metadata: MetadataTable, ts: str, partition: str) -> list[str]:
-    # As of now: a writer that died may have written since this look.
+    # Listed now: a writer that died may have written after this snapshot.
     stored = metadata.stored_files(partition)
     parsed = ((parse_log_file(partition, n, s) or parse_base_file(partition, n, s)) for n, s in stored.items())
     return sorted(file.name for file in parsed if file and file.instant == ts)

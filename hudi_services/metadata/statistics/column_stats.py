@@ -1,7 +1,7 @@
-"""Column statistics of new files as records, and what they add up to per partition.
+"""Column statistics of new files as records, and their merge into ranges of partitions.
 
 A range in partition_stats is tight when it was computed over every live file of the partition: readers then take it
-instead of widening the older one. Readers skip a whole partition by it, so it must never be narrower than the data.
+instead of widening the older range. Readers skip a whole partition by it, so it must never be narrower than the data.
 Source: HoodieTableMetadataUtil (getColumnsToIndex, collectAndProcessColumnMetadata), HoodieMetadataWriteUtils,
 FileFormatUtils.getColumnRangeInPartition of Apache Hudi.
 """
@@ -19,7 +19,7 @@ from ..records.model import RecordType, StatsRecord, merge_records
 from .values import BoundType, NoPromotion, ValueType, comparable, greatest, promote, smallest
 
 Side = Literal["minimum", "maximum"]
-"""Of a range."""
+"""A side of a range."""
 SIDES: tuple[Side, Side] = ("minimum", "maximum")
 
 
@@ -38,8 +38,9 @@ class NewFile:
 
 
 _READ_AS_MICROS = frozenset(t for t in ValueType if t.name.endswith(("TIMESTAMP_MILLIS", "TIMESTAMP_NANOS")))
-"""A record without a type (V1) is a number in no unit. Hudi writes it as the file has it and compares it with others as
-it is, while its readers take it for microseconds, and miss the rows (seen with 1.0.2): a range must hold either."""
+"""A bound without a type (V1) is a number without a unit. Hudi writes the number of the file and compares it with
+others as it is, while its readers take it for microseconds, and miss the rows (seen with 1.0.2): a range must hold
+both."""
 _SIMPLE = {
     Kind.BOOLEAN: ValueType.BOOLEAN,
     Kind.INT: ValueType.INT,
@@ -74,7 +75,7 @@ def bound_type(column: ColumnType) -> BoundType | None:
 
 
 def is_covered(column: ColumnType, *, typed: bool) -> bool:
-    """Whether a record can hold the bounds of such a column."""
+    """Whether a record can hold the bounds of a column of this type."""
     bound = bound_type(column)
     return bound is not None and (typed or (bound.fits_v1 and bound.type is not ValueType.FIXED))
 
@@ -86,7 +87,7 @@ def column_records(file: NewFile, columns: Collection[str], *, typed: bool) -> l
 
 
 def untold_columns(file: NewFile, columns: Collection[str], *, typed: bool) -> list[str]:
-    """Those of `columns` that a record must be written of, and whose range is not known."""
+    """The columns, of `columns`, that need a record and whose range is not known."""
     covered = (one for one in file.columns if one.column in columns and is_covered(one.type, typed=typed))
     return [stats.column for stats in covered if not _is_known(stats)]
 
@@ -98,8 +99,8 @@ def _is_known(stats: ColumnStats) -> bool:
 def partition_record(partition: str, column: str, files: Sequence[StatsRecord], *, tight: bool) -> StatsRecord:
     """The partition_stats record over the column_stats records of `files`, at least one.
 
-    Hudi drops the statistics of files whose type cannot be promoted; here the record then is not tight, and the older
-    range stays in.
+    Hudi drops the statistics of files whose type cannot be promoted; here the record is not tight then, so that it
+    widens the older range.
     """
     bound = _widest([record.bound for record in files])
     minima, maxima = [], []
@@ -128,12 +129,12 @@ def partition_record(partition: str, column: str, files: Sequence[StatsRecord], 
 
 
 def same_statistics(one: StatsRecord, other: StatsRecord) -> bool:
-    """Whether two records tell the same, in whatever form: -0.0 is 0.0, and a type may be a wider one."""
+    """Whether two records have the same statistics, in whatever form: -0.0 is 0.0, and a type may be wider."""
     return same_bound(one, other, "minimum") and same_bound(one, other, "maximum") and counts(one) == counts(other)
 
 
 def same_bound(one: StatsRecord, other: StatsRecord, side: Side) -> bool:
-    """Of a column whose type one of the records tells."""
+    """Whether two records have the same bound on one side; one of them has the type of the column."""
     left, right = getattr(one, side), getattr(other, side)
     if left is None or right is None:
         return left is right
@@ -141,15 +142,15 @@ def same_bound(one: StatsRecord, other: StatsRecord, side: Side) -> bool:
 
 
 def counts(record: StatsRecord) -> tuple[int, int, int, int]:
-    """Values, nulls among them, bytes, uncompressed bytes."""
+    """The counts of a record: values, nulls among them, bytes, uncompressed bytes."""
     return (record.value_count, record.null_count, record.total_size, record.total_uncompressed_size)
 
 
 def holds_range(partition: StatsRecord, files: StatsRecord) -> bool:
-    """Whether the range of a partition holds that of `files`: then no reader skips the partition who must not.
+    """Whether the range of a partition holds the range of `files`: then no reader skips the partition wrongly.
 
-    Spark compares byte arrays by unsigned bytes; Hudi computes the ranges of partitions by signed ones, and its own
-    readers then skip rows that are there (seen with 1.0.2).
+    Spark compares byte arrays by unsigned bytes; Hudi computes the ranges of partitions by signed bytes, and its own
+    readers then skip existing rows (seen with 1.0.2).
     """
     return holds_bound(partition, files, "minimum") and holds_bound(partition, files, "maximum")
 
@@ -157,12 +158,12 @@ def holds_range(partition: StatsRecord, files: StatsRecord) -> bool:
 def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Side, *, incomparable: bool = True) -> bool:
     """Whether one bound of `inner` is not outside of `outer`; otherwise as `holds_range`.
 
-    `incomparable` is what is said where the values do not compare: the column had another type before.
+    `incomparable` is the result for values that do not compare: the column had another type before.
     """
     bound, value = getattr(outer, side), getattr(inner, side)
     if value is None or bound is None:
         return value is None
-    # Hudi's readers do not find their way by NaN, see value_bounds.
+    # Hudi's readers cannot skip by NaN, see value_bounds.
     if bound != bound:
         return False
     limit, found = comparable(bound, outer.bound, inner.bound), comparable(value, inner.bound, outer.bound)
@@ -180,10 +181,10 @@ def holds_nulls(partition: StatsRecord, files: StatsRecord) -> bool:
 
 
 def settled(record: StatsRecord, stored: StatsRecord | None) -> StatsRecord:
-    """The partition_stats `record` so that readers find its range above the `stored` one, and that one, too.
+    """The partition_stats `record` to write above the `stored` record so that readers find the ranges of both.
 
-    What is not tight they merge with what is stored: byte arrays by signed bytes, times in the unit of the newer one.
-    Where that would give too narrow a range, the record holds both, and is tight.
+    Readers merge a record that is not tight with the stored record: byte arrays by signed bytes, times in the unit of
+    the newer record. Where that would give too narrow a range, the result holds both ranges, and is tight.
     """
     if stored is None or stored.deleted or record.tight:
         return record
@@ -196,7 +197,7 @@ def settled(record: StatsRecord, stored: StatsRecord | None) -> StatsRecord:
 
 
 def is_exact(column: ColumnType, *, typed: bool) -> bool:
-    """Whether the bounds of a record are those of the column, and no wider ones."""
+    """Whether the bounds of a record are the bounds of the column, and not wider."""
     bound = bound_type(column)
     return typed or bound is None or bound.type not in _READ_AS_MICROS
 
@@ -224,7 +225,7 @@ def _column_record(file: NewFile, stats: ColumnStats, typed: bool) -> StatsRecor
 
 
 def _plain(value: Any) -> Any:
-    """A decimal as its unscaled number; it stands at its column's scale."""
+    """A decimal, which has the scale of its column, as its unscaled number; any other value as it is."""
     if not isinstance(value, Decimal):
         return value
     sign, digits, _ = value.as_tuple()

@@ -1,11 +1,11 @@
-"""Which columns the statistics of a table cover, and in which form they are stored.
+"""The columns that the statistics of a table cover, and the form in which statistics are stored.
 
 `.hoodie/.index_defs/index.json` (table versions 8 and 9) names them:
 
     {"indexDefinitions": {"column_stats": {"sourceFields": [column, ...], "version": "V1" | "V2", ...}}}
 
-Without it the existing records tell; in an empty index Hudi's default applies. Source: HoodieIndexDefinition,
-HoodieIndexVersion, HoodieTableMetadataUtil.getColumnsToIndex of Apache Hudi.
+Without it the columns of existing records count; in an empty index Hudi's default applies.
+Source: HoodieIndexDefinition, HoodieIndexVersion, HoodieTableMetadataUtil.getColumnsToIndex of Apache Hudi.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class IndexColumns:
 
 
 def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) -> IndexColumns:
-    """What to record of files that have the columns `candidates`, in the order of their schema. Raises CorruptFile."""
+    """The columns to record of files that have the columns `candidates`, in schema order. Raises CorruptFile."""
     definition = read_definitions(metadata).get(COLUMN_STATS) or {}
     typed = is_typed(metadata, definition)
     fields = definition.get("sourceFields")
@@ -52,9 +52,9 @@ def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) ->
 
 
 def typed_among(metadata: MetadataTable, partitions: Iterable[str]) -> frozenset[str]:
-    """Those metadata partitions whose statistics are written with a value type. Raises CorruptFile."""
+    """The metadata partitions, of `partitions`, whose statistics are written with a value type. Raises CorruptFile."""
     definitions = read_definitions(metadata)
-    # Ranges of whole partitions are what the statistics of columns are.
+    # Ranges of whole partitions have the form of column statistics.
     names = {one: COLUMN_STATS if one == PARTITION_STATS else one for one in partitions}
     return frozenset(one for one, name in names.items() if is_typed(metadata, definitions.get(name) or {}))
 
@@ -66,7 +66,7 @@ def is_typed(metadata: MetadataTable, definition: Mapping[str, Any]) -> bool:
 
 
 def described_columns(metadata: MetadataTable) -> frozenset[str]:
-    """Columns that any file may have a record of: those of the definition, else the schema's. Raises CorruptFile.
+    """Columns that any file may have a record of: by the definition, or else by the schema. Raises CorruptFile.
 
     Hudi indexes the fields of the table's schema where it has no list of its own, meta columns included.
     """
@@ -81,7 +81,7 @@ def described_columns(metadata: MetadataTable) -> frozenset[str]:
 
 
 def may_be_indexed(metadata: MetadataTable) -> frozenset[str]:
-    """What `index_columns` may name for files of any schema, and maybe more. Raises CorruptFile."""
+    """The columns that `index_columns` may name for files of any schema, and maybe more. Raises CorruptFile."""
     found = described_columns(metadata)
     schema = metadata.data_timeline.newest_schema() or metadata.table_config.create_schema
     if schema is None or (read_definitions(metadata).get(COLUMN_STATS) or {}).get("sourceFields"):
@@ -111,7 +111,7 @@ def read_definitions(metadata: MetadataTable) -> Mapping[str, Mapping[str, Any]]
 
 
 def _definition(tree: Any) -> dict[str, Any]:
-    """Raises TypeError and ValueError when a field that we read is of another kind than Hudi's."""
+    """One index definition. Raises TypeError or ValueError when a field that is read has another type than in Hudi."""
     one = dict(tree)
     fields, options = one.get("sourceFields") or [], one.get("indexOptions") or {}
     if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
@@ -122,7 +122,7 @@ def _definition(tree: Any) -> dict[str, Any]:
 
 
 def _recorded(metadata: MetadataTable, columns: Iterable[str]) -> frozenset[str]:
-    """The columns that some file has a record of."""
+    """The columns, of `columns`, that some file has a record of."""
     prefixes = {xxh64_key(column): column for column in columns}
     found = metadata.reader(COLUMN_STATS).scan_prefixes(prefixes)
     return frozenset(prefixes[prefix] for prefix, records in found if next(records, None) is not None)

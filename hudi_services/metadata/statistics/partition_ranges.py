@@ -1,4 +1,4 @@
-"""Ranges of whole data partitions after a commit: over its new files, and the live ones beside them."""
+"""Ranges of whole data partitions after a commit: over its new files and the other live files."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -26,7 +26,7 @@ def partition_ranges(
     wanted = {column_stats_key(column, partition, name) for column in columns for name in live}
     for prefix, records in metadata.reader(source).scan_prefixes(prefixes, wanted.__contains__):
         columns[prefixes[prefix]] += [r for r in records if isinstance(r, StatsRecord) and _tells_range(r)]
-    # A file without a record may have the column all the same: then the older range must stay in.
+    # A file without a record may have the column all the same: then the older range must still count.
     files = frozenset(names).union(live)
     return [
         partition_record(partition, column, found, tight=files.issubset(record.file_name for record in found))
@@ -35,5 +35,5 @@ def partition_ranges(
 
 
 def _tells_range(record: StatsRecord) -> bool:
-    """Hudi writes records without a range of files that have values, too (INT96 in 1.0.2)."""
+    """Whether a record has the range of its file, which may have no values. INT96 has none in records of Hudi 1.0.2."""
     return not record.deleted and (record.minimum is not None or record.null_count >= record.value_count)

@@ -12,9 +12,9 @@ from ..records.model import StatsRecord
 
 
 def in_both_orders(record: StatsRecord) -> StatsRecord:
-    """The record with bounds that hold for either; the greatest text stays where there is no such upper bound.
+    """The record with bounds that hold in both orders; the greatest text stays where no such upper bound exists.
 
-    Spark then finds all there is. Hudi does the same with any range.
+    Spark then finds every row. Hudi writes such a bound for any range.
     """
     low, high = record.minimum, record.maximum
     if not isinstance(low, str) or not isinstance(high, str):
@@ -23,7 +23,7 @@ def in_both_orders(record: StatsRecord) -> StatsRecord:
 
 
 def as_told(true: StatsRecord, stored: StatsRecord) -> StatsRecord:
-    """What `stored` should tell of the same values: those of its bounds that hold for either order are right."""
+    """The record that `stored` should be, by the `true` record: a stored bound that holds in both orders is right."""
     either = in_both_orders(true)
     return replace(
         true,

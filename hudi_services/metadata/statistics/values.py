@@ -1,7 +1,7 @@
 """Minimum and maximum values in column statistics: how they are wrapped, compared and promoted.
 
-A bound is stored as one of the *Wrapper records {value}. Table version 9 says beside it which type it is: an ordinal
-and for decimals "precision,scale" (V2). Before, only the wrapper tells (V1).
+A bound is stored as one of the *Wrapper records {value}. Table version 9 stores its type, too: an ordinal, and for
+decimals "precision,scale" (V2). Earlier versions have only the wrapper (V1).
 
     type                        V1 wrapper                       V2 wrapper            V2 ordinal
     boolean .. double, string   Boolean Int Long Float Double String      the same      2 .. 7
@@ -14,7 +14,7 @@ and for decimals "precision,scale" (V2). Before, only the wrapper tells (V1).
     the same without zone       Long                             Long                  18, 19, 20
 
 A compaction of Hudi before 1.1 leaves only the Avro type of a V1 wrapper: Decimal becomes Bytes (the same bytes), Date
-becomes Int. So a V1 value is read as what its column is: see `promote` and `number`.
+becomes Int. So a V1 value is read by the type of its column: see `promote` and `number`.
 
 Decimals are unscaled two's complement integers of the least width. Values here are plain Python: bool, int (also
 dates, times and unscaled decimals), float, str, bytes. Source: ValueType, ValueMetadata, HoodieAvroWrapperUtils of
@@ -39,7 +39,7 @@ _V1_PRECISION = 30
 
 
 class ValueType(IntEnum):
-    """By ordinal. V1 is never stored: it is what a wrapper without a type says."""
+    """The types of bounds, by ordinal. V1 is never stored: it stands for a wrapper without a type."""
 
     V1 = 0
     NULL = 1
@@ -105,7 +105,7 @@ _NANOS = {
     _T.LOCAL_TIMESTAMP_MICROS: 1_000,
     _T.LOCAL_TIMESTAMP_NANOS: 1,
 }
-"""How long the unit of a type is."""
+"""Nanoseconds in the unit of a type."""
 _INTS = (_T.INT, _T.DATE, _T.TIME_MILLIS)
 _TEXTS = (_T.STRING, _T.UUID)
 _BINARIES = (_T.BYTES, _T.FIXED)
@@ -113,7 +113,7 @@ _BINARIES = (_T.BYTES, _T.FIXED)
 
 @dataclass(frozen=True, slots=True)
 class BoundType:
-    """What kind of values a bound has; precision and scale are those of decimals."""
+    """The type of a bound; only decimals have precision and scale."""
 
     type: ValueType
     precision: int = 0
@@ -121,12 +121,12 @@ class BoundType:
 
     @property
     def unit_nanos(self) -> int | None:
-        """How long the unit of times is; None of other types, and of the numbers of V1, which do not tell it."""
+        """Nanoseconds in the unit of times; None for other types, and for V1 numbers, which have no unit."""
         return _NANOS.get(self.type)
 
     @property
     def fits_v1(self) -> bool:
-        """Whether a wrapper without a type can hold it: decimals must fit into 30 digits, 15 of them fraction."""
+        """Whether a wrapper without a type holds the bound: decimals must fit into 30 digits, 15 of them fraction."""
         if self.type is not _T.DECIMAL:
             return True
         return self.scale <= _V1_SCALE and self.precision + _V1_SCALE - self.scale <= _V1_PRECISION
@@ -165,9 +165,9 @@ def v1_bound(wrapped: Wrapped | None) -> BoundType:
 def promote(value: Any, source: BoundType, target: BoundType) -> Any:
     """A value of type `source` as one of type `target`, as Hudi promotes columns; raises NoPromotion.
 
-    All 64-bit numbers (long, timestamps) are one family here, and so are those of 32 bits (int, date, time): V1 does
-    not tell them apart. Where both types tell their unit, the value is scaled; into a coarser one it is cut off, as
-    Java does (Instant.toEpochMilli).
+    All 64-bit numbers (long, timestamps) are one family here, and so are 32-bit numbers (int, date, time): V1 does not
+    distinguish them. If both types have a unit, the value is scaled; into a coarser unit it is rounded down, as Java
+    does (Instant.toEpochMilli).
     """
     if value is None:
         return value
@@ -189,7 +189,7 @@ def promote(value: Any, source: BoundType, target: BoundType) -> Any:
 
 
 def java_key(value: Any) -> Any:
-    """Orders the values of one type as Java does when it merges them: byte arrays by signed bytes."""
+    """A key that orders the values of one type as Java does in merges: byte arrays by signed bytes."""
     return value.translate(_SIGNED) if isinstance(value, bytes) else order_key(value)
 
 
@@ -197,10 +197,10 @@ _SIGNED = bytes(byte ^ 0x80 for byte in range(256))
 
 
 def comparable(value: Any, bound: BoundType, beside: BoundType) -> Any:
-    """A bound in a form that compares with another of the type `beside`, as readers compare values.
+    """A bound in a form that compares with a bound of the type `beside`, as readers compare values.
 
-    Decimals as what they amount to, times by the unit when both tell it, NaN above all numbers, -0.0 as 0.0, byte
-    arrays by unsigned bytes. Values of types that do not compare raise TypeError when they are.
+    Decimals compare by their numeric value, times by their unit if both have one, NaN is above all numbers, -0.0 equals
+    0.0, byte arrays compare by unsigned bytes. A comparison of values of types that do not compare raises TypeError.
     """
     if isinstance(value, float) and math.isnan(value):
         return (True, 0)
@@ -211,7 +211,7 @@ def comparable(value: Any, bound: BoundType, beside: BoundType) -> Any:
 
 
 def number(value: Any, bound: BoundType, column: BoundType | None = None) -> Any:
-    """A value in a form that compares across the types of one family: decimals as what they amount to.
+    """A value in a form that compares across the types of one family: decimals as their numeric value.
 
     `column`: the type of the column, where it is known.
     """
@@ -239,7 +239,7 @@ def _same_family(source: BoundType, target: BoundType) -> bool:
 
 
 def _is_compacted_decimal(bound: BoundType, column: BoundType) -> bool:
-    # A typed bound never says so: no column of bytes becomes one of decimals.
+    # Only V1 bounds are such: a column of bytes never becomes a column of decimals.
     return bound.type is _T.BYTES and column.type is _T.DECIMAL
 
 
