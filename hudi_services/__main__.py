@@ -38,7 +38,7 @@ def main() -> None:
 
 def _leave(number: int, frame: object) -> None:
     # No exception: raised in the middle of an import, it may be lost or reported as an error of the import.
-    os.write(2, b"error: interrupted\nhint: nothing was begun: start the command again\n")
+    os.write(2, b"error: interrupted\nhint: nothing was started: run the command again\n")
     os._exit(128 + number)
 
 

@@ -123,7 +123,7 @@ def next_instant(moment: datetime, zone: str, latest: str) -> str:
     # Compare by text: a suffixed metadata instant is greater than its own first 17 digits.
     after = parse_instant(latest, "UTC")
     if after is None:
-        raise UnsupportedTable(f"the instant {latest} of the timeline lies after every time and is none itself")
+        raise UnsupportedTable(f"the instant {latest} of the timeline is later than the clock and is not a time")
     bumped = format_instant(after + _MILLISECOND, "UTC")
     return bumped if bumped > latest else format_instant(after + 2 * _MILLISECOND, "UTC")
 

@@ -29,7 +29,9 @@ _CHUNKS_AT_ONCE = 4
 _DELETE_BATCH = 1000
 """Paths that S3 accepts in one request."""
 _DELETES_AT_ONCE = 16
-_WHO_NAMED_IT = "a file of the table names it: hudi-services recover tells of plans and markers that do, and drops them"
+_WHO_NAMED_IT = (
+    "a file of the table names it: hudi-services recover lists plans and markers that do, and with --apply drops them"
+)
 # Hadoop's names for the same stores.
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "azure", "wasbs": "azure", "abfss": "abfs"}
 _SCHEMES = {"s3", "gs", "az", "azure", "abfs", "adl"}

@@ -49,7 +49,7 @@ def key_array(keys: object) -> pa.Array:
             keys = keys.combine_chunks()
         found = keys.cast(pa.string()) if isinstance(keys, pa.Array) else pa.array(keys, pa.string())
     except (pa.ArrowException, TypeError) as error:
-        raise ConfigError(f"the keys are no texts: {str(error).splitlines()[0]}", hint=hint) from None
+        raise ConfigError(f"the keys are not text: {str(error).splitlines()[0]}", hint=hint) from None
     if found.null_count:
         raise ConfigError("one of the keys is null, and no record has such a key", hint="leave nulls out")
     return found

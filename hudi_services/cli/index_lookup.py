@@ -67,6 +67,6 @@ def _read_keys(path: str) -> "pa.Array":
             lines = file.read().split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"--keys-file {path} cannot be read: {error}", hint="give a text file, a key a line"
+            f"--keys-file {path} cannot be read: {error}", hint="give a text file with one key on each line"
         ) from None
     return pa.array([line for line in lines if line], pa.string())

@@ -14,7 +14,9 @@ from .service import options, run_service
 
 OneInstant: TypeAlias = Annotated[
     str | None,
-    typer.Option("--instant", metavar="INSTANT", help="Look at this pending instant only. Default: at all of them."),
+    typer.Option(
+        "--instant", metavar="INSTANT", help="Decide about this pending instant only. Default: about all of them."
+    ),
 ]
 AbandonedAfter: TypeAlias = Annotated[
     int | None,

@@ -24,8 +24,8 @@ class UndoFlags(RollingBackFlags):
 def undo(flags: UndoFlags) -> int:
     """Undo a completed clustering.
 
-    Readers see the old files again. This works as long as the old files exist and nobody wrote to the new ones. Rows
-    that were written to other files since then stay.
+    Readers see the old files again. This works as long as the old files exist and no writer has changed the new files.
+    Rows that were written to other files since then stay.
     """
 
     def load() -> Job:

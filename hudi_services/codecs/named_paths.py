@@ -25,7 +25,7 @@ def check_files(source: str, paths: Iterable[str]) -> None:
 
 def outside(source: str, path: str) -> CorruptFile:
     return CorruptFile(
-        f"{source} names {path!r}, where no data of the table can lie",
+        f"{source} names {path!r}, where no data of the table can be",
         hint="no writer names such a path: find out who wrote the file; a plan that does is dropped by "
         "hudi-services recover",
     )

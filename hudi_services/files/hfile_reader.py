@@ -122,7 +122,7 @@ class HFileReader:
         """The entries of the file info, `schema` among them."""
         at = self._trailer.file_info_offset - self._tail_start
         if at < 0:
-            self._cursor(self._data_end, 0).fail("the file info stands before the load-on-open part")
+            self._cursor(self._data_end, 0).fail("the file info is before the load-on-open part")
         cursor = self._payload(
             Cursor(self._tail, self._path, base=self._tail_start, pos=at), FILE_INFO_MAGIC, most=_LARGEST_INFO
         )

@@ -119,7 +119,7 @@ def _index(tree: Any) -> tuple[Mapping[str, str], Mapping[int, _Segment]]:
     segments, start = {}, 0
     for shard, rows, size, checksum in tree["shards"]:
         if not all(isinstance(number, int) and number >= 0 for number in (shard, rows, size, checksum)):
-            raise ValueError("a segment is not told by numbers")
+            raise ValueError("a segment has a value that is not a non-negative number")
         segments[shard] = _Segment(rows, start, size, checksum)
         start += size
     notes = tree["notes"]

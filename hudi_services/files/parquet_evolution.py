@@ -150,7 +150,7 @@ def _merge_leaf(name: str, table_type: ColumnType | None, files: Sequence[_Typed
     offender = next(f for f in files if not promotable(f.type, candidates[0]))
     raise UnsupportedTable(
         f"column {name} is {offender.type} in {offender.path} and {candidates[0]} in the table, "
-        "and the one cannot be read as the other",
+        "and the first type cannot be read as the second",
         hint="leave the partition out, or let Hudi rewrite that file first",
     )
 

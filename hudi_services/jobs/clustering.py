@@ -71,7 +71,7 @@ def _choose(table: Snapshot, ts: str | None) -> Instant:
     if found is not None:
         return found
     done = table.timeline.find(ts, Action.REPLACE_COMMIT)
-    if done is not None and done.is_completed:
+    if done is not None and done.is_completed and table.timeline.is_clustering(done):
         raise NothingToDo(f"the clustering {ts} is completed already")
     known = ", ".join(instant.ts for instant in pending) or "none"
     raise ConfigError(

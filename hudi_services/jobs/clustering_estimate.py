@@ -46,7 +46,7 @@ def _add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPl
     _tell(estimates, memory, report)
     if len(estimates) < len(tasks):
         report.warnings.append(
-            f"the estimate has read the footers of {len(estimates)} groups; for all {len(tasks)} it goes by their bytes"
+            f"the estimate has read the footers of {len(estimates)} groups; for all {len(tasks)} it uses their bytes"
         )
 
 

@@ -70,7 +70,7 @@ def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) ->
         ts = request(table, action, "schedule", plan, settings, rewrites=True, ts=wanted.instant)
     if wanted.instant is None and drawing_zone(table.timeline) == SLOWEST:
         report.warnings.append(
-            "the timeline does not tell the zone of its writers: the instant goes by the slowest clock on earth "
+            "the timeline does not show the time zone of its writers: the instant uses the slowest clock on earth "
             "(docs/runbooks/time-zone.md)"
         )
     _log.info("scheduled the clustering %s", ts)
@@ -108,7 +108,7 @@ def _check_new_instant(ts: str, table: Snapshot, skew_millis: int) -> None:
         raise ConfigError(f"--instant-time {ts} is no instant", hint="write it as yyyyMMddHHmmssSSS, or leave it out")
     if ts > format_instant(table.clock.now() + timedelta(milliseconds=skew_millis), table.timeline.zone):
         raise ConfigError(
-            f"--instant-time {ts} lies in the future: readers would prefer its files to those of all writes until then",
+            f"--instant-time {ts} is in the future: readers would prefer its files to those of all writes until then",
             hint="leave --instant-time out",
         )
 

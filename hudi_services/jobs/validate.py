@@ -53,7 +53,7 @@ def validate(wanted: ValidateRequest, storage: Storage | None = None) -> Report:
     repaired = f"{_count(sum(written.values()), 'record')} of the metadata table written again" if written else ""
     if counting := _counting(wanted, left):
         raise _left(table, left, len(counting), repaired)
-    return _completed(report, left, repaired or "the differences were gone when the table was locked")
+    return _completed(report, left, repaired or "the differences no longer existed when the table was locked")
 
 
 def _counting(wanted: ValidateRequest, found: Findings) -> Sequence[Difference]:

@@ -125,7 +125,7 @@ def _shard_writes(metadata: MetadataTable, instant: str, moved: MovedKeys) -> li
     groups = metadata.file_groups(RECORD_INDEX)
     if tuple(group.file_id for group in groups) != moved.shards.file_ids:
         raise ConflictError(
-            f"{metadata.storage.root}: the record index was built anew meanwhile",
+            f"{metadata.storage.root}: the record index was rebuilt meanwhile",
             hint="nothing was committed; run again",
         )
     names = LogNames(metadata, RECORD_INDEX, instant)

@@ -222,9 +222,9 @@ def _require_ranges(metadata: MetadataTable, change: Change, indexed: IndexColum
     for file in change.new_files:
         for column in untold_columns(file, indexed.columns, typed=indexed.typed):
             raise CheckFailed(
-                f"{metadata.storage.root} has statistics of the column {column} now, and the commit does not know "
-                f"between which values it lies in {file.path}",
-                hint="run it again: the new files are then written with that in mind",
+                f"{metadata.storage.root} has statistics of the column {column} now, and its range in "
+                f"{file.path} is not known",
+                hint="run the command again: it then writes the new files with these statistics",
             )
 
 

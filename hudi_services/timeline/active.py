@@ -364,7 +364,7 @@ def _check_own_files(plan: RollbackPlan, source: str) -> None:
     if foreign is not None:
         raise CorruptFile(
             f"{source} deletes {foreign}, which does not bear the time of {plan.ts}, the instant that it rolls back",
-            hint="it must not be carried out, by Apache Hudi neither: hudi-services recover drops it",
+            hint="do not run it, not even with Apache Hudi: hudi-services recover drops it",
         )
 
 

@@ -15,8 +15,9 @@ from hudi_services.cli.app import run
 from hudi_services.commit.lease import Lease
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
+from hudi_services.model import CommitMetadata
 from hudi_services.storage import ObjectStorage
-from hudi_services.timeline.instant import Action
+from hudi_services.timeline.instant import Action, State
 
 from .tables import RELEASES, digest, open_local, request, unpack
 
@@ -219,6 +220,16 @@ def test_an_instant_that_does_not_exist(newest: Path, capfd: pytest.CaptureFixtu
             "--instant-time", "20990101000000000", command="execute")  # fmt: skip
 
 
+def test_an_instant_that_is_no_clustering(newest: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A completed overwrite is no clustering that was done."""
+    timeline, ts = open_local(newest).timeline, "20260301000000000"
+    overwrite = timeline.layout.encode_commit(CommitMetadata("insert_overwrite", {}, {}, {}), "1.2.0")
+    for state in (State.REQUESTED, State.INFLIGHT):
+        timeline.publish(ts, Action.REPLACE_COMMIT, state)
+    timeline.publish(ts, Action.REPLACE_COMMIT, State.COMPLETED, overwrite, "20260301000001000")
+    refused(capfd, newest, 2, f"no pending clustering with the instant {ts}", "--instant-time", ts, command="execute")
+
+
 @pytest.mark.parametrize(
     ("instant", "text"),
     [
@@ -226,7 +237,7 @@ def test_an_instant_that_does_not_exist(newest: Path, capfd: pytest.CaptureFixtu
         ("2026", "is no instant"),
         ("202601010000000001", "is no instant"),
         ("20261341000000000", "is no instant"),
-        ("20990101000000000", "lies in the future"),
+        ("20990101000000000", "is in the future"),
         ("20200101000000000", "is not later than"),
     ],
 )

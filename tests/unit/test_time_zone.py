@@ -218,7 +218,7 @@ def test_an_instant_ahead_of_the_clock(seconds: int, skew: int, fine: bool, digi
         if fine:
             assert clustering.schedule(wanted).instant == ts
             return
-        with pytest.raises(ConfigError, match="lies in the future"):
+        with pytest.raises(ConfigError, match="is in the future"):
             clustering.schedule(wanted)
     assert not open_local(path).timeline.pending_clusterings()
 

@@ -179,7 +179,7 @@ def _slice(metadata: MetadataTable, one: CompactionOperation, sizes: Files) -> F
         logs = tuple(parse_log_file(one.partition, name, sizes[name]) for name in one.log_files)
     except KeyError as e:
         full_path = metadata.storage.full_path(metadata.path(one.partition, e.args[0]))
-        raise CorruptFile(f"{full_path} is gone, which a compaction is going to read") from e
+        raise CorruptFile(f"{full_path} is missing, and the pending compaction needs it") from e
     return FileSlice(one.partition, one.file_id, one.base_instant, base, tuple(log for log in logs if log))
 
 

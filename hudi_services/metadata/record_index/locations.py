@@ -56,7 +56,7 @@ def millis_of(instant: str, zone: str = HUDI_ZONE) -> int:
     """
     moment = parse_instant(instant, zone)
     if moment is None:
-        raise UnsupportedTable(f"the instant {instant} is no time, which the record index needs")
+        raise UnsupportedTable(f"the instant {instant} is not a time, and the record index needs one")
     return (moment - _EPOCH) // _MILLISECOND
 
 
