@@ -56,7 +56,7 @@ def _taken_over(task: RewriteTask, done: Checkpoint) -> RewriteResult:
     before, after = Checksum(*done.before), Checksum(*done.after)
     with clock.phase("take over"):
         if before != after or before.rows != sum(file.rows for file in done.files):
-            raise CorruptFile(f"the note of a group in {task.partition!r} does not add up")
+            raise CorruptFile(f"the checkpoint of a group in {task.partition!r} is inconsistent")
         files = tuple(_new_file(task, file) for file in done.files)
         bounds = skipping_bounds(task, open_inputs(task) if task.sort else (), files)
         # The marker may have been deleted with an attempt that was rolled back while one of its tasks still ran.

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..codecs.table_schema import for_files, parse_table_schema
 from ..errors import CheckFailed, CorruptFile
-from ..files.calendar import FileNotes, calendar_notes, same_calendar
+from ..files.calendar import FooterMetadata, calendar_metadata, same_calendar
 from ..files.names import parse_base_file
 from ..files.parquet_evolution import SourceSchema, agrees, resolve_target
 from ..files.parquet_schema import FileSchema
@@ -113,11 +113,11 @@ def target_schema(task: RewriteTask, readers: Sequence[SliceReader]) -> tuple[Fi
 
 def _form(task: RewriteTask, readers: Sequence[SliceReader], write_token: str) -> Form:
     target, avro_schema = target_schema(task, readers)
-    notes = calendar_notes([FileNotes(r.path, r.key_values) for r in readers], target)
+    key_values = calendar_metadata([FooterMetadata(r.path, r.key_values) for r in readers], target)
     # A reader that trusts this schema would read millis as micros; without it, the reader uses the parquet schema.
     if avro_schema is not None and agrees(target, avro_schema):
-        notes |= {AVRO_SCHEMA: json.dumps(avro_schema), WRITER_MODEL: "avro"}
-    return task.form(write_token, target, notes)
+        key_values |= {AVRO_SCHEMA: json.dumps(avro_schema), WRITER_MODEL: "avro"}
+    return task.form(write_token, target, key_values)
 
 
 def _pieces(task: RewriteTask, readers: list[SliceReader], clock: Stopwatch) -> list[Piece]:
@@ -155,9 +155,9 @@ def _read_back(task: RewriteTask, form: Form, readers: Sequence[SliceReader], ne
     reader = task.source.open(new_slice(task, new.file_id, new.file.path))
     if reader.schema != form.target:
         raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
-    if any(reader.key_values.get(key) != value for key, value in form.notes.items()):
+    if any(reader.key_values.get(key) != value for key, value in form.key_values.items()):
         raise CheckFailed(f"{reader.path}: the key-value metadata in its footer is not what was written")
-    if not same_calendar([FileNotes(one.path, one.key_values) for one in (reader, *readers)], form.target):
+    if not same_calendar([FooterMetadata(one.path, one.key_values) for one in (reader, *readers)], form.target):
         raise CheckFailed(f"{reader.path}: its dates would be counted in another calendar than before")
     return reader
 

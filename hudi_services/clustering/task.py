@@ -37,10 +37,10 @@ class RewriteTask:
     indexed: tuple[str, ...] = ()
     """Columns (dotted paths) whose ranges the commit needs, whether footers have them or not."""
 
-    def form(self, write_token: str, target: FileSchema, notes: Mapping[str, str]) -> Form:
+    def form(self, write_token: str, target: FileSchema, key_values: Mapping[str, str]) -> Form:
         """The common properties of the group's new files."""
         where = (self.storage, self.instant, self.partition, write_token)
-        return Form(*where, target, notes, self.meta_fields, self.settings, self.ranged)
+        return Form(*where, target, key_values, self.meta_fields, self.settings, self.ranged)
 
     @property
     def ranged(self) -> frozenset[str]:

@@ -166,14 +166,14 @@ class Attempt:
         """
         lease = self._transaction.lease
         if rollback is not None:
-            life, what = rollback_liveness(current, rollback, self._settings, held=lease), "rolled back"
+            signs, what = rollback_liveness(current, rollback, self._settings, held=lease), "rolled back"
         else:
-            life, what = liveness(current, found, self._settings, held=lease), "executed"
-        if not life.alive:
+            signs, what = liveness(current, found, self._settings, held=lease), "executed"
+        if not signs.alive:
             return
         # Our lease must not make this attempt look like one of ours to the next run.
         self._transaction.forget()
-        silence = duration(now_millis(current) - life.last_sign_millis)
+        silence = duration(now_millis(current) - signs.last_sign_millis)
         raise LockBusy(
             f"{current.storage.root}: {self._what} is being {what} by another process, which gave a sign "
             f"of life {silence} ago",

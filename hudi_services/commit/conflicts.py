@@ -57,11 +57,11 @@ def prospect(
     counts only while it is recent, or the plan would wait for it for ever. A live heartbeat counts at any age. `listed`
     as for `liveness`.
     """
-    life = liveness(table, write, settings, listed=listed)
+    signs = liveness(table, write, settings, listed=listed)
     if _knows_of(table, write, plan):
-        has_beat = life.alive and life.heartbeat_millis is not None
+        has_beat = signs.alive and signs.heartbeat_millis is not None
         return Prospect.MAY_COMMIT if has_beat or _is_recent(table, write, settings) else Prospect.NONE
-    return Prospect.MAY_COMMIT if life.alive else Prospect.ABANDONED
+    return Prospect.MAY_COMMIT if signs.alive else Prospect.ABANDONED
 
 
 def _knows_of(table: Snapshot, write: Instant, plan: str | None) -> bool:

@@ -26,14 +26,14 @@ _GREGORIAN_SINCE = {_LEGACY: (3, 0), _LEGACY_INT96: (3, 1)}
 
 
 @dataclass(frozen=True, slots=True)
-class FileNotes:
+class FooterMetadata:
     """The key/value metadata of the file `path`."""
 
     path: str
     key_values: Mapping[str, str]
 
 
-def calendar_notes(files: Sequence[FileNotes], target: FileSchema) -> dict[str, str]:
+def calendar_metadata(files: Sequence[FooterMetadata], target: FileSchema) -> dict[str, str]:
     """The footer entries for the file that replaces `files` (newest first) with the schema `target`.
 
     Files without such entries are Gregorian: Avro values always are. Raises UnsupportedTable for files of both
@@ -54,13 +54,13 @@ def calendar_notes(files: Sequence[FileNotes], target: FileSchema) -> dict[str, 
     return {key: found[key] for key in (_VERSION, _LEGACY, _LEGACY_INT96, _ZONE) if key in found}
 
 
-def same_calendar(files: Sequence[FileNotes], schema: FileSchema) -> bool:
+def same_calendar(files: Sequence[FooterMetadata], schema: FileSchema) -> bool:
     """Whether readers count the dates of all files, which have this schema, in one calendar."""
     markers = _markers(schema)
     return len({_calendar(one.key_values, markers) for one in files}) <= 1
 
 
-def is_hybrid(file: FileNotes, schema: FileSchema) -> bool:
+def is_hybrid(file: FooterMetadata, schema: FileSchema) -> bool:
     """Whether the file counts dates before 1582 in the Julian calendar."""
     return bool(_calendar(file.key_values, _markers(schema)))
 
@@ -75,11 +75,11 @@ def _markers(target: FileSchema) -> tuple[str, ...]:
     return tuple(sorted(kinds))
 
 
-def _calendar(notes: Mapping[str, str], markers: Sequence[str]) -> tuple[str, ...]:
+def _calendar(key_values: Mapping[str, str], markers: Sequence[str]) -> tuple[str, ...]:
     """The markers that apply, with the zone; empty for the Gregorian calendar."""
-    found = re.match(r"(\d+)\.(\d+)", notes.get(_VERSION, ""))
+    found = re.match(r"(\d+)\.(\d+)", key_values.get(_VERSION, ""))
     if found is None:
         return ()
     version = (int(found[1]), int(found[2]))
-    legacy = tuple(key for key in markers if key in notes or version < _GREGORIAN_SINCE[key])
-    return (*legacy, notes.get(_ZONE, "")) if legacy else ()
+    legacy = tuple(key for key in markers if key in key_values or version < _GREGORIAN_SINCE[key])
+    return (*legacy, key_values.get(_ZONE, "")) if legacy else ()

@@ -106,15 +106,15 @@ def _repaired(table: Snapshot, finding: Finding) -> str:
 
 
 def _row(finding: Finding) -> dict[str, str | int | None]:
-    life, instant = finding.life, finding.instant
+    signs, instant = finding.signs, finding.instant
     return {
         "instant": instant.ts,
         "action": instant.action.value,
         "state": instant.state.name.lower(),
         "age": duration(finding.age_millis),
-        "last_sign": f"{duration(finding.silent_millis)} ago" if life.last_sign_millis else "none",
+        "last_sign": f"{duration(finding.silent_millis)} ago" if signs.last_sign_millis else "none",
         "heartbeat": finding.heartbeat,
-        "markers": life.markers,
+        "markers": signs.markers,
         "files": finding.files,
         "decision": finding.decision.value,
         "why": finding.why,

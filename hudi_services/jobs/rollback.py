@@ -55,9 +55,9 @@ def _written(wanted: RepairRequest, table: Snapshot, settings: TransactionSettin
             f"{root}: the {found.action.value} {ts} is completed, and a rollback would delete its rows",
             hint="add --completed to delete these rows; for a clustering, use undo",
         )
-    life = liveness(table, found, settings) if not found.is_completed else None
-    if life is not None and life.alive:
-        who = f": {life.holder}" if life.holder else ", or was a short time ago"
+    signs = liveness(table, found, settings) if not found.is_completed else None
+    if signs is not None and signs.alive:
+        who = f": {signs.holder}" if signs.holder else ", or was a short time ago"
         raise LockBusy(
             f"{root}: another process is at work on the {found.action.value} {ts} ({found.file_name}){who}",
             hint="wait for it; hudi.services.abandoned.after.minutes says when a write without a heartbeat is dead, "

@@ -67,14 +67,14 @@ def write_delta_commit(
     *,
     deletes: Mapping[str, Sequence[str]] | None = None,
     moved: MovedKeys | None = None,
-    notes: Mapping[str, str] | None = None,
+    extra: Mapping[str, str] | None = None,
 ) -> None:
     """Write the records of each partition as the delta commit `instant`, which must not exist yet.
 
     Records of one key are merged in their order: each is in a later block than the record before. `times` gives the
     completion time. `deletes` are keys to delete, by partition; none of them may have a record here, since the deletion
     would hide it. `moved` are the keys for the record index; raises ConflictError when the index was rebuilt meanwhile.
-    `notes` are added to the commit's extra metadata.
+    `extra` are added to the commit's extra metadata.
     """
     gone = deletes or {}
     metadata.look_into(name for name in {*records, *gone} if records.get(name) or gone.get(name))
@@ -96,8 +96,8 @@ def write_delta_commit(
     stats = at_once(lambda write: _write(metadata, instant, write, write.group.partition in typed), writes)
     if moved is not None:
         stats += _write_shards(metadata, instant, shard_writes, moved)
-    extra = {"schema": load_schema("HoodieMetadataRecord", release).text, **(notes or {})}
-    done = CommitMetadata(_OPERATION, _by_partition(stats), extra)
+    fields = {"schema": load_schema("HoodieMetadataRecord", release).text, **(extra or {})}
+    done = CommitMetadata(_OPERATION, _by_partition(stats), fields)
     timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, encode(done, release), times())
 
 

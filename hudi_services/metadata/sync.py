@@ -174,8 +174,8 @@ def sync_repair(
     written = dict.fromkeys((path.partition("/")[0] for path in damaged), 0) | plan.count
     written |= {} if moved is None else {RECORD_INDEX: sum(moved.counts().values())}
     if written:
-        notes = {REPAIRED_LOGS: ",".join(damaged)} if damaged else {}
-        write_delta_commit(metadata, instant, plan.records, times, deletes=plan.deletes, moved=moved, notes=notes)
+        extra = {REPAIRED_LOGS: ",".join(damaged)} if damaged else {}
+        write_delta_commit(metadata, instant, plan.records, times, deletes=plan.deletes, moved=moved, extra=extra)
     return instant, written
 
 

@@ -54,7 +54,7 @@ class Leftover:
 
 def list_leftovers(storage: Storage) -> list[Leftover]:
     """All leftovers except uploads, also those of attempts that are at work."""
-    return [*_markers(storage), *_heartbeats(storage), *_leases(storage), *_notes(storage)]
+    return [*_markers(storage), *_heartbeats(storage), *_leases(storage), *_checkpoints(storage)]
 
 
 def list_uploads(storage: Storage, nested: Collection[str]) -> list[Leftover]:
@@ -114,11 +114,11 @@ def _leases(storage: Storage) -> Iterator[Leftover]:
             yield Leftover(match[1], OrphanKind.LEASE, (file,))
 
 
-def _notes(storage: Storage) -> Iterator[Leftover]:
+def _checkpoints(storage: Storage) -> Iterator[Leftover]:
     prefix = checkpoint_folder("")
     for folder in storage.list_dir(OWN_FOLDER)[1]:
         attempt = folder.removeprefix(prefix)
         if folder.startswith(prefix) and _INSTANT.fullmatch(attempt):
             files = tuple(storage.list_tree(folder))
             if files:
-                yield Leftover(attempt, OrphanKind.NOTES, files)
+                yield Leftover(attempt, OrphanKind.CHECKPOINTS, files)

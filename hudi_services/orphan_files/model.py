@@ -19,7 +19,7 @@ class OrphanKind(Enum):
     MARKERS = "markers of an attempt that has ended"
     HEARTBEAT = "heartbeat of an attempt that has ended"
     LEASE = "lease of an attempt that has ended"
-    NOTES = "checkpoints of an attempt that has ended"
+    CHECKPOINTS = "checkpoints of an attempt that has ended"
     UPLOAD = "unfinished file of a killed writer"
 
 

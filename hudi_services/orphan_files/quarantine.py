@@ -86,7 +86,7 @@ def fill(storage: Storage, quarantine: str, items: Sequence[Item], progress: Pro
     """Move `items` into a quarantine; a file that was deleted meanwhile is no problem."""
     sizes = {item.path: item.size for item in items}
     moved = _move_all({path: _stored_at(quarantine, path) for path in sizes}, sizes, storage.move, progress)
-    for reason, folder in ((OrphanKind.MARKERS, marker_folder), (OrphanKind.NOTES, checkpoint_folder)):
+    for reason, folder in ((OrphanKind.MARKERS, marker_folder), (OrphanKind.CHECKPOINTS, checkpoint_folder)):
         for attempt in {item.attempt for item in items if item.reason is reason}:
             storage.remove_empty_dirs(folder(attempt))
     return moved

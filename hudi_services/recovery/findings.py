@@ -45,7 +45,7 @@ class Finding:
     """One instant: `why` is the reason of the decision, `blocks` names what the instant holds up."""
 
     instant: Instant
-    life: Liveness
+    signs: Liveness
     age_millis: float
     silent_millis: float
     """Milliseconds since the last sign of life."""
@@ -65,12 +65,12 @@ class _Case:
     table: Snapshot
     instant: Instant
     settings: TransactionSettings
-    life: Liveness
+    signs: Liveness
 
     @property
     def silence(self) -> str:
         """The time since the last sign of life, for people."""
-        return duration(now_millis(self.table) - self.life.last_sign_millis) if self.life.last_sign_millis else "ever"
+        return duration(now_millis(self.table) - self.signs.last_sign_millis) if self.signs.last_sign_millis else "ever"
 
     @property
     def is_young(self) -> bool:
@@ -80,7 +80,7 @@ class _Case:
     @property
     def is_old(self) -> bool:
         """Whether an instant without promised signs of life counts as abandoned."""
-        return now_millis(self.table) - self.life.last_sign_millis >= self.settings.abandoned_millis
+        return now_millis(self.table) - self.signs.last_sign_millis >= self.settings.abandoned_millis
 
 
 _Judgement = tuple[Decision, str, str]
@@ -132,24 +132,24 @@ def judge(
     `lister` lists partitions, and `listed` holds signs of life; both are shared by several instants.
     """
     if instant.action is Action.ROLLBACK:
-        life = rollback_liveness(table, instant, settings)
+        signs = rollback_liveness(table, instant, settings)
     else:
-        life = liveness(table, instant, settings, listed=listed)
-    case = _Case(table, instant, settings, life)
+        signs = liveness(table, instant, settings, listed=listed)
+    case = _Case(table, instant, settings, signs)
     decision, why, blocks = _judges(table, instant)(case)
     if instant.action.writes_data and decision in (Decision.ROLL_BACK, Decision.DROP):
         decision, why = _beside_completed(case, decision, why)
     if decision is Decision.ROLL_BACK and instant.action.writes_data:
         decision, why = _without_markers(case, decision, why)
-    if life.holder:
-        decision, why = Decision.WAIT, f"{life.holder}: that process holds the lease of this instant"
+    if signs.holder:
+        decision, why = Decision.WAIT, f"{signs.holder}: that process holds the lease of this instant"
     now = now_millis(table)
     return Finding(
         instant,
-        life,
+        signs,
         age_millis(table, instant),
-        now - life.last_sign_millis,
-        _heartbeat(life, now, settings),
+        now - signs.last_sign_millis,
+        _heartbeat(signs, now, settings),
         _files(table, instant, lister or StorageLister(table.storage)) if instant.action.writes_data else None,
         decision,
         why,
@@ -181,10 +181,10 @@ def _without_markers(case: _Case, decision: Decision, why: str) -> tuple[Decisio
     return Decision.WAIT, f"{why}, but {problem}, and only the markers could tell which files it appended to"
 
 
-def _heartbeat(life: Liveness, now: float, settings: TransactionSettings) -> str:
-    if life.heartbeat_millis is None:
+def _heartbeat(signs: Liveness, now: float, settings: TransactionSettings) -> str:
+    if signs.heartbeat_millis is None:
         return "none"
-    return "alive" if now - life.heartbeat_millis < settings.heartbeat_expires_millis else "ended"
+    return "alive" if now - signs.heartbeat_millis < settings.heartbeat_expires_millis else "ended"
 
 
 def _files(table: Snapshot, instant: Instant, lister: StorageLister) -> int | None:
@@ -212,7 +212,7 @@ def _write(case: _Case) -> _Judgement:
     begun_rollback = _rollback_of(case)
     if begun_rollback is not None:
         return *begun_rollback, blocks
-    if case.life.alive:
+    if case.signs.alive:
         return Decision.WAIT, f"its writer gave a sign of life {case.silence} ago", blocks
     return Decision.ROLL_BACK, f"no sign of life for {case.silence}", blocks
 
@@ -225,7 +225,7 @@ def _clustering(case: _Case) -> _Judgement:
     if begun_rollback is not None:
         return *begun_rollback, blocks
     begun = case.instant.state is State.INFLIGHT
-    if case.life.alive and (begun or case.life.heartbeat_millis is not None):
+    if case.signs.alive and (begun or case.signs.heartbeat_millis is not None):
         return Decision.WAIT, f"its process gave a sign of life {case.silence} ago", blocks
     if begun:
         done = len(checkpoints(case.table, case.instant))
@@ -265,7 +265,7 @@ def _why_stale(case: _Case) -> str:
 def _unreadable_replace(case: _Case) -> _Judgement:
     name = case.table.timeline.requested_name(case.instant)
     blocks = f"everybody who reads plans, {_WRITERS}"
-    if case.life.alive:
+    if case.signs.alive:
         return Decision.WAIT, f"{name} cannot be read, and was written {case.silence} ago", blocks
     if case.instant.state is State.REQUESTED:
         return Decision.DROP, f"{name} cannot be read, and nothing was begun", blocks
@@ -274,7 +274,7 @@ def _unreadable_replace(case: _Case) -> _Judgement:
 
 def _clean(case: _Case) -> _Judgement:
     blocks = "new cleans"
-    if case.life.alive:
+    if case.signs.alive:
         return Decision.WAIT, f"its process gave a sign of life {case.silence} ago", blocks
     timeline = case.table.timeline
     name = timeline.requested_name(case.instant)
@@ -301,7 +301,7 @@ def _rollback(case: _Case) -> _Judgement:
     timeline = case.table.timeline
     name = timeline.requested_name(case.instant)
     blocks = "clustering of the files that its plan deletes"
-    if case.life.alive:
+    if case.signs.alive:
         return Decision.WAIT, f"its process gave a sign of life {case.silence} ago", blocks
     try:
         plan = timeline.read_rollback_plan(case.instant)

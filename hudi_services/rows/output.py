@@ -31,7 +31,7 @@ class Form:
     partition: str
     token: str
     target: FileSchema
-    notes: Mapping[str, str]
+    key_values: Mapping[str, str]
     """Key/value metadata for every footer, independent of the rows of the file."""
     meta_fields: bool
     settings: FileSettings
@@ -114,7 +114,7 @@ class Output:
     def close(self, writer: Writer) -> NewFile:
         """Write the footer, and publish the file that `writer` wrote."""
         keys = self._keys.footer() if self._keys is not None else {}
-        file = writer.close({**self._form.notes, **keys})
+        file = writer.close({**self._form.key_values, **keys})
         return NewFile(self._file_id, file, round((time.perf_counter() - self._start) * 1000))
 
 

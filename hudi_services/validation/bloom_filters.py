@@ -12,9 +12,9 @@ from .model import Difference, Kind, Severity
 
 
 class BloomFiltersCheck:
-    def __init__(self, metadata: MetadataTable, truth: ExpectedState) -> None:
+    def __init__(self, metadata: MetadataTable, state: ExpectedState) -> None:
         self._metadata = metadata
-        self._truth = truth
+        self._state = state
         self._expected: dict[str, tuple[BaseFile, bytes | None]] = {}
         """The file and the digest of its bloom filter, by key. Digests only: a filter has hundreds of kilobytes."""
         self.checked = 0
@@ -34,7 +34,7 @@ class BloomFiltersCheck:
             file, bloom = self._expected.get(record.key, (None, None))
             missing.discard(record.key)
             if file is None:
-                if record.key not in self._truth.file_keys:
+                if record.key not in self._state.file_keys:
                     yield Difference(
                         BLOOM_FILTERS, Kind.STALE_BLOOM, record.key, None, None, None,
                         f"of a file that is gone, written at {record.instant}", lambda: None,

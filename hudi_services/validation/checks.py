@@ -100,16 +100,16 @@ def _look(
     progress: Progress,
     again: Findings | None,
     expressions: Sequence[Computation],
-    truth: ExpectedState,
+    state: ExpectedState,
 ) -> Findings:
     damaged: set[DamagedLog] = set()
     metadata = metadata.tolerant(damaged.add)
-    listing = FilesCheck(metadata, truth)
+    listing = FilesCheck(metadata, state)
     ready = table.config.metadata_partitions
-    checks: dict[str, Check] = {name: CHECKS[name](metadata, truth) for name in ready if name in CHECKS}
+    checks: dict[str, Check] = {name: CHECKS[name](metadata, state) for name in ready if name in CHECKS}
     for computation in expressions:
         of_ranges = computation.index.kind == COLUMN_STATS
-        made = (ExpressionRangesCheck if of_ranges else ExpressionBloomsCheck)(metadata, truth, computation)
+        made = (ExpressionRangesCheck if of_ranges else ExpressionBloomsCheck)(metadata, state, computation)
         checks[computation.index.partition] = made
     key_checks = _key_checks(ready)
     for name, kind in key_checks.items():
@@ -124,7 +124,7 @@ def _look(
     # The keys of hidden files are in the indexes; it is unknown whether they should be.
     findings.add(replace(one, index=name) for name in key_checks for one in hidden)
     if checks:
-        for described in _batches(metadata, _with_life(table, listing.committed), partial(progress, "look")):
+        for described in _batches(metadata, _with_liveness(table, listing.committed), partial(progress, "look")):
             for one in described:
                 if isinstance(one, Broken):
                     findings.add(Unsure(n, one.file.partition, one.file.name, Doubt.BROKEN_FILE) for n in checks)
@@ -180,7 +180,7 @@ def _batches(
         progress(start + len(batch), len(files))
 
 
-def _with_life(table: Snapshot, committed: Mapping[str, Sequence[BaseFile]]) -> list[tuple[BaseFile, bool]]:
+def _with_liveness(table: Snapshot, committed: Mapping[str, Sequence[BaseFile]]) -> list[tuple[BaseFile, bool]]:
     """Each file with whether it belongs to the newest slice of a file group that was not replaced."""
     facts = TimelineFacts(table.timeline)
     found: list[tuple[BaseFile, bool]] = []

@@ -21,9 +21,9 @@ COLUMN_DIGITS = len(column_stats_prefix("", "")) // 2
 
 
 class ColumnStatsCheck:
-    def __init__(self, metadata: MetadataTable, truth: ExpectedState) -> None:
+    def __init__(self, metadata: MetadataTable, state: ExpectedState) -> None:
         self._reader = metadata.reader(COLUMN_STATS)
-        self._truth = truth
+        self._state = state
         self.checked = 0
 
     def at(self, files: Sequence[Described]) -> Iterator[Finding]:
@@ -44,7 +44,7 @@ class ColumnStatsCheck:
 
     def at_end(self) -> Iterator[Difference]:
         """Records of deleted files."""
-        alive = self._truth.file_keys
+        alive = self._state.file_keys
         for record in self._reader.scan("", lambda key: key[COLUMN_DIGITS:] not in alive):
             if isinstance(record, StatsRecord) and not record.deleted:
                 self.checked += 1

@@ -35,10 +35,10 @@ _FILES_AT_ONCE = 4
 class _Check:
     """The common part of the checks of both kinds of index."""
 
-    def __init__(self, metadata: MetadataTable, truth: ExpectedState, computation: Computation) -> None:
+    def __init__(self, metadata: MetadataTable, state: ExpectedState, computation: Computation) -> None:
         self._source = metadata.slices
         self._reader = metadata.reader(computation.index.partition)
-        self._truth = truth
+        self._state = state
         self._computation = computation
         self._name = computation.index.partition
         self._column = computation.index.column
@@ -73,8 +73,8 @@ class _Check:
 class ExpressionRangesCheck(_Check):
     """Checks an index of ranges: the ranges of files, and the ranges of whole data partitions, which may be wider."""
 
-    def __init__(self, metadata: MetadataTable, truth: ExpectedState, computation: Computation) -> None:
-        super().__init__(metadata, truth, computation)
+    def __init__(self, metadata: MetadataTable, state: ExpectedState, computation: Computation) -> None:
+        super().__init__(metadata, state, computation)
         self._partition: str | None = None
         self._range: StatsRecord | None = None
         """The range of the live files of the partition until now."""
@@ -97,7 +97,7 @@ class ExpressionRangesCheck(_Check):
     def at_end(self) -> Iterator[Finding]:
         """The differences in the range of the last data partition, and records of deleted files."""
         yield from self._compare_range()
-        alive = self._truth.file_keys
+        alive = self._state.file_keys
         for record in self._reader.scan("", lambda key: key[COLUMN_DIGITS:] not in alive):
             # The index also has the ranges of whole partitions.
             if isinstance(record, StatsRecord) and record.type is RecordType.COLUMN_STATS and not record.deleted:
@@ -143,11 +143,11 @@ class ExpressionRangesCheck(_Check):
         self.checked += 1
         stored = next((found.merged for _, found in self._reader.stored([files.key])), None)
         known = stored if isinstance(stored, StatsRecord) and not stored.deleted else None
-        truth = f"its files hold {told_range(files)}"
+        holds = f"its files hold {told_range(files)}"
         if known is None:
-            yield self._range_difference(Kind.STATISTICS_MISSING, files, truth)
+            yield self._range_difference(Kind.STATISTICS_MISSING, files, holds)
         elif not holds_range(known, files):
-            yield self._range_difference(Kind.NARROW_RANGE, files, f"it says {told_range(known)}, {truth}")
+            yield self._range_difference(Kind.NARROW_RANGE, files, f"it says {told_range(known)}, {holds}")
         elif files.null_count > 0 and known.null_count <= 0:
             detail = f"it says {known.null_count} nulls, its files hold {files.null_count}"
             yield self._range_difference(Kind.WRONG_COUNTS, files, detail)
@@ -177,7 +177,7 @@ class ExpressionBloomsCheck(_Check):
 
     def at_end(self) -> Iterator[Finding]:
         """Records of deleted files."""
-        alive = self._truth.file_keys
+        alive = self._state.file_keys
         for record in self._reader.scan("", lambda key: key not in alive):
             if isinstance(record, BloomRecord) and not record.deleted:
                 detail = f"of a file that is gone, written at {record.instant}"

@@ -22,8 +22,8 @@ _MISSING = "no file of the partition is stored, although commits list files in i
 class FilesCheck:
     """Compares the partitions of the table one by one; `committed` are the base files that readers may open."""
 
-    def __init__(self, metadata: MetadataTable, truth: ExpectedState) -> None:
-        self._truth = truth
+    def __init__(self, metadata: MetadataTable, state: ExpectedState) -> None:
+        self._state = state
         listings = {record.key: _names(record) for record in metadata.reader(FILES).scan()}
         listed = listings.pop(ALL_PARTITIONS_KEY, {})
         self._listed = frozenset(map(partition_of, listed))
@@ -35,9 +35,9 @@ class FilesCheck:
 
     def run(self, only: Collection[str] | None) -> Iterator[Finding]:
         """All differences, or those of the partitions `only`."""
-        partitions = sorted(self._truth.partitions | self._listed | self._listings.keys())
+        partitions = sorted(self._state.partitions | self._listed | self._listings.keys())
         for partition in partitions if only is None else sorted(only):
-            if not self._truth.is_missing(partition, self._listings.get(partition, {})):
+            if not self._state.is_missing(partition, self._listings.get(partition, {})):
                 yield from self._at(partition)
                 continue
             self.missing.append(partition)
@@ -49,7 +49,7 @@ class FilesCheck:
                 )
 
     def _at(self, partition: str) -> Iterator[Finding]:
-        stored, listed = self._truth.files(partition), self._listings.get(partition, {})
+        stored, listed = self._state.files(partition), self._listings.get(partition, {})
         self.checked += len(listed) + (partition in self._listed)
         committed: list[BaseFile] = []
         for name in sorted(stored.keys() | listed.keys()):
@@ -62,31 +62,31 @@ class FilesCheck:
         self.committed[partition] = committed
         if partition not in self._listed and committed:
             yield _of_partition(Kind.PARTITION_MISSING, partition, FileEntry(0))
-        if partition in self._listed - self._truth.partitions and not stored and partition:
-            if self._truth.is_partition_going(partition):
+        if partition in self._listed - self._state.partitions and not stored and partition:
+            if self._state.is_partition_going(partition):
                 yield Unsure(FILES, partition, None, Doubt.GOING)
-            elif self._truth.is_written_to:
+            elif self._state.is_written_to:
                 yield Unsure(FILES, partition, None, Doubt.PENDING_WRITES)
             else:
                 yield _of_partition(Kind.STALE_PARTITION, partition, _GONE)
 
     def _compare(self, partition: str, name: str, stored: int | None, listed: int | None) -> Finding | None:
         if stored is None:
-            if self._truth.is_going(partition, name):
+            if self._state.is_going(partition, name):
                 return Unsure(FILES, partition, name, Doubt.GOING)
             return _of_file(Kind.STALE_FILE, partition, name, _GONE, f"{listed} bytes are listed, nothing is stored")
         file = parse(partition, name, stored)
-        if file is None or self._truth.is_going(partition, name):
+        if file is None or self._state.is_going(partition, name):
             return None
-        is_committed = self._truth.is_committed(file.instant)
+        is_committed = self._state.is_committed(file.instant)
         if listed is None:
-            needed = is_committed and self._truth.must_be_listed(file)
+            needed = is_committed and self._state.must_be_listed(file)
             if isinstance(needed, Doubt):
                 return Unsure(FILES, partition, name, needed)
             detail = f"{stored} bytes are stored, nothing is listed"
             return _of_file(Kind.FILE_MISSING, partition, name, FileEntry(stored), detail) if needed else None
         if not is_committed:
-            is_hidden = self._truth.is_hidden(file.instant)
+            is_hidden = self._state.is_hidden(file.instant)
             return Unsure(FILES, partition, name, Doubt.HIDDEN if is_hidden else Doubt.GONE_INSTANT)
         if listed != stored:
             detail = f"{listed} bytes are listed, {stored} are stored"
@@ -95,7 +95,7 @@ class FilesCheck:
 
     def _is_readable(self, base: BaseFile, found: Finding | None) -> bool:
         """Whether the file's other records must be right: it is or should be listed, and no pending plan deletes it."""
-        if isinstance(found, Unsure) or self._truth.is_going(base.partition, base.name):
+        if isinstance(found, Unsure) or self._state.is_going(base.partition, base.name):
             return False
         return found is not None or base.name in self._listings.get(base.partition, {})
 

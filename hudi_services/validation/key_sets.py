@@ -69,10 +69,10 @@ class Comparison:
 
 def compare(should: Sequence[Part], found: Sequence[Part], progress: Callable[[int, int], None]) -> Comparison:
     """All mismatches, up to a hundred thousand."""
-    truth, stored = _both_sums(should, found, progress)
-    differing = np.flatnonzero((truth.rows != stored.rows) | (truth.hashes != stored.hashes))
+    expected, stored = _both_sums(should, found, progress)
+    differing = np.flatnonzero((expected.rows != stored.rows) | (expected.hashes != stored.hashes))
     mismatches: list[Mismatch] = []
-    for slots in _rounds(differing, truth.rows + stored.rows):
+    for slots in _rounds(differing, expected.rows + stored.rows):
         wanted = np.zeros(1 << _SLOT_BITS, bool)
         wanted[slots] = True
         sides = [_collect(parts, partial(_in_slots, wanted)) for parts in (should, found)]
@@ -123,9 +123,9 @@ class _Sums:
 def _both_sums(
     should: Sequence[Part], found: Sequence[Part], progress: Callable[[int, int], None]
 ) -> tuple[_Sums, _Sums]:
-    truth, stored = _Sums(), _Sums()
+    expected, stored = _Sums(), _Sums()
     # The largest parts first: a file group of an index has more entries than a file.
-    parts = [(stored, part) for part in found] + [(truth, part) for part in should]
+    parts = [(stored, part) for part in found] + [(expected, part) for part in should]
     done, lock = 0, threading.Lock()
 
     def add(one: tuple[_Sums, Part]) -> None:
@@ -137,7 +137,7 @@ def _both_sums(
             progress(done, len(parts))
 
     _in_threads(add, parts)
-    return truth, stored
+    return expected, stored
 
 
 def _rounds(slots: _Slots, rows: _Slots) -> Iterator[_Slots]:

@@ -21,7 +21,7 @@ from .model import Difference, Kind
 
 
 class PartitionStatsCheck:
-    def __init__(self, metadata: MetadataTable, truth: ExpectedState) -> None:
+    def __init__(self, metadata: MetadataTable, state: ExpectedState) -> None:
         self._reader = metadata.reader(PARTITION_STATS)
         self._partition: str | None = None
         self._ranges: dict[str, StatsRecord] = {}
@@ -63,12 +63,12 @@ class PartitionStatsCheck:
 
 
 def _compare(stored: StatsRecord | None, files: StatsRecord, merged: StatsRecord | None) -> Iterator[Difference]:
-    truth = f"its files hold {files.minimum!r} to {files.maximum!r}"
+    holds = f"its files hold {files.minimum!r} to {files.maximum!r}"
     if stored is None:
-        yield _difference(Kind.STATISTICS_MISSING, files, truth)
+        yield _difference(Kind.STATISTICS_MISSING, files, holds)
         return
     if not all(_holds(stored, files, merged, side) for side in SIDES):
-        yield _difference(Kind.NARROW_RANGE, files, f"it says {stored.minimum!r} to {stored.maximum!r}, {truth}")
+        yield _difference(Kind.NARROW_RANGE, files, f"it says {stored.minimum!r} to {stored.maximum!r}, {holds}")
     if not holds_nulls(stored, files):
         says = f"it says {stored.null_count} nulls among {stored.value_count} values"
         yield _difference(

@@ -9,7 +9,7 @@ from hudi_services.clustering.rewrite import rewrite_group
 from hudi_services.clustering.task import RewriteTask
 from hudi_services.errors import UnsupportedTable
 from hudi_services.files import parquet_schema as ps
-from hudi_services.files.calendar import FileNotes, calendar_notes
+from hudi_services.files.calendar import FooterMetadata, calendar_metadata
 from hudi_services.files.parquet_footer import Physical
 from hudi_services.files.parquet_schema import OPTIONAL, node
 from hudi_services.rows.settings import FileSettings
@@ -32,7 +32,7 @@ LEGACY = {
 
 
 def notes(*files: dict[str, str], schema: ps.FileSchema = DATES) -> dict[str, str]:
-    return calendar_notes([FileNotes(f"{i}.parquet", one) for i, one in enumerate(files)], schema)
+    return calendar_metadata([FooterMetadata(f"{i}.parquet", one) for i, one in enumerate(files)], schema)
 
 
 def test_the_newest_note_is_kept() -> None:

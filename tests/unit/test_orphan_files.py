@@ -484,7 +484,7 @@ def test_leftovers_of_attempts_that_have_ended(release: str, tmp_path: Path) -> 
     for ts in (done, NOBODYS):
         of_attempt = sorted(reason.name for name, reason in reasons.items() if ts in name)
         uploads = 3 if ts == NOBODYS else 2
-        assert of_attempt == ["HEARTBEAT", "LEASE", "MARKERS", "NOTES"] + ["UPLOAD"] * uploads
+        assert of_attempt == ["CHECKPOINTS", "HEARTBEAT", "LEASE", "MARKERS"] + ["UPLOAD"] * uploads
     assert len(reasons) == 14 and ".hoodie/hoodie.properties#1" in reasons
 
 

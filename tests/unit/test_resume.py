@@ -453,7 +453,7 @@ def test_what_another_process_took_over_is_not_ours_to_delete(
     assert table.is_unharmed()
     if completes:
         table.is_whole()
-        assert OrphanKind.NOTES in garbage_found(table.path).values()
+        assert OrphanKind.CHECKPOINTS in garbage_found(table.path).values()
     else:
         report, files = table.resume()
         assert report.resumed_groups is not None and report.resumed_groups >= 8 and len(files) <= 2
@@ -486,11 +486,11 @@ def test_stopped_under_the_lock_for_longer_than_its_leases(
 def test_notes_that_were_left_are_garbage(planned: Callable[[str], Planned]) -> None:
     table = planned("1.2.0")
     table.kill_after_groups(2)
-    assert OrphanKind.NOTES not in garbage_found(table.path).values()
+    assert OrphanKind.CHECKPOINTS not in garbage_found(table.path).values()
     kept = Path(shutil.copytree(table.path / checkpoint_folder(table.ts), table.path.parent / "notes"))
     table.execute()
     shutil.copytree(kept, table.path / checkpoint_folder(table.ts))
-    assert list(garbage_found(table.path).values()) == [OrphanKind.NOTES] * 2
+    assert list(garbage_found(table.path).values()) == [OrphanKind.CHECKPOINTS] * 2
 
 
 # What is not as it was written

@@ -57,6 +57,6 @@ def test_dates_stay_in_their_calendar(
     pq.write_table(rows, tmp_path / "in.parquet")
     (new,) = rewrite(tmp_path, "in.parquet", meta_fields=False, sort=sort).files
     assert pq.read_metadata(tmp_path / new.file.path).metadata[b"org.apache.spark.legacyDateTime"] == b""
-    monkeypatch.setattr(rewriting, "calendar_notes", lambda *_: {})
+    monkeypatch.setattr(rewriting, "calendar_metadata", lambda *_: {})
     with pytest.raises(CheckFailed, match="calendar"):
         rewrite(tmp_path, "in.parquet", meta_fields=False, sort=sort)

@@ -25,7 +25,7 @@ from ...codecs.table_schema import META_COLUMNS, parse_table_schema
 from ...errors import ConfigError, UnsupportedTable
 from ...files.avro_type import avro_columns
 from ...files.bloom import DYNAMIC, BloomSettings
-from ...files.calendar import FileNotes, is_hybrid
+from ...files.calendar import FooterMetadata, is_hybrid
 from ...files.column_type import ColumnType, Kind, parquet_type
 from ...files.parquet_convert import natural
 from ...files.slices import SliceReader, SliceSource
@@ -250,7 +250,9 @@ def _values(reader: SliceReader, one: Computation, wanted: pa.DataType) -> Itera
     own = parquet_type(leaf)
     if own.kind is not one.column.kind and (own.kind, one.column.kind) != (Kind.INT, Kind.LONG):
         raise _refused(one.index.partition, f"{leaf.name} is of type {own} in {reader.full_path}, not {one.column}")
-    if own.kind in (Kind.DATE, Kind.TIMESTAMP) and is_hybrid(FileNotes(reader.path, reader.key_values), reader.schema):
+    if own.kind in (Kind.DATE, Kind.TIMESTAMP) and is_hybrid(
+        FooterMetadata(reader.path, reader.key_values), reader.schema
+    ):
         raise _refused(one.index.partition, f"{reader.full_path} counts its dates in the old calendar")
     for _, table in reader.tables([leaf.name]):
         for chunk in table.column(leaf.name).chunks:

@@ -35,15 +35,15 @@ class Bench:
         self._place = folder / "made" / "table"
         # Plans name files by their whole paths: tables are made where commands run, and always run there.
         path = make_table(name, folder / "made").rename(folder / "intact")
-        self.truth = ExpectedState(path, self._without_damage)
-        assert self.truth.visible == files_seen(path, with_metadata=True)
+        self.expected = ExpectedState(path, self._without_damage)
+        assert self.expected.visible == files_seen(path, with_metadata=True)
         keys = folder / "keys"
-        keys.write_text("\n".join(sorted(self.truth.locations)))
+        keys.write_text("\n".join(sorted(self.expected.locations)))
         self.commands = commands(path, keys)
-        live = sorted(self.truth.visible)
+        live = sorted(self.expected.visible)
         self._names = (".hoodie/hoodie.properties", *live, *(name.rsplit("/", 1)[-1] for name in live))
         self._kinds: dict[str, list[str]] = {}
-        for file in sorted(self.truth.tree):
+        for file in sorted(self.expected.tree):
             self._kinds.setdefault(kind_of(file), []).append(file)
         # The listing of the metadata table is what all plans rest on, and commands that write may do harm.
         self._kinds_drawn = [kind for kind in self._kinds for _ in range(3 if kind.startswith(_LISTING) else 1)]
@@ -58,7 +58,7 @@ class Bench:
         way = chance.random()
         if way < _DELETED:
             return Draw(file, "deleted", None, command)
-        data = (self.truth.path / file).read_bytes()
+        data = (self.expected.path / file).read_bytes()
         changed = change(chance, file, data) if way < _DELETED + _BY_VALUE else None
         how, new = changed or damage(chance, data)
         return Draw(file, how, new, command)
@@ -71,12 +71,12 @@ class Bench:
         self._copy(work, drawn)
         before = tree_of(work)
         outcome = run_command(drawn.command, work)
-        found = violations(self.truth, damaged, before, drawn.file, drawn.command, outcome, work)
+        found = violations(self.expected, damaged, before, drawn.file, drawn.command, outcome, work)
         return drawn, outcome, found
 
     def _copy(self, target: Path, drawn: Draw | None = None) -> None:
         shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(self.truth.path, target, copy_function=os.link)
+        shutil.copytree(self.expected.path, target, copy_function=os.link)
         if drawn is None:
             return
         file = target / drawn.file

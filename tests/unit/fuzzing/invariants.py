@@ -104,7 +104,7 @@ def rows_of(path: Path, visible: frozenset[str] | None) -> pa.Table | None:
 
 
 def violations(
-    truth: ExpectedState, damaged: Path, before: Tree, file: str, command: Command, outcome: Outcome, after: Path
+    expected: ExpectedState, damaged: Path, before: Tree, file: str, command: Command, outcome: Outcome, after: Path
 ) -> list[str]:
     """What must not be.
 
@@ -117,10 +117,10 @@ def violations(
         found.append(f"a dry run wrote: {sorted(set(before.items()) ^ set(now.items()))[:4]}")
     if not command.is_dry:
         was = files_seen(damaged)
-        found += _lost(truth, was, file, command, before, now)
-        found += _other_rows(truth, was, damaged, command, outcome, after)
+        found += _lost(expected, was, file, command, before, now)
+        found += _other_rows(expected, was, damaged, command, outcome, after)
     if outcome.code == 0:
-        found += _wrong_result(truth, damaged, file, command, outcome, after)
+        found += _wrong_result(expected, damaged, file, command, outcome, after)
     return found
 
 
@@ -137,14 +137,14 @@ def _untyped(outcome: Outcome) -> Iterator[str]:
 
 
 def _lost(
-    truth: ExpectedState, was: frozenset[str] | None, file: str, command: Command, before: Tree, now: Tree
+    expected: ExpectedState, was: frozenset[str] | None, file: str, command: Command, before: Tree, now: Tree
 ) -> Iterator[str]:
     """Files that readers need, completed instants and the table's properties are still there, byte for byte.
 
     What readers of the damaged table do not see (`was`), as of a commit that is gone, is not needed.
     """
-    seen = truth.visible if was is None else truth.visible & was
-    needed = {path for path in truth.tree if path in seen or _is_history(path)}
+    seen = expected.visible if was is None else expected.visible & was
+    needed = {path for path in expected.tree if path in seen or _is_history(path)}
     gone = {path for path in needed if path in before and now.get(path) != before[path]}
     if command.takes_back:
         gone -= {path for path in gone if command.takes_back in path}
@@ -161,34 +161,34 @@ def _is_history(path: str) -> bool:
 
 
 def _other_rows(
-    truth: ExpectedState, was: frozenset[str] | None, damaged: Path, command: Command, outcome: Outcome, after: Path
+    expected: ExpectedState, was: frozenset[str] | None, damaged: Path, command: Command, outcome: Outcome, after: Path
 ) -> Iterator[str]:
     """Readers see what they saw, in the intact or the damaged table, or what the command makes of the intact one."""
     visible = files_seen(after)
-    if visible is None or visible in (truth.visible, was):
+    if visible is None or visible in (expected.visible, was):
         return
-    if command.changes_view and visible == truth.after(command).visible:
+    if command.changes_view and visible == expected.after(command).visible:
         return
-    if command.takes_back and (was != truth.visible or truth.after(command).visible == truth.visible):
+    if command.takes_back and (was != expected.visible or expected.after(command).visible == expected.visible):
         # Taken back is something else than in the intact table, or what is refused there, as by a plan that reads it.
         return
     rows = rows_of(after, visible)
-    wanted = [truth.rows, rows_of(damaged, was)]
+    wanted = [expected.rows, rows_of(damaged, was)]
     if command.changes_view:
-        wanted.append(truth.after(command).rows)
+        wanted.append(expected.after(command).rows)
     if rows is None or not any(rows.equals(one) for one in wanted if one is not None):
-        what = "cannot be read" if rows is None else f"are others ({rows.num_rows} of {truth.rows.num_rows})"
+        what = "cannot be read" if rows is None else f"are others ({rows.num_rows} of {expected.rows.num_rows})"
         yield f"exit {outcome.code}: the rows {what}"
 
 
 def _wrong_result(
-    truth: ExpectedState, damaged: Path, file: str, command: Command, outcome: Outcome, after: Path
+    expected: ExpectedState, damaged: Path, file: str, command: Command, outcome: Outcome, after: Path
 ) -> Iterator[str]:
     """What a command says that it did, is done."""
     document = outcome.document
     if command.name == "schedule" and document.get("state") == "requested":
         planned = _planned(after, document["instant"])
-        seen = truth.visible | (files_seen(damaged) or frozenset())
+        seen = expected.visible | (files_seen(damaged) or frozenset())
         if not planned or not planned <= seen:
             yield f"the plan names files that readers do not see: {sorted((planned or set()) - seen)[:4]}"
     # Without its own file a partition is none for readers that list storage; the metadata table does not care.
@@ -200,8 +200,8 @@ def _wrong_result(
     if command.name == "index-lookup" and not file.startswith(".hoodie/metadata/record_index/"):
         rows = document["tables"].get("locations", [])
         told = {row["key"]: (row["partition"], row["file_id"]) for row in rows}
-        if told != truth.locations:
-            yield f"the index tells {len(told)} locations, of {len(truth.locations)} that there are"
+        if told != expected.locations:
+            yield f"the index tells {len(told)} locations, of {len(expected.locations)} that there are"
 
 
 def _planned(path: Path, instant: str) -> set[str] | None:
