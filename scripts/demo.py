@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from hudi_services.clock import SystemClock
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.snapshot import open_snapshot
-from hudi_services.storage import ObjectStorage
 
 ARCHIVE = Path(__file__).resolve().parent / "demo_table.zip"
 TABLE = "demo_table"

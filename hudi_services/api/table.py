@@ -26,9 +26,9 @@ from ..jobs.request import (
     Request,
     ValidateRequest,
 )
+from ..object_storage import ObjectStorage
 from ..options import Options, resolve
 from ..snapshot import Snapshot, current_schema, open_config, open_snapshot
-from ..storage import ObjectStorage
 from ..storage_options import StorageOptions, Value
 from ..urls import check_url
 from .arguments import EngineName, OptionValues, engine_called, key_array, layer_of

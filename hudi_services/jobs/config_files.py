@@ -12,8 +12,8 @@ import os
 from collections.abc import Mapping, Sequence
 
 from ..errors import ConfigError, CorruptFile, NotFound, StorageError
+from ..object_storage import ObjectStorage
 from ..options import Layer
-from ..storage import ObjectStorage
 from ..urls import check_url
 
 _DEFAULTS = "hudi-defaults.conf"

@@ -7,9 +7,10 @@ from ..clock import SystemClock
 from ..commit.conflicts import check_plans
 from ..errors import ConfigError
 from ..metadata.expression_index.index import expression_indexes
+from ..object_storage import ObjectStorage
 from ..options.option import Phase
 from ..snapshot import Snapshot, open_snapshot
-from ..storage import ObjectStorage, Storage
+from ..storage import Storage
 from ..table.support import check_support, check_timeline
 from ..table.time_zone import check_zone
 from .report import Report, TableFacts

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.table_config import TableConfig
 
 from . import layout, ours

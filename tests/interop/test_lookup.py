@@ -9,8 +9,8 @@ import pytest
 from hudi_services.clock import SystemClock, instant_of_millis
 from hudi_services.metadata.record_index.lookup import Access, AccessRule, look_up
 from hudi_services.metadata.table import MetadataTable
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.snapshot import open_snapshot
-from hudi_services.storage import ObjectStorage
 
 from . import ours
 from .conftest import Tables

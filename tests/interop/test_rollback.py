@@ -8,8 +8,8 @@ import pytest
 
 from hudi_services.clock import SystemClock
 from hudi_services.codecs.rollback_plan import RollbackMetadata, RollbackPlan
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.snapshot import open_snapshot
-from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action
 

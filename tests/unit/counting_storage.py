@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from hudi_services.limits import LARGEST_FILE
-from hudi_services.storage import FileInfo, ObjectStorage
+from hudi_services.object_storage import ObjectStorage
+from hudi_services.storage import FileInfo
 
 READS = frozenset({"read", "read_range"})
 _LEASE = re.compile(r"\.hoodie/\.locks/hudi_services/table\.[0-9]+\.json")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 from hudi_services.limits import LARGEST_FILE
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 
 
 class Killed(BaseException):

@@ -14,7 +14,8 @@ from hudi_services.metadata.file_groups.merged_base import MergedBase, MergeTask
 from hudi_services.metadata.records.model import StatsRecord
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import CommitMetadata
-from hudi_services.storage import ObjectStorage, Storage
+from hudi_services.object_storage import ObjectStorage
+from hudi_services.storage import Storage
 from hudi_services.table.log_naming import BySlice
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.active import Timeline

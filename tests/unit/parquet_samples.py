@@ -13,7 +13,8 @@ from hudi_services.files.parquet_footer import Footer
 from hudi_services.files.parquet_schema import REQUIRED, FileSchema, Node, node
 from hudi_services.files.slices import BaseFileSlices
 from hudi_services.model import BaseFile, FileSlice
-from hudi_services.storage import ObjectStorage, Storage
+from hudi_services.object_storage import ObjectStorage
+from hudi_services.storage import Storage
 
 REAL_FILES = ("0.15.0_plain", "1.2.0_bulk")
 """Insert by 0.15.0 (two-level lists, Avro write path) and bulk_insert by 1.2.0 (three-level lists, row writer)."""

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 
 from hudi_services.clock import SystemClock, parse_instant
 from hudi_services.jobs.request import ClusteringRequest, Mode
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.snapshot import Snapshot, open_snapshot
-from hudi_services.storage import ObjectStorage
 from hudi_services.table.facts import TimelineFacts, replaced_file_groups
 from hudi_services.table.partitions import StorageLister
 from hudi_services.table.view import FileSystemView

@@ -23,7 +23,7 @@ from hudi_services.api.table import Table
 from hudi_services.commit.lease import Lease
 from hudi_services.jobs import clean, config_files
 from hudi_services.jobs.report import Report
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 
 from .corruptions import do_damage, wrong_listing
 from .page_examples import PAGE, TABLE, demo_table, examples, run_examples

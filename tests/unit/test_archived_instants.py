@@ -16,7 +16,7 @@ from hudi_services.errors import CorruptFile
 from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_services.files.log_reader import read_log_blocks
 from hudi_services.files.log_writer import encode_block
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.timeline.archived_instants import ArchivedAction, ArchivedInstants
 from hudi_services.timeline.archived_log import archived_actions
 

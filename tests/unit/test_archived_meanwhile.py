@@ -24,8 +24,8 @@ from hudi_services.jobs.request import (
     ValidateRequest,
 )
 from hudi_services.limits import LARGEST_FILE
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
-from hudi_services.storage import ObjectStorage
 
 from .repairs import both, cluster, repair
 from .shares import TWO_SHARES, share

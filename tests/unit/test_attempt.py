@@ -28,8 +28,8 @@ from hudi_services.files.names import base_file_name, new_file_id
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import Mode
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.snapshot import Snapshot
-from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action, State
 
 from .tables import listed_view, open_local, request, rows, unpack

@@ -16,7 +16,7 @@ from hudi_services.commit.lease import Lease
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
 from hudi_services.model import CommitMetadata
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.timeline.instant import Action, State
 
 from .tables import RELEASES, digest, open_local, request, unpack

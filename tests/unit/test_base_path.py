@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hudi_services.errors import ConfigError
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 
 from .tables import unpack
 

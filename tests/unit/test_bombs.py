@@ -34,8 +34,8 @@ from hudi_services.indexing import checkpoints as work
 from hudi_services.jobs import recover
 from hudi_services.jobs.config_files import read_properties
 from hudi_services.jobs.request import RecoverRequest
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
-from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.archived import ArchivedTimes, read_archive
 
 from . import bombs

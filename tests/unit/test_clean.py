@@ -13,8 +13,9 @@ from hudi_services.jobs import clean as job
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import CleanRequest, Mode
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
-from hudi_services.storage import FileInfo, ObjectStorage
+from hudi_services.storage import FileInfo
 from hudi_services.timeline.instant import Action
 
 from .faulty_storage import FaultyStorage, Killed

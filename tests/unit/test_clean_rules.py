@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hudi_services.cleaning.choice import Gone, Kept, Rules, choose
 from hudi_services.cleaning.retention import Policy, Retention, horizon
 from hudi_services.model import BaseFile, FileSlice, LogFile
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.layout_v2 import LayoutV2
 

@@ -20,7 +20,8 @@ from hudi_services.jobs.rollback import rollback
 from hudi_services.jobs.undo import undo
 from hudi_services.metadata.sync import Change, sync_commit
 from hudi_services.model import CommitMetadata
-from hudi_services.storage import ObjectStorage, Storage
+from hudi_services.object_storage import ObjectStorage
+from hudi_services.storage import Storage
 from hudi_services.timeline.instant import Action, Instant, State
 
 from .faulty_storage import FaultyStorage, Killed

@@ -18,10 +18,10 @@ from hudi_services.files.parquet_footer import read_footer
 from hudi_services.files.parquet_reader import BaseFileReader
 from hudi_services.files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
 from hudi_services.files.slices import BaseFileSlice
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.rows.file_sizing import stored_row_groups, weighed_row_groups
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
-from hudi_services.storage import ObjectStorage
 
 from .parquet_samples import slices_in
 

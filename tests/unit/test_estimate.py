@@ -22,10 +22,10 @@ from hudi_services.files.bloom import DYNAMIC, SIMPLE, BloomFilter
 from hudi_services.jobs import clustering, clustering_estimate, clustering_schedule
 from hudi_services.jobs.report import InOut, Report
 from hudi_services.jobs.request import Mode
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.rows.memory import TaskMemory
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import parse_sort_columns
-from hudi_services.storage import ObjectStorage
 
 from .parquet_samples import slices_in
 from .tables import RELEASES, digest, request, unpack

@@ -35,8 +35,8 @@ from hudi_services.metadata.records.model import BloomRecord, Record, StatsRecor
 from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata.sync import Change, sync_commit
 from hudi_services.model import BaseFile, FileSlice
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
-from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action
 
 from .faulty_storage import FaultyStorage

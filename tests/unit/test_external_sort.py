@@ -17,6 +17,7 @@ from hudi_services.clustering.task import RewriteTask
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.errors import StorageError
 from hudi_services.files.parquet_schema import FileSchema
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.rows import external_sort
 from hudi_services.rows.external_sort import ExternalSort
 from hudi_services.rows.memory import TaskMemory
@@ -24,7 +25,6 @@ from hudi_services.rows.ordering import HILBERT, Z_ORDER
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import LINEAR, SortColumn, parse_sort_columns
 from hudi_services.rows.sorting import RowSorter
-from hudi_services.storage import ObjectStorage
 
 from .parquet_samples import slices_in, write_pyarrow
 from .test_ordering import schema_of

@@ -16,8 +16,9 @@ from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
 from hudi_services.jobs.undo import undo
 from hudi_services.limits import LARGEST_FILE
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.snapshot import is_unchanged
-from hudi_services.storage import FileInfo, ObjectStorage
+from hudi_services.storage import FileInfo
 from hudi_services.storage_options import StorageOptions
 from hudi_services.timeline.instant import Action
 

@@ -15,8 +15,8 @@ from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.codecs.rollback_plan import RollbackPlan, RollbackRequest, encode_rollback_plan
 from hudi_services.commit.lease import LEASE_FOLDER, Lease
 from hudi_services.errors import CheckFailed, StorageError
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.snapshot import Snapshot
-from hudi_services.storage import ObjectStorage
 from hudi_services.table.partitions import StorageLister
 from hudi_services.timeline.instant import Action, Instant, State
 

@@ -16,7 +16,7 @@ from hudi_services.files.hfile_entries import decode_entries
 from hudi_services.files.hfile_format import BLOCK_HEADER_SIZE, TRAILER_SIZE
 from hudi_services.files.hfile_reader import HFileReader, StoredRanges
 from hudi_services.files.hfile_writer import HFileStream, write_hfile
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "hfile"
 GOLDEN = sorted(FIXTURES.glob("*.hfile"))

@@ -23,8 +23,8 @@ from hudi_services.metadata.records.keys import BLOOM_FILTERS, FILES, RECORD_IND
 from hudi_services.metadata.records.model import BloomRecord, LocationRecord
 from hudi_services.metadata.sync import Change, sync_commit
 from hudi_services.model import CommitMetadata
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
-from hudi_services.storage import ObjectStorage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as TimelineState

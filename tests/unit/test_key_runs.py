@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hudi_services.errors import CheckFailed, CorruptFile, NotFound
 from hudi_services.files import key_runs
 from hudi_services.files.key_runs import KeyRun, write_key_run
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 
 ROWS = st.lists(
     st.tuples(st.integers(0, 5) | st.integers(250, 300) | st.just(70_000), st.text(max_size=8)), max_size=60

@@ -19,7 +19,7 @@ ROWS = [
     {"folder_removal"},
     {"local_folder", "storage_options"},
     {"storage"},
-    {"file_cache"},
+    {"object_storage", "file_cache"},
     {"codecs"},
     {"files", "table_config"},
     {"timeline"},
@@ -42,7 +42,7 @@ DOORS = {
     "py4j": ("spark/",),
     "typer": ("cli/",),
     "rich": ("cli/",),
-    "obstore": ("storage.py",),
+    "obstore": ("object_storage.py",),
     "fastavro": ("codecs/avro.py",),
     "isal": ("files/hfile_gzip.py", "files/parquet_page_checks.py"),
 }

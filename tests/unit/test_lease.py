@@ -10,7 +10,7 @@ from hudi_services.commit.lease import LEASE_FOLDER, Lease, LeaseState, read_lea
 from hudi_services.commit.lock import FileSystemLock, LockSettings, NoLock, table_lock
 from hudi_services.commit.markers import Marker, create_marker, delete_markers, read_markers
 from hudi_services.errors import ConflictError, CorruptFile, LockBusy
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 
 FOLDER = ".hoodie/.locks/hudi_services"
 

@@ -15,8 +15,8 @@ from hudi_services.jobs import clean, clustering, rollback, undo
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.recover import recover
 from hudi_services.jobs.request import CleanRequest, IndexRequest, Mode, RecoverRequest
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
-from hudi_services.storage import ObjectStorage
 
 from .faulty_storage import FaultyStorage
 from .repairs import DEAD_AT_ONCE, both, cluster, fail_newest, repair

@@ -15,7 +15,8 @@ from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordT
 from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata.sync import Change, sync_commit, sync_repair, sync_rollback
 from hudi_services.metadata.table import MetadataTable
-from hudi_services.storage import ObjectStorage, Storage
+from hudi_services.object_storage import ObjectStorage
+from hudi_services.storage import Storage
 from hudi_services.table.log_naming import BySlice
 from hudi_services.timeline.instant import Action, State
 

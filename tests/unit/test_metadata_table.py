@@ -8,7 +8,7 @@ from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_services.metadata.file_groups.blocks import BlockFilter
 from hudi_services.metadata.table import MetadataLister, MetadataTable
 from hudi_services.model import FileSlice, LogFile
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.table.log_naming import BySlice
 from hudi_services.table.partitions import StorageLister
 from hudi_services.table_config import TableConfig

@@ -15,8 +15,9 @@ from hudi_services.commit.times import Times
 from hudi_services.errors import CheckFailed
 from hudi_services.files.log_blocks import BlockType, HeaderKey
 from hudi_services.files.log_reader import read_log_blocks
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.snapshot import open_snapshot, reopen
-from hudi_services.storage import ObjectStorage, Storage
+from hudi_services.storage import Storage
 from hudi_services.timeline.instant import Action
 
 from .faulty_storage import FaultyStorage, Killed

@@ -14,10 +14,10 @@ from hudi_services.jobs import clustering
 from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.jobs.report import State
 from hudi_services.jobs.request import Mode, OrphanFilesMode, OrphanFilesRequest
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER, list_quarantines
 from hudi_services.snapshot import open_snapshot
-from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action
 
 from .archives import unpack_archived

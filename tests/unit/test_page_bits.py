@@ -21,7 +21,7 @@ from hudi_services.files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.request import IndexRequest, Mode
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 
 from .parquet_samples import REAL_FILES, real_bytes
 from .shares import DEEP

@@ -19,7 +19,7 @@ from hudi_services.files.parquet_page_header import ChunkPlace
 from hudi_services.files.parquet_pages import Page, compressed, constant_pages, plain, read_pages
 from hudi_services.files.parquet_reader import open_base_file
 from hudi_services.files.parquet_writer import FILE_NAME_COLUMN, WrittenFile
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 
 from .parquet_samples import REAL_FILES, real_bytes, real_file, write_pyarrow
 

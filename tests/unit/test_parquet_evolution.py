@@ -15,7 +15,7 @@ from hudi_services.files.parquet_footer import Physical, parse_footer
 from hudi_services.files.parquet_reader import open_base_file
 from hudi_services.files.parquet_schema import FileSchema, node
 from hudi_services.files.parquet_writer import BaseFileWriter
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 
 from .parquet_samples import REAL_FILES, real_bytes, schema_of
 

@@ -20,7 +20,7 @@ from hudi_services.files.parquet_reader import open_base_file
 from hudi_services.files.parquet_schema import FileSchema, node
 from hudi_services.files.parquet_sort import sort_key
 from hudi_services.files.parquet_writer import BaseFileWriter, check_pages
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 
 from .parquet_samples import REAL_FILES, real_bytes, real_file, schema_of, write_pyarrow
 

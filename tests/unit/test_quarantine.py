@@ -17,9 +17,10 @@ from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import OrphanFilesMode, OrphanFilesRequest
 from hudi_services.limits import LARGEST_FILE
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.orphan_files.quarantine import QUARANTINE_FOLDER, list_quarantines
-from hudi_services.storage import ObjectStorage, Storage
+from hudi_services.storage import Storage
 
 from .archives import unpack_archived
 from .faulty_storage import FaultyStorage, Killed

@@ -22,7 +22,7 @@ from hudi_services.codecs.rollback_plan import (
     encode_rollback_plan,
 )
 from hudi_services.errors import CorruptFile
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.archived import ArchivedTimes

@@ -39,12 +39,12 @@ from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import ClusteringRequest, Mode, RecoverRequest, ValidateRequest
 from hudi_services.jobs.validate import validate
 from hudi_services.model import CommitMetadata
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.orphan_files.model import OrphanKind
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
 from hudi_services.snapshot import Snapshot
-from hudi_services.storage import ObjectStorage
 from hudi_services.timeline.instant import Action, Instant, State
 
 from .faulty_storage import FaultyStorage, Killed

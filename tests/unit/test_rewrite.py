@@ -11,9 +11,9 @@ from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
 from hudi_services.clustering.task import RewriteTask
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.errors import CheckFailed
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
-from hudi_services.storage import ObjectStorage
 
 from .parquet_samples import slices_in
 

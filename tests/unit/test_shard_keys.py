@@ -12,7 +12,7 @@ from hudi_services.files.key_runs import write_key_run
 from hudi_services.metadata.record_index.locations import Location, decode_location
 from hudi_services.metadata.record_index.shard_keys import ShardKeys
 from hudi_services.metadata.records.schema import stored_schema
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 
 SCHEMA = stored_schema("1.2.0")
 ROWS = st.lists(st.tuples(st.integers(0, 2), st.text(max_size=6), st.integers(0, 1)), max_size=40)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hudi_services.errors import ConfigError
 from hudi_services.files.parquet_reader import open_base_file
 from hudi_services.files.parquet_schema import FileSchema
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.rows import sorting
 from hudi_services.rows.sort_order import SortColumn
 from hudi_services.rows.sorting import RowSorter, take_rows
-from hudi_services.storage import ObjectStorage
 
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "i": (pa.int32(), st.integers(-5, 5)),

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.errors import CorruptFile, NotFound, StorageError, SymbolicLink
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.paths import is_below
-from hudi_services.storage import FileInfo, ObjectStorage, Storage
+from hudi_services.storage import FileInfo, Storage
 from hudi_services.table.partitions import StorageLister
 
 

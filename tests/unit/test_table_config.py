@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hudi_services.errors import CheckFailed, CorruptFile, StorageError, TableNotFound, UnsupportedTable
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.table_config import METADATA_TABLE_FOLDER, TableConfig
 
 PROPERTIES = ".hoodie/hoodie.properties"

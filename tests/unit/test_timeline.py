@@ -13,7 +13,7 @@ from hudi_services.codecs.clustering_plan import ClusteringPlan, encode_clusteri
 from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_plan
 from hudi_services.errors import AlreadyExists, ConflictError, CorruptFile, NotFound
 from hudi_services.model import CommitMetadata
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.table.facts import TimelineFacts
 from hudi_services.timeline.active import Timeline, new_instant
 from hudi_services.timeline.archived import ArchivedTimes

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hudi_services.cli.app import run
 from hudi_services.errors import ConfigError, StorageError
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import keys, resolve
-from hudi_services.storage import ObjectStorage
 from hudi_services.urls import check_url, message_without_secrets, without_secrets
 
 from .tables import digest, unpack

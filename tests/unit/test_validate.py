@@ -39,8 +39,9 @@ from hudi_services.metadata.records.keys import (
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType, StatsRecord
 from hudi_services.metadata.statistics.values import BoundType, ValueType, wrap
 from hudi_services.model import CommitMetadata
+from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
-from hudi_services.storage import FileInfo, ObjectStorage, Storage
+from hudi_services.storage import FileInfo, Storage
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.instant import Action, State
 from hudi_services.validation.column_stats import ColumnStatsCheck

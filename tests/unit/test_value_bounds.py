@@ -24,7 +24,7 @@ from hudi_services.files.parquet_writer import BaseFileWriter
 from hudi_services.files.value_bounds import BoundsOf
 from hudi_services.metadata.records.model import StatsRecord
 from hudi_services.metadata.statistics.column_stats import NewFile, column_records, untold_columns
-from hudi_services.storage import ObjectStorage
+from hudi_services.object_storage import ObjectStorage
 
 from .parquet_samples import write_pyarrow
 
