@@ -160,9 +160,10 @@ def test_files_of_tasks_that_outlived_their_driver_are_deleted(planned: Planned)
     assert planned.unharmed()
 
 
-def test_a_new_file_that_is_gone_is_not_committed(planned: Planned) -> None:
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: os.truncate(file, file.stat().st_size - 1)])
+def test_a_new_file_that_is_not_stored_whole_is_not_committed(planned: Planned, damage: Callable[[Path], None]) -> None:
     with pytest.raises(CheckFailed, match="is not there as it was written"):
-        planned.execute(lambda: (planned.path / sorted(planned.new_files())[0]).unlink())
+        planned.execute(lambda: damage(planned.path / sorted(planned.new_files())[0]))
     assert planned.state is State.REQUESTED
     assert planned.new_files() == set()
     assert planned.unharmed()
