@@ -169,10 +169,15 @@ class Table:
         return self._run(wanted, functools.partial(clustering.schedule, storage=self._storage), self._retries)
 
     def execute_clustering(
-        self, instant: str | None = None, *, engine: EngineName | None = None, options: OptionValues | None = None
+        self,
+        instant: str | None = None,
+        *,
+        dry_run: bool = False,
+        engine: EngineName | None = None,
+        options: OptionValues | None = None,
     ) -> Result:
-        """Execute the plan of `instant`, or else the earliest pending plan, as `execute`."""
-        wanted = self._clustering(Mode.EXECUTE, options, instant=instant)
+        """Execute the plan of `instant`, or else the earliest pending one; `dry_run` only checks and estimates it."""
+        wanted = self._clustering(Mode.EXECUTE, options, instant=instant, dry_run=dry_run)
         return self._run(wanted, self._on_engine(clustering.execute, engine), self._retries)
 
     def cluster(
@@ -241,10 +246,18 @@ class Table:
         return self._run(wanted, functools.partial(undo.undo, storage=self._storage))
 
     def build_index(
-        self, *, resume: bool = False, engine: EngineName | None = None, options: OptionValues | None = None
+        self,
+        *,
+        resume: bool = False,
+        dry_run: bool = False,
+        engine: EngineName | None = None,
+        options: OptionValues | None = None,
     ) -> Result:
-        """Build the record index, as `index-bootstrap`; with `resume` continue a build that was killed."""
-        wanted = IndexRequest(base_path=self.url, options=self._options(options), resume=resume)
+        """Build the record index, as `index-bootstrap`.
+
+        `resume` continues a build that was killed; `dry_run` only counts the files, keys and file groups of a build.
+        """
+        wanted = IndexRequest(base_path=self.url, options=self._options(options), resume=resume, dry_run=dry_run)
         return self._run(wanted, self._on_engine(index_bootstrap.index_bootstrap, engine), self._retries)
 
     def look_up(

@@ -249,6 +249,14 @@ def test_a_new_instant_that_cannot_be(newest: Path, instant: str, text: str, cap
     assert {path for path in digest(newest) if "hudi_services" not in path} == before
 
 
+def test_an_instant_is_not_used_twice(newest: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    taken = open_local(newest).timeline.latest_time()
+    before = {path for path in digest(newest) if "hudi_services" not in path}
+    assert run(["schedule", "--base-path", str(newest), "--instant-time", taken]) == 4
+    assert f"is not later than {taken}" in capfd.readouterr().err
+    assert {path for path in digest(newest) if "hudi_services" not in path} == before
+
+
 def test_a_schema_history(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Although the newest commit, of a table service, does not speak of it."""
     (table / ".hoodie" / ".schema").mkdir(exist_ok=True)
