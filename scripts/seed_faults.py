@@ -3,7 +3,7 @@
     --tree FOLDER     another working tree (default: this one); it is copied, never changed
     --only N[,N]      these faults alone
     --contexts FILE   combined coverage of the tree by test (dynamic_context = test_function): the tests that run the
-                      line stand for all unit tests, unless fixtures or other processes run it, too
+                      line in their own process stand for all unit tests: minutes instead of hours
     --interop         run the interop tests, too, on faults that no other test catches: minutes for each
     --json FILE       write the outcomes to FILE
 
@@ -324,7 +324,7 @@ def outcome(number: int, fault: Fault, tree: Path, *, contexts: Path | None, int
         near = sorted(p for p in (tree / "tests/unit").glob("test_*.py") if any(n in p.name for n in fault.near))
         tiers = [
             ("nearest", [str(p) for p in near]),
-            *(("unit", some) for some in _unit_tests(contexts, path.relative_to(tree).as_posix(), text, line)),
+            ("unit", _unit_tests(contexts, path.relative_to(tree).as_posix(), text, line)),
             ("spark", ["tests/spark"]),
         ]
         for tier, tests in [*tiers, *([("interop", ["tests/interop"])] if interop else [])]:
@@ -344,22 +344,19 @@ def _place(fault: Fault, tree: Path) -> tuple[Path, str, str]:
     sys.exit(f"the line of the fault '{fault.what}' is not in {tree}, or is there more than once")
 
 
-def _unit_tests(contexts: Path | None, module: str, text: str, line: str) -> list[list[str]]:
-    """The unit tests to run, one list after the other: those that run the line, and all where others may run it, too."""
-    everything = ["tests/unit"]
+def _unit_tests(contexts: Path | None, module: str, text: str, line: str) -> list[str]:
+    """The unit tests that run the line; all where that is not known."""
     if contexts is None:
-        return [everything]
+        return ["tests/unit"]
     first = text[: text.index(line)].count("\n") + 1
     data = CoverageData(str(contexts))
     data.read()
     found = set()
     for file in (one for one in data.measured_files() if one.endswith(f"/{module}")):
         by_line = data.contexts_by_lineno(file)
-        found |= {one for n in range(first, first + line.count("\n") + 1) for one in by_line.get(n, [])}
-    names = (one.rpartition(".") for one in found if one)
-    tests = sorted(f"{place.replace('.', '/')}.py::{test}" for place, _, test in names)
-    # Fixtures and other processes have no name.
-    return [*([tests] if tests else []), *([everything] if "" in found or not tests else [])]
+        found |= {one for n in range(first, first + line.count("\n") + 1) for one in by_line.get(n, []) if one}
+    names = (one.rpartition(".") for one in found)
+    return sorted(f"{place.replace('.', '/')}.py::{test}" for place, _, test in names) or ["tests/unit"]
 
 
 def _first_failure(tree: Path, tests: list[str], *, parallel: bool) -> str:
