@@ -13,17 +13,21 @@ from hudi_services.jobs import clean as job
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import CleanRequest, Mode
+from hudi_services.model import CommitMetadata
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.storage import FileInfo
 from hudi_services.timeline.instant import Action
+from hudi_services.timeline.instant import State as Progress
 
 from .faulty_storage import FaultyStorage, Killed
 from .shares import THREE_SHARES, places, share
 from .tables import RELEASES, listed_view, open_local, request, rows, unpack
+from .test_undo import LATER, hide_metadata
 
 VERSIONS_1 = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 COMMITS_1 = {"hoodie.cleaner.commits.retained": "1"}
+LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
 
 
 def wanted(path: Path, options: Mapping[str, str], *, dry_run: bool = False) -> CleanRequest:
@@ -266,3 +270,26 @@ def test_a_plan_of_version_one_is_carried_out(tmp_path: Path) -> None:
     (path / ".hoodie/20270101000000000.clean.requested").write_bytes(data)
     job.clean(wanted(path, VERSIONS_1))
     assert victim not in data_files(path)
+
+
+@pytest.mark.parametrize("is_writing", [False, True])
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_the_folder_of_a_deleted_partition(release: str, is_writing: bool, tmp_path: Path) -> None:
+    """It goes, unless a write is pending: not every store lists a file that its writer has not closed yet."""
+    path = unpack(release, tmp_path)
+    hide_metadata(path)
+    table = open_local(path)
+    timeline, partition = table.timeline, table.view.partitions()[0]
+    ids = tuple(one.file_id for one in table.view.latest_slices(partition))
+    deletes = CommitMetadata("delete_partition", {}, {}, {partition: ids})
+    for state in (Progress.REQUESTED, Progress.INFLIGHT):
+        timeline.publish(LATER, Action.REPLACE_COMMIT, state)
+    data = timeline.layout.encode_commit(deletes, table.config.version.release)
+    timeline.publish(LATER, Action.REPLACE_COMMIT, Progress.COMPLETED, data, LATER[:-1] + "1")
+    if is_writing:
+        for state in (Progress.REQUESTED, Progress.INFLIGHT):
+            open_local(path).timeline.publish(LATER[:-1] + "2", Action.COMMIT, state)
+    done = job.clean(wanted(path, VERSIONS_1 | LOCK))
+    assert done.state is State.COMPLETED
+    assert not [name for name in data_files(path) if name.startswith(f"{partition}/")]
+    assert (path / partition).exists() == is_writing
