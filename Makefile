@@ -52,7 +52,7 @@ check: install-dev ## Format, lint, types, import layers, unit tests: minutes, n
 	$(BIN)/mypy
 	$(RUN) -m $(UNIT)
 
-test: check test-spark test-interop ## All tests
+test: check test-spark test-interop ## All quick tests; with HUDI_TESTS=all the deep ones, too
 
 test-unit: install-dev ## Unit tests: no JVM
 	$(RUN) -m $(UNIT)
@@ -64,8 +64,8 @@ test-interop: install-dev ## Tests with real Apache Hudi 0.15.0, 1.0.2 and 1.2.0
 	@$(INTEROP)
 
 test-deep: install-dev ## Thousands of damaged files, crashes and long lives with real Apache Hudi, not part of `make test`
-	HUDI_DEEP=1 $(RUN) -m $(UNIT)
-	@HUDI_DEEP=1; export HUDI_DEEP; $(INTEROP)
+	HUDI_TESTS=deep $(RUN) -m $(UNIT)
+	@HUDI_TESTS=deep; export HUDI_TESTS; $(INTEROP)
 
 coverage: install-dev ## Lines and branches that the unit tests run: in all, and the ten modules with the least
 	@rm -rf build/coverage && mkdir -p build/coverage && chmod 1777 build/coverage # a test runs as nobody

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ..tiers import is_wanted
 from .peer import Peer
 from .pristine import Pristine
 from .recipes import VERSIONS
@@ -25,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "releases(*versions): the only releases of Hudi that this test needs")
     config.addinivalue_line(
         "markers",
-        "deep(*cases): on these releases (1.0.2, or 1.0.2-<recipe>), or all, only with HUDI_DEEP=1 (make test-deep)",
+        "deep(*cases): on these releases (1.0.2, or 1.0.2-<recipe>), or all, not in the quick run (make test-deep)",
     )
     config.addinivalue_line("markers", "cases(wanted): wanted(recipe, release) says which pairs this test needs")
 
@@ -47,7 +48,7 @@ def _is_wanted(item: pytest.Item) -> bool:
     version = params.get("version")
     cases_of_it = {version, f"{version}-{params.get('recipe')}"}
     is_deep = deep is not None and (not deep.args or not cases_of_it.isdisjoint(deep.args))
-    if is_deep != bool(os.environ.get("HUDI_DEEP")):
+    if not is_wanted(is_deep=is_deep):
         return False
     releases, cases = item.get_closest_marker("releases"), item.get_closest_marker("cases")
     if params.get("version", VERSIONS[0]) not in os.environ.get("HUDI_RELEASES", " ".join(VERSIONS)).split():

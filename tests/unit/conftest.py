@@ -15,7 +15,7 @@ from hudi_services.file_cache import shared_cache
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import ClusteringRequest
 
-from .shares import DEEP
+from ..tiers import is_wanted
 
 # The machine is shared and noisy: a slow example is no failure.
 settings.register_profile("shared machine", deadline=None)
@@ -39,15 +39,16 @@ if _in_memory():
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "deep: only with HUDI_DEEP=1 (make test-deep)")
+    config.addinivalue_line("markers", "deep: not in the quick run (make test-deep)")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With HUDI_DEEP=1 the deep tests, without it all others; sweeps with both."""
+    """The quick tests or the deep ones; sweeps with both."""
     here = Path(__file__).parent
     kept, dropped = [], []
     for item in items:
-        is_other = bool(item.get_closest_marker("deep")) != DEEP and not item.get_closest_marker("sweep")
+        is_deep = item.get_closest_marker("deep") is not None
+        is_other = not is_wanted(is_deep=is_deep) and not item.get_closest_marker("sweep")
         (dropped if is_other and here in item.path.parents else kept).append(item)
     config.hook.pytest_deselected(items=dropped)
     items[:] = kept

@@ -4,20 +4,18 @@ Tests that do the same for several releases, or for several jobs, take another s
 one of them, and what goes wrong whatever the release is found by the quick run, too.
 """
 
-import os
 import re
 from collections.abc import Sequence
 from typing import TypeVar
 
 import pytest
 
+from ..tiers import DEEP
 from .tables import RELEASES
 
 T = TypeVar("T")
 
 _NUMBERS = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+|[0-9a-f]{16,}|[0-9]+")
-
-DEEP = bool(os.environ.get("HUDI_DEEP"))
 
 
 def places(log: Sequence[str]) -> Sequence[int]:

@@ -44,10 +44,10 @@ from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.archive_file import ArchiveFile
 from hudi_services.timeline.instant import Instant
 
+from ..tiers import DEEP
 from .archives import unpack_archived
 from .faulty_storage import Killed
 from .quick_storage import QuickStorage
-from .shares import DEEP
 from .tables import RELEASES, base_files, listed_view, request, rows
 
 LIVES = 48 if DEEP else 16

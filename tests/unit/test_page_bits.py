@@ -23,8 +23,8 @@ from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.request import IndexRequest, Mode
 from hudi_services.object_storage import ObjectStorage
 
+from ..tiers import DEEP
 from .parquet_samples import REAL_FILES, real_bytes
-from .shares import DEEP
 from .tables import open_local, request, rows, unpack
 from .test_validate import run as validation
 
