@@ -185,8 +185,8 @@ FAULTS = (
     Fault(
         "clustering",
         "files with another name in their rows pass",
-        "if names.null_count or any(",
-        "if any(",
+        """any(name != path.rpartition("/")[2] for""",
+        """any(name is None for""",
         ("checksum", "proof", "row_conservation"),
     ),
     Fault(

@@ -40,5 +40,5 @@ def checksum(table: pa.Table) -> Checksum:
 
 def check_file_names(names: pa.ChunkedArray, path: str) -> None:
     """Raise CheckFailed unless every row of the file at `path` has its name in `_hoodie_file_name`."""
-    if names.null_count or any(name != path.rpartition("/")[2] for name in pc.unique(names).to_pylist()):
+    if any(name != path.rpartition("/")[2] for name in pc.unique(names).to_pylist()):
         raise CheckFailed(f"{path}: {FILE_NAME_COLUMN} does not hold the name of the file")
