@@ -342,10 +342,14 @@ def test_a_fresh_clean_of_hudi_without_a_lock(newest: Path, capfd: pytest.Captur
 def test_a_write_that_never_began_counts_for_a_while(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """What a writer of Hudi leaves when a pending plan refuses its updates: the plan must not wait for it for ever."""
     ts = plan(table)
-    requested = next(table.glob(f".hoodie/**/{ts}.*.requested")).parent / f"{int(ts) + 1}.commit.requested"
+    planned = next(table.glob(f".hoodie/**/{ts}.*.requested"))
+    requested = planned.parent / f"{int(ts) + 1}.commit.requested"
     requested.write_bytes(b"")
+    # The clock of a file system ticks every few milliseconds.
+    later = planned.stat().st_mtime_ns + 10_000_000
+    os.utime(requested, ns=(later, later))
     assert run(["execute", "--base-path", str(table)]) == 4
     assert "it counts for 20 minutes" in capfd.readouterr().err
-    os.utime(next(table.glob(f".hoodie/**/{ts}.*.requested")), (0, 0))
+    os.utime(planned, (0, 0))
     os.utime(requested, (1, 1))
     assert run(["execute", "--base-path", str(table)]) == 0
