@@ -40,8 +40,12 @@ def main() -> None:
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    bench = Bench(folder, "8g")
+    wanted = on_rides(bench.table(arguments.rows, 4, 25), folder)
+    if not arguments.only or any(text in "clean --garbage" for text in arguments.only):
+        wanted += on_slices(folder)
     print("| case | other | this | this / other |\n|---|---|---|---|", flush=True)
-    for case in cases(folder, arguments.rows):
+    for case in wanted:
         if not arguments.only or any(text in case.name for text in arguments.only):
             pairs = [(timed(arguments.other.resolve(), case), timed(ROOT, case)) for _ in range(arguments.runs)]
             other, this = (statistics.median(seconds) for seconds in zip(*pairs, strict=True))
@@ -49,14 +53,21 @@ def main() -> None:
             print(f"| {case.name} | {other:.2f} | {this:.2f} | {ratio:.2f} |", flush=True)
 
 
-def cases(folder: Path, rows: int) -> list[Case]:
-    bench = Bench(folder, "8g")
-    rides = bench.table(rows, 4, 25)
+def on_slices(folder: Path) -> list[Case]:
+    """On a table of very small files in five slices of each file group."""
     peer = start(folder, "8g")
     try:
-        slices = make(peer, folder, 200, 20, 5)
+        slices = make(peer, folder, 50, 20, 5)
     finally:
         peer.close()
+    return [
+        Case("clean", slices, ["clean", *conf({"hoodie.clean.commits.retained": "1"})]),
+        Case("clean --garbage", slices, ["clean", "--garbage"]),
+    ]
+
+
+def on_rides(rides: Path, folder: Path) -> list[Case]:
+    """On the table of bench.py."""
     keys = folder / "some-keys.txt"
     found = [pq.read_table(file, columns=["ride_id"]).column(0) for file in sorted(rides.glob("day=*/*.parquet"))]
     keys.write_text("\n".join(key for column in found for key in column.slice(0, 1000).to_pylist()))
@@ -75,8 +86,6 @@ def cases(folder: Path, rows: int) -> list[Case]:
         Case("validate", rides, ["validate"]),
         Case("validate, with a record index", rides, ["validate"], [index]),
         Case("recover", rides, ["recover"], [planned]),
-        Case("clean", slices, ["clean", *conf({"hoodie.clean.commits.retained": "1"})]),
-        Case("clean --garbage", slices, ["clean", "--garbage"]),
     ]
 
 

@@ -6,8 +6,8 @@ from ..errors import ConfigError, NothingToDo
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
-from .clustering_execution import execute_plan, usable_expressions
 from .clustering_schedule import schedule_plan
+from .expressions import usable_expressions
 from .opening import open_supported
 from .report import Report
 from .request import ClusteringRequest
@@ -29,7 +29,7 @@ def execute(wanted: ClusteringRequest, storage: Storage | None = None, engine: E
     report = Report.start(wanted)
     check_engine(engine)
     table, wanted = _open_rewritable(wanted, storage, report)
-    return execute_plan(wanted, table, _choose(table, wanted.instant), report, engine)
+    return _execute_plan(wanted, table, _choose(table, wanted.instant), report, engine)
 
 
 def schedule_and_execute(
@@ -46,7 +46,16 @@ def schedule_and_execute(
             return report
         table, over_table = _open_rewritable(wanted, storage, report)
         instant = _choose(table, report.instant)
-    return execute_plan(over_table, table, instant, report, engine)
+    return _execute_plan(over_table, table, instant, report, engine)
+
+
+def _execute_plan(
+    wanted: ClusteringRequest, table: Snapshot, instant: Instant, report: Report, engine: Engine | None
+) -> Report:
+    # Only here: `schedule` does not need the modules that rewrite files.
+    from .clustering_execution import execute_plan
+
+    return execute_plan(wanted, table, instant, report, engine)
 
 
 def _open_rewritable(

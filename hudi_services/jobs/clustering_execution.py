@@ -23,21 +23,21 @@ from ..engine import Engine, LocalEngine
 from ..errors import HudiServicesError
 from ..indexing.expressions import computed_indexes
 from ..indexing.keys import moved_keys, record_shards
-from ..metadata.expression_index.index import Computation, computations, expression_indexes
 from ..model import FileSlice, WriteStat
 from ..options import keys
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
-from ..snapshot import Snapshot, current_schema
+from ..snapshot import Snapshot
 from ..table.support import check_slices
 from ..timeline.instant import Instant, State
 from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts, memory_row, rewrite_tasks
+from .expressions import usable_expressions
 from .metadata_compaction import compaction_afterwards
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import ClusteringRequest
 from .running import running
-from .settings import bloom_settings, session_zone, transaction_settings
+from .settings import transaction_settings
 
 
 def execute_plan(
@@ -135,14 +135,6 @@ def _live_sizes(table: Snapshot, partitions: Iterable[str]) -> dict[tuple[str, s
         for partition in partitions
         for one in table.view.latest_slices(partition)
     }
-
-
-def usable_expressions(wanted: ClusteringRequest, table: Snapshot) -> tuple[Computation, ...]:
-    """The computations of the table's expression indexes. Raises UnsupportedTable for one that is not supported."""
-    if table.metadata is None or not expression_indexes(table.metadata):
-        return ()
-    options = wanted.options
-    return computations(table.metadata, current_schema(table), session_zone(options), bloom_settings(options))
 
 
 def _running(
