@@ -7,6 +7,7 @@ in the arguments.
 """
 
 import argparse
+import fcntl
 import json
 import os
 import re
@@ -95,11 +96,14 @@ def _bundle(version: str) -> Path:
     if maven.exists():
         return maven
     ivy = home / f".ivy2/jars/org.apache.hudi_{_BUNDLE}-{version}.jar"
-    if not ivy.exists():
-        package = f"org.apache.hudi:{_BUNDLE}:{version}"
-        build = f"SparkSession.builder.master('local[1]').config('spark.jars.packages', '{package}')"
-        code = f"from pyspark.sql import SparkSession; {build}.getOrCreate().stop()"
-        subprocess.run([sys.executable, "-c", code], check=True, stdout=sys.stderr)
+    # Several of us may start at once, and Ivy writes into its folder as if it were alone.
+    with (Path(tempfile.gettempdir()) / "hudi_services-ivy.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ivy.exists():
+            package = f"org.apache.hudi:{_BUNDLE}:{version}"
+            build = f"SparkSession.builder.master('local[1]').config('spark.jars.packages', '{package}')"
+            code = f"from pyspark.sql import SparkSession; {build}.getOrCreate().stop()"
+            subprocess.run([sys.executable, "-c", code], check=True, stdout=sys.stderr)
     return ivy
 
 
