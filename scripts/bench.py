@@ -223,11 +223,14 @@ def command(name: str, path: Path, *flags: str, memory: PeakMemory | None = None
     return seconds, report["seconds"]
 
 
-def run(name: str, path: Path, *flags: str, memory: PeakMemory | None = None) -> tuple[float, dict[str, Any]]:
+def run(
+    name: str, path: Path, *flags: str, memory: PeakMemory | None = None, tree: Path = ROOT
+) -> tuple[float, dict[str, Any]]:
     """The seconds of a whole process, and its report."""
     line = [sys.executable, "-m", "hudi_services", name, "--base-path", str(path), "--format", "json", *flags]
     start = time.perf_counter()
-    process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    # `-m` takes the package of the folder that it starts in.
+    process = subprocess.Popen(line, cwd=tree, stdout=subprocess.PIPE, text=True)
     with nullcontext() if memory is None else memory.watching(process.pid):
         output, _ = process.communicate()
     seconds = time.perf_counter() - start

@@ -5,27 +5,26 @@ trees run each case in turns, so that a noisy machine slows both; the ratio is t
 """
 
 import argparse
-import os
-import shutil
 import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from bench import CODEC, ROOT, SORT, Bench, conf
+from bench import CODEC, ROOT, SORT, Bench, conf, run
 from bench_clean import make, start
 
 
 @dataclass(frozen=True)
 class Case:
-    """A command on a copy of a table; `before` are the commands that prepare the copy, by this tree for both."""
+    """A command on a copy of a table; `before` are the commands that prepare the copy, by this tree for both.
+
+    `table` makes the table where it is not kept yet.
+    """
 
     name: str
-    table: Path
+    table: Callable[[], Path]
     command: Sequence[str]
     before: Sequence[Sequence[str]] = ()
 
@@ -36,41 +35,40 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     parser.add_argument("--rows", type=int, default=6_000_000)
-    parser.add_argument("--only", action="append", default=[], help="cases whose name contains this; may be repeated")
+    parser.add_argument("--only", action="append", help="cases whose name contains this; may be repeated")
     arguments = parser.parse_args()
-    folder = arguments.folder.resolve()
+    folder, trees = arguments.folder.resolve(), (arguments.other.resolve(), ROOT)
     folder.mkdir(parents=True, exist_ok=True)
     bench = Bench(folder, "8g")
-    wanted = on_rides(bench.table(arguments.rows, 4, 25), folder)
-    if not arguments.only or any(text in "clean --garbage" for text in arguments.only):
-        wanted += on_slices(folder)
     print("| case | other | this | this / other |\n|---|---|---|---|", flush=True)
-    for case in wanted:
-        if not arguments.only or any(text in case.name for text in arguments.only):
-            pairs = [(timed(arguments.other.resolve(), case), timed(ROOT, case)) for _ in range(arguments.runs)]
+    for case in cases(bench, folder, arguments.rows):
+        if any(text in case.name for text in arguments.only or [""]):
+            pairs = [[timed(bench, tree, case) for tree in trees] for _ in range(arguments.runs)]
             other, this = (statistics.median(seconds) for seconds in zip(*pairs, strict=True))
             ratio = statistics.median(mine / theirs for theirs, mine in pairs)
             print(f"| {case.name} | {other:.2f} | {this:.2f} | {ratio:.2f} |", flush=True)
 
 
-def on_slices(folder: Path) -> list[Case]:
-    """On a table of very small files in five slices of each file group."""
-    peer = start(folder, "8g")
-    try:
-        slices = make(peer, folder, 50, 20, 5)
-    finally:
-        peer.close()
-    return [
-        Case("clean", slices, ["clean", *conf({"hoodie.clean.commits.retained": "1"})]),
-        Case("clean --garbage", slices, ["clean", "--garbage"]),
-    ]
-
-
-def on_rides(rides: Path, folder: Path) -> list[Case]:
-    """On the table of bench.py."""
+def cases(bench: Bench, folder: Path, rows: int) -> list[Case]:
     keys = folder / "some-keys.txt"
-    found = [pq.read_table(file, columns=["ride_id"]).column(0) for file in sorted(rides.glob("day=*/*.parquet"))]
-    keys.write_text("\n".join(key for column in found for key in column.slice(0, 1000).to_pylist()))
+
+    @cache
+    def rides() -> Path:
+        """The table of bench.py; some of its keys go to `keys`."""
+        path = bench.table(rows, 4, 25)
+        found = [pq.read_table(file, columns=["ride_id"]).column(0) for file in sorted(path.glob("day=*/*.parquet"))]
+        keys.write_text("\n".join(key for column in found for key in column.slice(0, 1000).to_pylist()))
+        return path
+
+    @cache
+    def slices() -> Path:
+        """A table of very small files in five slices of each file group."""
+        peer = start(folder, "8g")
+        try:
+            return make(peer, folder, 50, 20, 5)
+        finally:
+            peer.close()
+
     index = ["index-bootstrap"]
     planned = ["schedule"]
     by_size = ["schedule", *conf({SORT: "driver,pickup_at"})]
@@ -86,31 +84,18 @@ def on_rides(rides: Path, folder: Path) -> list[Case]:
         Case("validate", rides, ["validate"]),
         Case("validate, with a record index", rides, ["validate"], [index]),
         Case("recover", rides, ["recover"], [planned]),
+        Case("clean", slices, ["clean", *conf({"hoodie.clean.commits.retained": "1"})]),
+        Case("clean --garbage", slices, ["clean", "--garbage"]),
     ]
 
 
-def timed(tree: Path, case: Case) -> float:
+def timed(bench: Bench, tree: Path, case: Case) -> float:
     """The seconds of the command, as a whole process of `tree`."""
-    path = case.table.with_name("copy")
-    shutil.rmtree(path, ignore_errors=True)
-    shutil.copytree(case.table, path)
-    try:
-        for words in case.before:
-            _run(ROOT, words, path)
-        begun = time.perf_counter()
-        _run(tree, case.command, path)
-        return time.perf_counter() - begun
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def _run(tree: Path, words: Sequence[str], path: Path) -> None:
-    line = [sys.executable, "-m", "hudi_services", words[0], "--base-path", str(path), "--format", "json", *words[1:]]
-    done = subprocess.run(
-        line, cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)}, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        sys.exit(f"{' '.join(words)} of {tree} ended with {done.returncode}: {done.stderr[-1000:]}")
+    with bench.copy(case.table()) as path:
+        for name, *flags in case.before:
+            run(name, path, *flags)
+        name, *flags = case.command
+        return run(name, path, *flags, tree=tree)[0]
 
 
 if __name__ == "__main__":

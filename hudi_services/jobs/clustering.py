@@ -3,15 +3,16 @@
 from ..clock import parse_instant
 from ..engine import Engine
 from ..errors import ConfigError, NothingToDo
-from ..snapshot import Snapshot
+from ..metadata.expression_index.index import Computation, computations, expression_indexes
+from ..snapshot import Snapshot, current_schema
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
 from .clustering_schedule import schedule_plan
-from .expressions import usable_expressions
 from .opening import open_supported
 from .report import Report
 from .request import ClusteringRequest
 from .running import check_engine
+from .settings import bloom_settings, session_zone
 
 
 def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Report:
@@ -20,7 +21,7 @@ def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Repor
     `storage` replaces the storage of `wanted.base_path`.
     """
     report = Report.start(wanted)
-    table, wanted = _open_rewritable(wanted, storage, report)
+    table, wanted, _ = _open_rewritable(wanted, storage, report)
     return schedule_plan(wanted, table, report)
 
 
@@ -28,8 +29,8 @@ def execute(wanted: ClusteringRequest, storage: Storage | None = None, engine: E
     """Execute the given or the earliest pending plan: as one Spark job, unless another `engine` is given."""
     report = Report.start(wanted)
     check_engine(engine)
-    table, wanted = _open_rewritable(wanted, storage, report)
-    return _execute_plan(wanted, table, _choose(table, wanted.instant), report, engine)
+    table, wanted, expressions = _open_rewritable(wanted, storage, report)
+    return _execute_plan(wanted, table, _choose(table, wanted.instant), expressions, report, engine)
 
 
 def schedule_and_execute(
@@ -38,32 +39,43 @@ def schedule_and_execute(
     """Plan and execute at once; or, with `retry_last_failed`, execute the last plan that was left unfinished."""
     report = Report.start(wanted)
     check_engine(engine)
-    table, over_table = _open_rewritable(wanted, storage, report)
+    table, over_table, expressions = _open_rewritable(wanted, storage, report)
     instant = _last_failed(wanted, table) if wanted.retry_last_failed else None
     if instant is None:
         schedule_plan(over_table, table, report)
         if wanted.dry_run:
             return report
-        table, over_table = _open_rewritable(wanted, storage, report)
+        table, over_table, expressions = _open_rewritable(wanted, storage, report)
         instant = _choose(table, report.instant)
-    return _execute_plan(over_table, table, instant, report, engine)
+    return _execute_plan(over_table, table, instant, expressions, report, engine)
 
 
 def _execute_plan(
-    wanted: ClusteringRequest, table: Snapshot, instant: Instant, report: Report, engine: Engine | None
+    wanted: ClusteringRequest,
+    table: Snapshot,
+    instant: Instant,
+    expressions: tuple[Computation, ...],
+    report: Report,
+    engine: Engine | None,
 ) -> Report:
     # Only here: `schedule` does not need the modules that rewrite files.
     from .clustering_execution import execute_plan
 
-    return execute_plan(wanted, table, instant, report, engine)
+    return execute_plan(wanted, table, instant, expressions, report, engine)
 
 
 def _open_rewritable(
     wanted: ClusteringRequest, storage: Storage | None, report: Report
-) -> tuple[Snapshot, ClusteringRequest]:
+) -> tuple[Snapshot, ClusteringRequest, tuple[Computation, ...]]:
+    """The table, the request over its options, and how its expression indexes are computed.
+
+    Raises UnsupportedTable for an expression that is not computed here, and what `open_supported` raises.
+    """
     table, wanted = open_supported(wanted, storage, report)
-    usable_expressions(wanted, table)
-    return table, wanted
+    if table.metadata is None or not expression_indexes(table.metadata):
+        return table, wanted, ()
+    zone, bloom = session_zone(wanted.options), bloom_settings(wanted.options)
+    return table, wanted, computations(table.metadata, current_schema(table), zone, bloom)
 
 
 def _choose(table: Snapshot, ts: str | None) -> Instant:

@@ -23,6 +23,7 @@ from ..engine import Engine, LocalEngine
 from ..errors import HudiServicesError
 from ..indexing.expressions import computed_indexes
 from ..indexing.keys import moved_keys, record_shards
+from ..metadata.expression_index.index import Computation
 from ..model import FileSlice, WriteStat
 from ..options import keys
 from ..rows.conservation import Checksum
@@ -32,7 +33,6 @@ from ..table.support import check_slices
 from ..timeline.instant import Instant, State
 from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts, memory_row, rewrite_tasks
-from .expressions import usable_expressions
 from .metadata_compaction import compaction_afterwards
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import ClusteringRequest
@@ -41,7 +41,12 @@ from .settings import transaction_settings
 
 
 def execute_plan(
-    wanted: ClusteringRequest, table: Snapshot, instant: Instant, report: Report, engine: Engine | None
+    wanted: ClusteringRequest,
+    table: Snapshot,
+    instant: Instant,
+    expressions: tuple[Computation, ...],
+    report: Report,
+    engine: Engine | None,
 ) -> Report:
     settings = transaction_settings(wanted.options, table.storage)
     report.instant = instant.ts
@@ -54,7 +59,6 @@ def execute_plan(
             check_slices(group, table.storage)
         tasks = rewrite_tasks(wanted, table, instant.ts, plan, groups)
         report.warnings += copying_that_sorts(plan.strategy_class, tasks[0].sort if tasks else ())
-        expressions = usable_expressions(wanted, table)
     inputs = [one for group in groups for one in group]
     report.groups = len(groups)
     report.files = InOut(len(inputs), None)

@@ -24,6 +24,8 @@ from .metadata_tables import open_metadata
 from .tables import both_views, open_local, request
 
 P = "day=2026-01-01"
+LATER = "20980101000000000"
+"""An instant after everything that a test does."""
 DEAD_AT_ONCE = {"hudi.services.abandoned.after.minutes": "0"}
 NO_HEARTBEAT = {**DEAD_AT_ONCE, "hoodie.client.heartbeat.tolerable.misses": "0"}
 """Whatever is pending counts as dead, a rollback that was just begun, too."""
@@ -89,7 +91,7 @@ def timeline_files(path: Path, ts: str) -> set[str]:
     return {name for name in table.timeline.sizes if name.startswith(ts)}
 
 
-def insert_copy(path: Path, ts: str = "20980101000000000") -> str:
+def insert_copy(path: Path, ts: str = LATER) -> str:
     """A later commit of one file with the rows of another one: keys that are there twice."""
     table = open_local(path)
     (source, *_) = [one.base_file for one in table.view.latest_slices(P) if one.base_file]
@@ -110,6 +112,30 @@ def insert_copy(path: Path, ts: str = "20980101000000000") -> str:
     timeline.publish(ts, Action.COMMIT, State.COMPLETED, data, end)
     shutil.rmtree(path / ".hoodie/.temp" / ts, ignore_errors=True)
     return ts
+
+
+def complete(path: Path, ts: str, commit: CommitMetadata, action: Action = Action.COMMIT) -> None:
+    """Publish a completed commit of another writer."""
+    table = open_local(path)
+    data = table.timeline.layout.encode_commit(commit, table.config.version.release)
+    for state in State:
+        table.timeline.publish(ts, action, state, data if state is State.COMPLETED else b"", "20990201000000000")
+
+
+def write_beside(path: Path, partition: str, source: Path, file_id: str) -> str:
+    """A later commit that consists of a copy of one file, without the metadata table knowing; its path."""
+    name = f"{file_id}_0-0-0_{LATER}.parquet"
+    shutil.copy(source, path / partition / name)
+    stat = WriteStat(partition, file_id, f"{partition}/{name}", num_writes=1, file_size=source.stat().st_size)
+    complete(path, LATER, CommitMetadata("INSERT", {partition: (stat,)}))
+    return f"{partition}/{name}"
+
+
+def hide_metadata(path: Path) -> None:
+    """Make it a table without a metadata table: the hand-made commit is not in it."""
+    properties = path / ".hoodie/hoodie.properties"
+    lines = [line for line in properties.read_text().splitlines() if "metadata.partitions" not in line]
+    properties.write_text("\n".join(line for line in lines if "checksum" not in line) + "\n")
 
 
 def _times_after(ts: str) -> Callable[[], str]:

@@ -17,8 +17,9 @@ from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
 from hudi_services.model import CommitMetadata
 from hudi_services.object_storage import ObjectStorage
-from hudi_services.timeline.instant import Action, State
+from hudi_services.timeline.instant import Action
 
+from .repairs import complete
 from .tables import RELEASES, digest, open_local, request, unpack
 
 pytestmark = pytest.mark.usefixtures("without_spark")
@@ -222,11 +223,8 @@ def test_an_instant_that_does_not_exist(newest: Path, capfd: pytest.CaptureFixtu
 
 def test_an_instant_that_is_no_clustering(newest: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A completed overwrite is no clustering that was done."""
-    timeline, ts = open_local(newest).timeline, "20260301000000000"
-    overwrite = timeline.layout.encode_commit(CommitMetadata("insert_overwrite", {}, {}, {}), "1.2.0")
-    for state in (State.REQUESTED, State.INFLIGHT):
-        timeline.publish(ts, Action.REPLACE_COMMIT, state)
-    timeline.publish(ts, Action.REPLACE_COMMIT, State.COMPLETED, overwrite, "20260301000001000")
+    ts = "20260301000000000"
+    complete(newest, ts, CommitMetadata("insert_overwrite", {}, {}, {}), Action.REPLACE_COMMIT)
     refused(capfd, newest, 2, f"no pending clustering with the instant {ts}", "--instant-time", ts, command="execute")
 
 

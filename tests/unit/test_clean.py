@@ -21,9 +21,9 @@ from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as Progress
 
 from .faulty_storage import FaultyStorage, Killed
+from .repairs import LATER, complete, hide_metadata
 from .shares import THREE_SHARES, places, share
 from .tables import RELEASES, listed_view, open_local, request, rows, unpack
-from .test_undo import LATER, hide_metadata
 
 VERSIONS_1 = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 COMMITS_1 = {"hoodie.cleaner.commits.retained": "1"}
@@ -279,13 +279,10 @@ def test_the_folder_of_a_deleted_partition(release: str, is_writing: bool, tmp_p
     path = unpack(release, tmp_path)
     hide_metadata(path)
     table = open_local(path)
-    timeline, partition = table.timeline, table.view.partitions()[0]
+    partition = table.view.partitions()[0]
     ids = tuple(one.file_id for one in table.view.latest_slices(partition))
     deletes = CommitMetadata("delete_partition", {}, {}, {partition: ids})
-    for state in (Progress.REQUESTED, Progress.INFLIGHT):
-        timeline.publish(LATER, Action.REPLACE_COMMIT, state)
-    data = timeline.layout.encode_commit(deletes, table.config.version.release)
-    timeline.publish(LATER, Action.REPLACE_COMMIT, Progress.COMPLETED, data, LATER[:-1] + "1")
+    complete(path, LATER, deletes, Action.REPLACE_COMMIT)
     if is_writing:
         for state in (Progress.REQUESTED, Progress.INFLIGHT):
             open_local(path).timeline.publish(LATER[:-1] + "2", Action.COMMIT, state)

@@ -28,22 +28,23 @@ from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import far_future, open_metadata
 from .repairs import (
     DEAD_AT_ONCE,
+    LATER,
     NO_HEARTBEAT,
     P,
     both,
     cluster,
     fail_newest,
     files_of,
+    hide_metadata,
     newest,
     repair,
     timeline_files,
+    write_beside,
 )
 from .tables import RELEASES, listed_view, open_local, rows, unpack
-from .test_undo import hide_metadata, write_beside
 
 pytestmark = pytest.mark.usefixtures("without_threads")
 
-LATER = "20980101000000000"
 LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
 NO_LOCK: dict[str, str] = {}
 

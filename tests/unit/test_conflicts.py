@@ -20,9 +20,8 @@ from hudi_services.jobs.request import CleanRequest, Mode
 from hudi_services.options import resolve
 from hudi_services.timeline.instant import Action, State
 
-from .repairs import both, cluster, repair
+from .repairs import both, cluster, hide_metadata, repair
 from .tables import open_local, request, unpack
-from .test_undo import hide_metadata
 
 UNLOCKED = TransactionSettings()
 LOCKED = TransactionSettings(lock=LockSettings(file_system=True))

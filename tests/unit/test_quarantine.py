@@ -24,8 +24,8 @@ from hudi_services.storage import Storage
 
 from .archives import unpack_archived
 from .faulty_storage import FaultyStorage, Killed
+from .repairs import hide_metadata
 from .tables import RELEASES, open_local, rows, unpack
-from .test_undo import hide_metadata
 
 RELEASE = "1.2.0"
 

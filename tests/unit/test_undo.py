@@ -18,21 +18,32 @@ from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import Mode
 from hudi_services.jobs.undo import undo
 from hudi_services.metadata.rollback.lasting import may_be_merged
-from hudi_services.model import CommitMetadata, WriteStat
+from hudi_services.model import CommitMetadata
 from hudi_services.storage import Storage
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, State
 
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import compact, open_metadata
-from .repairs import NO_HEARTBEAT, P, both, cluster, files_of, repair, timeline_files
+from .repairs import (
+    LATER,
+    NO_HEARTBEAT,
+    P,
+    both,
+    cluster,
+    complete,
+    files_of,
+    hide_metadata,
+    repair,
+    timeline_files,
+    write_beside,
+)
 from .shares import TWO_SHARES, places, share
 from .tables import listed_view, open_local, request, rows, unpack
 from .test_index_bootstrap import indexed_locations, real_locations, wanted
 
 pytestmark = pytest.mark.usefixtures("without_threads")
 
-LATER = "20980101000000000"
 CLEAN = "20990101000000000"
 
 
@@ -48,22 +59,6 @@ def roll_back_instant(path: Path, ts: str, storage: Storage | None = None, **mor
 def live_files(path: Path) -> set[str]:
     view = open_local(path).view
     return {s.base_file.path for p in view.partitions() for s in view.latest_slices(p) if s.base_file}
-
-
-def complete(path: Path, ts: str, commit: CommitMetadata, action: Action = Action.COMMIT) -> None:
-    timeline = open_local(path).timeline
-    data = timeline.layout.encode_commit(commit, open_local(path).config.version.release)
-    for state in State:
-        timeline.publish(ts, action, state, data if state is State.COMPLETED else b"", "20990201000000000")
-
-
-def write_beside(path: Path, partition: str, source: Path, file_id: str) -> str:
-    """A later commit that consists of a copy of one file, without the metadata table knowing; its path."""
-    name = f"{file_id}_0-0-0_{LATER}.parquet"
-    shutil.copy(source, path / partition / name)
-    stat = WriteStat(partition, file_id, f"{partition}/{name}", num_writes=1, file_size=source.stat().st_size)
-    complete(path, LATER, CommitMetadata("INSERT", {partition: (stat,)}))
-    return f"{partition}/{name}"
 
 
 def test_the_old_files_are_read_again(path: Path) -> None:
@@ -136,13 +131,6 @@ def planned_again(path: Path, ts: str) -> str:
     options = {"hoodie.clustering.plan.strategy.small.file.limit": "1000000000"}
     later = clustering.schedule(request(path, Mode.SCHEDULE, options)).instant
     return f"the pending plan {later} reads"
-
-
-def hide_metadata(path: Path) -> None:
-    """Make it a table without a metadata table: the hand-made commit is not in it."""
-    properties = path / ".hoodie/hoodie.properties"
-    lines = [line for line in properties.read_text().splitlines() if "metadata.partitions" not in line]
-    properties.write_text("\n".join(line for line in lines if "checksum" not in line) + "\n")
 
 
 @pytest.mark.parametrize("happen", [a_newer_slice, replaced_since, an_old_file_cleaned, planned_again])
