@@ -12,7 +12,7 @@ DEV_EXTRA := $(if $(HAVE_JAVA),[dev],[dev,java])
 # all have ended.
 define INTEROP
 mkdir -p build; failed=0; runs=; trap 'kill $$runs; exit 130' INT TERM; \
-case "$$HUDI_TESTS" in deep|all) shares="0.15.0:1/1 1.0.2:1/1 1.2.0:1/2 1.2.0:2/2";; \
+case "$$HUDI_TESTS" in deep|all|share*) shares="0.15.0:1/1 1.0.2:1/1 1.2.0:1/2 1.2.0:2/2";; \
 	*) shares="0.15.0:1/1 1.0.2:1/1 1.2.0:1/1";; esac; rm -f build/interop-*.log; \
 for share in $$shares; do \
 	release=$${share%:*} part=$${share#*:}; \

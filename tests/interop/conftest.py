@@ -54,7 +54,7 @@ def _is_wanted(item: pytest.Item) -> bool:
     version = params.get("version")
     cases_of_it = {version, f"{version}-{params.get('recipe')}"}
     is_deep = deep is not None and (not deep.args or not cases_of_it.isdisjoint(deep.args))
-    if not is_wanted(is_deep=is_deep):
+    if not is_wanted(item.nodeid, is_deep=is_deep):
         return False
     releases, cases = item.get_closest_marker("releases"), item.get_closest_marker("cases")
     if params.get("version", VERSIONS[0]) not in os.environ.get("HUDI_RELEASES", " ".join(VERSIONS)).split():

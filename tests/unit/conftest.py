@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept, dropped = [], []
     for item in items:
         is_deep = item.get_closest_marker("deep") is not None
-        is_other = not is_wanted(is_deep=is_deep) and not item.get_closest_marker("sweep")
+        is_other = not is_wanted(item.nodeid, is_deep=is_deep) and not item.get_closest_marker("sweep")
         (dropped if is_other and here in item.path.parents else kept).append(item)
     config.hook.pytest_deselected(items=dropped)
     items[:] = kept
