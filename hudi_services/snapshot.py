@@ -11,7 +11,7 @@ from .errors import Outdated, TableNotFound
 from .files.slices import BaseFileSlices, SliceSource
 from .metadata.table import MetadataLister, MetadataTable
 from .storage import Storage
-from .table.facts import TimelineFacts, replaced_file_groups
+from .table.facts import TimelineFacts, compacting_file_groups, replaced_file_groups
 from .table.log_naming import LogNaming, log_naming
 from .table.partitions import Lister, StorageLister
 from .table.view import FileGroupId, FileSystemView
@@ -92,7 +92,8 @@ def _look(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
         # The metadata table's timeline is read after the table's: a writer completes the two in the opposite order.
         metadata = MetadataTable.open(storage, config, timeline, slices, metadata_config.result())
         lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
-        view = FileSystemView(lister, TimelineFacts(timeline), replaced.result(), log_naming(config.version))
+        naming, compacting = log_naming(config.version), compacting_file_groups(timeline)
+        view = FileSystemView(lister, TimelineFacts(timeline), replaced.result(), naming, compacting)
     return Snapshot(storage, config, timeline, metadata, view, slices, clock)
 
 

@@ -25,6 +25,16 @@ class FileInfo:
         return self.path.rsplit("/", 1)[-1]
 
 
+class FileReads(Protocol):
+    """The part of a storage that reads bytes of files."""
+
+    def full_path(self, path: str) -> str: ...
+
+    def read_range(self, path: str, start: int, length: int) -> bytes: ...
+
+    def head(self, path: str) -> FileInfo | None: ...
+
+
 class Storage(Protocol):
     """Files below one root URL. Every method raises the StorageError family, naming the full path.
 

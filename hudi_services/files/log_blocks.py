@@ -56,15 +56,13 @@ class HeaderKey(IntEnum):
     BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class LogBlock:
-    """One block. `path` and `offset` (of its content in that file) say where it was read."""
+class Block:
+    """What is known of a block without its content."""
+
+    __slots__ = ()
 
     type: BlockType
     header: Mapping[HeaderKey, str]
-    content: bytes
-    path: str = field(default="a new log block", compare=False)
-    offset: int = field(default=0, compare=False)
 
     @property
     def instant(self) -> str | None:
@@ -77,3 +75,25 @@ class LogBlock:
         if self.type is BlockType.COMMAND and self.header.get(HeaderKey.COMMAND_BLOCK_TYPE) == ROLLBACK_COMMAND:
             return self.header.get(HeaderKey.TARGET_INSTANT_TIME)
         return None
+
+
+@dataclass(frozen=True)
+class LogBlock(Block):
+    """One block. `path` and `offset` (of its content in that file) say where it was read."""
+
+    type: BlockType
+    header: Mapping[HeaderKey, str]
+    content: bytes
+    path: str = field(default="a new log block", compare=False)
+    offset: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class BlockPlace(Block):
+    """One block of the file `path` without its content, which are `length` bytes at `offset`."""
+
+    type: BlockType
+    header: Mapping[HeaderKey, str]
+    path: str
+    offset: int
+    length: int

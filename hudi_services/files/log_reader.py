@@ -1,79 +1,133 @@
 """Reads log files; for the layout see `log_blocks`.
 
-Source: HoodieLogFileReader (which bytes count as a corrupt block and where reading goes on) and HoodieDeleteBlock.
+Source: HoodieLogFileReader (which bytes count as a corrupt block and where reading goes on).
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TypeAlias
+
+from ..errors import CorruptFile
 from .cursor import Cursor
-from .log_blocks import DELETE_CONTENT_VERSION, FORMAT_VERSION, MAGIC, BlockType, HeaderKey, LogBlock
+from .log_blocks import FORMAT_VERSION, MAGIC, BlockPlace, BlockType, HeaderKey, LogBlock
+
+Read: TypeAlias = Callable[[int, int], bytes]
+"""(start, length) -> bytes."""
 
 _REVERSE_POINTER = 8
+_HEADER_BYTES = 64 << 10
+"""Bytes in which the header of a block mostly ends."""
+_LONGEST_HEADER = 64 << 20
 _MOST_BLOCKS = 200_000
 """Blocks of one file, at most: a write appends one or two, and a torn block of six bytes takes much more memory."""
-# Wrappers in the union of HoodieDeleteRecord.orderingVal, by branch: 0 is null, and the items of an array are the same
-# but for branch 12, which is a date there.
-_VARINT_BRANCHES = {2, 3, 8, 10, 11}
-_BYTES_BRANCHES = {6, 7, 9}
-_FIXED_BRANCHES = {1: 1, 4: 4, 5: 8}
-_ARRAY_BRANCH = _DATE_ITEM_BRANCH = 12
 
 
 def read_log_blocks(data: bytes, path: str) -> list[LogBlock]:
-    """All blocks of a log file, in file order.
+    """All blocks of a log file, in file order, as `scan_blocks` finds them. Raises CorruptFile."""
+    places = scan_blocks(lambda start, length: data[start : start + length], len(data), path, len(data))
+    return [
+        LogBlock(one.type, one.header, data[one.offset : one.offset + one.length], path, one.offset) for one in places
+    ]
+
+
+def scan_blocks(read: Read, size: int, path: str, at_once: int = 1 << 20) -> Iterator[BlockPlace]:
+    """The blocks of a log file of `size` bytes, in file order; `read` gives its bytes, `at_once` of them at a time.
 
     A block that a writer left torn is skipped to the next magic, as Hudi does, and comes back as a CORRUPT block
-    without header and content. Raises CorruptFile when the file does not begin with a block, or when a block that
-    is whole does not follow the format.
+    without content, and with its header if that is whole. Raises CorruptFile when the file does not begin with a block,
+    or when a block that is whole does not follow the format; and the errors of `read`.
     """
-    blocks: list[LogBlock] = []
-    cursor = Cursor(data, path)
-    while cursor.remaining >= len(MAGIC):
-        if len(blocks) == _MOST_BLOCKS:
-            cursor.fail(f"more than {_MOST_BLOCKS} blocks")
-        if cursor.take(len(MAGIC), "magic") != MAGIC:
-            cursor.fail("no log block begins here")
-        end = _block_end(cursor)
+    window = _Window(read, size, path, at_once)
+    at = found = 0
+    while size - at >= len(MAGIC):
+        found += 1
+        if found > _MOST_BLOCKS:
+            window.cursor(at, at).fail(f"more than {_MOST_BLOCKS} blocks")
+        if window.take(at, len(MAGIC)) != MAGIC:
+            window.cursor(at, at).fail("no log block begins here")
+        start = at + len(MAGIC)
+        end = _block_end(window, start)
         if end is None:
-            blocks.append(LogBlock(BlockType.CORRUPT, {}, b"", path, cursor.pos))
-            following = data.find(MAGIC, cursor.pos)
-            cursor.pos = len(data) if following < 0 else following
+            yield BlockPlace(BlockType.CORRUPT, _torn_header(window, start), path, start, 0)
+            at = window.find(MAGIC, start)
         else:
-            blocks.append(_read_block(cursor, end))
-    return blocks
+            yield _read_block(window, start, end)
+            at = end
 
 
-def delete_block_keys(block: LogBlock) -> list[str]:
-    """Record keys of a delete block, in their order.
+class _Window:
+    """The bytes of a log file, of which some are held."""
 
-    Raises CorruptFile, also for the Java-serialised contents of versions 1 and 2.
-    """
-    outer = Cursor(block.content, block.path, base=block.offset)
-    version = outer.int32("delete block version")
-    if version != DELETE_CONTENT_VERSION:
-        outer.fail(f"delete block version {version} is not supported, only {DELETE_CONTENT_VERSION}")
-    cursor = outer.nested(outer.int32("delete list length"), "delete list")
-    keys: list[str] = []
-    while count := _array_count(cursor):
-        for _ in range(count):
-            keys.append(_delete_record_key(cursor))
-    return keys
+    def __init__(self, read: Read, size: int, path: str, at_once: int) -> None:
+        self.size = size
+        self._read = read
+        self._path = path
+        self._at_once = at_once
+        self._start = 0
+        self._held = b""
+
+    def take(self, start: int, length: int) -> bytes:
+        """These bytes; fewer at the end of the file."""
+        length = min(length, self.size - start)
+        if start < self._start or start + length > self._start + len(self._held):
+            self._start = start
+            self._held = self._read(start, min(max(length, self._at_once), self.size - start))
+        return self._held[start - self._start : start - self._start + length]
+
+    def cursor(self, start: int, end: int) -> Cursor:
+        return Cursor(self.take(start, end - start), self._path, base=start)
+
+    def find(self, text: bytes, start: int) -> int:
+        """The first place of `text` from `start` on; the size of the file when there is none."""
+        while start < self.size:
+            data = self.take(start, max(self._at_once, len(text)))
+            at = data.find(text)
+            if at >= 0:
+                return start + at
+            if start + len(data) >= self.size:
+                break
+            start += len(data) - len(text) + 1
+        return self.size
 
 
-def _block_end(cursor: Cursor) -> int | None:
-    """The end of the block whose magic was just read; None when the block is torn. Does not move the cursor."""
-    data, start = cursor.data, cursor.pos
-    size = int.from_bytes(data[start : start + 8], "big", signed=True)
+def _block_end(window: _Window, start: int) -> int | None:
+    """The end of the block whose magic ends at `start`; None when the block is torn."""
+    size = int.from_bytes(window.take(start, 8), "big", signed=True)
     end = start + 8 + size
-    if size < _REVERSE_POINTER or end > len(data):
+    if size < _REVERSE_POINTER or end > window.size:
         return None
-    if int.from_bytes(data[end - _REVERSE_POINTER : end], "big") != size + len(MAGIC):
+    last = window.take(end - _REVERSE_POINTER, _REVERSE_POINTER + len(MAGIC))
+    if int.from_bytes(last[:_REVERSE_POINTER], "big") != size + len(MAGIC):
         return None
     # Fewer bytes than a magic are the start of a torn append, which Hudi takes for the end of the file.
-    if len(data) - end >= len(MAGIC) and not data.startswith(MAGIC, end):
-        return None
-    return end
+    following = last[_REVERSE_POINTER:]
+    return end if len(following) < len(MAGIC) or following == MAGIC else None
 
 
-def _read_block(cursor: Cursor, end: int) -> LogBlock:
+def _read_block(window: _Window, start: int, end: int) -> BlockPlace:
+    held = _HEADER_BYTES
+    while True:
+        cursor = window.cursor(start, min(end, start + held))
+        try:
+            return _parse_block(window, cursor, end)
+        except CorruptFile:
+            if held > _LONGEST_HEADER or start + held >= end:
+                raise
+        # The schema in the header may be long.
+        held *= 8
+
+
+def _torn_header(window: _Window, start: int) -> dict[HeaderKey, str]:
+    """The header of a torn block; {} when it is not whole."""
+    cursor = window.cursor(start, min(window.size, start + _HEADER_BYTES))
+    with suppress(CorruptFile):
+        cursor.int64("block size")
+        if cursor.int32("format version") == FORMAT_VERSION and _block_type(cursor) is not BlockType.CORRUPT:
+            return _read_header(cursor)
+    return {}
+
+
+def _parse_block(window: _Window, cursor: Cursor, end: int) -> BlockPlace:
     cursor.int64("block size")
     version = cursor.int32("format version")
     if version != FORMAT_VERSION:
@@ -81,13 +135,14 @@ def _read_block(cursor: Cursor, end: int) -> LogBlock:
     block_type = _block_type(cursor)
     header = _read_header(cursor)
     length = cursor.int64("content length")
-    offset = cursor.pos
-    content = cursor.take(length, "content")
-    _read_header(cursor)
-    if cursor.pos != end - _REVERSE_POINTER:
-        cursor.fail(f"the block should end at offset {end}")
-    cursor.pos = end
-    return LogBlock(block_type, header, content, cursor.path, offset)
+    offset, left = cursor.base + cursor.pos, end - cursor.base - cursor.pos
+    if not 0 <= length <= left:
+        cursor.fail(f"content of {length} bytes, and {left} are left")
+    footer = window.cursor(offset + length, min(end, offset + length + _HEADER_BYTES))
+    _read_header(footer)
+    if footer.remaining != _REVERSE_POINTER:
+        footer.fail(f"the block should end at offset {end}")
+    return BlockPlace(block_type, header, cursor.path, offset, length)
 
 
 def _block_type(cursor: Cursor) -> BlockType:
@@ -123,57 +178,3 @@ def _text(cursor: Cursor, length: int) -> str:
         return raw.decode()
     except UnicodeDecodeError:
         cursor.fail("text is not UTF-8")
-
-
-def _array_count(cursor: Cursor) -> int:
-    """Items in the next Avro array block, 0 at the end of the array. Every item has at least one byte."""
-    count = cursor.zigzag("array count")
-    if count < 0:
-        count = -count
-        cursor.zigzag("array size")
-    if count > cursor.remaining:
-        cursor.fail(f"an array of {count} items in {cursor.remaining} bytes")
-    return count
-
-
-def _delete_record_key(cursor: Cursor) -> str:
-    key = _optional_text(cursor)
-    _optional_text(cursor)
-    _skip_ordering_value(cursor)
-    if key is None:
-        cursor.fail("a deleted record has no key")
-    return key
-
-
-def _optional_text(cursor: Cursor) -> str | None:
-    branch = cursor.zigzag("union branch")
-    if branch == 1:
-        return _text(cursor, cursor.zigzag("text length"))
-    if branch != 0:
-        cursor.fail(f"unknown union branch {branch}")
-    return None
-
-
-def _skip_ordering_value(cursor: Cursor) -> None:
-    branch = cursor.zigzag("ordering value branch")
-    if branch != _ARRAY_BRANCH:
-        _skip_wrapper(cursor, branch)
-    elif cursor.zigzag("array branch"):
-        while count := _array_count(cursor):
-            for _ in range(count):
-                item = cursor.zigzag("ordering value branch")
-                if item == _DATE_ITEM_BRANCH:
-                    cursor.varint("ordering date")
-                else:
-                    _skip_wrapper(cursor, item)
-
-
-def _skip_wrapper(cursor: Cursor, branch: int) -> None:
-    if branch in _VARINT_BRANCHES:
-        cursor.varint("ordering value")
-    elif branch in _BYTES_BRANCHES:
-        cursor.take(cursor.zigzag("ordering value length"), "ordering value")
-    elif branch in _FIXED_BRANCHES:
-        cursor.take(_FIXED_BRANCHES[branch], "ordering value")
-    elif branch != 0:
-        cursor.fail(f"unknown ordering value branch {branch}")

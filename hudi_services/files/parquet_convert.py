@@ -4,7 +4,7 @@
 target column: nested values are rebuilt around the same offsets, missing fields are nulls, promotions are Hudi's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from ..errors import CorruptFile
 from .column_type import ColumnType, Kind, list_item, parquet_type
 from .parquet_footer import Physical
-from .parquet_schema import Node, decimal_width
+from .parquet_schema import FileSchema, Node, decimal_width
 
 _MICROS_PER_DAY = 86_400_000_000
 _JULIAN_EPOCH_DAY = 2_440_588
@@ -81,6 +81,24 @@ def convert_column(column: pa.ChunkedArray, source: Node, target: Node, target_t
         column = column.cast(column.type.value_type)
     chunks = [_convert(_compact(chunk), source, target, target_type) for chunk in column.chunks]
     return pa.chunked_array(chunks, type=target_type)
+
+
+def converted_table(
+    read: pa.Table, rows: int, source: FileSchema, names: Sequence[str], target: FileSchema
+) -> pa.Table:
+    """The columns `names` of `read` (raw form of `source`) in the raw form of `target`; missing ones are `rows` nulls.
+
+    Dictionary-encoded strings stay encoded where nothing changes.
+    """
+    arrays = []
+    for name in names:
+        own, wanted, kind = source.column(name), target.column(name), target.arrow.field(name).type
+        if own is None or wanted is None:
+            arrays.append(pa.chunked_array([pa.nulls(rows, kind)]))
+        else:
+            arrays.append(convert_column(read.column(name), own, wanted, kind))
+    fields = [target.arrow.field(name).with_type(array.type) for name, array in zip(names, arrays, strict=True)]
+    return pa.table(arrays, schema=pa.schema(fields))
 
 
 def _convert(values: pa.Array, source: Node, target: Node, target_type: pa.DataType) -> pa.Array:

@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 from ..codecs import thrift
 from ..codecs.thrift import ListValue, Struct
 from ..errors import CorruptFile, NotFound
-from ..storage import Storage
+from ..storage import FileReads, Storage
 
 MAGIC = b"PAR1"
 _TAIL = 8
@@ -204,7 +204,7 @@ class Footer:
         self.__dict__.pop("row_groups", None)
 
 
-def read_footer(storage: Storage, path: str, size: int | None = None) -> tuple[Footer, int]:
+def read_footer(storage: FileReads, path: str, size: int | None = None) -> tuple[Footer, int]:
     """The footer of the file at `path`, and the file's size in bytes. Raises CorruptFile, NotFound."""
     if size is None:
         info = storage.head(path)
@@ -214,7 +214,7 @@ def read_footer(storage: Storage, path: str, size: int | None = None) -> tuple[F
     return parse_footer(_read_tail(storage, path, size), storage.full_path(path)), size
 
 
-def _read_tail(storage: Storage, path: str, size: int) -> bytes:
+def _read_tail(storage: FileReads, path: str, size: int) -> bytes:
     """The last bytes of the file, which include its whole footer."""
     tail = storage.read_range(path, max(0, size - _FIRST_READ), min(size, _FIRST_READ))
     needed = footer_length(tail, size, storage.full_path(path)) + _TAIL

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import CorruptFile, HudiServicesError, UnsupportedTable
-from ..storage import Storage
+from ..storage import FileReads
 from .column_stats import ColumnStats, column_stats
 from .column_type import Kind, parquet_type
-from .parquet_convert import convert_column
+from .parquet_convert import converted_table
 from .parquet_footer import Footer, RowGroup, read_footer
 from .parquet_page_checks import ChunkWalk
 from .parquet_page_header import DAMAGED_HINT, ChunkPlace
@@ -39,7 +39,7 @@ _LEAST_BUFFER, _MOST_BUFFER = 64 << 10, 4 << 20
 R = TypeVar("R", bound="BaseFileReader")
 
 
-def open_base_file(storage: Storage, path: str, size: int | None = None) -> "BaseFileReader":
+def open_base_file(storage: FileReads, path: str, size: int | None = None) -> "BaseFileReader":
     """Read the footer of the parquet file at `path`, see `BaseFileReader.open`."""
     return BaseFileReader.open(storage, path, size)
 
@@ -48,7 +48,9 @@ class BaseFileReader:
     """One open base file. `row_groups` are the facts of its footer; data is read on demand."""
 
     @classmethod
-    def open(cls: type[R], storage: Storage, path: str, size: int | None = None, likely: FileSchema | None = None) -> R:
+    def open(
+        cls: type[R], storage: FileReads, path: str, size: int | None = None, likely: FileSchema | None = None
+    ) -> R:
         """Read the footer of the parquet file at `path` (`size` in bytes saves a request).
 
         `likely` is a schema that the reader shares if the file has the same: a schema is most of a reader's memory.
@@ -58,7 +60,7 @@ class BaseFileReader:
         return cls(storage, path, size, footer, likely)
 
     def __init__(
-        self, storage: Storage, path: str, size: int, footer: Footer, likely: FileSchema | None = None
+        self, storage: FileReads, path: str, size: int, footer: Footer, likely: FileSchema | None = None
     ) -> None:
         self.path = path
         self.size = size
@@ -148,7 +150,7 @@ class BaseFileReader:
         names, own = self._names(columns, target)
         with self._pyarrow_errors():
             read = self._read(index, own, frozenset(dictionary).intersection(own))
-            return self._converted(read, self.row_groups[index].num_rows, names, target)
+            return converted_table(read, self.row_groups[index].num_rows, self.schema, names, target)
 
     def pieces(
         self,
@@ -184,7 +186,7 @@ class BaseFileReader:
             return
         with self._pyarrow_errors():
             for read in self._read_pieces(index, own, frozenset(dictionary).intersection(own), at_once):
-                yield read, self._converted(read, read.num_rows, names, target)
+                yield read, converted_table(read, read.num_rows, self.schema, names, target)
 
     def release(self) -> None:
         """Free the memory that reads have taken; the next read builds its state again."""
@@ -194,11 +196,6 @@ class BaseFileReader:
         """The columns to give, all of `target` when none are named, and those of them that the file has."""
         names = list(target.columns if columns is None else columns)
         return names, [name for name in names if self.schema.column(name) is not None]
-
-    def _converted(self, read: pa.Table, rows: int, names: Sequence[str], target: FileSchema) -> pa.Table:
-        arrays = [self._column(read, name, target, rows) for name in names]
-        fields = [target.arrow.field(n).with_type(a.type) for n, a in zip(names, arrays, strict=True)]
-        return pa.table(arrays, schema=pa.schema(fields))
 
     @contextmanager
     def held(self, index: int, *, page_indexes: bool = False) -> Iterator[None]:
@@ -303,13 +300,6 @@ class BaseFileReader:
         lacking = self.row_groups[index].num_rows - rows
         if lacking:
             raise CorruptFile(f"row group {index} lacks {lacking} of the rows of its footer", hint=DAMAGED_HINT)
-
-    def _column(self, read: pa.Table, name: str, target: FileSchema, rows: int) -> pa.ChunkedArray:
-        wanted, own = target.column(name), self.schema.column(name)
-        target_type = target.arrow.field(name).type
-        if own is None or wanted is None:
-            return pa.chunked_array([pa.nulls(rows, target_type)])
-        return convert_column(read.column(name), own, wanted, target_type)
 
     @contextmanager
     def _pyarrow_errors(self) -> Iterator[None]:

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Sequence
 
-from ..storage import Storage
+from ..storage import FileReads
 from .parquet_page_checks import ChunkWalk
 
 # Below this gap one request for two ranges costs less than two requests.
@@ -13,7 +13,7 @@ _GAP = 1 << 20
 class RangeSource(io.RawIOBase):
     """A file for pyarrow that serves loaded ranges from memory and any other byte by a request of its own."""
 
-    def __init__(self, storage: Storage, path: str, size: int) -> None:
+    def __init__(self, storage: FileReads, path: str, size: int) -> None:
         super().__init__()
         self._storage = storage
         self._path = path

@@ -18,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import StorageError
+from ..files.row_selection import take_rows
 from .memory import TaskMemory, sort_bytes
-from .sorting import Order, RowSorter, take_rows, taken
+from .sorting import Order, RowSorter, taken
 
 _FAN_IN = 32
 """The number of runs that are merged into one: with more runs their batches would be tiny."""

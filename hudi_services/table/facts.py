@@ -46,6 +46,15 @@ def replaced_file_groups(timeline: Timeline) -> dict[FileGroupId, str]:
     return replaced
 
 
+def compacting_file_groups(timeline: Timeline) -> dict[FileGroupId, str]:
+    """Every file group that a pending compaction merges, with its instant."""
+    return {
+        (one.partition, one.file_id): instant.ts
+        for instant in timeline.pending({Action.COMPACTION})
+        for one in timeline.read_compaction_plan(instant).operations
+    }
+
+
 def written_names(commit: CommitMetadata) -> frozenset[str] | None:
     """Names of the files in the metadata of a write, change-data files too; None when the metadata is empty."""
     if commit.operation == UNKNOWN_OPERATION and not commit.stats:

@@ -3,12 +3,14 @@
 A file counts when its instant is completed, or older than the first instant of the active timeline (then it was
 completed long ago). An instant that was archived beyond a savepoint is neither, and its files do not count: see
 `Timeline.first_ts`. File groups that a completed replacecommit replaced are hidden. Log files join a slice as
-`log_naming` says.
+`log_naming` says. A pending compaction begins a slice of its file groups without a base file; until it is completed,
+readers see this slice and the one before it as one.
 Sources: AbstractTableFileSystemView, HoodieFileGroup of Apache Hudi.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from ..files.names import parse_base_file, parse_log_file
@@ -48,11 +50,14 @@ class FileSystemView:
         facts: InstantFacts,
         replaced: Mapping[FileGroupId, str],
         naming: LogNaming,
+        compacting: Mapping[FileGroupId, str] | None = None,
     ) -> None:
+        """`replaced` has the time of each replaced file group, `compacting` the instant of its pending compaction."""
         self._lister = lister
         self._facts = facts
         self._replaced = replaced
         self._naming = naming
+        self._compacting = compacting or {}
 
     def partitions(self) -> list[str]:
         return self._lister.partitions()
@@ -63,9 +68,9 @@ class FileSystemView:
 
     def latest_slices(self, partition: str) -> list[FileSlice]:
         """The newest committed slice of each live file group, by file id."""
-        groups = slices_of(partition, self._lister.files(partition), self._facts, self._naming)
-        live = (group[-1] for file_id, group in sorted(groups.items()) if (partition, file_id) not in self._replaced)
-        return list(live)
+        groups = self._slices(partition)
+        live = {file_id: group for file_id, group in groups.items() if (partition, file_id) not in self._replaced}
+        return [_as_read(group, self._compacting.get((partition, file_id))) for file_id, group in sorted(live.items())]
 
     def live_slices(self, partition: str | None = None) -> list[FileSlice]:
         """The slices that readers see in one partition, or in all of them."""
@@ -74,7 +79,21 @@ class FileSystemView:
 
     def all_slices(self, partition: str) -> dict[str, list[FileSlice]]:
         """Every committed slice by file id, oldest first; replaced file groups and change-data files too."""
-        return slices_of(partition, self._lister.files(partition), self._facts, self._naming, change_data=True)
+        return self._slices(partition, change_data=True)
+
+    def _slices(self, partition: str, *, change_data: bool = False) -> dict[str, list[FileSlice]]:
+        compacting = {file_id: ts for (of, file_id), ts in self._compacting.items() if of == partition}
+        files = self._lister.files(partition)
+        found = slices_of(partition, files, self._facts, self._naming, compacting, change_data=change_data)
+        # Log files of version 6 may be named after a compaction that is no longer there.
+        kept = {
+            file_id: [one for one in group if self._begins(one.base_instant, compacting.get(file_id))]
+            for file_id, group in found.items()
+        }
+        return {file_id: group for file_id, group in kept.items() if group}
+
+    def _begins(self, instant: str, compacting: str | None) -> bool:
+        return instant == compacting or self._facts.is_committed(instant)
 
     def half_hidden(self, partition: str) -> frozenset[str]:
         """Ids of the file groups with files that a savepoint hides: without it, another slice may be the newest."""
@@ -90,9 +109,17 @@ class FileSystemView:
 
 
 def slices_of(
-    partition: str, files: Files, facts: InstantFacts, naming: LogNaming, *, change_data: bool = False
+    partition: str,
+    files: Files,
+    facts: InstantFacts,
+    naming: LogNaming,
+    compacting: Mapping[str, str] | None = None,
+    *,
+    change_data: bool = False,
 ) -> dict[str, list[FileSlice]]:
     """All committed slices of a partition by file id, oldest first. Names that are not those of data files are skipped.
+
+    `compacting` has the instant of the pending compaction of a file id, which begins a slice.
 
     Change-data-capture files are not part of the slices that readers see; `change_data` includes them.
     """
@@ -107,7 +134,15 @@ def slices_of(
         if log and (change_data or log.suffix != _CHANGE_DATA) and naming.counts(log, facts.is_committed):
             logs[log.file_id].append(log)
     return {
-        file_id: _slices(partition, file_id, bases.get(file_id, []), logs.get(file_id, []), naming, facts)
+        file_id: _slices(
+            partition,
+            file_id,
+            bases.get(file_id, []),
+            logs.get(file_id, []),
+            naming,
+            facts,
+            (compacting or {}).get(file_id),
+        )
         for file_id in sorted(bases.keys() | logs.keys())
     }
 
@@ -119,11 +154,14 @@ def _slices(
     logs: Iterable[LogFile],
     naming: LogNaming,
     facts: InstantFacts,
+    compacting: str | None,
 ) -> list[FileSlice]:
     # Two attempts of one task may both have left a file: the view of Hudi keeps one of them, too.
     by_instant = {base.instant: base for base in sorted(bases, key=lambda base: base.name)}
     instants = sorted(by_instant)
     members: dict[str, list[LogFile]] = {instant: [] for instant in instants}
+    if compacting is not None and (bases or logs):
+        members.setdefault(compacting, [])
     for log in sorted(logs, key=lambda log: (log.instant, log.version, log.write_token, log.suffix)):
         slice_instant = naming.slice_of(log, sorted(members), facts.completion_time)
         members.setdefault(slice_instant, []).append(log)
@@ -131,3 +169,12 @@ def _slices(
         FileSlice(partition, file_id, instant, by_instant.get(instant), tuple(members[instant]))
         for instant in sorted(members)
     ]
+
+
+def _as_read(slices: Sequence[FileSlice], compacting: str | None) -> FileSlice:
+    """The newest of the slices of a file group as readers see it: that of a pending compaction with the one before."""
+    newest = slices[-1]
+    if newest.base_instant != compacting or len(slices) == 1:
+        return newest
+    before = slices[-2]
+    return replace(before, log_files=before.log_files + newest.log_files)

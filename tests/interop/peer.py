@@ -187,12 +187,16 @@ class Peer:
         finally:
             self.sql(f"drop table {table}")
 
-    def _write(self, path: Path, rows: pa.Table, operation: str, options: Mapping[str, str]) -> None:
+    def write(self, path: Path, rows: pa.Table, options: Mapping[str, str]) -> None:
+        """Write rows with these options and no others."""
         source = self._work / f"{self._next()}.parquet"
         kept = rows.drop_columns([c for c in META_COLUMNS if c in rows.column_names])
         pq.write_table(kept, source)
+        self._call("write", path=str(path), rows=str(source), options=dict(options))
+
+    def _write(self, path: Path, rows: pa.Table, operation: str, options: Mapping[str, str]) -> None:
         known = write_options(path) | {"hoodie.datasource.write.operation": operation} | self._sizes | dict(options)
-        self._call("write", path=str(path), rows=str(source), options=known)
+        self.write(path, rows, known)
 
     def _table(self, name: str, **args: Any) -> pa.Table:
         out = self._work / str(self._next())

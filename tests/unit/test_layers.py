@@ -24,6 +24,7 @@ ROWS = [
     {"files", "table_config"},
     {"timeline"},
     {"table"},
+    {"merging"},
     {"metadata"},
     {"snapshot"},
     {"commit", "engine"},

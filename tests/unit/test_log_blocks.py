@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.errors import CorruptFile
+from hudi_services.files.delete_records import delete_block_keys
 from hudi_services.files.hfile_reader import HFileReader
 from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
-from hudi_services.files.log_reader import delete_block_keys, read_log_blocks
+from hudi_services.files.log_reader import read_log_blocks
 from hudi_services.files.log_writer import delete_block_content, encode_block
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "log"

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from hudi_services.files.delete_records import delete_block_keys
 from hudi_services.files.log_blocks import BlockType, HeaderKey
-from hudi_services.files.log_reader import delete_block_keys, read_log_blocks
+from hudi_services.files.log_reader import read_log_blocks
 from hudi_services.metadata.deletion import deletion_records
 from hudi_services.metadata.delta_commit import write_delta_commit
 from hudi_services.metadata.records.keys import column_stats_key

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_services.errors import ConfigError
+from hudi_services.files import row_selection
 from hudi_services.files.parquet_reader import open_base_file
 from hudi_services.files.parquet_schema import FileSchema
+from hudi_services.files.row_selection import take_rows
 from hudi_services.object_storage import ObjectStorage
-from hudi_services.rows import sorting
 from hudi_services.rows.sort_order import SortColumn
-from hudi_services.rows.sorting import RowSorter, take_rows
+from hudi_services.rows.sorting import RowSorter
 
 KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "i": (pa.int32(), st.integers(-5, 5)),
@@ -86,7 +87,7 @@ def test_columns_that_do_not_fit_into_one_array(kind: pa.DataType, monkeypatch: 
     column = pa.chunked_array([values[:10], [], values[10:600], values[600:]], type=kind)
     order = pa.array([(i * 387) % 1000 for i in range(1000)])
     for piece in (1, 1000, 1 << 30):
-        monkeypatch.setattr(sorting, "_PIECE_BYTES", piece)
+        monkeypatch.setattr(row_selection, "_PIECE_BYTES", piece)
         taken = take_rows(column, order)
         assert taken.equals(column.take(order)) and (taken.num_chunks > 1) == (piece < 1 << 30)
     assert take_rows(column, pa.array([], pa.int64())).to_pylist() == []

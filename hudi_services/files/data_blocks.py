@@ -1,0 +1,98 @@
+"""Reads the records of the data blocks of log files, a piece at a time.
+
+Content of an Avro data block: int32 version (1 to 3), int32 count, then for each record int32 length and that many
+bytes of Avro in the schema of the block's header. Content of a parquet data block: a whole parquet file.
+Source: HoodieAvroDataBlock, HoodieParquetDataBlock of Apache Hudi 0.15.0 to 1.2.0.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import CorruptFile
+from ..storage import FileInfo
+from .avro_columns import AvroColumns
+from .cursor import Cursor
+from .log_blocks import BlockPlace
+from .log_reader import Read
+from .parquet_reader import BaseFileReader
+
+_VERSIONS = (1, 2, 3)
+_START = 8
+_LENGTH = struct.Struct(">i")
+
+
+def avro_pieces(read: Read, block: BlockPlace, decoder: AvroColumns, piece_bytes: int = 8 << 20) -> Iterator[pa.Table]:
+    """The records of an Avro data block, in order, in the raw form of `decoder.schema`.
+
+    `read` gives bytes of the file, about `piece_bytes` at once. Raises CorruptFile and the errors of `read`.
+    """
+    start, end = block.offset, block.offset + block.length
+    head = Cursor(read(start, min(_START, block.length)), block.path, base=start)
+    version = head.int32("data block version")
+    if version not in _VERSIONS:
+        head.fail(f"data block version {version} is not supported, only 1 to 3")
+    expected, found = head.int32("record count"), 0
+    at, wanted = start + _START, piece_bytes
+    while at < end:
+        data = read(at, min(wanted, end - at))
+        starts, ends = _frames(data, block.path, at)
+        if not ends:
+            # A record that is longer than a piece.
+            wanted = _needed(data, block.path, at, end)
+            continue
+        found += len(ends)
+        yield decoder.decode(data, np.array(starts, np.int64), np.array(ends, np.int64), block.path, at)
+        at, wanted = at + ends[-1], piece_bytes
+    if found != expected:
+        raise CorruptFile(f"{block.path} is corrupt at offset {start}: {found} records, and {expected} by their count")
+
+
+def parquet_block(read: Read, block: BlockPlace) -> BaseFileReader:
+    """The file that is the content of a parquet data block. Raises CorruptFile and UnsupportedTable."""
+    return BaseFileReader.open(_Content(read, block), "", block.length)
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The content of a block as if it were a file."""
+
+    read: Read
+    block: BlockPlace
+
+    def full_path(self, path: str) -> str:
+        return f"{self.block.path} (the block at {self.block.offset})"
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        return self.read(self.block.offset + start, length)
+
+    def head(self, path: str) -> FileInfo | None:
+        return None
+
+
+def _frames(data: bytes, path: str, base: int) -> tuple[list[int], list[int]]:
+    """The starts and ends of the records that are whole in `data`."""
+    starts, ends = [], []
+    unpack, size, at = _LENGTH.unpack_from, len(data), 0
+    while at + 4 <= size:
+        (length,) = unpack(data, at)
+        end = at + 4 + length
+        if length < 0:
+            raise CorruptFile(f"{path} is corrupt at offset {base + at}: a record of {length} bytes")
+        if end > size:
+            break
+        starts.append(at + 4)
+        ends.append(end)
+        at = end
+    return starts, ends
+
+
+def _needed(data: bytes, path: str, at: int, end: int) -> int:
+    """The bytes of the record at `at`, with its length. Raises CorruptFile when it ends after the block."""
+    needed = 4 + (_LENGTH.unpack_from(data)[0] if len(data) >= 4 else 0)
+    if at + needed > end or len(data) >= needed:
+        raise CorruptFile(f"{path} is corrupt at offset {at}: a record ends after its block")
+    return needed

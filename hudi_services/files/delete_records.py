@@ -1,0 +1,134 @@
+"""Reads the content of a delete block: record keys, each with an ordering value; for the layout see `log_blocks`.
+
+The ordering value is a union of null and records with one field, the wrappers; branch 12 is an array of them, in which
+branch 12 is a date. Source: HoodieDeleteBlock, HoodieDeleteRecord.avsc of Apache Hudi 0.15.0 to 1.2.0.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from .cursor import Cursor
+from .log_blocks import DELETE_CONTENT_VERSION, LogBlock
+
+Wrapped: TypeAlias = tuple[str, Any] | None
+"""(name of the wrapper, value as it is stored: bool, int, float, str, bytes), or None for a null."""
+
+_WRAPPERS = (
+    "",
+    "BooleanWrapper",
+    "IntWrapper",
+    "LongWrapper",
+    "FloatWrapper",
+    "DoubleWrapper",
+    "BytesWrapper",
+    "StringWrapper",
+    "DateWrapper",
+    "DecimalWrapper",
+    "TimeMicrosWrapper",
+    "TimestampMicrosWrapper",
+    "ArrayWrapper",
+)
+_NUMBERS = {"IntWrapper", "LongWrapper", "DateWrapper", "TimeMicrosWrapper", "TimestampMicrosWrapper"}
+_BYTES = {"BytesWrapper", "DecimalWrapper"}
+_FLOATS = {"FloatWrapper": struct.Struct("<f"), "DoubleWrapper": struct.Struct("<d")}
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecord:
+    """One deleted key; `ordering` has a value for each ordering field, () when there is none."""
+
+    key: str
+    ordering: tuple[Wrapped, ...]
+
+
+def delete_block_keys(block: LogBlock) -> list[str]:
+    """Record keys of a delete block, in their order. Raises what `delete_records` raises."""
+    return [record.key for record in delete_records(block)]
+
+
+def delete_records(block: LogBlock) -> Iterator[DeleteRecord]:
+    """The records of a delete block, in their order.
+
+    Raises CorruptFile, also for the Java-serialised contents of versions 1 and 2.
+    """
+    outer = Cursor(block.content, block.path, base=block.offset)
+    version = outer.int32("delete block version")
+    if version != DELETE_CONTENT_VERSION:
+        outer.fail(f"delete block version {version} is not supported, only {DELETE_CONTENT_VERSION}")
+    cursor = outer.nested(outer.int32("delete list length"), "delete list")
+    while count := _array_count(cursor):
+        for _ in range(count):
+            yield _delete_record(cursor)
+
+
+def _array_count(cursor: Cursor) -> int:
+    """Items in the next Avro array block, 0 at the end of the array. Every item has at least one byte."""
+    count = cursor.zigzag("array count")
+    if count < 0:
+        count = -count
+        cursor.zigzag("array size")
+    if count > cursor.remaining:
+        cursor.fail(f"an array of {count} items in {cursor.remaining} bytes")
+    return count
+
+
+def _delete_record(cursor: Cursor) -> DeleteRecord:
+    key = _optional_text(cursor)
+    _optional_text(cursor)
+    ordering = _ordering(cursor)
+    if key is None:
+        cursor.fail("a deleted record has no key")
+    return DeleteRecord(key, ordering)
+
+
+def _optional_text(cursor: Cursor) -> str | None:
+    branch = cursor.zigzag("union branch")
+    if branch == 1:
+        return _text(cursor)
+    if branch != 0:
+        cursor.fail(f"unknown union branch {branch}")
+    return None
+
+
+def _text(cursor: Cursor) -> str:
+    raw = cursor.take(cursor.zigzag("text length"), "text")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        cursor.fail("text is not UTF-8")
+
+
+def _ordering(cursor: Cursor) -> tuple[Wrapped, ...]:
+    branch = _branch(cursor)
+    if _WRAPPERS[branch] != "ArrayWrapper":
+        found = _wrapped(cursor, _WRAPPERS[branch])
+        return () if found is None else (found,)
+    items: list[Wrapped] = []
+    if cursor.zigzag("array branch"):
+        while count := _array_count(cursor):
+            for _ in range(count):
+                name = _WRAPPERS[_branch(cursor)]
+                items.append(_wrapped(cursor, "DateWrapper" if name == "ArrayWrapper" else name))
+    return tuple(items)
+
+
+def _branch(cursor: Cursor) -> int:
+    branch = cursor.zigzag("ordering value branch")
+    if not 0 <= branch < len(_WRAPPERS):
+        cursor.fail(f"unknown ordering value branch {branch}")
+    return branch
+
+
+def _wrapped(cursor: Cursor, name: str) -> Wrapped:
+    if not name:
+        return None
+    if name in _NUMBERS:
+        return name, cursor.zigzag("ordering value")
+    if name in _BYTES:
+        return name, cursor.take(cursor.zigzag("ordering value length"), "ordering value")
+    if name in _FLOATS:
+        number = _FLOATS[name]
+        return name, number.unpack(cursor.take(number.size, "ordering value"))[0]
+    return (name, _text(cursor)) if name == "StringWrapper" else (name, bool(cursor.take(1, "ordering value")[0]))

@@ -1,0 +1,81 @@
+"""Which blocks of the log files of a slice count, and in which order.
+
+    blocks of instants that do not count are left out; a rollback command cancels the blocks of its target before it
+    a block that a log compaction made stands where the newest of its originals stood, and replaces all of them
+
+Source: BaseHoodieLogRecordReader.scanInternal of Apache Hudi 1.2.0. The default scan of 0.15.0 and 1.0.2 applies the
+originals and the compacted block, with the same result.
+"""
+
+from collections.abc import Callable, Iterable
+
+from ..errors import CorruptFile, UnsupportedTable
+from ..files.log_blocks import BlockPlace, BlockType, HeaderKey
+
+_RECORDS = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
+_WITH_HUDI = "compact the table with Apache Hudi"
+
+
+def replayed(blocks: Iterable[BlockPlace], counts: Callable[[str], bool]) -> list[BlockPlace]:
+    """The data and delete blocks that count, oldest first; `blocks` are those of all log files of the slice, in order.
+
+    `counts` says whether blocks of an instant are read. Raises CorruptFile for a torn block whose records readers would
+    lose and for a block without an instant, UnsupportedTable for blocks of other kinds.
+    """
+    order: dict[str, list[BlockPlace]] = {}
+    torn: list[BlockPlace] = []
+    for block in blocks:
+        cancelled = block.rolled_back_instant
+        if block.type is BlockType.CORRUPT:
+            torn.append(block)
+        elif cancelled is not None:
+            order.pop(cancelled, None)
+        elif block.type not in _RECORDS:
+            raise UnsupportedTable(
+                f"{block.path} has a block of the type {block.type.name} at {block.offset}, which is not supported",
+                hint=_WITH_HUDI,
+            )
+        elif block.instant is None:
+            raise CorruptFile(f"{block.path} has a block without an instant at {block.offset}")
+        elif counts(block.instant):
+            order.setdefault(block.instant, []).append(block)
+    for block in torn:
+        _check_torn(block, order, counts)
+    return _with_compacted(order)
+
+
+def _check_torn(block: BlockPlace, order: dict[str, list[BlockPlace]], counts: Callable[[str], bool]) -> None:
+    """Raise CorruptFile unless the torn block was written again later, or does not count."""
+    instant = block.instant
+    if instant is not None and not counts(instant):
+        return
+    again = order.get(instant or "", [])
+    if any(one.path == block.path and one.offset > block.offset for one in again):
+        return
+    of = f"the commit {instant}" if instant is not None else "an unknown commit"
+    raise CorruptFile(
+        f"{block.path} has a torn block of {of} at {block.offset}: readers of Hudi skip its records without a word, "
+        "and a rewrite would lose them for good",
+        hint="restore the log file from a copy, or write its records again and roll the commit back",
+    )
+
+
+def _with_compacted(order: dict[str, list[BlockPlace]]) -> list[BlockPlace]:
+    replaced: dict[str, str] = {}
+    newest_first: list[str] = []
+    for instant in reversed(order):
+        originals = order[instant][0].header.get(HeaderKey.COMPACTED_BLOCK_TIMES)
+        if originals is not None:
+            for original in originals.split(","):
+                replaced[original.strip()] = replaced.get(instant, instant)
+            continue
+        found = replaced.get(instant, instant)
+        if found not in newest_first:
+            newest_first.append(found)
+    for lost in set(replaced.values()).difference(newest_first):
+        block = order[lost][0]
+        raise UnsupportedTable(
+            f"{block.path} has the block of the log compaction {lost} at {block.offset}, and none of its originals",
+            hint=_WITH_HUDI,
+        )
+    return [block for instant in reversed(newest_first) for block in order[instant]]

@@ -1,0 +1,236 @@
+"""The records of the log files of one slice as Arrow tables, with the facts that decide between them.
+
+A table has the columns of the slice's schema (raw form) and the columns below. An entry of a delete block is a row with
+nothing but its key.
+
+    ENTRY       bool: an entry of a delete block
+    DELETES     bool: the record deletes its key
+    COMPARABLE  bool: its ordering value has the type of the ordering field
+    UNORDERED   bool: it has no ordering value
+    SUBSET      int16: the number of the set of columns that the record has, see `LogRecords.subsets`
+    ORDER + n   its value of the n-th ordering field
+
+Sources: HoodieDeleteBlock, DeleteContext, OrderingValues, HoodieAvroUtils.rewriteRecordWithNewSchema of Apache Hudi.
+"""
+
+import decimal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import CorruptFile, UnsupportedTable
+from ..files.avro_columns import avro_decoder
+from ..files.column_type import Kind, parquet_type
+from ..files.data_blocks import avro_pieces, parquet_block
+from ..files.delete_records import DeleteRecord, Wrapped, delete_records
+from ..files.log_blocks import BlockPlace, BlockType, HeaderKey, LogBlock
+from ..files.log_reader import Read
+from ..files.parquet_convert import converted_table
+from ..files.parquet_schema import FileSchema
+from .ordering import OrderingField
+from .rules import MergeRule
+
+KEY, PARTITION = "_hoodie_record_key", "_hoodie_partition_path"
+IS_DELETED = "_hoodie_is_deleted"
+ENTRY, DELETES, COMPARABLE, UNORDERED, SUBSET, ORDER = (
+    f"hudi_services {name}" for name in ("entry", "deletes", "comparable", "unordered", "subset", "order ")
+)
+_DELETES_AT_ONCE = 16384
+_DECIMAL_SCALE = 15
+
+
+def header_schema(block: BlockPlace) -> str:
+    """The Avro schema of the records of a data block. Raises CorruptFile when it has none."""
+    text = block.header.get(HeaderKey.SCHEMA)
+    if text is None:
+        raise CorruptFile(f"{block.path} has a data block without a schema at {block.offset}")
+    return text
+
+
+def _pieces(read: Read, block: BlockPlace) -> tuple[FileSchema, Iterator[pa.Table]]:
+    """The schema and the records of a data block, in its raw form."""
+    if block.type is BlockType.AVRO_DATA:
+        decoder = avro_decoder(header_schema(block), block.path)
+        return decoder.schema, avro_pieces(read, block, decoder)
+    file = parquet_block(read, block)
+    return file.schema, (piece for group in range(len(file.row_groups)) for piece in file.pieces(group))
+
+
+def is_partial(block: BlockPlace) -> bool:
+    """Whether the records of a data block have only some columns."""
+    return block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
+
+
+@dataclass(slots=True)
+class LogRecords:
+    """Reads the records of blocks in the raw form of `schema`; the partition is that of the slice."""
+
+    schema: FileSchema
+    partition: str
+    rule: MergeRule
+    ordering: tuple[OrderingField, ...]
+    subsets: list[frozenset[str]] = field(default_factory=lambda: [frozenset()])
+    """Sets of columns that records lack; 0 is the set of none."""
+
+    def pieces(self, read: Read, block: BlockPlace) -> Iterator[pa.Table]:
+        """The records of a data or delete block, in order, some at a time; `read` gives bytes of its file.
+
+        Raises CorruptFile, UnsupportedTable and the errors of `read`.
+        """
+        if block.type is BlockType.DELETE:
+            yield from self._entries(read, block)
+        else:
+            yield from self._data(read, block)
+
+    def none(self) -> pa.Table:
+        """A table without records."""
+        return self._entry_table([])
+
+    # ---- data blocks
+
+    def _data(self, read: Read, block: BlockPlace) -> Iterator[pa.Table]:
+        found, pieces = _pieces(read, block)
+        subset = self._subset(block, found)
+        for piece in pieces:
+            table = converted_table(piece, piece.num_rows, found, self.schema.columns, self.schema)
+            self._check(table, block)
+            yield self._with_facts(table, self._deletes(table), subset)
+
+    def _subset(self, block: BlockPlace, found: FileSchema) -> int:
+        if not is_partial(block):
+            return 0
+        lacking = frozenset(self.schema.columns).difference(found.columns)
+        missing = [one.path[0] for one in self.ordering if one.path[0] in lacking]
+        if missing:
+            raise UnsupportedTable(
+                f"{block.path} has a partial update at {block.offset} without the ordering field {missing[0]}",
+                hint="compact the table with Apache Hudi",
+            )
+        if lacking not in self.subsets:
+            self.subsets.append(lacking)
+        return self.subsets.index(lacking)
+
+    def _check(self, table: pa.Table, block: BlockPlace) -> None:
+        if table.column(KEY).null_count:
+            raise CorruptFile(f"{block.path} has a record without a key in the block at {block.offset}")
+        if any(found != self.partition for found in pc.unique(table.column(PARTITION)).to_pylist()):
+            raise CorruptFile(f"{block.path} has a record of another partition in the block at {block.offset}")
+
+    def _deletes(self, table: pa.Table) -> pa.ChunkedArray:
+        deletes = pa.chunked_array([pa.repeat(pa.scalar(False), table.num_rows)])
+        if IS_DELETED in table.column_names and pa.types.is_boolean(table.schema.field(IS_DELETED).type):
+            deletes = pc.or_(deletes, pc.fill_null(table.column(IS_DELETED), False))
+        marker = self.rule.marker
+        if marker is not None and marker.field in table.column_names:
+            texts = table.column(marker.field).cast(pa.string())
+            if marker.ignores_case:
+                texts = pc.utf8_lower(texts)
+            value = marker.value.lower() if marker.ignores_case else marker.value
+            deletes = pc.or_(deletes, pc.fill_null(pc.equal(texts, value), False))
+        return deletes
+
+    def _with_facts(self, table: pa.Table, deletes: pa.ChunkedArray, subset: int) -> pa.Table:
+        rows = table.num_rows
+        order = [one.values(table) for one in self.ordering]
+        nulls = np.zeros(rows, np.bool_)
+        for values in order:
+            nulls |= pc.is_null(values).to_numpy()
+        unordered, comparable = nulls, ~nulls
+        if len(self.ordering) == 1 and self.ordering[0].is_int:
+            # Hudi's default ordering value is the int 0, and a null counts as the default.
+            order = [pc.fill_null(order[0], 0)]
+            unordered, comparable = pc.equal(order[0], 0).to_numpy(), np.ones(rows, np.bool_)
+        return _joined(table, np.zeros(rows, np.bool_), deletes, comparable, unordered, subset, order)
+
+    # ---- delete blocks
+
+    def _entries(self, read: Read, block: BlockPlace) -> Iterator[pa.Table]:
+        content = read(block.offset, block.length)
+        waiting: list[DeleteRecord] = []
+        for record in delete_records(LogBlock(block.type, block.header, content, block.path, block.offset)):
+            waiting.append(record)
+            if len(waiting) == _DELETES_AT_ONCE:
+                yield self._entry_table(waiting)
+                waiting = []
+        if waiting:
+            yield self._entry_table(waiting)
+
+    def _entry_table(self, records: Sequence[DeleteRecord]) -> pa.Table:
+        rows = len(records)
+        keys = pa.array([record.key for record in records], pa.string())
+        arrays = [keys if f.name == KEY else pa.nulls(rows, f.type) for f in self.schema.arrow]
+        table = pa.table(arrays, schema=self.schema.arrow)
+        count = len(self.ordering)
+        wrapped = [record.ordering if _is_ordered(record, count) else None for record in records]
+        unordered = np.array([one is None for one in wrapped], np.bool_)
+        comparable = ~unordered
+        order = []
+        for i, one in enumerate(self.ordering):
+            values = [found[i] if found is not None else None for found in wrapped]
+            comparable &= np.array([v is not None and v[0] in one.wrappers for v in values], np.bool_)
+            order.append(pa.chunked_array([_unwrapped(values, one)]))
+        deletes = pa.chunked_array([pa.repeat(pa.scalar(True), rows)])
+        return _joined(table, np.ones(rows, np.bool_), deletes, comparable, unordered, 0, order)
+
+
+def _is_ordered(record: DeleteRecord, fields: int) -> bool:
+    """Whether a delete entry has ordering values: not none, and not the default, the int 0."""
+    return len(record.ordering) == fields and record.ordering != (("IntWrapper", 0),) and None not in record.ordering
+
+
+def _unwrapped(values: Sequence[Wrapped], one: OrderingField) -> pa.Array:
+    """The values as those of the ordering field; null where a value is of a type that has no meaning there."""
+    kind = one.arrow
+    leaf = parquet_type(one.leaf).kind
+    plain: list[Any] = [None if value is None else _value(value, leaf) for value in values]
+    if leaf is Kind.DECIMAL:
+        return pa.array(plain, pa.decimal256(76, 38)).cast(kind)
+    if pa.types.is_temporal(kind):
+        width = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return pa.array(plain, width).view(kind)
+    return pa.array(plain, kind)
+
+
+_OF_KIND = {
+    Kind.BOOLEAN: {"BooleanWrapper"},
+    Kind.STRING: {"StringWrapper"},
+    Kind.DECIMAL: {"DecimalWrapper"},
+    Kind.FLOAT: {"FloatWrapper", "IntWrapper", "LongWrapper"},
+    Kind.DOUBLE: {"FloatWrapper", "DoubleWrapper", "IntWrapper", "LongWrapper"},
+}
+_INTEGERS = {"IntWrapper", "LongWrapper", "DateWrapper", "TimeMicrosWrapper", "TimestampMicrosWrapper"}
+
+
+def _value(value: tuple[str, Any], kind: Kind) -> Any:
+    name, content = value
+    if name not in _OF_KIND.get(kind, _INTEGERS):
+        return None
+    if kind is Kind.DECIMAL:
+        return decimal.Decimal(int.from_bytes(content, "big", signed=True)).scaleb(-_DECIMAL_SCALE)
+    return float(content) if kind in (Kind.FLOAT, Kind.DOUBLE) else content
+
+
+def _joined(
+    table: pa.Table,
+    entry: Any,
+    deletes: pa.ChunkedArray,
+    comparable: Any,
+    unordered: Any,
+    subset: int,
+    order: Sequence[pa.ChunkedArray],
+) -> pa.Table:
+    facts = {
+        ENTRY: pa.array(entry),
+        DELETES: deletes,
+        COMPARABLE: pa.array(comparable),
+        UNORDERED: pa.array(unordered),
+        SUBSET: pa.array(np.full(table.num_rows, subset, np.int16)),
+    }
+    facts |= {f"{ORDER}{i}": values for i, values in enumerate(order)}
+    for name, values in facts.items():
+        table = table.append_column(name, values)
+    return table

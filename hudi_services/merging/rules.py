@@ -1,0 +1,211 @@
+"""The merge rule of a table: which of two records of one key readers see, from the properties of the table.
+
+The rule is that of the release that owns the table version (6: 0.15.0, 8: 1.0.2, 9: 1.2.0), because that release's
+readers and compactions say what the rows of the table are. Merging has two levels: first the records of the log files,
+oldest first (the delta merge), then the result and the row of the base file (the final merge).
+
+Sources: HoodieTableConfig, the payload classes and HoodieRecordMerger of Apache Hudi 0.15.0; HoodieTableConfig,
+FileGroupRecordBuffer of 1.0.2; BufferedRecordMergerFactory, PartialUpdateHandler, DeleteContext of 1.2.0.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from ..errors import UnsupportedTable
+from ..table_config import TableConfig
+
+_MODEL = "org.apache.hudi.common.model."
+_DEBEZIUM = _MODEL + "debezium."
+_BY_EVENT_TIME = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+_BY_COMMIT_TIME = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+_PAYLOAD = "hoodie.compaction.payload.class"
+_MODE = "hoodie.record.merge.mode"
+_STRATEGY = "hoodie.record.merge.strategy.id"
+_OLD_STRATEGY = "hoodie.compaction.record.merger.strategy"
+_PARTIAL_MODE = "hoodie.table.partial.update.mode"
+_PROPERTY = "hoodie.record.merge.property."
+_DELETE_FIELD, _DELETE_MARKER = "hoodie.payload.delete.field", "hoodie.payload.delete.marker"
+_UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
+_TOAST = "__debezium_unavailable_value"
+_WITH_HUDI = "compact the table with Apache Hudi, and cluster it with Apache Hudi"
+
+
+class Final(Enum):
+    """When the result of the log records replaces the row of the base file, unless it deletes it."""
+
+    ALWAYS = "always"
+    NOT_LESS = "unless its ordering value is less"
+    GREATER = "only if its ordering value is greater"
+    LATER_IN_BINLOG = "only if its file and position in the binary log of MySQL are greater"
+
+
+class Fill(Enum):
+    """Which values of the preferred record are replaced by the values of the other record."""
+
+    NOTHING = "none"
+    NULLS = "nulls"
+    PLACEHOLDER = "texts and bytes that equal the placeholder"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMarker:
+    """A data record whose column `field` has the text `value` deletes its key."""
+
+    field: str
+    value: str
+    ignores_case: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRule:
+    """How two records of one key are merged; every field is a fact of a release, a merge mode or a payload class."""
+
+    ordering: tuple[str, ...] = ()
+    """The ordering fields; () when the newer record always wins."""
+    ties_to_older: bool = False
+    """Delta merge: of two data records with equal ordering values the older one wins."""
+    deletes_are_forgotten: bool = False
+    """Delta merge: a data record replaces an older delete, whatever its ordering value (0.15.0)."""
+    unordered_deletes_yield: bool = False
+    """Delta merge: a data record replaces an older delete that has no ordering value (1.2.0)."""
+    final: Final = Final.ALWAYS
+    entries_always_delete: bool = False
+    """Final merge: an entry of a delete block deletes the row, whatever its ordering value (0.15.0)."""
+    null_is_least: bool = False
+    """Final merge: a null ordering value of the base file is less than all others (0.15.0)."""
+    fill: Fill = Fill.NOTHING
+    placeholder: str = ""
+    fills_logs: bool = False
+    """Whether the delta merge fills values."""
+    fills_base: bool = False
+    """Whether the final merge fills values."""
+    newest_meta_columns: bool = False
+    """Both merges: the meta columns are those of the newer record, even when the older one is preferred."""
+    converts_entries: bool = False
+    """Ordering values of delete entries are compared even when Hudi stores them as another type (1.2.0)."""
+    marker: DeleteMarker | None = None
+
+    @property
+    def ordering_columns(self) -> list[str]:
+        """The columns of the ordering fields, which may lie inside a struct."""
+        return [name.partition(".")[0] for name in self.ordering]
+
+
+def merge_rule(config: TableConfig, marker: DeleteMarker | None = None) -> MergeRule:
+    """The rule of a table; `marker` is for table version 6, which does not store the marker that its writers use.
+
+    Raises UnsupportedTable, naming the property, for a rule that is not supported.
+    """
+    found = _READERS[config.version.number](config)
+    return found if marker is None or found.marker is not None else replace(found, marker=marker)
+
+
+# ------------------------------------------------------------------------------------------------ version 6: payloads
+
+
+def _by_payload(config: TableConfig) -> MergeRule:
+    strategy_key = _STRATEGY if _STRATEGY in config.raw else _OLD_STRATEGY
+    strategy = config.raw.get(strategy_key, _BY_EVENT_TIME)
+    if strategy not in (_BY_EVENT_TIME, _BY_COMMIT_TIME):
+        raise _refused(config, strategy_key, strategy)
+    # A version 6 table that 1.x created names no payload class where 1.x has a default of its own.
+    absent = "DefaultHoodieRecordPayload" if _STRATEGY in config.raw else "OverwriteWithLatestAvroPayload"
+    if strategy == _BY_COMMIT_TIME:
+        absent = "OverwriteWithLatestAvroPayload"
+    named = config.raw.get(_PAYLOAD, _MODEL + absent).replace("com.uber.hoodie", "org.apache.hudi", 1)
+    make = _PAYLOADS.get(named)
+    if make is None:
+        raise _refused(config, _PAYLOAD, named)
+    fields = _single_ordering(config)
+    return make(MergeRule(fields, deletes_are_forgotten=True, entries_always_delete=True, null_is_least=True))
+
+
+_PAYLOADS: dict[str, Callable[[MergeRule], MergeRule]] = {
+    _MODEL + "OverwriteWithLatestAvroPayload": lambda rule: rule,
+    _MODEL + "DefaultHoodieRecordPayload": lambda rule: replace(rule, final=Final.NOT_LESS),
+    _MODEL + "EventTimeAvroPayload": lambda rule: replace(rule, final=Final.NOT_LESS),
+    _MODEL + "FirstValueAvroPayload": lambda rule: replace(rule, final=Final.GREATER, ties_to_older=True),
+    _MODEL + "PartialUpdateAvroPayload": lambda rule: replace(
+        rule, final=Final.NOT_LESS, fill=Fill.NULLS, fills_logs=True, fills_base=True, newest_meta_columns=True
+    ),
+    _MODEL + "OverwriteNonDefaultsWithLatestAvroPayload": lambda rule: replace(rule, fill=Fill.NULLS, fills_base=True),
+    _MODEL + "AWSDmsAvroPayload": lambda rule: replace(rule, marker=DeleteMarker("Op", "D", True)),
+    _DEBEZIUM + "PostgresDebeziumAvroPayload": lambda rule: replace(
+        rule,
+        final=Final.NOT_LESS,
+        fill=Fill.PLACEHOLDER,
+        placeholder=_TOAST,
+        fills_base=True,
+        marker=DeleteMarker("_change_operation_type", "d", True),
+    ),
+    _DEBEZIUM + "MySqlDebeziumAvroPayload": lambda rule: replace(
+        rule, final=Final.LATER_IN_BINLOG, marker=DeleteMarker("_change_operation_type", "d", True)
+    ),
+}
+
+
+# ------------------------------------------------------------------------------------------- versions 8 and 9: modes
+
+
+def _by_mode_of_8(config: TableConfig) -> MergeRule:
+    return _by_mode(config, _single_ordering(config))
+
+
+def _by_mode_of_9(config: TableConfig) -> MergeRule:
+    rule = _with_marker(config, _by_mode(config, config.ordering_fields))
+    return _with_partial_updates(config, replace(rule, unordered_deletes_yield=True, converts_entries=True))
+
+
+def _by_mode(config: TableConfig, ordering: tuple[str, ...]) -> MergeRule:
+    mode = config.raw.get(_MODE, "")
+    if mode == "COMMIT_TIME_ORDERING" or (mode == "EVENT_TIME_ORDERING" and not ordering):
+        return MergeRule()
+    if mode == "EVENT_TIME_ORDERING":
+        return MergeRule(ordering, final=Final.NOT_LESS)
+    if mode == "CUSTOM":
+        key = _PAYLOAD if _PAYLOAD in config.raw else _STRATEGY
+        raise _refused(config, key, config.raw.get(key, ""))
+    raise _refused(config, _MODE, mode)
+
+
+def _with_marker(config: TableConfig, rule: MergeRule) -> MergeRule:
+    known = (_DELETE_FIELD, _DELETE_MARKER, _UNAVAILABLE)
+    for key in sorted(config.raw):
+        if key.startswith(_PROPERTY) and key.removeprefix(_PROPERTY) not in known:
+            raise _refused(config, key, config.raw[key])
+    field, value = (config.raw.get(_PROPERTY + key) for key in (_DELETE_FIELD, _DELETE_MARKER))
+    if (field is None) != (value is None):
+        raise _refused(config, _PROPERTY + (_DELETE_FIELD if value is None else _DELETE_MARKER), field or value or "")
+    return rule if field is None or value is None else replace(rule, marker=DeleteMarker(field, value))
+
+
+def _with_partial_updates(config: TableConfig, rule: MergeRule) -> MergeRule:
+    mode = config.raw.get(_PARTIAL_MODE)
+    if mode is None:
+        return rule
+    filling = replace(rule, fills_logs=True, fills_base=True)
+    if mode == "IGNORE_DEFAULTS":
+        return replace(filling, fill=Fill.NULLS)
+    if mode != "FILL_UNAVAILABLE":
+        raise _refused(config, _PARTIAL_MODE, mode)
+    placeholder = config.raw.get(_PROPERTY + _UNAVAILABLE)
+    return rule if placeholder is None else replace(filling, fill=Fill.PLACEHOLDER, placeholder=placeholder)
+
+
+_READERS = {6: _by_payload, 8: _by_mode_of_8, 9: _by_mode_of_9}
+
+
+def _single_ordering(config: TableConfig) -> tuple[str, ...]:
+    """The ordering field; () without one. Releases before 1.1 take a list for the name of one field."""
+    fields = config.ordering_fields
+    if len(fields) > 1:
+        key = next(k for k in ("hoodie.table.ordering.fields", "hoodie.table.precombine.field") if k in config.raw)
+        raise _refused(config, key, config.raw[key])
+    return fields
+
+
+def _refused(config: TableConfig, key: str, value: str) -> UnsupportedTable:
+    return UnsupportedTable(
+        f"the table {config.name} has {key}={value}, a rule of merging log files that is not supported", hint=_WITH_HUDI
+    )

@@ -1,0 +1,89 @@
+"""Merging log files, against what the release that wrote a table read from it after each step."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_services.errors import CorruptFile, HudiServicesError, UnsupportedTable
+from hudi_services.merging.rules import DeleteMarker, merge_rule
+from hudi_services.merging.slices import CountedInstants, MergedSlices
+from hudi_services.snapshot import Snapshot
+from hudi_services.table.facts import TimelineFacts
+
+from . import histories
+from .tables import RELEASES, listed_view, open_local
+
+# Merge mode CUSTOM on version 8: its two reader releases, 1.0.2 and 1.2.0, answer differently.
+CUSTOM = {"event_time_payload", "first_value", "partial_update", "non_defaults", "aws_dms", "postgres", "mysql"}
+CASES = [
+    (release, name)
+    for release in RELEASES
+    if (histories.FOLDER / f"{release}.tar.xz").exists()
+    for name in histories.names(release)
+]
+
+
+def merged_rows(table: Snapshot) -> list[dict[str, Any]]:
+    """The rows of a snapshot query, by key."""
+    # Version 6 does not store what its writers delete by.
+    marker = DeleteMarker("Op", "D") if "delete_marker" in table.storage.root else None
+    naming = table.log_naming
+    facts = TimelineFacts(table.timeline)
+    counts = CountedInstants(is_committed=None if naming.tells_writers else facts.is_committed)
+    source = MergedSlices(table.storage, merge_rule(table.config, marker), counts)
+    found: list[dict[str, Any]] = []
+    for one in listed_view(table).live_slices():
+        reader = source.open(one)
+        pieces = [rows for _, rows in reader.tables()]
+        assert reader.num_rows == sum(piece.num_rows for piece in pieces)
+        found += [row for piece in pieces for row in piece.to_pylist()]
+    return sorted(found, key=lambda row: str(row["id"]))
+
+
+def comparable(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the file names, and everything as JSON has it."""
+    return [
+        {name: value if isinstance(value, (int, float, type(None))) else str(value) for name, value in row.items()}
+        for row in ({k: v for k, v in row.items() if k != "_hoodie_file_name"} for row in rows)
+    ]
+
+
+@pytest.mark.parametrize(("release", "name"), CASES)
+def test_a_history(release: str, name: str, tmp_path: Path) -> None:
+    made = histories.MadeHistory(release, name, tmp_path)
+    if release == "1.0.2" and name in CUSTOM:
+        with pytest.raises(UnsupportedTable, match="a rule of merging log files that is not supported"):
+            merge_rule(open_local(made.path).config)
+        return
+    for reached in reversed(made.steps):
+        if not made.rewind(reached):
+            continue
+        table = open_local(made.path)
+        if name == "torn_tail":
+            with pytest.raises(CorruptFile, match="has a torn block of the commit"):
+                merged_rows(table)
+        elif reached.rows is None:
+            answer_beyond_hudi(release, name, table)
+        else:
+            assert comparable(merged_rows(table)) == comparable(reached.rows), reached.step
+
+
+def answer_beyond_hudi(release: str, name: str, table: Snapshot) -> None:
+    """Where the owner of version 8 fails on default orderings of deletes, the rows of 1.2.0; nulls are refused."""
+    if name.startswith("null_in"):
+        with pytest.raises(UnsupportedTable, match="a null in the ordering field ts"):
+            merged_rows(table)
+    else:
+        assert release == "1.0.2"
+        try:
+            merged_rows(table)
+        except HudiServicesError as e:
+            pytest.fail(e.message)
+
+
+def test_every_release_has_its_histories() -> None:
+    from tests.interop.histories import HISTORIES
+
+    for release in RELEASES:
+        assert set(histories.names(release)) == {n for n, history in HISTORIES.items() if release in history.releases}
