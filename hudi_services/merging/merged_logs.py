@@ -55,16 +55,34 @@ class Merger:
             columns[table.column_names.index(SUBSET)] = pa.chunked_array([self._subsets_of(merged, lacking)])
         return pa.table(columns, schema=table.schema)
 
-    def wins(self, log: pa.Table, base_order: Sequence[pa.ChunkedArray], base: pa.Table) -> Flags:
+    @property
+    def deciding_columns(self) -> list[str]:
+        """The columns of a base row that decide whether a log record is preferred."""
+        if self._rule.final is Final.ALWAYS or not self._rule.ordering:
+            return []
+        binlog = [_BINLOG] if self._rule.final is Final.LATER_IN_BINLOG else []
+        return list(dict.fromkeys((*self._rule.ordering_columns, *binlog)))
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some records have only some of the columns."""
+        return len(self._subsets) > 1
+
+    @property
+    def losers_matter(self) -> bool:
+        """Whether a log record may change a base row that is preferred to it."""
+        return self._rule.fills_base or bool(self._newest) or self.is_partial
+
+    def wins(self, log: pa.Table, base: pa.Table) -> Flags:
         """Whether folded records are preferred to base rows, pair by pair. Raises NullOrdering.
 
-        `base_order` are the ordering values of the base rows, `base` at least the columns that the rule needs.
+        `base` has at least the `deciding_columns`.
         """
         pairs = log.num_rows
-        if self._rule.final is Final.ALWAYS or not self._rule.ordering:
+        if not self.deciding_columns:
             return np.ones(pairs, np.bool_)
         order, nulls = [], np.zeros(2 * pairs, np.bool_)
-        for i, values in enumerate(base_order):
+        for i, values in enumerate(one.values(base) for one in self._ordering):
             both = pa.chunked_array([*log.column(f"{ORDER}{i}").chunks, *values.chunks], type=values.type)
             if self._ordering[i].is_int:
                 both = pc.fill_null(both, 0)

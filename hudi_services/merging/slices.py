@@ -1,19 +1,18 @@
 """The source of file slices with log files: their rows are merged when they are read.
 
 A slice is read in three steps: the log records are read and merged with each other; the record keys of the base file
-are read, a row group at a time, to find the rows that log records touch; then the rows are read, and row groups that no
-log record touches are passed on as they are.
+are read, to find the rows that log records touch; then the rows are read, and pieces that no log record touches are
+passed on as they are.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TypeVar
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..errors import CorruptFile, UnsupportedTable
 from ..files.avro_columns import avro_decoder
@@ -27,13 +26,17 @@ from ..files.slices import BaseFileSlice, BaseFileSlices, BloomBits, SliceFacts,
 from ..model import FileSlice
 from ..storage import Storage
 from .block_order import replayed
-from .fold import Flags, NullOrdering, Numbers
-from .log_records import DELETES, KEY, LogRecords, header_schema
+from .fold import NullOrdering
+from .log_records import KEY, LogRecords, header_schema
 from .merged_logs import Merger
 from .ordering import ordering_fields
-from .rules import Final, MergeRule
+from .rules import MergeRule
+from .updates import Updates, find_updates
 
 T = TypeVar("T")
+
+_EXPANSION = 3
+"""About how many times as large records are in memory as in a log file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,13 @@ class MergedSlices:
     storage: Storage
     rule: MergeRule
     counts: CountedInstants
+    memory: int = 256 << 20
+    """Bytes of log records that an open slice may hold; more of them go to the local disk."""
 
     def open(self, one: FileSlice, like: SliceReader | None = None) -> SliceReader:
         if not one.log_files:
             return BaseFileSlices(self.storage).open(one, like)
-        return MergedSlice(self.storage, one, self.rule, self.counts)
+        return MergedSlice(self.storage, one, self.rule, self.counts, self.memory)
 
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         if not one.log_files:
@@ -70,23 +75,12 @@ class MergedSlices:
         return take(_MergedFacts(self.open(one)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Touched:
-    """The rows of a row group of the base file that log records touch, in order."""
-
-    at: Numbers
-    """Their row numbers in the row group."""
-    log: Numbers
-    """The numbers of their folded records."""
-    wins: Flags
-    """Whether the folded records are preferred."""
-
-
 class MergedSlice:
     """An open slice with log files. Raises CorruptFile, UnsupportedTable and StorageError."""
 
-    def __init__(self, storage: Storage, one: FileSlice, rule: MergeRule, counts: CountedInstants) -> None:
+    def __init__(self, storage: Storage, one: FileSlice, rule: MergeRule, counts: CountedInstants, memory: int) -> None:
         self._storage = storage
+        self._memory = memory
         self._slice = one
         self._rule = rule
         base = one.base_file
@@ -108,10 +102,7 @@ class MergedSlice:
 
     @property
     def num_rows(self) -> int:
-        base = self._base.num_rows if self._base is not None else 0
-        deletes = self._deletes
-        gone = sum(int((deletes[one.log] & one.wins).sum()) for one in self._touched)
-        return base - gone + len(self._inserts)
+        return self._base_rows - self._updates.deleted + self._updates.added
 
     @property
     def size(self) -> int:
@@ -173,20 +164,21 @@ class MergedSlice:
 
     def _merged(self, names: Sequence[str], at_once: int | None) -> Iterator[pa.Table]:
         """The rows of the slice in the raw form of its schema."""
-        for group, touched in enumerate(self._touched):
-            assert self._base is not None
-            start = 0
-            for piece in self._base.pieces(group, names, self.schema, at_once=at_once):
-                low, high = np.searchsorted(touched.at, (start, start + piece.num_rows))
-                at, some = touched.at[low:high] - start, slice(low, high)
-                start += piece.num_rows
-                if at.size:
-                    log = self._folded.take(pa.array(touched.log[some]))
-                    yield self._merger.rows(piece, at, log, touched.wins[some])
-                else:
-                    yield piece
-        if len(self._inserts):
-            yield self._folded.select(names).take(pa.array(self._inserts))
+        start = 0
+        for piece in self._base_pieces(names, at_once):
+            touched = self._updates.touched(start, start + piece.num_rows)
+            start += piece.num_rows
+            if touched is None:
+                yield piece
+            else:
+                yield self._merger.rows(piece, touched.at, touched.log, touched.wins)
+        for rows in self._updates.inserts():
+            yield rows.select(names)
+
+    def _base_pieces(self, names: Sequence[str], at_once: int | None = None) -> Iterator[pa.Table]:
+        if self._base is not None:
+            for group in range(len(self._base.row_groups)):
+                yield from self._base.pieces(group, names, self.schema, at_once=at_once)
 
     # ---- the merge
 
@@ -208,64 +200,25 @@ class MergedSlice:
         return resolve_target(sources, None)
 
     @cached_property
-    def _folded(self) -> pa.Table:
-        pieces = [piece for block in self._blocks for piece in self._records.pieces(self._read_block(block), block)]
+    def _updates(self) -> Updates:
+        pieces = (piece for block in self._blocks for piece in self._records.pieces(self._read_block(block), block))
+        keys = self._base_pieces(list(dict.fromkeys((KEY, *self._merger.deciding_columns))))
+        expected = _EXPANSION * sum(block.length for block in self._blocks)
+        records = chain([self._records.none()], pieces)
         with self._null_orderings():
-            return self._merger.folded(pa.concat_tables([self._records.none(), *pieces]))
+            found = find_updates(self._merger, records, expected, keys, self._base_rows, self._memory)
+        if self._merger.is_partial and any(self._merger.lacks_columns(rows) for rows in found.inserts()):
+            raise UnsupportedTable(
+                f"{self.full_path}: a partial update has no row to update", hint="compact the table with Apache Hudi"
+            )
+        return found
 
     def _read_block(self, block: BlockPlace) -> Callable[[int, int], bytes]:
         return self._read_of(self._paths[block.path])
 
-    @cached_property
-    def _deletes(self) -> Flags:
-        return np.asarray(self._folded.column(DELETES).to_numpy())
-
-    @cached_property
-    def _touched(self) -> list[_Touched]:
-        """For each row group of the base file, the rows that log records touch."""
-        if self._base is None:
-            return []
-        keys = self._folded.column(KEY)
-        seen = np.zeros(len(keys), np.bool_)
-        return [self._touched_in(group, keys, seen) for group in range(len(self._base.row_groups))]
-
-    def _touched_in(self, group: int, keys: pa.ChunkedArray, seen: Flags) -> _Touched:
-        assert self._base is not None
-        found = pc.index_in(self._base.read_row_group(group, [KEY], self.schema).column(KEY), keys)
-        at = np.flatnonzero(pc.is_valid(found).to_numpy())
-        log = np.asarray(found.drop_null().to_numpy()).astype(np.int64)
-        # Of rows with the same key, Hudi merges the first.
-        _, firsts = np.unique(log, return_index=True)
-        is_first = np.zeros(log.size, np.bool_)
-        is_first[firsts] = True
-        is_first &= ~seen[log]
-        at, log = at[is_first], log[is_first]
-        seen[log] = True
-        return _Touched(at, log, self._wins(group, at, log))
-
-    def _wins(self, group: int, at: Numbers, log: Numbers) -> Flags:
-        if not at.size or self._rule.final is Final.ALWAYS:
-            return np.ones(at.size, np.bool_)
-        assert self._base is not None
-        needed = [*self._rule.ordering_columns, *(["_event_seq"] if self._rule.final is Final.LATER_IN_BINLOG else [])]
-        rows = pa.array(at)
-        base = self._base.read_row_group(group, list(dict.fromkeys(needed)), self.schema).take(rows)
-        with self._null_orderings():
-            order = [one.values(base) for one in self._ordering]
-            return self._merger.wins(self._folded.take(pa.array(log)), order, base)
-
-    @cached_property
-    def _inserts(self) -> Numbers:
-        """The numbers of the folded records that are rows by themselves."""
-        alone = ~self._deletes
-        for touched in self._touched:
-            alone[touched.log] = False
-        rows = np.flatnonzero(alone)
-        if self._merger.lacks_columns(self._folded.take(pa.array(rows))):
-            raise UnsupportedTable(
-                f"{self.full_path}: a partial update has no row to update", hint="compact the table with Apache Hudi"
-            )
-        return rows
+    @property
+    def _base_rows(self) -> int:
+        return self._base.num_rows if self._base is not None else 0
 
     @contextmanager
     def _null_orderings(self) -> Iterator[None]:

@@ -7,18 +7,16 @@ wait for the next section. Every batch is read once for each pass, and at most o
 are first merged into fewer.
 """
 
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import IO, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from ..errors import StorageError
 from ..files.row_selection import take_rows
+from ..temporary_files import disk_errors, temporary_file
 from .memory import TaskMemory, sort_bytes
 from .sorting import Order, RowSorter, taken
 
@@ -179,8 +177,7 @@ class _Run:
         step = max(1, table.num_rows * batch_bytes // max(1, _plain_bytes(table)))
         with _disk_errors():
             if self._file is None:
-                # A file without a name is deleted with the process, however the process ends.
-                self._file = tempfile.TemporaryFile(dir=_folder(), prefix="hudi_services-")  # noqa: SIM115
+                self._file = temporary_file()
             began = self._file.tell()
             for start in range(0, table.num_rows, step):
                 batch = _with_own_dictionaries(table.slice(start, step))
@@ -281,17 +278,5 @@ def _of_type(bound: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _folder() -> str:
-    """Spark's folder for temporary files (spark.local.dir), else the system's."""
-    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
-
-
-@contextmanager
-def _disk_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as e:
-        raise StorageError(
-            f"a group that does not fit into memory cannot be sorted on the local disk: {_folder()}: {e}",
-            hint="free some space there, set spark.local.dir, or give the task more memory (--memory-per-task)",
-        ) from e
+def _disk_errors() -> AbstractContextManager[None]:
+    return disk_errors("a group that does not fit into memory cannot be sorted")

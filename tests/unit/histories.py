@@ -1,11 +1,16 @@
 """The tables of tests/interop/histories.py as real Hudi made them, at their end or as they were after a step."""
 
+import atexit
 import functools
 import json
+import shutil
 import tarfile
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from ..interop.histories import HISTORIES
 
 FOLDER = Path(__file__).resolve().parent.parent / "fixtures" / "histories"
 
@@ -23,19 +28,27 @@ class Reached:
 @functools.cache
 def names(release: str) -> tuple[str, ...]:
     """The histories that the release made."""
+    return tuple(sorted(name for name, history in HISTORIES.items() if release in history.releases))
+
+
+@functools.cache
+def _unpacked(release: str) -> Path:
+    """The tables of the release, unpacked once in each process; not to be changed."""
+    folder = Path(tempfile.mkdtemp(prefix="histories-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with tarfile.open(FOLDER / f"{release}.tar.xz") as archive:
-        return tuple(sorted({name.partition("/")[0] for name in archive.getnames()}))
+        archive.extractall(folder, filter="data")
+    return folder
 
 
 class MadeHistory:
-    """One table, unpacked into `folder`."""
+    """One table, copied into `folder`."""
 
     def __init__(self, release: str, name: str, folder: Path) -> None:
-        with tarfile.open(FOLDER / f"{release}.tar.xz") as archive:
-            members = [one for one in archive.getmembers() if one.name.startswith(f"{name}/")]
-            archive.extractall(folder, members, filter="data")
-        self.path = folder / name / "table"
-        steps = json.loads((folder / name / "steps.json").read_text())
+        made = _unpacked(release) / name
+        self.path = folder / "table"
+        shutil.copytree(made / "table", self.path)
+        steps = json.loads((made / "steps.json").read_text())
         self.steps = [
             Reached(
                 number,

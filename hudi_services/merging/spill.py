@@ -1,0 +1,81 @@
+"""Rows on the local disk, in the order in which they were added, and rows divided among several such files."""
+
+from collections.abc import Iterator
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..codecs.row_hash import row_hashes
+from ..temporary_files import disk_errors, temporary_file
+from .log_records import KEY
+
+_TASK = "log records that do not fit into memory cannot be merged"
+
+
+class Spill:
+    """Rows in one temporary file. Close it to free the disk."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.rows = 0
+        self._schema = schema
+        self._file: IO[bytes] | None = None
+        self._writer: pa.RecordBatchStreamWriter | None = None
+
+    def add(self, table: pa.Table) -> None:
+        """Add rows. Raises StorageError."""
+        if not table.num_rows:
+            return
+        with disk_errors(_TASK):
+            if self._writer is None:
+                self._file = temporary_file()
+                options = pa.ipc.IpcWriteOptions(compression="lz4")
+                self._writer = pa.ipc.new_stream(self._file, self._schema, options=options)
+            self._writer.write_table(table.combine_chunks())
+        self.rows += table.num_rows
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The rows, some at a time; no more may be added. Raises StorageError."""
+        if self._file is None or self._writer is None:
+            return
+        with disk_errors(_TASK):
+            self._writer.close()
+            self._file.flush()
+            self._file.seek(0)
+            for batch in pa.ipc.open_stream(self._file):
+                yield pa.Table.from_batches([batch])
+
+    def read(self) -> pa.Table:
+        """All rows."""
+        return pa.concat_tables([self._schema.empty_table(), *self.tables()])
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file = self._writer = None
+
+
+class Partitions:
+    """Rows in `count` spills."""
+
+    def __init__(self, schema: pa.Schema, count: int) -> None:
+        self.spills = [Spill(schema) for _ in range(count)]
+
+    def add_by_key(self, table: pa.Table) -> None:
+        """Add each row to the spill of its record key."""
+        if table.num_rows:
+            hashes = np.concatenate(list(row_hashes(table.select([KEY]))))
+            self.add(table, (hashes % np.uint64(len(self.spills))).astype(np.int64))
+
+    def add(self, table: pa.Table, numbers: npt.NDArray[np.int64]) -> None:
+        """Add each row to the spill with its number."""
+        order = np.argsort(numbers, kind="stable")
+        ends = np.cumsum(np.bincount(numbers, minlength=len(self.spills)))
+        for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            if start < end:
+                self.spills[number].add(table.take(pa.array(order[start:end])))
+
+    def close(self) -> None:
+        for spill in self.spills:
+            spill.close()

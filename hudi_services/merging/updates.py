@@ -1,0 +1,222 @@
+"""What the log records of a slice do to its base file: the rows that they touch, in order, and the rows that they add.
+
+`find_updates` merges the log records of each key, and finds the rows of the base file by their keys. When the records
+do not fit into the given memory, they and the keys of the base file are divided among temporary files by their keys,
+merged a file at a time, and the results are divided among temporary files by the numbers of the rows that they touch.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .fold import Flags, Numbers
+from .log_records import DELETES, KEY
+from .merged_logs import Merger
+from .spill import Partitions, Spill
+
+_ROW, _WINS = "hudi_services row", "hudi_services wins"
+_MOST_PARTITIONS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """Rows of the base file that log records touch."""
+
+    at: Numbers
+    """Their numbers, ascending."""
+    log: pa.Table
+    """Their folded records."""
+    wins: Flags
+    """Whether the folded records are preferred."""
+
+
+class Updates(Protocol):
+    """All that the log records of a slice do; `deleted` and `added` count rows. Close it to free memory and disk."""
+
+    deleted: int
+    added: int
+
+    def touched(self, start: int, end: int) -> Touched | None:
+        """The rows from number `start` to `end` that are touched, numbered from `start` on; None for none."""
+
+    def inserts(self) -> Iterator[pa.Table]:
+        """The folded records that are rows by themselves."""
+
+    def close(self) -> None: ...
+
+
+def find_updates(
+    merger: Merger, records: Iterable[pa.Table], expected: int, base: Iterable[pa.Table], rows: int, memory: int
+) -> Updates:
+    """Merge `records` (as `log_records` describes them, oldest first) of about `expected` bytes.
+
+    `base` are tables of the record keys, and of the columns that decide, of the base file, which has `rows` rows in
+    all. `memory` in bytes. Raises NullOrdering and StorageError.
+    """
+    if expected <= memory:
+        return _InMemory(merger, records, base)
+    partitions = min(_MOST_PARTITIONS, -(-expected // memory))
+    return _OnDisk(merger, records, base, rows, partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Pairs of rows of the base file and folded records."""
+
+    rows: Numbers
+    log: Numbers
+    wins: Flags
+
+
+class _Join:
+    """Finds base rows for the folded records of some keys; of base rows with the same key, Hudi merges the first."""
+
+    def __init__(self, merger: Merger, folded: pa.Table) -> None:
+        self._merger = merger
+        self.folded = folded
+        self._deletes = np.asarray(folded.column(DELETES).to_numpy())
+        self._seen = np.zeros(folded.num_rows, np.bool_)
+        self.deleted = 0
+
+    def find(self, base: pa.Table, rows: Numbers) -> _Found:
+        """The pairs in a part of the base file, in its order; `rows` has the row numbers."""
+        found = pc.index_in(base.column(KEY), self.folded.column(KEY))
+        at = np.flatnonzero(pc.is_valid(found).to_numpy())
+        log = np.asarray(found.drop_null().to_numpy()).astype(np.int64)
+        is_first = np.zeros(log.size, np.bool_)
+        is_first[np.unique(log, return_index=True)[1]] = True
+        is_first &= ~self._seen[log]
+        at, log = at[is_first], log[is_first]
+        self._seen[log] = True
+        wins = self._merger.wins(self.folded.take(pa.array(log)), base.take(pa.array(at)))
+        self.deleted += int((wins & self._deletes[log]).sum())
+        matters = wins | self._merger.losers_matter
+        return _Found(rows[at][matters], log[matters], wins[matters])
+
+    def inserts(self) -> pa.Table:
+        """The folded records that no base row was found for, without deletes."""
+        return self.folded.take(pa.array(np.flatnonzero(~self._seen & ~self._deletes)))
+
+
+class _InMemory:
+    """Updates whose records fit into memory."""
+
+    def __init__(self, merger: Merger, records: Iterable[pa.Table], base: Iterable[pa.Table]) -> None:
+        join = _Join(merger, merger.folded(pa.concat_tables(records)))
+        found, start = [_Found(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))], 0
+        for part in base:
+            found.append(join.find(part, np.arange(start, start + part.num_rows)))
+            start += part.num_rows
+        self._folded = join.folded
+        self._rows = np.concatenate([one.rows for one in found])
+        self._log = np.concatenate([one.log for one in found])
+        self._wins = np.concatenate([one.wins for one in found])
+        self._inserts = join.inserts()
+        self.deleted, self.added = join.deleted, self._inserts.num_rows
+
+    def touched(self, start: int, end: int) -> Touched | None:
+        low, high = np.searchsorted(self._rows, (start, end))
+        if low == high:
+            return None
+        log = self._folded.take(pa.array(self._log[low:high]))
+        return Touched(self._rows[low:high] - start, log, self._wins[low:high])
+
+    def inserts(self) -> Iterator[pa.Table]:
+        yield self._inserts
+
+    def close(self) -> None: ...
+
+
+class _OnDisk:
+    """Updates in temporary files: the touched rows by ranges of row numbers, and the inserts."""
+
+    def __init__(
+        self, merger: Merger, records: Iterable[pa.Table], base: Iterable[pa.Table], rows: int, partitions: int
+    ) -> None:
+        self.deleted = self.added = 0
+        self._width = max(1, -(-rows // partitions))
+        self._ranges: Partitions | None = None
+        self._inserts: Spill | None = None
+        self._loaded: tuple[int, Touched] | None = None
+        logs, keys = _by_key(records, partitions), _by_key(_numbered(base), partitions)
+        try:
+            for log, key in zip(logs.spills, keys.spills, strict=True):
+                self._merge(merger, log, key, partitions)
+        finally:
+            logs.close()
+            keys.close()
+
+    def _merge(self, merger: Merger, log: Spill, base: Spill, partitions: int) -> None:
+        """Merge the records of one partition of the keys."""
+        join = _Join(merger, merger.folded(log.read()))
+        log.close()
+        for part in base.tables():
+            found = join.find(part, np.asarray(part.column(_ROW).to_numpy()))
+            table = join.folded.take(pa.array(found.log))
+            table = table.append_column(_ROW, pa.array(found.rows)).append_column(_WINS, pa.array(found.wins))
+            if self._ranges is None:
+                self._ranges = Partitions(table.schema, partitions)
+            self._ranges.add(table, found.rows // self._width)
+        base.close()
+        inserts = join.inserts()
+        if self._inserts is None:
+            self._inserts = Spill(inserts.schema)
+        self._inserts.add(inserts)
+        self.deleted += join.deleted
+        self.added += inserts.num_rows
+
+    def touched(self, start: int, end: int) -> Touched | None:
+        if self._ranges is None:
+            return None
+        parts = [self._part(number, start, end) for number in range(start // self._width, (end - 1) // self._width + 1)]
+        found = [part for part in parts if part.at.size]
+        if not found:
+            return None
+        at, wins = np.concatenate([part.at for part in found]), np.concatenate([part.wins for part in found])
+        return Touched(at - start, pa.concat_tables([part.log for part in found]), wins)
+
+    def _part(self, number: int, start: int, end: int) -> Touched:
+        """The touched rows from `start` to `end` in the range with this number."""
+        if self._loaded is None or self._loaded[0] != number:
+            self._loaded = None
+            self._loaded = number, self._load(number)
+        one = self._loaded[1]
+        low, high = np.searchsorted(one.at, (start, end))
+        return Touched(one.at[low:high], one.log.slice(low, high - low), one.wins[low:high])
+
+    def _load(self, number: int) -> Touched:
+        assert self._ranges is not None
+        table = self._ranges.spills[number].read()
+        table = table.take(pa.array(np.argsort(table.column(_ROW).to_numpy(), kind="stable")))
+        at, wins = (np.asarray(table.column(name).to_numpy()) for name in (_ROW, _WINS))
+        return Touched(at, table.drop_columns([_ROW, _WINS]), wins)
+
+    def inserts(self) -> Iterator[pa.Table]:
+        return self._inserts.tables() if self._inserts is not None else iter(())
+
+    def close(self) -> None:
+        self._loaded = None
+        for one in (self._ranges, self._inserts):
+            if one is not None:
+                one.close()
+
+
+def _numbered(base: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    start = 0
+    for part in base:
+        yield part.append_column(_ROW, pa.array(np.arange(start, start + part.num_rows)))
+        start += part.num_rows
+
+
+def _by_key(tables: Iterable[pa.Table], count: int) -> Partitions:
+    """The rows, divided by their keys."""
+    parts: Partitions | None = None
+    for table in tables:
+        if parts is None:
+            parts = Partitions(table.schema, count)
+        parts.add_by_key(table)
+    return parts if parts is not None else Partitions(pa.schema([]), count)
