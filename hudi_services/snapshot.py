@@ -9,6 +9,7 @@ from .clock import Clock
 from .codecs.compaction_plan import CompactionOperation
 from .errors import Outdated, TableNotFound
 from .files.slices import BaseFileSlices, SliceSource
+from .merging.slices import MergedSlices
 from .metadata.table import MetadataLister, MetadataTable
 from .storage import Storage
 from .table.facts import TimelineFacts, compacting_file_groups, replaced_file_groups
@@ -84,10 +85,12 @@ def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot
 
 
 def _look(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
-    slices = BaseFileSlices(storage)
     with ThreadPoolExecutor(1) as pool:
         metadata_config = pool.submit(MetadataTable.load_config, storage, config)
         timeline = Timeline.open(storage, config)
+        slices: SliceSource = (
+            MergedSlices.of(storage, config, timeline) if config.is_merge_on_read else BaseFileSlices(storage)
+        )
         replaced = pool.submit(replaced_file_groups, timeline)
         # The metadata table's timeline is read after the table's: a writer completes the two in the opposite order.
         metadata = MetadataTable.open(storage, config, timeline, slices, metadata_config.result())

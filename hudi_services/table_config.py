@@ -124,6 +124,10 @@ class TableConfig:
         return self.raw.get("hoodie.table.type", "COPY_ON_WRITE")
 
     @property
+    def is_merge_on_read(self) -> bool:
+        return self.type == "MERGE_ON_READ"
+
+    @property
     def record_key_fields(self) -> tuple[str, ...]:
         return self._list("hoodie.table.recordkey.fields")
 

@@ -16,8 +16,7 @@ class Reason(enum.Enum):
     PENDING_COMPACTION = "in a pending compaction"
     PENDING_CLUSTERING = "in a pending clustering"
     HALF_HIDDEN = "has files of commits that were archived beyond a savepoint"
-    HAS_LOG_FILES = "has log files"
-    NO_BASE_FILE = "has no base file"
+    UNCOMMITTED = "has files of a write that is not completed"
     TOO_LARGE = "at or above the small-file limit"
     NOT_CHOSEN = "left out by the plan strategy"
     SINGLE_FILE = "alone in its group"
@@ -25,6 +24,9 @@ class Reason(enum.Enum):
     BUDGET = "beyond the bytes of one plan"
     GROUP_CAP = "beyond the largest number of groups"
 
+
+_NEW_BASE_BYTES = 120 << 20
+"""Hudi's default of hoodie.parquet.max.file.size."""
 
 WAITING = (Reason.BUDGET, Reason.GROUP_CAP)
 """The reasons of slices that the next plan may take."""
@@ -35,13 +37,15 @@ class Eligibility:
     """The rules for slices. `small_file_limit` in bytes, exclusive; the sets hold (partition, file id).
 
     `half_hidden`: file groups of which readers will see other rows when a savepoint is deleted; a clustering would
-    hide those rows.
+    hide those rows. `uncommitted`: file groups of merge-on-read tables with files of pending or failed writes, to which
+    Hudi may assign log files that are committed.
     """
 
     small_file_limit: int
     pending_compactions: Collection[FileGroupId]
     pending_clusterings: Collection[FileGroupId]
     half_hidden: Collection[FileGroupId] = frozenset()
+    uncommitted: Collection[FileGroupId] = frozenset()
 
     def exclusion(self, one: FileSlice) -> Reason | None:
         """Why a clustering may not rewrite the slice; None when it may."""
@@ -52,11 +56,9 @@ class Eligibility:
             return Reason.PENDING_CLUSTERING
         if group in self.half_hidden:
             return Reason.HALF_HIDDEN
-        if one.log_files:
-            return Reason.HAS_LOG_FILES
-        if one.base_file is None:
-            return Reason.NO_BASE_FILE
-        if one.base_file.size >= self.small_file_limit:
+        if group in self.uncommitted:
+            return Reason.UNCOMMITTED
+        if base_size(one) >= self.small_file_limit:
             return Reason.TOO_LARGE
         return None
 
@@ -64,3 +66,8 @@ class Eligibility:
 def base_size(one: FileSlice) -> int:
     """Bytes of the base file, 0 without one."""
     return one.base_file.size if one.base_file else 0
+
+
+def planned_size(one: FileSlice) -> int:
+    """The bytes that a slice counts in a plan: of its base file, as in Hudi; without one as a whole new base file."""
+    return one.base_file.size if one.base_file else _NEW_BASE_BYTES

@@ -21,7 +21,7 @@ from ..rows.file_sizing import (
     overhead_bytes,
     shares_of,
     stored_row_groups,
-    weighed_row_groups,
+    weighed_readers,
 )
 from ..rows.memory import copy_peak, decoding_peak, sort_bytes, sort_peak
 from ..rows.sorting import RowSorter
@@ -55,7 +55,7 @@ def estimate_group(task: RewriteTask) -> GroupEstimate:
     target, _ = target_schema(task, readers)
     groups = stored_row_groups(readers)
     rows = sum(reader.num_rows for reader in readers)
-    pieces = weighed_row_groups(groups, task.settings.codec, task.memory.stored) if not task.sort else []
+    pieces = weighed_readers(readers, task.settings.codec, task.memory.stored) if not task.sort else []
     plan = copy_plan(task, readers, target, pieces)
     if isinstance(plan, CopyPlan):
         weights = dict(zip(groups, pieces, strict=True))
@@ -70,7 +70,8 @@ def estimate_group(task: RewriteTask) -> GroupEstimate:
         path = task.storage.full_path(task.partition)
         options = writer_options(target, path, task.settings.codec, shared_plain_leaves(readers))
         share = shares_of(sample.table, leaves, sample.encoded, options)
-        pieces = [(rows, sum(compressed_bytes(group, share) for group in groups))]
+        merged = sum(reader.stored_bytes for reader in readers if not reader.stored)
+        pieces = [(rows, merged + sum(compressed_bytes(group, share) for group in groups))]
     count = min(rows, files_needed(len(task.file_ids), pieces, readers, task.settings))
     even = [(rows // count, sum(weight for _, weight in pieces) / count)]
     data = sample.row_bytes * rows
@@ -113,18 +114,26 @@ def _sample(
     tables: list[pa.Table] = []
     encoded: dict[LeafPath, float] = {}
     rows = size = 0
-    for at in np.unique(np.linspace(0, len(groups) - 1, _SAMPLED_ROW_GROUPS).astype(int)):
-        group = groups[at]
-        piece = group.first_piece(target, dictionary, task.memory.stored)
+
+    def add(piece: pa.Table) -> int:
+        nonlocal rows, size
         # Scattered rows: neighbours in the old file are alike, and neighbours in the new order need not be.
         step = max(1, piece.num_rows // _SAMPLED_ROWS)
-        table = piece.take(pa.array(range(0, piece.num_rows, step)))
-        for chunk in group.facts.columns:
-            had = chunk.uncompressed_bytes * table.num_rows / group.rows
-            encoded[chunk.path] = encoded.get(chunk.path, 0.0) + had
-        tables.append(table)
+        tables.append(piece.take(pa.array(range(0, piece.num_rows, step))))
         size += piece.get_total_buffer_size()
         rows += piece.num_rows
+        return int(tables[-1].num_rows)
+
+    for at in np.unique(np.linspace(0, len(groups) - 1, min(len(groups), _SAMPLED_ROW_GROUPS)).astype(int)):
+        group = groups[at]
+        taken = add(group.first_piece(target, dictionary, task.memory.stored))
+        for chunk in group.facts.columns:
+            had = chunk.uncompressed_bytes * taken / group.rows
+            encoded[chunk.path] = encoded.get(chunk.path, 0.0) + had
+    for reader in readers:
+        if not reader.stored and reader.num_rows:
+            pieces = reader.tables(target=target, at_once=task.memory.stored)
+            add(next(pieces)[1])
     if task.sort:
         sorter = RowSorter(target, task.sort, task.layout)
         sorter.learn(pa.concat_tables(tables).unify_dictionaries())

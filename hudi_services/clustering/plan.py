@@ -1,23 +1,25 @@
 """From a table and rules to a clustering plan, and from a plan to the files to rewrite."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from ..codecs.table_schema import parse_table_schema
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
-from ..files.names import parse_base_file
+from ..files.names import log_order, parse_base_file, parse_log_file
 from ..files.slices import RECORD_KEY
-from ..model import FileSlice
+from ..model import BaseFile, FileSlice, LogFile
 from ..rows.ordering import row_order
 from ..rows.sort_order import LINEAR, SortColumn, to_strategy_params
 from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
 from ..storage import Storage
 from ..table.support import check_slices
+from ..table.view import FileGroupId
 from ..table_config import TableConfig
-from .eligibility import Eligibility, Reason
+from .eligibility import Eligibility, Reason, base_size
 from .partitions import PartitionRules, select_partitions
 from .selection import MOST_OUTPUTS, PlannedGroup, Selection, SizeRules, select
 from .strategies import PlanContext, PlanStrategy, plan_strategy
@@ -84,12 +86,16 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
         check_slices(found, table.storage)
     pending = pending_compactions(table).keys(), pending_clusterings(table).keys()
     half_hidden = {(partition, file_id) for partition in chosen for file_id in table.view.half_hidden(partition)}
-    eligibility = Eligibility(rules.sizes.small_file_limit, *pending, half_hidden)
+    uncommitted = _uncommitted(table, chosen)
+    eligibility = Eligibility(rules.sizes.small_file_limit, *pending, half_hidden, uncommitted)
     selection = select(slices, _strategy(table, rules), rules.sizes, eligibility, explain=explain)
     for partition in sorted({*everything} - {*chosen}) if explain else ():
         selection.judge(table.view.latest_slices(partition), Reason.FILTERED_OUT.value)
     if not selection.groups:
         return Planned(None, selection, len(chosen), _why_empty(everything, chosen, selection.reasons))
+    for group in selection.groups:
+        for one in group.slices:
+            table.slices.check(one)
     left_out = sorted({*everything} - {*chosen} | {*selection.left_out})
     plan = ClusteringPlan(
         groups=tuple(_group(table.storage, group) for group in selection.groups),
@@ -98,6 +104,13 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
         missing_partitions=tuple(left_out) or None,
     )
     return Planned(plan, selection, len(chosen))
+
+
+def _uncommitted(table: Snapshot, partitions: Sequence[str]) -> set[FileGroupId]:
+    """The file groups of a merge-on-read table that hold files of writes that are not completed."""
+    if not table.config.is_merge_on_read:
+        return set()
+    return {(partition, file_id) for partition in partitions for file_id in table.view.uncommitted(partition)}
 
 
 def _strategy(table: Snapshot, rules: PlanRules) -> PlanStrategy:
@@ -117,21 +130,28 @@ def _strategy(table: Snapshot, rules: PlanRules) -> PlanStrategy:
 
 
 def _group(storage: Storage, group: PlannedGroup) -> ClusteringGroup:
-    read = float(group.size // _MIB)
+    logs = [log for one in group.slices for log in one.log_files]
+    log_bytes = sum(log.size for log in logs)
+    read = float((sum(map(base_size, group.slices)) + log_bytes) // _MIB)
+    written = float(group.size // _MIB)
     return ClusteringGroup(
-        slices=tuple(
-            SliceInfo(one.partition, one.file_id, storage.full_path(one.base_file.path) if one.base_file else "")
-            for one in group.slices
-        ),
+        slices=tuple(_slice_info(storage, one) for one in group.slices),
         output_groups=group.outputs,
         metrics={
             "TOTAL_IO_READ_MB": read,
-            "TOTAL_IO_WRITE_MB": read,
-            "TOTAL_IO_MB": 2 * read,
-            "TOTAL_LOG_FILES": 0.0,
-            "TOTAL_LOG_FILES_SIZE": 0.0,
+            "TOTAL_IO_WRITE_MB": written,
+            "TOTAL_IO_MB": read + written,
+            "TOTAL_LOG_FILES": float(len(logs)),
+            "TOTAL_LOG_FILES_SIZE": float(log_bytes),
         },
     )
+
+
+def _slice_info(storage: Storage, one: FileSlice) -> SliceInfo:
+    base = storage.full_path(one.base_file.path) if one.base_file else ""
+    # Newest first, as Hudi writes them.
+    logs = tuple(storage.full_path(log.path) for log in reversed(one.log_files))
+    return SliceInfo(one.partition, one.file_id, base, logs)
 
 
 def _why_empty(everything: Collection[str], chosen: Collection[str], reasons: Mapping[str, int]) -> str:
@@ -148,9 +168,9 @@ def _why_empty(everything: Collection[str], chosen: Collection[str], reasons: Ma
 def input_slices(plan: ClusteringPlan, source: str) -> list[tuple[FileSlice, ...]]:
     """The file slices of each group of a plan, ours or Hudi's; their sizes are not known. `source` names the plan.
 
-    Raises UnsupportedTable for slices with log files or bootstrap files and for groups over several partitions;
-    CorruptFile for a plan without slices, for paths that are not base files of the table, for file groups that are
-    named twice, and for a group with too many new files.
+    Raises UnsupportedTable for slices with bootstrap files and for groups over several partitions; CorruptFile for a
+    plan without slices, for paths that are not base or log files of the table, for file groups that are named twice,
+    and for a group with too many new files.
     """
     groups = [tuple(_input(one, source) for one in group.slices) for group in plan.groups]
     outputs = max((group.output_groups for group in plan.groups), default=0)
@@ -173,20 +193,34 @@ def input_slices(plan: ClusteringPlan, source: str) -> list[tuple[FileSlice, ...
 
 
 def _input(one: SliceInfo, source: str) -> FileSlice:
-    if one.log_files or one.bootstrap_file or not one.data_file:
+    if one.bootstrap_file:
         raise UnsupportedTable(
-            f"{source}: the slice of {one.file_id} in {one.partition} has log files or no base file",
+            f"{source}: the slice of {one.file_id} in {one.partition} has a bootstrap file",
             hint="let Apache Hudi execute this plan",
         )
+    base = _named(one, one.data_file, source, parse_base_file) if one.data_file else None
+    logs = tuple(sorted((_named(one, path, source, parse_log_file) for path in one.log_files), key=log_order))
+    if base is None and not logs:
+        raise CorruptFile(f"{source} names no file of {one.file_id} in partition {one.partition!r}", hint=_DROP_HINT)
+    instant = base.instant if base is not None else logs[0].instant
+    return FileSlice(one.partition, one.file_id, instant, base, logs)
+
+
+_DROP_HINT = "drop this plan with Apache Hudi and schedule a new one"
+Named = TypeVar("Named", BaseFile, LogFile)
+
+
+def _named(one: SliceInfo, path: str, source: str, parse: Callable[[str, str, int], Named | None]) -> Named:
+    """The file at `path`, which a plan names in the slice `one`. Raises CorruptFile."""
     # By partition and name: a plan has full paths, and the table may have another path now (a link, s3 for s3a).
-    folder, _, name = one.data_file.rpartition("/")
-    file = parse_base_file(one.partition, name, 0)
+    folder, _, name = path.rpartition("/")
+    file = parse(one.partition, name, 0)
     if file is None or not f"/{folder}".endswith(f"/{one.partition}".rstrip("/")) or file.file_id != one.file_id:
         raise CorruptFile(
-            f"{source} names {one.data_file}, which is not a base file of {one.file_id} in partition {one.partition!r}",
-            hint="drop this plan with Apache Hudi and schedule a new one",
+            f"{source} names {path}, which is not a file of {one.file_id} in partition {one.partition!r}",
+            hint=_DROP_HINT,
         )
-    return FileSlice.of_base(file)
+    return file
 
 
 def check_order(columns: Sequence[SortColumn], layout: str, table: Snapshot) -> None:

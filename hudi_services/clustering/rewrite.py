@@ -19,7 +19,7 @@ from ..files.slices import SliceReader
 from ..model import FileSlice
 from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum
-from ..rows.file_sizing import Piece, needs_no_cut, stored_row_groups, weighed_row_groups
+from ..rows.file_sizing import Piece, needs_no_cut, unweighed, weighed_readers
 from ..rows.output import Form, NewFile, Stopwatch
 from .copying import CopiedGroup, CopyPlan, copy_plan
 from .data_skipping import ColumnBounds, column_bounds
@@ -98,7 +98,7 @@ def open_inputs(task: RewriteTask) -> list[SliceReader]:
     """The old files of the group. Raises CorruptFile, UnsupportedTable and StorageError."""
     readers: list[SliceReader] = []
     for one in task.slices:
-        readers.append(task.source.open(one, like=readers[-1] if readers else None))
+        readers.append(task.inputs.open(one, like=readers[-1] if readers else None))
     return readers
 
 
@@ -121,14 +121,13 @@ def _form(task: RewriteTask, readers: Sequence[SliceReader], write_token: str) -
 
 
 def _pieces(task: RewriteTask, readers: list[SliceReader], clock: Stopwatch) -> list[Piece]:
-    """The weighed row groups of a group that is not sorted; [] for a sorted group, whose sorted rows are weighed."""
+    """The weighed pieces of a group that is not sorted; [] for a sorted group, whose sorted rows are weighed."""
     if task.sort:
         return []
-    groups = stored_row_groups(readers)
     if needs_no_cut(readers, len(task.file_ids), task.settings):
-        return [(group.rows, 1.0) for group in groups]
+        return unweighed(readers)
     with clock.phase("cut"):
-        return weighed_row_groups(groups, task.settings.codec, task.memory.stored)
+        return weighed_readers(readers, task.settings.codec, task.memory.stored)
 
 
 def new_slice(task: RewriteTask, file_id: str, path: str) -> FileSlice:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ..errors import ConfigError
 from ..model import FileSlice
 from ..plugins import guarded, name_of
-from .eligibility import Eligibility, Reason, base_size
+from .eligibility import Eligibility, Reason, planned_size
 from .strategies import PlanStrategy
 
 
@@ -46,7 +46,7 @@ class PlannedGroup:
 
     @property
     def size(self) -> int:
-        return sum(map(base_size, self.slices))
+        return sum(map(planned_size, self.slices))
 
     @property
     def gain(self) -> float:
@@ -144,7 +144,7 @@ def _of_partition(
         groups = [tuple(members) for members in strategy.groups(eligible)]
     for members in groups:
         _check(members, left, strategy, rules)
-        size = sum(map(base_size, members))
+        size = sum(map(planned_size, members))
         group = PlannedGroup(members, max(1, -(-size // rules.target_file)))
         if group.outputs > MOST_OUTPUTS:
             raise ConfigError(
@@ -165,7 +165,7 @@ def _check(
     for one in members:
         if not isinstance(one, FileSlice) or left.pop(one.file_id, None) is not one:
             raise _wrong(strategy, f"gave the file group {getattr(one, 'file_id', one)} twice, or made it up")
-    size = sum(map(base_size, members))
+    size = sum(map(planned_size, members))
     if len(members) > 1 and size > rules.largest_group:
         raise _wrong(strategy, f"made a group of {size} bytes, and {rules.largest_group} is the largest size")
 

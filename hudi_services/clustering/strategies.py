@@ -21,7 +21,7 @@ from ..files.slices import RECORD_KEY
 from ..model import FileSlice
 from ..packing import pack
 from ..plugins import guarded, load_class
-from .eligibility import Reason, base_size
+from .eligibility import Reason, planned_size
 
 Range = tuple[Any, Any] | None
 """The least and the greatest value, which compare; None when they are not known, or all values are null."""
@@ -67,13 +67,13 @@ class PlanStrategy(ABC):
 
     def packed(self, slices: Iterable[FileSlice]) -> list[list[FileSlice]]:
         """Groups of neighbours, each as large as `max_group` allows."""
-        return pack(slices, base_size, self.context.max_group)
+        return pack(slices, planned_size, self.context.max_group)
 
 
 class BySize(PlanStrategy):
     def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
         def order(one: FileSlice) -> tuple[int | str, ...]:
-            keys: dict[str, int | str] = {"SIZE": -base_size(one), "INSTANT_TIME": one.base_instant}
+            keys: dict[str, int | str] = {"SIZE": -planned_size(one), "INSTANT_TIME": one.base_instant}
             return (*(keys[name] for name in self.context.sort_by), one.file_id)
 
         return self.packed(sorted(slices, key=order))
@@ -124,7 +124,7 @@ class AtRandom(PlanStrategy):
 
 class SingleFile(PlanStrategy):
     def groups(self, slices: Sequence[FileSlice]) -> Iterable[Sequence[FileSlice]]:
-        return [[one] for one in sorted(slices, key=lambda one: (-base_size(one), one.file_id))]
+        return [[one] for one in sorted(slices, key=lambda one: (-planned_size(one), one.file_id))]
 
 
 STRATEGIES: Mapping[str, type[PlanStrategy]] = {

@@ -37,6 +37,13 @@ class RewriteTask:
     indexed: tuple[str, ...] = ()
     """Columns (dotted paths) whose ranges the commit needs, whether footers have them or not."""
 
+    @property
+    def inputs(self) -> SliceSource:
+        """Opens the slices as the plan found them, within the memory of the task."""
+        merged = sum(bool(one.log_files) for one in self.slices)
+        # An estimate is made before the plan has an instant.
+        return self.source.as_of(self.instant or None, self.memory.log_records // max(1, merged))
+
     def form(self, write_token: str, target: FileSchema, key_values: Mapping[str, str]) -> Form:
         """The common properties of the group's new files."""
         where = (self.storage, self.instant, self.partition, write_token)

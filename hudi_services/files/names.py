@@ -66,6 +66,11 @@ def parse_log_file(partition: str, name: str, size: int) -> LogFile | None:
     return LogFile(partition, name, file_id, instant, int(version), token or "", suffix or "", size)
 
 
+def log_order(log: LogFile) -> tuple[str, int, str, str]:
+    """A key by which the log files of a slice sort in the order of merging, oldest first (LogFileComparator)."""
+    return log.instant, log.version, log.write_token, log.suffix
+
+
 def instant_in(name: str) -> str:
     """The time in the name of a base or log file, whatever follows its extension (FSUtils.getCommitTime); else ""."""
     log = parse_log_file("", name, 0)

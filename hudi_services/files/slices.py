@@ -110,6 +110,10 @@ class SliceReader(Protocol):
         """Bytes of its rows as they are encoded, before compression."""
 
     @property
+    def stored_bytes(self) -> int:
+        """Bytes of its rows as they are stored in a base file; an estimate when rows must be merged."""
+
+    @property
     def overhead_bytes(self) -> int:
         """Bytes of its files that are neither rows nor bloom filter."""
 
@@ -165,6 +169,18 @@ class SliceSource(Protocol):
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         """The result of `take` for the facts of a slice, then released. Raises CorruptFile and StorageError."""
 
+    def as_of(self, instant: str | None, memory: int) -> "SliceSource":
+        """A source that reads log records of no later instant, and holds at most `memory` bytes of them for a slice.
+
+        None: a source that reads log records of all instants.
+        """
+
+    def check(self, one: FileSlice) -> None:
+        """Raise UnsupportedTable or CorruptFile when the slice has log files that cannot be merged.
+
+        The properties of the table and the headers of the log blocks decide; records are not read.
+        """
+
 
 def describe(source: SliceSource, slices: Sequence[FileSlice], take: Callable[[FileSlice, SliceFacts], T]) -> list[T]:
     """The results of `take` for the facts of each slice, in order; several slices are read, and `take` runs, at once.
@@ -188,6 +204,12 @@ class BaseFileSlices:
         base = self._base(one)
         return using_footer(self.storage, base.path, base.size, lambda footer: take(_FooterFacts(footer)))
 
+    def as_of(self, instant: str | None, memory: int) -> "BaseFileSlices":
+        return self
+
+    def check(self, one: FileSlice) -> None:
+        self._base(one)
+
     def _base(self, one: FileSlice) -> BaseFile:
         if one.base_file is None or one.log_files:
             raise UnsupportedTable(
@@ -205,9 +227,12 @@ class BaseFileSlice(BaseFileReader):
         return sum(group.uncompressed_bytes for group in self.row_groups)
 
     @property
+    def stored_bytes(self) -> int:
+        return sum(group.compressed_bytes for group in self.row_groups)
+
+    @property
     def overhead_bytes(self) -> int:
-        pages = sum(group.compressed_bytes for group in self.row_groups)
-        return self.size - self.bloom_bytes - pages
+        return self.size - self.bloom_bytes - self.stored_bytes
 
     @property
     def stored(self) -> tuple[StoredRowGroup, ...]:

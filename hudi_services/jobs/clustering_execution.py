@@ -57,6 +57,8 @@ def execute_plan(
         groups = input_slices(plan, source)
         for group in groups:
             check_slices(group, table.storage)
+            for one in group:
+                table.slices.check(one)
         tasks = rewrite_tasks(wanted, table, instant.ts, plan, groups)
         report.warnings += copying_that_sorts(plan.strategy_class, tasks[0].sort if tasks else ())
     inputs = [one for group in groups for one in group]

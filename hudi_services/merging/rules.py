@@ -18,6 +18,7 @@ from ..table_config import TableConfig
 _MODEL = "org.apache.hudi.common.model."
 _DEBEZIUM = _MODEL + "debezium."
 _BY_EVENT_TIME = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+_BY_PAYLOAD = "00000000-0000-0000-0000-000000000000"
 _BY_COMMIT_TIME = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 _PAYLOAD = "hoodie.compaction.payload.class"
 _MODE = "hoodie.record.merge.mode"
@@ -28,7 +29,8 @@ _PROPERTY = "hoodie.record.merge.property."
 _DELETE_FIELD, _DELETE_MARKER = "hoodie.payload.delete.field", "hoodie.payload.delete.marker"
 _UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
 _TOAST = "__debezium_unavailable_value"
-_WITH_HUDI = "compact the table with Apache Hudi, and cluster it with Apache Hudi"
+WITH_HUDI = "compact the table with Apache Hudi, and cluster it with Apache Hudi"
+"""The way out for tables whose log files are not merged here."""
 
 
 class Final(Enum):
@@ -98,6 +100,9 @@ def merge_rule(config: TableConfig, marker: DeleteMarker | None = None) -> Merge
     Raises UnsupportedTable, naming the property, for a rule that is not supported.
     """
     found = _READERS[config.version.number](config)
+    for key, text in (("hoodie.populate.meta.fields", "false"), ("hoodie.allow.operation.metadata.field", "true")):
+        if config.raw.get(key, "").lower() == text:
+            raise _refused(config, key, text)
     return found if marker is None or found.marker is not None else replace(found, marker=marker)
 
 
@@ -153,8 +158,8 @@ def _by_mode_of_8(config: TableConfig) -> MergeRule:
 
 
 def _by_mode_of_9(config: TableConfig) -> MergeRule:
-    rule = _with_marker(config, _by_mode(config, config.ordering_fields))
-    return _with_partial_updates(config, replace(rule, unordered_deletes_yield=True, converts_entries=True))
+    rule = replace(_by_mode(config, config.ordering_fields), unordered_deletes_yield=True, converts_entries=True)
+    return _with_marker(config, _with_partial_updates(config, rule))
 
 
 def _by_mode(config: TableConfig, ordering: tuple[str, ...]) -> MergeRule:
@@ -164,7 +169,8 @@ def _by_mode(config: TableConfig, ordering: tuple[str, ...]) -> MergeRule:
     if mode == "EVENT_TIME_ORDERING":
         return MergeRule(ordering, final=Final.NOT_LESS)
     if mode == "CUSTOM":
-        key = _PAYLOAD if _PAYLOAD in config.raw else _STRATEGY
+        by_payload = config.raw.get(_STRATEGY, _BY_PAYLOAD) == _BY_PAYLOAD
+        key = _PAYLOAD if by_payload and _PAYLOAD in config.raw else _STRATEGY
         raise _refused(config, key, config.raw.get(key, ""))
     raise _refused(config, _MODE, mode)
 
@@ -207,5 +213,5 @@ def _single_ordering(config: TableConfig) -> tuple[str, ...]:
 
 def _refused(config: TableConfig, key: str, value: str) -> UnsupportedTable:
     return UnsupportedTable(
-        f"the table {config.name} has {key}={value}, a rule of merging log files that is not supported", hint=_WITH_HUDI
+        f"the table {config.name} has {key}={value}, a rule of merging log files that is not supported", hint=WITH_HUDI
     )

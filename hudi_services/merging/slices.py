@@ -7,14 +7,14 @@ passed on as they are.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import TypeVar
 
 import pyarrow as pa
 
-from ..errors import CorruptFile, UnsupportedTable
+from ..errors import CorruptFile, NotFound, UnsupportedTable
 from ..files.avro_columns import avro_decoder
 from ..files.column_stats import ColumnStats
 from ..files.log_blocks import BlockPlace, HeaderKey
@@ -23,18 +23,24 @@ from ..files.parquet_convert import converted_table
 from ..files.parquet_evolution import SourceSchema, resolve_target
 from ..files.parquet_schema import FileSchema
 from ..files.slices import BaseFileSlice, BaseFileSlices, BloomBits, SliceFacts, SliceReader, StoredRowGroup
-from ..model import FileSlice
+from ..model import FileSlice, LogFile
 from ..storage import Storage
+from ..table.facts import TimelineFacts
+from ..table.log_naming import log_naming
+from ..table_config import TableConfig
+from ..timeline.active import Timeline
 from .block_order import replayed
 from .fold import NullOrdering
 from .log_records import KEY, LogRecords, header_schema
 from .merged_logs import Merger
 from .ordering import ordering_fields
-from .rules import MergeRule
+from .rules import WITH_HUDI, MergeRule, merge_rule
 from .updates import Updates, find_updates
 
 T = TypeVar("T")
 
+_COMPRESSION = 3
+"""About how many times as large records are in a log file as in a base file."""
 _EXPANSION = 3
 """About how many times as large records are in memory as in a log file."""
 
@@ -56,23 +62,48 @@ class CountedInstants:
 
 @dataclass(frozen=True, slots=True)
 class MergedSlices:
-    """The source of slices of a merge-on-read table."""
+    """The source of slices of a merge-on-read table; `rule` is None for a table with a rule that is not supported."""
 
     storage: Storage
-    rule: MergeRule
+    rule: MergeRule | None
     counts: CountedInstants
     memory: int = 256 << 20
     """Bytes of log records that an open slice may hold; more of them go to the local disk."""
+    refusal: str = ""
+    """The sentence about a rule that is not supported."""
+
+    @classmethod
+    def of(cls, storage: Storage, config: TableConfig, timeline: Timeline) -> "MergedSlices":
+        """The source for a table that is opened."""
+        # Where names say who wrote a log file, the view has left out those that do not count.
+        tells = log_naming(config.version).tells_writers
+        counts = CountedInstants(is_committed=None if tells else TimelineFacts(timeline).is_committed)
+        try:
+            return cls(storage, merge_rule(config), counts)
+        except UnsupportedTable as e:
+            return cls(storage, None, counts, refusal=e.message)
 
     def open(self, one: FileSlice, like: SliceReader | None = None) -> SliceReader:
         if not one.log_files:
             return BaseFileSlices(self.storage).open(one, like)
-        return MergedSlice(self.storage, one, self.rule, self.counts, self.memory)
+        return MergedSlice(self.storage, one, self._rule(), self.counts, self.memory)
 
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         if not one.log_files:
             return BaseFileSlices(self.storage).facts(one, take)
         return take(_MergedFacts(self.open(one)))
+
+    def as_of(self, instant: str | None, memory: int) -> "MergedSlices":
+        return replace(self, counts=replace(self.counts, until=instant), memory=memory)
+
+    def check(self, one: FileSlice) -> None:
+        if one.log_files:
+            self.open(one)
+
+    def _rule(self) -> MergeRule:
+        if self.rule is None:
+            raise UnsupportedTable(self.refusal, hint=WITH_HUDI)
+        return self.rule
 
 
 class MergedSlice:
@@ -87,6 +118,7 @@ class MergedSlice:
         self._base = BaseFileSlice.open(storage, base.path, base.size or None) if base is not None else None
         self.path = base.path if base is not None else one.log_files[0].path
         self.full_path = storage.full_path(self.path)
+        self._sizes = {log.path: log.size or self._stored_size(log) for log in one.log_files}
         self._paths = {storage.full_path(log.path): log.path for log in one.log_files}
         found = list(self._scan())
         self._blocks = replayed(found, counts)
@@ -106,12 +138,18 @@ class MergedSlice:
 
     @property
     def size(self) -> int:
-        return (self._base.size if self._base is not None else 0) + sum(log.size for log in self._slice.log_files)
+        return (self._base.size if self._base is not None else 0) + sum(self._sizes.values())
 
     @property
     def encoded_bytes(self) -> int:
         base = self._base.encoded_bytes if self._base is not None else 0
         return base + sum(block.length for block in self._blocks)
+
+    @property
+    def stored_bytes(self) -> int:
+        if self._base is None or not self._base.num_rows:
+            return self.encoded_bytes // _COMPRESSION
+        return self._base.stored_bytes * self.num_rows // self._base.num_rows
 
     @property
     def overhead_bytes(self) -> int:
@@ -184,7 +222,14 @@ class MergedSlice:
 
     def _scan(self) -> Iterator[BlockPlace]:
         for log in self._slice.log_files:
-            yield from scan_blocks(self._read_of(log.path), log.size, self._storage.full_path(log.path))
+            yield from scan_blocks(self._read_of(log.path), self._sizes[log.path], self._storage.full_path(log.path))
+
+    def _stored_size(self, log: LogFile) -> int:
+        """The bytes of a log file: a plan does not record them."""
+        found = self._storage.head(log.path)
+        if found is None:
+            raise NotFound(f"{self._storage.full_path(log.path)} does not exist")
+        return found.size
 
     def _read_of(self, path: str) -> Callable[[int, int], bytes]:
         return lambda start, length: self._storage.read_range(path, start, length)
@@ -196,7 +241,7 @@ class MergedSlice:
         path = self.full_path
         sources += [SourceSchema(path, avro_decoder(text, path).as_written) for text in texts]
         if not sources:
-            raise UnsupportedTable(f"{path} has no block with a schema", hint="compact the table with Apache Hudi")
+            raise UnsupportedTable(f"{path} has no block with a schema", hint=WITH_HUDI)
         return resolve_target(sources, None)
 
     @cached_property
@@ -208,9 +253,7 @@ class MergedSlice:
         with self._null_orderings():
             found = find_updates(self._merger, records, expected, keys, self._base_rows, self._memory)
         if self._merger.is_partial and any(self._merger.lacks_columns(rows) for rows in found.inserts()):
-            raise UnsupportedTable(
-                f"{self.full_path}: a partial update has no row to update", hint="compact the table with Apache Hudi"
-            )
+            raise UnsupportedTable(f"{self.full_path}: a partial update has no row to update", hint=WITH_HUDI)
         return found
 
     def _read_block(self, block: BlockPlace) -> Callable[[int, int], bytes]:

@@ -38,6 +38,31 @@ def stored_row_groups(readers: Iterable[SliceReader]) -> list[StoredRowGroup]:
     return [group for reader in readers for group in reader.stored if group.rows]
 
 
+def unweighed(readers: Iterable[SliceReader]) -> list[Piece]:
+    """The pieces of `weighed_readers` where no weight is needed."""
+    return [(rows, 1.0) for reader in readers for rows in _stored_rows(reader)]
+
+
+def _stored_rows(reader: SliceReader) -> list[int]:
+    return [group.rows for group in reader.stored if group.rows] or ([reader.num_rows] if reader.num_rows else [])
+
+
+def weighed_readers(readers: Sequence[SliceReader], codec: str, at_once: int) -> list[Piece]:
+    """Weighed pieces of unsorted slices in order: their row groups, or all rows of a slice whose rows must be merged.
+
+    `codec` and `at_once` as for `weighed_row_groups`.
+    """
+    if all(reader.stored or not reader.num_rows for reader in readers):
+        return weighed_row_groups(stored_row_groups(readers), codec, at_once)
+    pieces: list[Piece] = []
+    for reader in readers:
+        if reader.stored:
+            pieces += weighed_row_groups(stored_row_groups([reader]), codec, at_once)
+        elif reader.num_rows:
+            pieces.append((reader.num_rows, float(reader.stored_bytes)))
+    return pieces
+
+
 def compressed_bytes(group: StoredRowGroup, shares: Mapping[LeafPath, float]) -> float:
     """The bytes of a row group when each column is compressed to its share of the encoded bytes."""
     return sum(chunk.uncompressed_bytes * shares.get(chunk.path, 1.0) for chunk in group.facts.columns)

@@ -37,6 +37,11 @@ class TaskMemory:
         return self.limit // 5
 
     @property
+    def log_records(self) -> int:
+        """Bytes of the log records of all slices that are merged in memory."""
+        return self.limit // 8
+
+    @property
     def sample(self) -> int:
         """Bytes of the sample that a layout learns from."""
         return self.limit // 8

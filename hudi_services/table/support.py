@@ -155,8 +155,8 @@ FEATURES = (
         "merge-on-read tables",
         "hoodie.table.type",
         _table_type,
-        _ALL,
-        hint="use Apache Hudi's own service; this tool handles only COPY_ON_WRITE tables",
+        _ALL - _REWRITES,
+        hint="use Apache Hudi's own service: this command handles only COPY_ON_WRITE tables",
     ),
     Feature(
         "ORC and HFile base files",

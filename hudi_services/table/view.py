@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from ..files.names import parse_base_file, parse_log_file
+from ..files.names import log_order, parse_base_file, parse_log_file
 from ..model import BaseFile, FileSlice, LogFile
 from .log_naming import LogNaming
 from .partitions import Files, Lister
@@ -103,6 +103,17 @@ class FileSystemView:
         files = (parse_base_file(partition, name, 0) or parse_log_file(partition, name, 0) for name in names)
         return frozenset(file.file_id for file in files if file and self._facts.is_hidden(file.instant))
 
+    def uncommitted(self, partition: str) -> frozenset[str]:
+        """Ids of the file groups with base or log files of writes that are not completed, as far as names tell."""
+        found = set()
+        for name in self._lister.files(partition):
+            base, log = parse_base_file(partition, name, 0), parse_log_file(partition, name, 0)
+            if base is not None and not self._facts.is_committed(base.instant):
+                found.add(base.file_id)
+            elif log is not None and not self._naming.counts(log, self._facts.is_committed):
+                found.add(log.file_id)
+        return frozenset(found)
+
     def replaced_at(self, partition: str, file_id: str) -> str | None:
         """The time of the replacecommit that hid a file group, None for a live one."""
         return self._replaced.get((partition, file_id))
@@ -162,7 +173,7 @@ def _slices(
     members: dict[str, list[LogFile]] = {instant: [] for instant in instants}
     if compacting is not None and (bases or logs):
         members.setdefault(compacting, [])
-    for log in sorted(logs, key=lambda log: (log.instant, log.version, log.write_token, log.suffix)):
+    for log in sorted(logs, key=log_order):
         slice_instant = naming.slice_of(log, sorted(members), facts.completion_time)
         members.setdefault(slice_instant, []).append(log)
     return [

@@ -198,7 +198,38 @@ _WIDENED = "id string, val string, o int, p string", "id string, val string, o b
 _PENDING = ordered(a=[at(1, 50), at(2, 60)], b=[at(1, 50), at(2, 40)], c=[at(1, 50), at(2, 60, True)], d=[at(1, 50)])
 _ROLLED_BACK = wide(a=[("c1", 1, 50), ("c2", 2, 60), ("c3", 3, 70)], b=[("c1", 1, 50), None, ("c3", 3, 70)])
 
+INDEXED = {
+    **EVENT_TIME,
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.partition.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.index.type": "RECORD_INDEX",
+}
+
+
+def _many() -> dict[str, list[Cell]]:
+    """Sixty keys: updates, late updates, soft deletes, deletes, deletes that a smaller value takes back, inserts."""
+    cells: dict[str, list[Cell]] = {}
+    for number in range(60):
+        row: list[Cell] = [at(1, 50) if number % 10 < 8 else None, None, None, None, None]
+        if number % 3 == 0:
+            row[1] = at(2, 40 + number, number % 4 == 1)
+        if number % 5 == 1:
+            row[2] = at(3, 60 - number)
+        if number % 10 == 9:
+            row[1] = at(2, number)
+        if number % 7 == 2 and number % 10 < 8:
+            row[3] = DELETE
+        if number % 14 == 2 and number % 10 < 8:
+            row[4] = at(5, 1)
+        cells[f"key-{number:02d}"] = row
+    return cells
+
+
 HISTORIES: dict[str, History] = {
+    "indexed": History(ORDERED, writes(ORDERED, _many()), INDEXED),
     "default_order": History(ORDERED, writes(ORDERED, ORDERINGS)),
     "overwrite_latest": History(ORDERED, writes(ORDERED, ORDERINGS), payload(MODEL + "OverwriteWithLatestAvroPayload")),
     "default_payload": History(ORDERED, writes(ORDERED, ORDERINGS), EVENT_TIME),

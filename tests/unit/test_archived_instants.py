@@ -133,7 +133,7 @@ def test_a_broken_log_archive_is_named_with_the_offset(tables: Path) -> None:
     cases = {
         data[:-10]: r"the archive has a torn block at offset \d+",
         data[:100] + data[101:]: "the archive",
-        b"x" + data: "the archive is corrupt at offset 6",
+        b"x" + data: "the archive is corrupt at offset 0",
         encode_block(LogBlock(first.type, {}, first.content)): r"corrupt at offset \d+: the block has no schema",
         encode_block(LogBlock(first.type, first.header, b"\0\0\0\1")): r"corrupt at offset \d+: record count",
         encode_block(LogBlock(first.type, first.header, struct.pack(">ii", 9, 0))): "content version 9 is not known",

@@ -49,14 +49,13 @@ def test_every_exclusion_has_its_reason() -> None:
     rules = SizeRules(small_file_limit=100)
     selection = by_size({"p": slices}, rules, {("p", "compacting")}, {("p", "clustering")})
     assert dict(selection.reasons) == {
-        Reason.PICKED.value: 1,
+        Reason.PICKED.value: 3,
         Reason.TOO_LARGE.value: 1,
-        Reason.HAS_LOG_FILES.value: 1,
-        Reason.NO_BASE_FILE.value: 1,
         Reason.PENDING_COMPACTION.value: 1,
         Reason.PENDING_CLUSTERING.value: 1,
     }
-    assert [one.file_id for one in selection.groups[0].slices] == ["small"]
+    # A slice without a base file counts as a whole new file.
+    assert [one.file_id for one in selection.groups[0].slices] == ["none", "log", "small"]
 
 
 def test_largest_first_and_outputs_by_target_size() -> None:
