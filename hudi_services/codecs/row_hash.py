@@ -42,6 +42,15 @@ def row_hashes(table: pa.Table) -> Iterator[Hashes]:
             yield mix(rows)
 
 
+def column_hashes(table: pa.Table) -> list[Hashes]:
+    """The hashes of the values of each column: a row's hash is `mix` of the sum of those of its values."""
+    found: list[list[Hashes]] = [[] for _ in table.column_names]
+    for batch in table.combine_chunks().to_batches():
+        for place, (name, column) in enumerate(zip(table.column_names, batch.columns, strict=True)):
+            found[place].append(_column(column, name, {}))
+    return [np.concatenate([np.zeros(0, np.uint64), *parts]) for parts in found]
+
+
 def mix(values: Hashes) -> Hashes:
     """Mix `values` in place by MurmurHash3's finaliser with shifts of 32 bits (a bijection); returns the array."""
     values ^= values >> _SHIFT

@@ -147,6 +147,11 @@ class SliceReader(Protocol):
         `at_once`: how many bytes of stored data may be held.
         """
 
+    def checked_tables(
+        self, columns: Sequence[str], target: FileSchema, *, at_once: int | None = None
+    ) -> "CheckedTables | None":
+        """The tables of `tables` when rows must be merged, and what they must hold; None when rows are as stored."""
+
     def record_keys(self) -> Iterator[pa.ChunkedArray]:
         """The record keys as strings, some at a time. Raises CorruptFile for null keys, too."""
 
@@ -155,6 +160,15 @@ class SliceReader(Protocol):
 
     def release(self) -> None:
         """Free the memory that reads have taken."""
+
+
+class CheckedTables(Protocol):
+    """The pieces of `SliceReader.tables`, while other code than that which merges them counts what they must hold."""
+
+    def __iter__(self) -> Iterator[tuple[pa.Table, pa.Table]]: ...
+
+    def expected(self) -> tuple[int, int]:
+        """The number of rows and the sum of their hashes modulo 2**64; after the last piece."""
 
 
 class SliceSource(Protocol):
@@ -248,6 +262,11 @@ class BaseFileSlice(BaseFileReader):
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         for group in range(len(self.row_groups)):
             yield from self.pieces_as_read(group, columns, target, dictionary, at_once=at_once)
+
+    def checked_tables(
+        self, columns: Sequence[str], target: FileSchema, *, at_once: int | None = None
+    ) -> CheckedTables | None:
+        return None
 
     def record_keys(self) -> Iterator[pa.ChunkedArray]:
         for group in range(len(self.row_groups)):

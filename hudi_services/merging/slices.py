@@ -22,7 +22,15 @@ from ..files.log_reader import scan_blocks
 from ..files.parquet_convert import converted_table
 from ..files.parquet_evolution import SourceSchema, resolve_target
 from ..files.parquet_schema import FileSchema
-from ..files.slices import BaseFileSlice, BaseFileSlices, BloomBits, SliceFacts, SliceReader, StoredRowGroup
+from ..files.slices import (
+    BaseFileSlice,
+    BaseFileSlices,
+    BloomBits,
+    CheckedTables,
+    SliceFacts,
+    SliceReader,
+    StoredRowGroup,
+)
 from ..model import FileSlice, LogFile
 from ..storage import Storage
 from ..table.facts import TimelineFacts
@@ -30,8 +38,9 @@ from ..table.log_naming import log_naming
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
 from .block_order import replayed
+from .expected_rows import ExpectedRows
 from .fold import NullOrdering
-from .log_records import KEY, LogRecords, header_schema
+from .log_records import KEY, LogRecords, header_schema, is_partial
 from .merged_logs import Merger
 from .ordering import ordering_fields
 from .rules import WITH_HUDI, MergeRule, merge_rule
@@ -186,9 +195,36 @@ class MergedSlice:
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         target = self.schema if target is None else target
         names = list(target.columns if columns is None else columns)
+        yield from self._tables(names, target, at_once, None)
+
+    def checked_tables(
+        self, columns: Sequence[str], target: FileSchema, *, at_once: int | None = None
+    ) -> CheckedTables | None:
+        return _Checked(self, columns, target, at_once)
+
+    def _tables(
+        self, names: Sequence[str], target: FileSchema, at_once: int | None, expected: ExpectedRows | None
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
         own = [name for name in names if self.schema.column(name) is not None]
-        for rows in self._merged(own, at_once):
+
+        def stored(rows: pa.Table) -> None:
+            if expected is not None:
+                expected.add_base(converted_table(rows, rows.num_rows, self.schema, names, target))
+
+        for rows in self._merged(own, at_once, stored):
             yield rows, converted_table(rows, rows.num_rows, self.schema, names, target)
+
+    def _expected_rows(self, names: Sequence[str], target: FileSchema) -> ExpectedRows:
+        """The expectation of another reading of the log records."""
+        records = LogRecords(self.schema, self._slice.partition, self._rule, self._ordering)
+        expected = ExpectedRows(self._rule, self._ordering, self.schema, records.subsets, names, target)
+        expected.start(any(is_partial(block) for block in self._blocks))
+        expected.add_records(records.none())
+        for block in self._blocks:
+            for piece in records.pieces(self._read_block(block), block):
+                expected.add_records(piece)
+        expected.decide()
+        return expected
 
     def record_keys(self) -> Iterator[pa.ChunkedArray]:
         for rows, _ in self.tables([KEY]):
@@ -200,12 +236,15 @@ class MergedSlice:
         if self._base is not None:
             self._base.release()
 
-    def _merged(self, names: Sequence[str], at_once: int | None) -> Iterator[pa.Table]:
-        """The rows of the slice in the raw form of its schema."""
+    def _merged(
+        self, names: Sequence[str], at_once: int | None, stored: Callable[[pa.Table], None]
+    ) -> Iterator[pa.Table]:
+        """The rows of the slice in the raw form of its schema; `stored` gets those of the base file."""
         start = 0
         for piece in self._base_pieces(names, at_once):
             touched = self._updates.touched(start, start + piece.num_rows)
             start += piece.num_rows
+            stored(piece)
             if touched is None:
                 yield piece
             else:
@@ -274,6 +313,20 @@ class MergedSlice:
                 "Hudi itself cannot read this file slice",
                 hint="delete the record with Apache Hudi, and write it again with a value",
             ) from None
+
+
+class _Checked:
+    """See `CheckedTables`."""
+
+    def __init__(self, reader: MergedSlice, names: Sequence[str], target: FileSchema, at_once: int | None) -> None:
+        self._rows = reader._expected_rows(names, target)
+        self._tables = reader._tables(names, target, at_once, self._rows)
+
+    def __iter__(self) -> Iterator[tuple[pa.Table, pa.Table]]:
+        return self._tables
+
+    def expected(self) -> tuple[int, int]:
+        return self._rows.finish()
 
 
 class _MergedFacts:

@@ -1,14 +1,20 @@
 """Clustering merge-on-read tables: the rows stay, with the metadata table and without, and Hudi's rules decide."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import CorruptFile, NothingToDo, UnsupportedTable
+from hudi_services.errors import CheckFailed, CorruptFile, NothingToDo, UnsupportedTable
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import State
 from hudi_services.jobs.request import Mode
+from hudi_services.merging import merged_logs
+from hudi_services.merging.fold import Facts, Merged, Numbers
+from hudi_services.merging.rules import MergeRule
 
 from . import histories
 from .tables import RELEASES, digest, open_local, request
@@ -44,6 +50,48 @@ def test_the_rows_stay(release: str, name: str, sort: bool, tmp_path: Path) -> N
     assert done.rows.after == len(before)
     for one in table.view.live_slices():
         assert one.log_files == () and one.base_file is not None and one.base_instant == done.instant
+
+
+def always(*_: Any) -> Any:
+    """Every log record is preferred."""
+    return np.ones(_[3].record.size, np.bool_)
+
+
+def first(rule: MergeRule, facts: Facts, groups: Sequence[Numbers]) -> Merged:
+    """The oldest log record of each key."""
+    return Merged(groups[0].copy(), {name: groups[0].copy() for name in facts.holes})
+
+
+def high(holes: Any, base: Any, log: Any, wins: Any) -> Any:
+    """Nothing is filled."""
+    return np.where(wins, log, base)
+
+
+@pytest.mark.parametrize(
+    ("release", "name", "place", "lie"),
+    [
+        ("1.2.0", "default_order", "log_wins", always),
+        ("0.15.0", "default_payload", "log_wins", always),
+        ("1.2.0", "overwrite_latest", "fold", first),
+        ("1.0.2", "default_order", "fold", first),
+        ("0.15.0", "mysql", "log_wins", always),
+        ("0.15.0", "partial_update", "filled", high),
+        ("1.2.0", "partial_update", "filled", high),
+        ("1.2.0", "merge_into", "fold", first),
+        ("1.2.0", "postgres", "fold", first),
+    ],
+)
+def test_a_merge_that_lies_is_found(
+    release: str, name: str, place: str, lie: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = histories.MadeHistory(release, name, tmp_path).path
+    before = comparable(merged_rows(open_local(path), MEMORY))
+    clustering.schedule(request(path, Mode.SCHEDULE))
+    with monkeypatch.context() as patched:
+        patched.setattr(merged_logs, place, lie)
+        with pytest.raises(CheckFailed, match="does not hold the same rows"):
+            clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+    assert comparable(merged_rows(open_local(path), MEMORY)) == before
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -1,0 +1,300 @@
+"""The checksum of the rows that a file slice must have, by other code than that which merges the rows.
+
+It shares with the merge how records and ordering values are read (`log_records`, `ordering`) and what is known of the
+table (`rules`), but none of its decisions: here the records of a key are sorted, and the best one is taken; where a key
+has a delete and several records, or where values are filled, the rule is followed record by record. Keys and values are
+known by their hashes. A log record takes about 60 bytes of memory; where values are filled, 10 more for each column.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..codecs.row_hash import column_hashes, mix, row_hashes
+from ..files.parquet_convert import converted_table
+from ..files.parquet_schema import FileSchema
+from .log_records import COMPARABLE, DELETES, ENTRY, KEY, ORDER, SUBSET, UNORDERED
+from .ordering import OrderingField, numbers
+from .rules import Fill, Final, MergeRule
+
+Hashes = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_BINLOG = "_event_seq"
+_META = "_hoodie_"
+_FLAGS = (ENTRY, DELETES, COMPARABLE, UNORDERED)
+_MODULUS = 1 << 64
+
+
+@dataclass(slots=True)
+class _Records:
+    """Log records; each array has a value, or a row of values, for each record."""
+
+    keys: Hashes
+    values: Hashes
+    """The hash of the row, or those of its columns."""
+    holes: Flags
+    """The columns that are filled from another record."""
+    entry: Flags
+    deletes: Flags
+    comparable: Flags
+    unordered: Flags
+    order: pa.Table
+    binlog: list[tuple[int, int]]
+
+    def take(self, rows: Numbers) -> "_Records":
+        return _Records(
+            self.keys[rows],
+            self.values[rows],
+            self.holes[rows],
+            self.entry[rows],
+            self.deletes[rows],
+            self.comparable[rows],
+            self.unordered[rows],
+            self.order.take(pa.array(rows)),
+            [self.binlog[row] for row in rows.tolist()] if self.binlog else [],
+        )
+
+
+class ExpectedRows:
+    """Counts the rows of one slice: give it the log records, then the rows of the base file, both in order.
+
+    Log records have the raw form of `schema`. Rows have the columns `names` in the raw form of `target`.
+    """
+
+    def __init__(
+        self,
+        rule: MergeRule,
+        ordering: Sequence[OrderingField],
+        schema: FileSchema,
+        subsets: Sequence[frozenset[str]],
+        names: Sequence[str],
+        target: FileSchema,
+    ) -> None:
+        self._rule = rule
+        self._ordering = ordering
+        self._schema = schema
+        self._subsets = subsets
+        self._names = names
+        self._target = target
+        self._added: list[pa.Table] = []
+        self._parts: list[tuple[Hashes, Hashes, Flags, list[tuple[int, int]]]] = []
+        self._fills = rule.fill is not Fill.NOTHING
+        self._newest = np.array([rule.newest_meta_columns and name.startswith(_META) for name in names], np.bool_)
+        self._rows = self._total = 0
+
+    def start(self, is_partial: bool) -> None:
+        """To be called before records are added; `is_partial` says that some have only some of the columns."""
+        self._fills = self._fills or is_partial
+
+    def add_records(self, table: pa.Table) -> None:
+        """Add log records, as `log_records` describes them."""
+        rows = converted_table(table, table.num_rows, self._schema, self._names, self._target)
+        facts = [name for name in table.column_names if name not in self._schema.columns]
+        self._parts.append((_hashes(table.select([KEY])), self._values(rows), self._holes(rows, table), _places(rows)))
+        self._added.append(table.select(facts))
+
+    def decide(self) -> None:
+        """Find one record for each key; to be called between the last log record and the first base row."""
+        facts = pa.concat_tables(self._added)
+        keys, values, holes = (np.concatenate([part[i] for part in self._parts]) for i in range(3))
+        entry, deletes, typed, free = (np.asarray(facts.column(name).to_numpy()) for name in _FLAGS)
+        order = facts.select([f"{ORDER}{i}" for i in range(len(self._ordering))])
+        binlog = [place for part in self._parts for place in part[3]]
+        self._winners = self._decided(_Records(keys, values, holes, entry, deletes, typed, free, order, binlog))
+        self._seen = np.zeros(len(self._winners.keys), np.bool_)
+        self._added, self._parts = [], []
+
+    def add_base(self, rows: pa.Table) -> None:
+        """Add rows of the base file."""
+        values, keys, winners = self._values(rows), _hashes(rows.select([KEY])), self._winners
+        self._count(self._joined(values), 1)
+        if not len(winners.keys):
+            return
+        place = np.minimum(np.searchsorted(winners.keys, keys), len(winners.keys) - 1)
+        hits = np.flatnonzero((winners.keys[place] == keys) & ~self._seen[place])
+        # Of rows with the same key, only the first one is merged.
+        hits = hits[np.sort(np.unique(place[hits], return_index=True)[1])]
+        self._seen[place[hits]] = True
+        log, base = winners.take(place[hits]), rows.take(pa.array(hits))
+        wins = self._beats(log, base)
+        of_log, of_base, prefers = log.values, values[hits], wins[:, None]
+        high, low = np.where(prefers, of_log, of_base), np.where(prefers, of_base, of_log)
+        holes = np.where(prefers, log.holes, self._holes(base, None))
+        fills = holes & (self._rule.fills_base or len(self._subsets) > 1) & ~log.deletes[:, None]
+        if self._newest.any():
+            fills = np.where(self._newest, ~prefers & ~log.deletes[:, None], fills)
+        self._count(self._joined(of_base), -1)
+        self._count(self._joined(np.where(fills, low, high))[~(wins & log.deletes)], 1)
+
+    def finish(self) -> tuple[int, int]:
+        """The number of rows and the sum of their hashes modulo 2**64, with the rows that only log records have."""
+        alone = ~self._seen & ~self._winners.deletes
+        self._count(self._joined(self._winners.values[alone]), 1)
+        return self._rows, self._total % _MODULUS
+
+    # ---- one record for each key
+
+    def _decided(self, logs: _Records) -> _Records:
+        by_key = np.argsort(logs.keys, kind="stable")
+        begins = np.concatenate(([True], np.diff(logs.keys[by_key]) != 0)) if len(by_key) else np.zeros(0, np.bool_)
+        starts = np.flatnonzero(begins)
+        ends = np.concatenate((starts[1:], [len(by_key)])).astype(np.int64)[: len(starts)]
+        number = np.cumsum(begins) - 1
+        ranks = [numbers(column) for column in logs.order.columns]
+        place = np.arange(len(by_key))
+        newest = -place if self._rule.ties_to_older and ranks else place
+        best = np.lexsort((newest, *reversed([rank[by_key] for rank in ranks]), number))
+        winners = by_key[best[ends - 1]]
+        result = logs.take(winners)
+        for key in self._to_follow(logs, by_key, starts, ends).tolist():
+            state = self._one_by_one(logs, ranks, by_key[starts[key] : ends[key]].tolist())
+            winners[key] = state.record
+            result.values[key], result.holes[key] = state.values, state.holes
+        chosen = logs.take(winners)
+        chosen.values, chosen.holes = result.values, result.holes
+        return chosen
+
+    def _to_follow(self, logs: _Records, by_key: Numbers, starts: Numbers, ends: Numbers) -> Numbers:
+        """The keys with several records of which the best is not always the one that counts."""
+        if not len(starts) or not (self._rule.ordering or self._fills):
+            return np.zeros(0, np.int64)
+        some = np.logical_or.reduceat(logs.deletes[by_key], starts) | self._fills
+        return np.flatnonzero(some & (ends - starts > 1))
+
+    def _one_by_one(self, logs: _Records, ranks: Sequence[Numbers], records: Sequence[int]) -> "_State":
+        """The records of one key, as the rule reads."""
+        state = _state(logs, ranks, records[0])
+        for record in records[1:]:
+            new = _state(logs, ranks, record)
+            wins = self._replaces(logs, state, new)
+            high, low = (new, state) if wins else (state, new)
+            if not (logs.deletes[state.record] or logs.deletes[record]):
+                takes = high.holes & (self._rule.fills_logs or len(self._subsets) > 1)
+                if not wins:
+                    takes = takes | self._newest
+                high = self._filled(high, low, takes)
+            state = high
+        return state
+
+    def _filled(self, high: "_State", low: "_State", takes: Flags) -> "_State":
+        if not takes.any():
+            return high
+        rank = high.rank
+        if self._fills:
+            places = [list(self._names).index(name) for name in self._rule.ordering_columns]
+            rank = tuple(low.rank[i] if takes[place] else high.rank[i] for i, place in enumerate(places))
+        values = np.where(takes, low.values, high.values)
+        return _State(high.record, values, np.where(takes, low.holes, high.holes), rank)
+
+    def _replaces(self, logs: _Records, state: "_State", new: "_State") -> bool:
+        """Whether a record replaces an older one."""
+        rule, older, newer = self._rule, state.record, new.record
+        if not rule.ordering:
+            return True
+        forgotten = bool(logs.deletes[older] and logs.unordered[older])
+        if logs.entry[newer]:
+            if forgotten:
+                return False
+            typed = logs.comparable[older] and logs.comparable[newer]
+            return not (not logs.unordered[newer] and typed and new.rank < state.rank)
+        if logs.deletes[newer] and logs.unordered[newer]:
+            return True
+        if (rule.deletes_are_forgotten and logs.deletes[older]) or (rule.unordered_deletes_yield and forgotten):
+            return True
+        return new.rank > state.rank if rule.ties_to_older else new.rank >= state.rank
+
+    # ---- the base file
+
+    def _beats(self, log: _Records, base: pa.Table) -> Flags:
+        """Whether records replace, or delete, base rows, pair by pair."""
+        rule, pairs = self._rule, len(log.keys)
+        always = (log.entry & rule.entries_always_delete) | (log.deletes & log.unordered)
+        if rule.final is Final.ALWAYS or not rule.ordering:
+            return np.ones(pairs, np.bool_)
+        if rule.final is Final.LATER_IN_BINLOG:
+            later = [one > other for one, other in zip(log.binlog, _places(base), strict=True)]
+            return (log.entry & rule.entries_always_delete) | np.array(later, np.bool_)
+        more, less = np.zeros(pairs, np.bool_), np.zeros(pairs, np.bool_)
+        nulls = np.zeros(pairs, np.bool_)
+        for i, one in enumerate(self._ordering):
+            of_base = one.values(self._in_schema(base))
+            nulls |= pc.is_null(of_base).to_numpy()
+            both = pa.chunked_array([*log.order.column(i).chunks, *of_base.chunks], type=of_base.type)
+            found = numbers(pc.fill_null(both, 0) if one.is_int else both)
+            undecided = ~(more | less)
+            more |= undecided & (found[:pairs] > found[pairs:])
+            less |= undecided & (found[:pairs] < found[pairs:])
+        if rule.null_is_least:
+            always |= nulls
+        return always | (more if rule.final is Final.GREATER else ~less)
+
+    def _in_schema(self, base: pa.Table) -> pa.Table:
+        """The ordering columns in the form of the log records."""
+        names = list(dict.fromkeys(self._rule.ordering_columns))
+        return converted_table(base, base.num_rows, self._target, names, self._schema)
+
+    # ---- hashes
+
+    def _values(self, rows: pa.Table) -> Hashes:
+        if self._fills:
+            return np.stack(column_hashes(rows), axis=1)
+        return _hashes(rows)[:, None]
+
+    def _joined(self, values: Hashes) -> Hashes:
+        return mix(values.sum(axis=1, dtype=np.uint64)) if self._fills else values[:, 0]
+
+    def _holes(self, rows: pa.Table, log: pa.Table | None) -> Flags:
+        """The columns of rows that are filled from another record; `log` has the facts of log records."""
+        if not self._fills:
+            return np.zeros((rows.num_rows, 1), np.bool_)
+        found = [self._unset(rows.column(name)) for name in self._names]
+        if log is not None and len(self._subsets) > 1:
+            subset = log.column(SUBSET).to_numpy()
+            lacks = [np.array([name in lacking for lacking in self._subsets])[subset] for name in self._names]
+            found = [one | other for one, other in zip(found, lacks, strict=True)]
+        return np.stack(found, axis=1)
+
+    def _unset(self, values: pa.ChunkedArray) -> Flags:
+        texts = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
+        if self._rule.fill is Fill.NULLS:
+            return np.asarray(pc.is_null(values).to_numpy())
+        if self._rule.fill is Fill.PLACEHOLDER and texts:
+            equal = pc.equal(values.cast(pa.binary()), pa.scalar(self._rule.placeholder.encode()))
+            return np.asarray(pc.fill_null(equal, False).to_numpy())
+        return np.zeros(len(values), np.bool_)
+
+    def _count(self, hashes: Hashes, sign: int) -> None:
+        self._rows += sign * len(hashes)
+        self._total += sign * int(hashes.sum(dtype=np.uint64))
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What is known of a key after some of its records."""
+
+    record: int
+    values: Hashes
+    holes: Flags
+    rank: tuple[int, ...]
+
+
+def _state(logs: _Records, ranks: Sequence[Numbers], record: int) -> _State:
+    return _State(record, logs.values[record], logs.holes[record], tuple(int(rank[record]) for rank in ranks))
+
+
+def _hashes(table: pa.Table) -> Hashes:
+    return np.concatenate([np.zeros(0, np.uint64), *row_hashes(table)])
+
+
+def _places(rows: pa.Table) -> list[tuple[int, int]]:
+    """File and position in MySQL's binary log; [] for tables without such a column."""
+    if _BINLOG not in rows.column_names:
+        return []
+    texts = rows.column(_BINLOG).to_pylist()
+    return [(-1, -1) if text is None else (int(text.split(".")[0]), int(text.split(".")[1])) for text in texts]
