@@ -8,6 +8,7 @@ from typing import TypeVar
 from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from ..codecs.table_schema import parse_table_schema
+from ..commit.conflicts import announced_updates
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..files.names import log_order, parse_base_file, parse_log_file
 from ..files.slices import RECORD_KEY
@@ -17,7 +18,7 @@ from ..rows.sort_order import LINEAR, SortColumn, to_strategy_params
 from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
 from ..storage import Storage
 from ..table.support import check_slices
-from ..table.view import FileGroupId
+from ..table.view import CHANGE_DATA, FileGroupId
 from ..table_config import TableConfig
 from .eligibility import Eligibility, Reason, base_size
 from .partitions import PartitionRules, select_partitions
@@ -110,7 +111,8 @@ def _uncommitted(table: Snapshot, partitions: Sequence[str]) -> set[FileGroupId]
     """The file groups of a merge-on-read table that hold files of writes that are not completed."""
     if not table.config.is_merge_on_read:
         return set()
-    return {(partition, file_id) for partition in partitions for file_id in table.view.uncommitted(partition)}
+    named = {(partition, file_id) for partition in partitions for file_id in table.view.uncommitted(partition)}
+    return named.union(*(groups for _, groups in announced_updates(table)))
 
 
 def _strategy(table: Snapshot, rules: PlanRules) -> PlanStrategy:
@@ -199,7 +201,8 @@ def _input(one: SliceInfo, source: str) -> FileSlice:
             hint="let Apache Hudi execute this plan",
         )
     base = _named(one, one.data_file, source, parse_base_file) if one.data_file else None
-    logs = tuple(sorted((_named(one, path, source, parse_log_file) for path in one.log_files), key=log_order))
+    named = (_named(one, path, source, parse_log_file) for path in one.log_files)
+    logs = tuple(sorted((log for log in named if log.suffix != CHANGE_DATA), key=log_order))
     if base is None and not logs:
         raise CorruptFile(f"{source} names no file of {one.file_id} in partition {one.partition!r}", hint=_DROP_HINT)
     instant = base.instant if base is not None else logs[0].instant

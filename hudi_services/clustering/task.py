@@ -34,6 +34,8 @@ class RewriteTask:
     meta_fields: bool
     settings: FileSettings
     memory: TaskMemory = field(default_factory=TaskMemory)
+    counted: tuple[str, ...] = ()
+    """The completed writes that decide which log blocks count, where the names of log files do not tell."""
     indexed: tuple[str, ...] = ()
     """Columns (dotted paths) whose ranges the commit needs, whether footers have them or not."""
 

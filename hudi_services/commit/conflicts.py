@@ -210,6 +210,20 @@ def _change(current: FileSlice | None, planned: FileSlice) -> str:
     return "lost log files" if planned_logs - logs else ""
 
 
+def check_ended_writes(table: Snapshot, inputs: Iterable[FileSlice], seen: Collection[str]) -> None:
+    """Raise StaleInput when a write that is completed, and not among the `seen` instants, changed one of `inputs`."""
+    groups = {(one.partition, one.file_id): one for one in inputs}
+    ended = [write for write in table.timeline.completed_writes() if write.ts not in seen]
+    for write, commit in zip(ended, at_once(table.timeline.read_commit, ended), strict=True):
+        for partition, stats in commit.stats.items():
+            changed = next((groups[partition, s.file_id] for s in stats if (partition, s.file_id) in groups), None)
+            if changed is not None:
+                raise StaleInput(
+                    f"{table.storage.full_path(changed.files[0].path)} was updated by {write.ts} since it was read",
+                    hint="nothing was committed; schedule a new plan",
+                )
+
+
 def check_pending_rollbacks(table: Snapshot, inputs: Iterable[FileSlice], settings: TransactionSettings) -> None:
     """Raise ConflictError while the rollback of a commit that wrote one of `inputs` is pending: its rows must not stay.
 
@@ -240,6 +254,15 @@ def check_pending_writes(table: Snapshot, groups: Collection[FileGroupId], setti
     Raises NeedsRecovery when the writer of that write is dead.
     """
 
+    for instant, updated in announced_updates(table):
+        taken = next((group for group in sorted(updated) if group in groups), None)
+        if taken is not None:
+            raise _updates(table, instant, taken, settings)
+
+
+def announced_updates(table: Snapshot) -> list[tuple[Instant, set[FileGroupId]]]:
+    """The inflight writes, each with the file groups that it has announced to update."""
+
     def forecast_of(instant: Instant) -> CommitMetadata | None:
         try:
             return table.timeline.read_commit(instant)
@@ -248,13 +271,12 @@ def check_pending_writes(table: Snapshot, groups: Collection[FileGroupId], setti
             return None
 
     begun = [instant for instant in pending_writes(table) if instant.state is State.INFLIGHT]
-    for instant, forecast in zip(begun, at_once(forecast_of, begun), strict=True):
-        if forecast is None:
-            continue
-        updated = ((p, stat.file_id) for p, stats in forecast.stats.items() for stat in stats if stat.file_id)
-        taken = next((group for group in updated if group in groups), None)
-        if taken is not None:
-            raise _updates(table, instant, taken, settings)
+    forecasts = zip(begun, at_once(forecast_of, begun), strict=True)
+    return [
+        (instant, {(p, stat.file_id) for p, stats in forecast.stats.items() for stat in stats if stat.file_id})
+        for instant, forecast in forecasts
+        if forecast is not None
+    ]
 
 
 def _updates(

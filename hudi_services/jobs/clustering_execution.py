@@ -16,7 +16,14 @@ from ..clustering.task import RewriteTask
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan
 from ..commit.attempt import Attempt
 from ..commit.drafts import CommitDraft, WrittenFile
-from ..commit.expectations import Expectation, FilesStored, InputsStayCommitted, InputsUnchanged, NobodyUpdates
+from ..commit.expectations import (
+    Expectation,
+    FilesStored,
+    InputsStayCommitted,
+    InputsUnchanged,
+    NobodyUpdated,
+    NobodyUpdates,
+)
 from ..commit.settings import TransactionSettings
 from ..commit.times import refuse_ahead
 from ..engine import Engine, LocalEngine
@@ -82,7 +89,8 @@ def execute_plan(
             computed = computed_indexes(runner, table, expressions, instant.ts, stats, inputs)
         with report.phase("commit"):
             compaction = compaction_afterwards(runner, wanted, report)
-            expected = _expectations(inputs, stats, settings)
+            seen = frozenset(write.ts for write in table.timeline.completed_writes())
+            expected = _expectations(inputs, seen, stats, settings)
             draft = CommitDraft(instant, CLUSTER, written, _replaced(inputs), moved, computed, expected)
             attempt.finish(draft, compaction)
     report.completed(instant.ts)
@@ -221,10 +229,11 @@ def _evenness(sizes: Sequence[int]) -> Row:
 
 
 def _expectations(
-    inputs: Sequence[FileSlice], stats: Sequence[WriteStat], settings: TransactionSettings
+    inputs: Sequence[FileSlice], seen: frozenset[str], stats: Sequence[WriteStat], settings: TransactionSettings
 ) -> tuple[Expectation, ...]:
     return (
         InputsUnchanged(inputs),
+        NobodyUpdated(inputs, seen),
         NobodyUpdates(inputs, settings),
         InputsStayCommitted(inputs, settings),
         FilesStored(stats),

@@ -51,11 +51,19 @@ def rewrite_tasks(
             dropped_columns=dropped_columns(table.config),
             meta_fields=table.config.populate_meta_fields,
             settings=files,
+            counted=_counted(table, group),
             indexed=tuple(sorted(_indexed_columns(table))),
         )
         for planned, group in zip(plan.groups, groups, strict=True)
         if group
     ]
+
+
+def _counted(table: Snapshot, group: Sequence[FileSlice]) -> tuple[str, ...]:
+    """The completed writes on which the rows of a group depend besides its files."""
+    if table.log_naming.tells_writers or not any(one.log_files for one in group):
+        return ()
+    return tuple(write.ts for write in table.timeline.completed_writes())
 
 
 def _layout(wanted: ClusteringRequest, instant: str, plan: ClusteringPlan) -> str:

@@ -21,7 +21,8 @@ from .partitions import Files, Lister
 FileGroupId = tuple[str, str]
 """(partition, file id)."""
 
-_CHANGE_DATA = ".cdc"
+CHANGE_DATA = ".cdc"
+"""The suffix of log files that hold changes for queries of changes, and no rows."""
 
 
 class InstantFacts(Protocol):
@@ -142,7 +143,7 @@ def slices_of(
                 bases[base.file_id].append(base)
             continue
         log = parse_log_file(partition, name, size)
-        if log and (change_data or log.suffix != _CHANGE_DATA) and naming.counts(log, facts.is_committed):
+        if log and (change_data or log.suffix != CHANGE_DATA) and naming.counts(log, facts.is_committed):
             logs[log.file_id].append(log)
     return {
         file_id: _slices(

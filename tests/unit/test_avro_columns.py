@@ -109,7 +109,7 @@ def same(found: Any, wanted: Any, schema: Any) -> bool:
     return bool(found == wanted)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(records(), st.integers(1, 200))
 def test_columns_equal_the_records(made: tuple[dict[str, Any], list[dict[str, Any]]], piece_bytes: int) -> None:
     schema, rows = made
@@ -122,7 +122,7 @@ def test_columns_equal_the_records(made: tuple[dict[str, Any], list[dict[str, An
         piece.validate(full=True)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(records(), st.data())
 def test_damaged_records_raise_nothing_else(
     made: tuple[dict[str, Any], list[dict[str, Any]]], data: st.DataObject

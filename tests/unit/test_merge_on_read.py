@@ -1,20 +1,29 @@
 """Clustering merge-on-read tables: the rows stay, with the metadata table and without, and Hudi's rules decide."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from hudi_services.codecs.clustering_plan import SliceInfo, encode_clustering_plan
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import CheckFailed, CorruptFile, NothingToDo, UnsupportedTable
+from hudi_services.errors import CheckFailed, ConflictError, CorruptFile, NothingToDo, UnsupportedTable
+from hudi_services.files.log_blocks import HeaderKey, LogBlock
+from hudi_services.files.log_reader import read_log_blocks
+from hudi_services.files.log_writer import encode_block
+from hudi_services.files.names import log_file_name
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import State
 from hudi_services.jobs.request import Mode
 from hudi_services.merging import merged_logs
 from hudi_services.merging.fold import Facts, Merged, Numbers
 from hudi_services.merging.rules import MergeRule
+from hudi_services.model import CommitMetadata, FileSlice, WriteStat
+from hudi_services.timeline.instant import Action
+from hudi_services.timeline.instant import State as InstantState
 
 from . import histories
 from .tables import RELEASES, digest, open_local, request
@@ -33,8 +42,9 @@ MEMORY = 1 << 20
 SORT = {"hoodie.clustering.plan.strategy.sort.columns": "val desc"}
 
 
-@pytest.mark.parametrize("sort", [False, True])
-@pytest.mark.parametrize(("release", "name"), CASES)
+@pytest.mark.parametrize(
+    ("release", "name", "sort"), [(*case, False) for case in CASES] + [(*case, True) for case in CASES[::4]]
+)
 def test_the_rows_stay(release: str, name: str, sort: bool, tmp_path: Path) -> None:
     path = histories.MadeHistory(release, name, tmp_path).path
     before = comparable(merged_rows(open_local(path), MEMORY))
@@ -111,3 +121,91 @@ def test_files_of_a_write_that_is_not_completed(release: str, tmp_path: Path) ->
     path = histories.MadeHistory(release, "uncommitted", tmp_path).path
     with pytest.raises(NothingToDo, match="1 has files of a write that is not completed"):
         clustering.schedule(request(path, Mode.SCHEDULE))
+
+
+def logged(path: Path) -> FileSlice:
+    """The first slice that has log files."""
+    return next(one for one in open_local(path).view.live_slices() if one.log_files)
+
+
+def append_log(path: Path, ts: str, *, complete: bool = True) -> None:
+    """A write that appends a log file to a slice: the newest one again, under a new name."""
+    table, one = open_local(path), logged(path)
+    newest = one.log_files[-1]
+    naming, timeline = table.log_naming, table.timeline
+    instant = naming.instant_for(lambda: one.base_instant, ts)
+    name = log_file_name(one.file_id, instant, newest.version + 1, "9-9-9")
+    blocks = read_log_blocks((path / newest.path).read_bytes(), "f")
+    data = b"".join(encode_block(LogBlock(b.type, {**b.header, HeaderKey.INSTANT_TIME: ts}, b.content)) for b in blocks)
+    (path / one.partition / name).write_bytes(data)
+    stat = WriteStat(one.partition, one.file_id, f"{one.partition}/{name}", num_writes=1, file_size=len(data))
+    commit = timeline.layout.encode_commit(
+        CommitMetadata("UPSERT", {one.partition: (stat,)}), table.config.version.release
+    )
+    done = (InstantState.COMPLETED,) if complete else ()
+    for state in (InstantState.REQUESTED, InstantState.INFLIGHT, *done):
+        content = commit if state is InstantState.COMPLETED else b""
+        timeline.publish(ts, Action.DELTA_COMMIT, state, content, f"{ts[:-1]}9")
+
+
+class Appending(LocalEngine):
+    """An engine beside which a writer appends a log file, after the rows were read."""
+
+    def __init__(self, path: Path, ts: str, *, is_written: bool) -> None:
+        self._path, self._ts, self._is_written = path, ts, is_written
+
+    def map(self, function: Any, tasks: Any, what: str, progress: Any) -> Any:
+        found = super().map(function, tasks, what, progress)
+        if "rewrite" in what and not self._is_written:
+            append_log(self._path, self._ts)
+        elif "rewrite" in what:
+            timeline = open_local(self._path).timeline
+            data = timeline.layout.encode_commit(self._commit(), open_local(self._path).config.version.release)
+            timeline.publish(self._ts, Action.DELTA_COMMIT, InstantState.COMPLETED, data, f"{self._ts[:-1]}9")
+        return found
+
+    def _commit(self) -> CommitMetadata:
+        one = logged(self._path)
+        stat = WriteStat(one.partition, one.file_id, one.log_files[-1].path, num_writes=1)
+        return CommitMetadata("UPSERT", {one.partition: (stat,)})
+
+
+LOCK = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_log_file_is_appended_meanwhile(release: str, tmp_path: Path) -> None:
+    """The plan can never be executed; the table is as the writer left it."""
+    path = histories.MadeHistory(release, "overwrite_latest", tmp_path).path
+    ts = clustering.schedule(request(path, Mode.SCHEDULE, LOCK)).instant
+    assert ts
+    writer = Appending(path, f"{int(ts) - 5}", is_written=False)
+    with pytest.raises(ConflictError, match="got log files since the plan was made"):
+        clustering.execute(request(path, Mode.EXECUTE, LOCK), engine=writer)
+    assert len(logged(path).log_files) > 1
+    assert not list(path.rglob(f"*_{ts}.parquet"))
+
+
+def test_a_write_ends_whose_log_file_the_plan_names(tmp_path: Path) -> None:
+    """On version 6 the name of a log file does not tell who wrote it: its records were not read."""
+    path = histories.MadeHistory("0.15.0", "overwrite_latest", tmp_path).path
+    planned = clustering.schedule(request(path, Mode.SCHEDULE, LOCK)).instant
+    assert planned
+    earlier = str(int(planned) - 5)
+    append_log(path, earlier, complete=False)
+    requested = path / f".hoodie/{planned}.replacecommit.requested"
+    plan = open_local(path).timeline.read_plan(open_local(path).timeline.pending_clusterings()[0])
+    live = logged(path)
+    logs = tuple(str(path / log.path) for log in live.log_files)
+
+    def renamed(one: SliceInfo) -> SliceInfo:
+        return replace(one, log_files=logs) if one.file_id == live.file_id else one
+
+    groups = [replace(group, slices=tuple(map(renamed, group.slices))) for group in plan.groups]
+    named = replace(plan, groups=tuple(groups))
+    requested.write_bytes(encode_clustering_plan(named, "0.15.0"))
+    with pytest.raises(ConflictError, match=f"was updated by {earlier} since it was read"):
+        clustering.execute(request(path, Mode.EXECUTE, LOCK), engine=Appending(path, earlier, is_written=True))
