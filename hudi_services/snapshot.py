@@ -12,12 +12,13 @@ from .files.slices import BaseFileSlices, SliceSource
 from .merging.slices import MergedSlices
 from .metadata.table import MetadataLister, MetadataTable
 from .storage import Storage
-from .table.facts import TimelineFacts, compacting_file_groups, replaced_file_groups
+from .table.facts import DatedFacts, compacting_file_groups, replaced_file_groups
 from .table.log_naming import LogNaming, log_naming
 from .table.partitions import Lister, StorageLister
 from .table.view import FileGroupId, FileSystemView
 from .table_config import TableConfig
 from .timeline.active import Timeline
+from .timeline.archived import ArchivedTimes
 from .timeline.instant import Action, Instant
 
 _LOOKS = 3
@@ -96,7 +97,8 @@ def _look(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
         metadata = MetadataTable.open(storage, config, timeline, slices, metadata_config.result())
         lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
         naming, compacting = log_naming(config.version), compacting_file_groups(timeline)
-        view = FileSystemView(lister, TimelineFacts(timeline), replaced.result(), naming, compacting)
+        facts = DatedFacts(timeline, ArchivedTimes(storage, config.history_path))
+        view = FileSystemView(lister, facts, replaced.result(), naming, compacting)
     return Snapshot(storage, config, timeline, metadata, view, slices, clock)
 
 

@@ -9,6 +9,7 @@ from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from ..codecs.table_schema import parse_table_schema
 from ..commit.conflicts import announced_updates
+from ..concurrency import at_once
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..files.names import log_order, parse_base_file, parse_log_file
 from ..files.slices import RECORD_KEY
@@ -94,9 +95,7 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
         selection.judge(table.view.latest_slices(partition), Reason.FILTERED_OUT.value)
     if not selection.groups:
         return Planned(None, selection, len(chosen), _why_empty(everything, chosen, selection.reasons))
-    for group in selection.groups:
-        for one in group.slices:
-            table.slices.check(one)
+    at_once(table.slices.check, [one for group in selection.groups for one in group.slices if one.log_files])
     left_out = sorted({*everything} - {*chosen} | {*selection.left_out})
     plan = ClusteringPlan(
         groups=tuple(_group(table.storage, group) for group in selection.groups),

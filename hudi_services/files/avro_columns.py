@@ -16,7 +16,7 @@ Source: the Avro 1.11 specification, "Binary Encoding".
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias
 
@@ -75,10 +75,20 @@ class AvroColumns:
         return pa.table(arrays, schema=self.schema.arrow)
 
 
-@lru_cache(maxsize=64)
 def avro_decoder(text: str, path: str) -> AvroColumns:
     """The decoder of a schema, which many blocks share; `path` is for messages. Raises what `AvroColumns` raises."""
-    return AvroColumns(text, path)
+    return _decoder(_Schema(text, path))
+
+
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    text: str
+    path: str = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _decoder(schema: _Schema) -> AvroColumns:
+    return AvroColumns(schema.text, schema.path)
 
 
 def _root(columns: Sequence[Node]) -> Node:
@@ -272,8 +282,8 @@ class _Record(_Type):
 
     def read(self, source: _Source, at: Positions, arrow: pa.DataType) -> tuple[pa.Array, Positions]:
         arrays = []
-        for (_, kind), field in zip(self.fields, arrow, strict=True):
-            array, at = kind.read(source, at, field.type)
+        for (_, kind), child in zip(self.fields, arrow, strict=True):
+            array, at = kind.read(source, at, child.type)
             arrays.append(array)
         return pa.Array.from_buffers(arrow, at.size, [None], null_count=0, children=arrays), at
 

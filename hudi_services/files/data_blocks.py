@@ -31,22 +31,23 @@ def avro_pieces(read: Read, block: BlockPlace, decoder: AvroColumns, piece_bytes
     `read` gives bytes of the file, about `piece_bytes` at once. Raises CorruptFile and the errors of `read`.
     """
     start, end = block.offset, block.offset + block.length
-    head = Cursor(read(start, min(_START, block.length)), block.path, base=start)
+    wanted = max(piece_bytes, _START)
+    data = read(start, min(wanted, block.length))
+    head = Cursor(data, block.path, base=start)
     version = head.int32("data block version")
     if version not in _VERSIONS:
         head.fail(f"data block version {version} is not supported, only 1 to 3")
     expected, found = head.int32("record count"), 0
-    at, wanted = start + _START, piece_bytes
+    at, data = start + _START, data[_START:]
     while at < end:
-        data = read(at, min(wanted, end - at))
         starts, ends = _frames(data, block.path, at)
-        if not ends:
-            # A record that is longer than a piece.
-            wanted = _needed(data, block.path, at, end)
-            continue
-        found += len(ends)
-        yield decoder.decode(data, np.array(starts, np.int64), np.array(ends, np.int64), block.path, at)
-        at, wanted = at + ends[-1], piece_bytes
+        if ends:
+            found += len(ends)
+            yield decoder.decode(data, np.array(starts, np.int64), np.array(ends, np.int64), block.path, at)
+            at += ends[-1]
+        # A record may be longer than a piece.
+        wanted = piece_bytes if ends else max(piece_bytes, _needed(data, block.path, at, end))
+        data = read(at, min(wanted, end - at)) if at < end else b""
     if found != expected:
         raise CorruptFile(f"{block.path} is corrupt at offset {start}: {found} records, and {expected} by their count")
 

@@ -26,6 +26,7 @@ from ..commit.expectations import (
 )
 from ..commit.settings import TransactionSettings
 from ..commit.times import refuse_ahead
+from ..concurrency import at_once
 from ..engine import Engine, LocalEngine
 from ..errors import HudiServicesError
 from ..indexing.expressions import computed_indexes
@@ -64,8 +65,7 @@ def execute_plan(
         groups = input_slices(plan, source)
         for group in groups:
             check_slices(group, table.storage)
-            for one in group:
-                table.slices.check(one)
+        at_once(table.slices.check, [one for group in groups for one in group if one.log_files])
         tasks = rewrite_tasks(wanted, table, instant.ts, plan, groups)
         report.warnings += copying_that_sorts(plan.strategy_class, tasks[0].sort if tasks else ())
     inputs = [one for group in groups for one in group]

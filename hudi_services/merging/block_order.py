@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 
 from ..errors import CorruptFile, UnsupportedTable
 from ..files.log_blocks import BlockPlace, BlockType, HeaderKey
+from .rules import WITH_HUDI
 
 _RECORDS = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
-_WITH_HUDI = "compact the table with Apache Hudi"
 
 
 def replayed(blocks: Iterable[BlockPlace], counts: Callable[[str], bool]) -> list[BlockPlace]:
@@ -33,7 +33,7 @@ def replayed(blocks: Iterable[BlockPlace], counts: Callable[[str], bool]) -> lis
         elif block.type not in _RECORDS:
             raise UnsupportedTable(
                 f"{block.path} has a block of the type {block.type.name} at {block.offset}, which is not supported",
-                hint=_WITH_HUDI,
+                hint=WITH_HUDI,
             )
         elif block.instant is None:
             raise CorruptFile(f"{block.path} has a block without an instant at {block.offset}")
@@ -76,6 +76,6 @@ def _with_compacted(order: dict[str, list[BlockPlace]]) -> list[BlockPlace]:
         block = order[lost][0]
         raise UnsupportedTable(
             f"{block.path} has the block of the log compaction {lost} at {block.offset}, and none of its originals",
-            hint=_WITH_HUDI,
+            hint=WITH_HUDI,
         )
     return [block for instant in reversed(newest_first) for block in order[instant]]

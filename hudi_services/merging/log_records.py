@@ -14,6 +14,7 @@ Sources: HoodieDeleteBlock, DeleteContext, OrderingValues, HoodieAvroUtils.rewri
 """
 
 import decimal
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +33,7 @@ from ..files.log_reader import Read
 from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema
 from .ordering import OrderingField
-from .rules import MergeRule
+from .rules import WITH_HUDI, Fill, MergeRule
 
 KEY, PARTITION = "_hoodie_record_key", "_hoodie_partition_path"
 IS_DELETED = "_hoodie_is_deleted"
@@ -41,6 +42,11 @@ ENTRY, DELETES, COMPARABLE, UNORDERED, SUBSET, ORDER = (
 )
 _DELETES_AT_ONCE = 16384
 _DECIMAL_SCALE = 15
+
+
+def is_data(block: BlockPlace) -> bool:
+    """Whether the block has records; otherwise it has only keys that are deleted."""
+    return block.type is not BlockType.DELETE
 
 
 def header_schema(block: BlockPlace) -> str:
@@ -58,6 +64,12 @@ def _pieces(read: Read, block: BlockPlace) -> tuple[FileSchema, Iterator[pa.Tabl
         return decoder.schema, avro_pieces(read, block, decoder)
     file = parquet_block(read, block)
     return file.schema, (piece for group in range(len(file.row_groups)) for piece in file.pieces(group))
+
+
+def column_with_default(schema: str) -> str:
+    """A column of an Avro schema with a default value other than null; "" when there is none."""
+    fields = json.loads(schema)["fields"]
+    return next((str(one["name"]) for one in fields if one.get("default") is not None), "")
 
 
 def is_partial(block: BlockPlace) -> bool:
@@ -81,10 +93,10 @@ class LogRecords:
 
         Raises CorruptFile, UnsupportedTable and the errors of `read`.
         """
-        if block.type is BlockType.DELETE:
-            yield from self._entries(read, block)
-        else:
+        if is_data(block):
             yield from self._data(read, block)
+        else:
+            yield from self._entries(read, block)
 
     def none(self) -> pa.Table:
         """A table without records."""
@@ -103,12 +115,17 @@ class LogRecords:
     def _subset(self, block: BlockPlace, found: FileSchema) -> int:
         if not is_partial(block):
             return 0
+        if self.rule.fill is not Fill.NOTHING:
+            raise UnsupportedTable(
+                f"{block.path} has a partial update at {block.offset}, and the table fills values of its records",
+                hint=WITH_HUDI,
+            )
         lacking = frozenset(self.schema.columns).difference(found.columns)
         missing = [one.path[0] for one in self.ordering if one.path[0] in lacking]
         if missing:
             raise UnsupportedTable(
                 f"{block.path} has a partial update at {block.offset} without the ordering field {missing[0]}",
-                hint="compact the table with Apache Hudi",
+                hint=WITH_HUDI,
             )
         if lacking not in self.subsets:
             self.subsets.append(lacking)
@@ -135,15 +152,14 @@ class LogRecords:
 
     def _with_facts(self, table: pa.Table, deletes: pa.ChunkedArray, subset: int) -> pa.Table:
         rows = table.num_rows
-        order = [one.values(table) for one in self.ordering]
+        # Hudi's default ordering value is the int 0, and a null counts as the default.
+        order = [pc.fill_null(one.values(table), 0) if one.is_int else one.values(table) for one in self.ordering]
         nulls = np.zeros(rows, np.bool_)
         for values in order:
             nulls |= pc.is_null(values).to_numpy()
         unordered, comparable = nulls, ~nulls
         if len(self.ordering) == 1 and self.ordering[0].is_int:
-            # Hudi's default ordering value is the int 0, and a null counts as the default.
-            order = [pc.fill_null(order[0], 0)]
-            unordered, comparable = pc.equal(order[0], 0).to_numpy(), np.ones(rows, np.bool_)
+            unordered = pc.equal(order[0], 0).to_numpy()
         return _joined(table, np.zeros(rows, np.bool_), deletes, comparable, unordered, subset, order)
 
     # ---- delete blocks

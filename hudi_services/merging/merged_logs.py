@@ -5,6 +5,7 @@ key, so that its result can be folded again with newer records.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +43,7 @@ class Merger:
         """One record for each key, in no defined order. Raises NullOrdering."""
         groups = _by_key(table.column(KEY))
         if len(groups) < 2:
-            return table
+            return table.combine_chunks()
         lacking = self._lacking(table)
         holes = self._holes(table, lacking, self._rule.fills_logs)
         merged = fold(self._rule, self._facts(table, holes), groups)
@@ -208,7 +209,11 @@ def _by_key(keys: pa.ChunkedArray) -> list[Numbers]:
 
 
 def _chosen(base: pa.ChunkedArray, log: pa.ChunkedArray, rows: Numbers) -> pa.ChunkedArray:
-    return take_rows(pa.chunked_array([*base.chunks, *log.chunks], type=base.type), pa.array(rows))
+    both = pa.chunked_array([*base.chunks, *log.chunks], type=base.type)
+    # Taking from one chunk costs a quarter; more than 2 GiB of strings do not fit into one.
+    with suppress(pa.ArrowInvalid):
+        both = pa.chunked_array([both.combine_chunks()])
+    return take_rows(both, pa.array(rows))
 
 
 def _flags(table: pa.Table, name: str) -> Flags:

@@ -5,7 +5,8 @@ than -0.0), texts by their UTF-8 bytes, decimals by value, dates and timestamps 
 Sources: OrderingValues, HoodieAvroWrapperUtils of Apache Hudi 1.2.0; HoodieAvroUtils.unwrapAvroValueWrapper of 0.15.0.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -96,6 +97,13 @@ def _ordering_field(name: str, schema: FileSchema, rule: MergeRule, table: str) 
         )
     known = _WRAPPERS.get(kind) or (_CONVERTED[kind] if rule.converts_entries else ())
     return OrderingField(path, found, known)
+
+
+def with_ordering(rule: MergeRule, fields: Sequence[OrderingField]) -> MergeRule:
+    """The rule for these fields: where 1.0.2 fails on a delete without ordering value, it is that of 1.2.0."""
+    if not rule.ordering or any(one.is_int for one in fields):
+        return rule
+    return replace(rule, unordered_deletes_yield=True)
 
 
 def numbers(values: pa.ChunkedArray) -> Numbers:

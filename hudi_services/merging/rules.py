@@ -28,6 +28,11 @@ _PARTIAL_MODE = "hoodie.table.partial.update.mode"
 _PROPERTY = "hoodie.record.merge.property."
 _DELETE_FIELD, _DELETE_MARKER = "hoodie.payload.delete.field", "hoodie.payload.delete.marker"
 _UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
+_REFUSED = {
+    "hoodie.populate.meta.fields": "false",
+    "hoodie.allow.operation.metadata.field": "true",
+    "hoodie.datasource.write.drop.partition.columns": "true",
+}
 _TOAST = "__debezium_unavailable_value"
 WITH_HUDI = "compact the table with Apache Hudi, and cluster it with Apache Hudi"
 """The way out for tables whose log files are not merged here."""
@@ -100,7 +105,7 @@ def merge_rule(config: TableConfig, marker: DeleteMarker | None = None) -> Merge
     Raises UnsupportedTable, naming the property, for a rule that is not supported.
     """
     found = _READERS[config.version.number](config)
-    for key, text in (("hoodie.populate.meta.fields", "false"), ("hoodie.allow.operation.metadata.field", "true")):
+    for key, text in _REFUSED.items():
         if config.raw.get(key, "").lower() == text:
             raise _refused(config, key, text)
     return found if marker is None or found.marker is not None else replace(found, marker=marker)

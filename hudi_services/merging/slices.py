@@ -5,18 +5,20 @@ are read, to find the rows that log records touch; then the rows are read, and p
 passed on as they are.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import pyarrow as pa
 
 from ..errors import CorruptFile, NotFound, UnsupportedTable
 from ..files.avro_columns import avro_decoder
+from ..files.calendar import FooterMetadata, is_hybrid
 from ..files.column_stats import ColumnStats
+from ..files.column_type import Kind, parquet_type
 from ..files.log_blocks import BlockPlace, HeaderKey
 from ..files.log_reader import scan_blocks
 from ..files.parquet_convert import converted_table
@@ -40,10 +42,10 @@ from ..timeline.active import Timeline
 from .block_order import replayed
 from .expected_rows import ExpectedRows
 from .fold import NullOrdering
-from .log_records import KEY, LogRecords, header_schema, is_partial
+from .log_records import KEY, LogRecords, column_with_default, header_schema, is_data, is_partial
 from .merged_logs import Merger
-from .ordering import ordering_fields
-from .rules import WITH_HUDI, MergeRule, merge_rule
+from .ordering import ordering_fields, with_ordering
+from .rules import WITH_HUDI, Fill, MergeRule, merge_rule
 from .updates import Updates, find_updates
 
 T = TypeVar("T")
@@ -122,13 +124,13 @@ class MergedSlice:
         self._storage = storage
         self._memory = memory
         self._slice = one
-        self._rule = rule
         base = one.base_file
         self._base = BaseFileSlice.open(storage, base.path, base.size or None) if base is not None else None
         self.path = base.path if base is not None else one.log_files[0].path
         self.full_path = storage.full_path(self.path)
         self._sizes = {log.path: log.size or self._stored_size(log) for log in one.log_files}
         self._paths = {storage.full_path(log.path): log.path for log in one.log_files}
+        self._fills_nulls = rule.fill is Fill.NULLS
         found = list(self._scan())
         self._blocks = replayed(found, counts)
         # A slice without a base file may have no block that counts, and no rows.
@@ -136,6 +138,7 @@ class MergedSlice:
         described = [one for one in found if HeaderKey.SCHEMA in one.header] if is_empty else self._blocks
         self.schema = self._merged_schema(described)
         self._ordering = ordering_fields(rule, self.schema, self.full_path)
+        self._rule = rule = with_ordering(rule, self._ordering)
         self._records = LogRecords(self.schema, one.partition, rule, self._ordering)
         self._merger = Merger(self.schema, rule, self._ordering, self._records.subsets)
 
@@ -276,12 +279,29 @@ class MergedSlice:
     def _merged_schema(self, blocks: Sequence[BlockPlace]) -> FileSchema:
         """The columns of the base file and of the records, in types that hold the values of all."""
         sources = [] if self._base is None else [SourceSchema(self._base.full_path, self._base.schema)]
-        texts = dict.fromkeys(header_schema(block) for block in reversed(blocks))
+        described = (block for block in reversed(blocks) if is_data(block) or HeaderKey.SCHEMA in block.header)
+        texts = dict.fromkeys(map(header_schema, described))
         path = self.full_path
         sources += [SourceSchema(path, avro_decoder(text, path).as_written) for text in texts]
         if not sources:
             raise UnsupportedTable(f"{path} has no block with a schema", hint=WITH_HUDI)
-        return resolve_target(sources, None)
+        found = resolve_target(sources, None)
+        self._check_values(found, [source.schema for source in sources], texts)
+        return found
+
+    def _check_values(self, merged: FileSchema, found: Sequence[FileSchema], texts: Iterable[str]) -> None:
+        """Raise UnsupportedTable where values of the base file and of log records do not have the same meaning."""
+        for name in merged.columns:
+            types = [parquet_type(column) for one in found if (column := one.column(name)) is not None]
+            if len({one.unit for one in types if one.kind is Kind.TIMESTAMP}) > 1:
+                self._refuse(f"the timestamps of the column {name} are in different units in its files")
+        if self._base is not None and is_hybrid(FooterMetadata(self.path, self._base.key_values), merged):
+            self._refuse("its base file counts dates before 1582 in the Julian calendar, and its log files do not")
+        if self._fills_nulls and (name := next(filter(None, map(column_with_default, texts)), "")):
+            self._refuse(f"the column {name} has a default value, which partial updates take for no value")
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise UnsupportedTable(f"{self.full_path}: {problem}", hint=WITH_HUDI)
 
     @cached_property
     def _updates(self) -> Updates:
@@ -292,7 +312,7 @@ class MergedSlice:
         with self._null_orderings():
             found = find_updates(self._merger, records, expected, keys, self._base_rows, self._memory)
         if self._merger.is_partial and any(self._merger.lacks_columns(rows) for rows in found.inserts()):
-            raise UnsupportedTable(f"{self.full_path}: a partial update has no row to update", hint=WITH_HUDI)
+            self._refuse("a partial update has no row to update")
         return found
 
     def _read_block(self, block: BlockPlace) -> Callable[[int, int], bytes]:

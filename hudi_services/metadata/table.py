@@ -16,7 +16,7 @@ from ..files.slices import BaseFileSlices, SliceSource
 from ..limits import SMALL_FILE
 from ..model import FileSlice
 from ..storage import FileInfo, Storage
-from ..table.facts import TimelineFacts
+from ..table.facts import DatedFacts
 from ..table.log_naming import INITIALISATION, LogNaming, log_naming
 from ..table.partitions import Files, check_addressable
 from ..table.view import slices_of
@@ -248,18 +248,14 @@ class MetadataLister:
             self._known = self._metadata.files_partition()
 
 
-class _Facts(TimelineFacts):
-    """The facts of any table, and archived completion times: they place log files of archived instants in slices."""
-
-    def __init__(self, timeline: Timeline, archived: ArchivedTimes) -> None:
-        super().__init__(timeline)
-        self._archived = archived
+class _Facts(DatedFacts):
+    """The facts of the metadata table: what built a partition is completed at its own time."""
 
     def completion_time(self, instant: str) -> str | None:
-        known = super().completion_time(instant)
-        if known is not None or not self.is_committed(instant):
-            return known
-        return self._archived.completion_time(instant) or (instant if instant.startswith(INITIALISATION) else None)
+        found = super().completion_time(instant)
+        if found is None and instant.startswith(INITIALISATION) and self.is_committed(instant):
+            return instant
+        return found
 
 
 def _merged(slices: list[FileSlice]) -> FileSlice:

@@ -4,6 +4,7 @@ from ..codecs.commit_metadata import UNKNOWN_OPERATION
 from ..concurrency import at_once
 from ..model import CommitMetadata
 from ..timeline.active import Timeline
+from ..timeline.archived import ArchivedTimes
 from ..timeline.instant import Action
 from .view import FileGroupId
 
@@ -34,6 +35,20 @@ class TimelineFacts:
         if instant in self._completed or instant in self._pending:
             return False
         return (self._first or "") < instant < (self._archived_until or "")
+
+
+class DatedFacts(TimelineFacts):
+    """As `TimelineFacts`, with completion times from the archive: they place the log files of archived instants."""
+
+    def __init__(self, timeline: Timeline, archived: ArchivedTimes) -> None:
+        super().__init__(timeline)
+        self._archived = archived
+
+    def completion_time(self, instant: str) -> str | None:
+        known = super().completion_time(instant)
+        if known is not None or not self.is_committed(instant):
+            return known
+        return self._archived.completion_time(instant)
 
 
 def replaced_file_groups(timeline: Timeline) -> dict[FileGroupId, str]:

@@ -1,0 +1,122 @@
+"""Merge-on-read: real Apache Hudi 1.2.0 and this tool cluster copies of one table with log files, in one run.
+
+The table is that of bench.py as merge-on-read; delta commits then update 2 % of its rows and delete 0.2 % each, so that
+ten of them touch a fifth of the rows. `--memory-limit` measures our execute with so many bytes for each task, on a
+table of one file group whose log files hold `--records` records. The tables are kept in FOLDER for the next run.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from bench import CODEC, ROOT, SORT, VERSION, Bench, Case, conf, job_seconds, run
+from make_bench_table import COLUMNS, OPTIONS
+from process_memory import PeakMemory
+
+sys.path.insert(0, str(ROOT))
+
+from tests.interop.peer import Peer
+
+MERGE_ON_READ = {
+    **OPTIONS,
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.compact.inline": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.parquet.small.file.limit": "0",
+}
+COMMITS = 10
+UPDATES, DELETES = 50, 500
+"""One row of so many is updated, or deleted, by each delta commit."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Clustering a merge-on-read table: Apache Hudi against hudi-services.")
+    parser.add_argument("--folder", type=Path, default=Path("build/bench"))
+    parser.add_argument("--rows", type=int, default=6_000_000)
+    parser.add_argument("--sort", default="driver,pickup_at")
+    parser.add_argument("--memory", default="8g", help="of Hudi's JVM")
+    parser.add_argument("--memory-limit", default="", help="measure this limit alone, for example 512m")
+    parser.add_argument("--records", type=int, default=5_000_000, help="log records of the table for --memory-limit")
+    arguments = parser.parse_args()
+    folder = arguments.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    bench = Bench(folder, arguments.memory)
+    if arguments.memory_limit:
+        limited(bench, folder, arguments.records, arguments.memory, arguments.memory_limit)
+    else:
+        compared(bench, folder, arguments.rows, arguments.memory, arguments.sort)
+
+
+def compared(bench: Bench, folder: Path, rows: int, memory: str, sort: str) -> None:
+    small = made(folder / "merge-10000", 10_000, 1, 2, memory, COMMITS)
+    table = made(folder / f"merge-{rows}", rows, 4, 25, memory, COMMITS)
+    cases = [Case(), Case(sort)]
+    peer = Peer(VERSION, folder / "hudi.log", "--memory", memory, "--java-options", "")
+    try:
+        for case in cases:
+            bench._hudi_case(peer, small, case)
+        hudi = [bench._hudi_case(peer, table, case) for case in cases]
+    finally:
+        peer.close()
+    print(f"\n{rows:,} rows with {COMMITS} delta commits; Hudi {VERSION}, warm; seconds\n")
+    print("| clustering | Hudi | ours, job | ours, process | job | process |\n|---|---|---|---|---|---|")
+    for case, theirs in zip(cases, hudi, strict=True):
+        with bench.copy(table) as path:
+            run("schedule", path, *conf({SORT: case.sort} if case.sort else {}))
+            whole, report = run("execute", path, *conf({CODEC: case.codec}))
+        job = job_seconds(report["seconds"])
+        cells = [f"{theirs.execute:.1f}", f"{job:.1f}", f"{whole:.1f}"]
+        cells += [f"{theirs.execute / job:.1f}", f"{theirs.execute / whole:.1f}"]
+        print(f"| {'sorted' if case.sort else 'unsorted'} | {' | '.join(cells)} |", flush=True)
+        print(report["seconds"], file=sys.stderr)
+
+
+def limited(bench: Bench, folder: Path, records: int, memory: str, limit: str) -> None:
+    table = made(folder / f"merge-one-{records}", records, 1, 1, memory, 0)
+    logs = sum(file.stat().st_size for file in table.rglob(".*.log.*") if file.suffix != ".crc")
+    peak = PeakMemory()
+    with bench.copy(table) as path:
+        before = sum(pq.read_metadata(file).num_rows for file in path.glob("day=*/*.parquet"))
+        run("schedule", path)
+        seconds, report = run("execute", path, "--memory-per-task", limit, memory=peak)
+    print(f"{records:,} log records of {logs >> 20} MiB on {before:,} rows, {limit} for each task: {seconds:.1f} s")
+    print(f"rows {report['rows']}, memory {report['tables']['memory']}, largest process {peak.largest}")
+    print(report["seconds"], file=sys.stderr)
+
+
+def made(path: Path, rows: int, partitions: int, files: int, memory: str, commits: int) -> Path:
+    """The table, which real Hudi makes unless it is there; without `commits`, one delta commit updates every row."""
+    if path.exists():
+        return path
+    from tests.interop.peer_server import session
+
+    part, start = path.with_suffix(".part"), time.perf_counter()
+    spark = session(VERSION, memory=memory, java_options="")
+    day = f"concat('2026-01-', lpad(cast(id div {rows // partitions} + 1 as string), 2, '0')) as day"
+    columns = {**COLUMNS, "day": day.removesuffix(" as day")}
+
+    def write(condition: str, operation: str, later: int, tasks: int) -> None:
+        frame = spark.range(0, partitions * (rows // partitions), 1, tasks).where(condition)
+        values = {**columns, "ts": f"{COLUMNS['ts']} + {later}"}
+        frame = frame.selectExpr(*(f"{sql} as {name}" for name, sql in values.items()))
+        options = MERGE_ON_READ | {"hoodie.datasource.write.operation": operation}
+        frame.write.format("hudi").options(**options).mode("append").save(str(part))
+
+    try:
+        write("true", "bulk_insert", 0, partitions * files)
+        for number in range(commits):
+            write(f"id % {UPDATES} = {number}", "upsert", 1 + number % 3, 4)
+            write(f"id % {DELETES} = {number + UPDATES}", "delete", 1, 4)
+        if not commits:
+            write("true", "upsert", 1, 4)
+    finally:
+        spark.stop()
+    part.rename(path)
+    print(f"made {path} with Hudi {VERSION} in {time.perf_counter() - start:.0f} s", file=sys.stderr)
+    return path
+
+
+if __name__ == "__main__":
+    main()
