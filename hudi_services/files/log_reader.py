@@ -18,6 +18,8 @@ _REVERSE_POINTER = 8
 _HEADER_BYTES = 64 << 10
 """Bytes in which the header of a block mostly ends."""
 _LONGEST_HEADER = 64 << 20
+_FIXED_BYTES = 16
+"""Bytes of a block between its magic and its header."""
 _MOST_BLOCKS = 200_000
 """Blocks of one file, at most: a write appends one or two, and a torn block of six bytes takes much more memory."""
 
@@ -80,13 +82,14 @@ class _Window:
     def find(self, text: bytes, start: int) -> int:
         """The first place of `text` from `start` on; the size of the file when there is none."""
         while start < self.size:
-            data = self.take(start, max(self._at_once, len(text)))
-            at = data.find(text)
+            self.take(start, len(text))
+            at = self._held.find(text, start - self._start)
             if at >= 0:
-                return start + at
-            if start + len(data) >= self.size:
+                return self._start + at
+            end = self._start + len(self._held)
+            if end >= self.size:
                 break
-            start += len(data) - len(text) + 1
+            start = end - len(text) + 1
         return self.size
 
 
@@ -119,11 +122,11 @@ def _read_block(window: _Window, start: int, end: int) -> BlockPlace:
 
 def _torn_header(window: _Window, start: int) -> dict[HeaderKey, str]:
     """The header of a torn block; {} when it is not whole."""
-    cursor = window.cursor(start, min(window.size, start + _HEADER_BYTES))
     with suppress(CorruptFile):
-        cursor.int64("block size")
-        if cursor.int32("format version") == FORMAT_VERSION and _block_type(cursor) is not BlockType.CORRUPT:
-            return _read_header(cursor)
+        first = window.cursor(start, start + _FIXED_BYTES)
+        first.int64("block size")
+        if first.int32("format version") == FORMAT_VERSION and _block_type(first) is not BlockType.CORRUPT:
+            return _read_header(window.cursor(start + _FIXED_BYTES, start + _HEADER_BYTES))
     return {}
 
 
