@@ -1,6 +1,8 @@
 """Clustering merge-on-read tables: the rows stay, with the metadata table and without, and Hudi's rules decide."""
 
+import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,8 @@ from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as InstantState
 
 from . import histories
+from .faulty_storage import FaultyStorage, Killed
+from .shares import share
 from .tables import RELEASES, digest, open_local, request
 from .test_merge_histories import CUSTOM, comparable, merged_rows
 
@@ -209,3 +213,35 @@ def test_a_write_ends_whose_log_file_the_plan_names(tmp_path: Path) -> None:
     requested.write_bytes(encode_clustering_plan(named, "0.15.0"))
     with pytest.raises(ConflictError, match=f"was updated by {earlier} since it was read"):
         clustering.execute(request(path, Mode.EXECUTE, LOCK), engine=Appending(path, earlier, is_written=True))
+
+
+@pytest.mark.usefixtures("without_threads")
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
+    """Readers see the same rows after a kill, and the next execute repairs the table and finishes."""
+    made = histories.MadeHistory(release, "indexed", tmp_path / "made").path
+    path = Path(shutil.copytree(made, tmp_path / "table"))
+    ts = clustering.schedule(request(path, Mode.SCHEDULE)).instant
+    planned = Path(shutil.copytree(path, tmp_path / "planned"))
+    before = comparable(merged_rows(open_local(path), MEMORY))
+
+    def execute(writes: int | None) -> int:
+        shutil.rmtree(path)
+        shutil.copytree(planned, path)
+        storage = FaultyStorage(str(path), writes)
+        with suppress(Killed):
+            clustering.execute(request(path, Mode.EXECUTE), storage, LocalEngine())
+        return len(storage.log)
+
+    total = execute(None)
+    assert total > 20
+    for survived in share(range(total), 3, 10):
+        execute(survived)
+        assert comparable(merged_rows(open_local(path), MEMORY)) == before, survived
+        # Or it was killed after the commit.
+        with suppress(NothingToDo):
+            clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+        table = open_local(path)
+        assert comparable(merged_rows(table, MEMORY)) == before, survived
+        assert not table.timeline.pending()
+        assert {one.base_instant for one in table.view.live_slices()} == {ts}
