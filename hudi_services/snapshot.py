@@ -1,26 +1,25 @@
 """Opening a table: its configuration, timeline and file-system view, as one value."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from .clock import Clock
-from .codecs.compaction_plan import CompactionOperation
 from .errors import Outdated, TableNotFound
 from .files.slices import BaseFileSlices, SliceSource
-from .merging.slices import MergedSlices
 from .metadata.table import MetadataLister, MetadataTable
 from .storage import Storage
-from .table.facts import DatedFacts, compacting_file_groups, replaced_file_groups
+from .table.facts import DatedFacts, compacted_file_groups, replaced_file_groups
 from .table.log_naming import LogNaming, log_naming
 from .table.partitions import Lister, StorageLister
 from .table.view import FileGroupId, FileSystemView
 from .table_config import TableConfig
 from .timeline.active import Timeline
 from .timeline.archived import ArchivedTimes
-from .timeline.instant import Action, Instant
+from .timeline.instant import Action
 
+COMPACTIONS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
 _LOOKS = 3
 """Attempts to open a table whose timeline is archived meanwhile."""
 
@@ -89,29 +88,29 @@ def _look(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:
     with ThreadPoolExecutor(1) as pool:
         metadata_config = pool.submit(MetadataTable.load_config, storage, config)
         timeline = Timeline.open(storage, config)
-        slices: SliceSource = (
-            MergedSlices.of(storage, config, timeline) if config.is_merge_on_read else BaseFileSlices(storage)
-        )
+        slices = _slice_source(storage, config, timeline)
         replaced = pool.submit(replaced_file_groups, timeline)
         # The metadata table's timeline is read after the table's: a writer completes the two in the opposite order.
         metadata = MetadataTable.open(storage, config, timeline, slices, metadata_config.result())
         lister: Lister = MetadataLister(metadata) if metadata is not None else StorageLister(storage)
-        naming, compacting = log_naming(config.version), compacting_file_groups(timeline)
+        naming, compacting = log_naming(config.version), compacted_file_groups(timeline)
         facts = DatedFacts(timeline, ArchivedTimes(storage, config.history_path))
         view = FileSystemView(lister, facts, replaced.result(), naming, compacting)
     return Snapshot(storage, config, timeline, metadata, view, slices, clock)
 
 
+def _slice_source(storage: Storage, config: TableConfig, timeline: Timeline) -> SliceSource:
+    if not config.is_merge_on_read:
+        return BaseFileSlices(storage)
+    # Only here: these modules take a tenth of the start of a command, and most tables do not need them.
+    from .merging.slices import MergedSlices
+
+    return MergedSlices.of(storage, config, timeline)
+
+
 def pending_compactions(table: Snapshot) -> dict[FileGroupId, str]:
     """File groups in a pending compaction or log compaction, with its instant."""
-    return {(one.partition, one.file_id): instant.ts for instant, one in pending_operations(table)}
-
-
-def pending_operations(table: Snapshot) -> Iterator[tuple[Instant, CompactionOperation]]:
-    """The operations of pending compactions and log compactions, each with its instant."""
-    for instant in table.timeline.pending({Action.COMPACTION, Action.LOG_COMPACTION}):
-        for operation in table.timeline.read_compaction_plan(instant).operations:
-            yield instant, operation
+    return compacted_file_groups(table.timeline, COMPACTIONS)
 
 
 def pending_clusterings(table: Snapshot) -> Mapping[FileGroupId, str]:

@@ -146,9 +146,9 @@ class Bench:
             part.rename(path)
         return path
 
-    def hudi(self, table: Path, cases: Collection[Case]) -> dict[Case, Times]:
+    def hudi(self, table: Path, cases: Collection[Case], warm_up: Path | None = None) -> dict[Case, Times]:
         """Hudi's times; before, each case runs on a small table."""
-        warm_up = self.table(10_000, 1, 2)
+        warm_up = warm_up or self.table(10_000, 1, 2)
         with self._peer() as peer:
             for case in cases:
                 self._hudi_case(peer, warm_up, case)

@@ -11,13 +11,9 @@ import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from bench import CODEC, ROOT, SORT, VERSION, Bench, Case, conf, job_seconds, run
-from make_bench_table import COLUMNS, OPTIONS
+from bench import VERSION, Bench, Case, run
+from make_bench_table import OPTIONS, rides
 from process_memory import PeakMemory
-
-sys.path.insert(0, str(ROOT))
-
-from tests.interop.peer import Peer
 
 MERGE_ON_READ = {
     **OPTIONS,
@@ -53,24 +49,14 @@ def compared(bench: Bench, folder: Path, rows: int, memory: str, sort: str) -> N
     small = made(folder / "merge-10000", 10_000, 1, 2, memory, COMMITS)
     table = made(folder / f"merge-{rows}", rows, 4, 25, memory, COMMITS)
     cases = [Case(), Case(sort)]
-    peer = Peer(VERSION, folder / "hudi.log", "--memory", memory, "--java-options", "")
-    try:
-        for case in cases:
-            bench._hudi_case(peer, small, case)
-        hudi = [bench._hudi_case(peer, table, case) for case in cases]
-    finally:
-        peer.close()
+    hudi = bench.hudi(table, cases, warm_up=small)
+    ours = {case: bench.ours(table, case) for case in cases}
     print(f"\n{rows:,} rows with {COMMITS} delta commits; Hudi {VERSION}, warm; seconds\n")
     print("| clustering | Hudi | ours, job | ours, process | job | process |\n|---|---|---|---|---|---|")
-    for case, theirs in zip(cases, hudi, strict=True):
-        with bench.copy(table) as path:
-            run("schedule", path, *conf({SORT: case.sort} if case.sort else {}))
-            whole, report = run("execute", path, *conf({CODEC: case.codec}))
-        job = job_seconds(report["seconds"])
-        cells = [f"{theirs.execute:.1f}", f"{job:.1f}", f"{whole:.1f}"]
-        cells += [f"{theirs.execute / job:.1f}", f"{theirs.execute / whole:.1f}"]
-        print(f"| {'sorted' if case.sort else 'unsorted'} | {' | '.join(cells)} |", flush=True)
-        print(report["seconds"], file=sys.stderr)
+    for case in cases:
+        theirs, job, whole = hudi[case].execute, ours[case].job or 0.0, ours[case].execute
+        cells = [f"{theirs:.1f}", f"{job:.1f}", f"{whole:.1f}", f"{theirs / job:.1f}", f"{theirs / whole:.1f}"]
+        print(f"| {'sorted' if case.sort else 'unsorted'} | {' | '.join(cells)} |")
 
 
 def limited(bench: Bench, folder: Path, records: int, memory: str, limit: str) -> None:
@@ -94,14 +80,10 @@ def made(path: Path, rows: int, partitions: int, files: int, memory: str, commit
 
     part, start = path.with_suffix(".part"), time.perf_counter()
     spark = session(VERSION, memory=memory, java_options="")
-    day = f"concat('2026-01-', lpad(cast(id div {rows // partitions} + 1 as string), 2, '0')) as day"
-    columns = {**COLUMNS, "day": day.removesuffix(" as day")}
 
-    def write(condition: str, operation: str, later: int, tasks: int) -> None:
-        frame = spark.range(0, partitions * (rows // partitions), 1, tasks).where(condition)
-        values = {**columns, "ts": f"{COLUMNS['ts']} + {later}"}
-        frame = frame.selectExpr(*(f"{sql} as {name}" for name, sql in values.items()))
+    def write(where: str, operation: str, later: int, tasks: int) -> None:
         options = MERGE_ON_READ | {"hoodie.datasource.write.operation": operation}
+        frame = rides(spark, rows, partitions, tasks, where, later)
         frame.write.format("hudi").options(**options).mode("append").save(str(part))
 
     try:

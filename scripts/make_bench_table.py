@@ -8,10 +8,14 @@ import argparse
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.interop.peer_server import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 VERSION = "1.2.0"
 COLUMNS = {
@@ -52,14 +56,22 @@ def main() -> None:
     make(arguments.path, arguments.rows, arguments.partitions, arguments.files, arguments.memory)
 
 
+def rides(
+    spark: "SparkSession", rows: int, partitions: int, tasks: int, where: str = "true", later: int = 0
+) -> "DataFrame":
+    """The rows whose `id` fulfils `where`, in so many tasks; their ordering value is later by `later`."""
+    day = f"concat('2026-01-', lpad(cast(id div {rows // partitions} + 1 as string), 2, '0'))"
+    columns = {**COLUMNS, "ts": f"{COLUMNS['ts']} + {later}", "day": day}
+    frame = spark.range(0, partitions * (rows // partitions), 1, tasks).where(where)
+    return frame.selectExpr(*(f"{sql} as {name}" for name, sql in columns.items()))
+
+
 def make(path: Path, rows: int, partitions: int, files: int, memory: str) -> None:
     """Write the table into the new folder `path`: each task of the write is one file."""
     start = time.perf_counter()
     spark = session(VERSION, memory=memory, java_options="")
-    day = f"concat('2026-01-', lpad(cast(id div {rows // partitions} + 1 as string), 2, '0')) as day"
     try:
-        frame = spark.range(0, partitions * (rows // partitions), 1, partitions * files)
-        frame = frame.selectExpr(*(f"{sql} as {name}" for name, sql in COLUMNS.items()), day)
+        frame = rides(spark, rows, partitions, partitions * files)
         frame.write.format("hudi").options(**OPTIONS).mode("overwrite").save(str(path))
     finally:
         spark.stop()

@@ -11,7 +11,8 @@ from ..clock import parse_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata
 from ..files.names import parse_base_file, parse_log_file
 from ..model import path_in
-from ..snapshot import Snapshot, pending_operations
+from ..snapshot import COMPACTIONS, Snapshot
+from ..table.facts import pending_operations
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant
 from .choice import Choice, Kept, Rules, Tally, choose
@@ -99,7 +100,7 @@ def _choose_all(
         found.horizon.earliest.ts if found.horizon.earliest else "",
         retention.versions,
         _savepointed_files(table),
-        {(one.partition, one.file_id): one.base_instant for _, one in pending_operations(table)},
+        {(one.partition, one.file_id): one.base_instant for _, one in pending_operations(table.timeline, COMPACTIONS)},
     )
 
     def look(partition: str) -> tuple[Choice, bool]:

@@ -4,6 +4,7 @@ import enum
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from ..codecs.compaction_plan import FIRST_BASE_BYTES
 from ..model import FileSlice
 from ..table.view import FileGroupId
 
@@ -24,9 +25,6 @@ class Reason(enum.Enum):
     BUDGET = "beyond the bytes of one plan"
     GROUP_CAP = "beyond the largest number of groups"
 
-
-_NEW_BASE_BYTES = 120 << 20
-"""Hudi's default of hoodie.parquet.max.file.size."""
 
 WAITING = (Reason.BUDGET, Reason.GROUP_CAP)
 """The reasons of slices that the next plan may take."""
@@ -70,4 +68,4 @@ def base_size(one: FileSlice) -> int:
 
 def planned_size(one: FileSlice) -> int:
     """The bytes that a slice counts in a plan: of its base file, as in Hudi; without one as a whole new base file."""
-    return one.base_file.size if one.base_file else _NEW_BASE_BYTES
+    return one.base_file.size if one.base_file else FIRST_BASE_BYTES

@@ -17,7 +17,7 @@ from .named_paths import check_files, check_partitions
 _RECORD = "HoodieCompactionPlan"
 _VERSION = 2
 _MB = 1024 * 1024
-_UNKNOWN_BASE = 120 * _MB
+FIRST_BASE_BYTES = 120 * _MB
 """The size in bytes that Hudi expects of a first base file (hoodie.parquet.max.file.size)."""
 
 
@@ -85,7 +85,7 @@ def _operation(tree: Mapping[str, Any]) -> CompactionOperation:
 
 def _operation_tree(operation: CompactionOperation) -> dict[str, Any]:
     read = float((operation.base_bytes + operation.log_bytes) // _MB)
-    written = float((operation.base_bytes or _UNKNOWN_BASE) // _MB)
+    written = float((operation.base_bytes or FIRST_BASE_BYTES) // _MB)
     metrics = {
         "TOTAL_LOG_FILES": float(len(operation.log_files)),
         "TOTAL_LOG_FILES_SIZE": float(operation.log_bytes),

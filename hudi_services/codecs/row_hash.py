@@ -42,6 +42,11 @@ def row_hashes(table: pa.Table) -> Iterator[Hashes]:
             yield mix(rows)
 
 
+def all_row_hashes(table: pa.Table) -> Hashes:
+    """The hashes of all rows of `table` in order."""
+    return np.concatenate([np.zeros(0, np.uint64), *row_hashes(table)])
+
+
 def column_hashes(table: pa.Table) -> list[Hashes]:
     """The hashes of the values of each column: a row's hash is `mix` of the sum of those of its values."""
     found: list[list[Hashes]] = [[] for _ in table.column_names]

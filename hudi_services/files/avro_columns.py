@@ -29,7 +29,7 @@ from ..codecs.avro import parse_schema
 from ..codecs.thrift import Struct
 from ..errors import CorruptFile
 from . import parquet_schema as ps
-from .avro_type import avro_columns
+from .avro_type import avro_columns, names_of
 from .parquet_evolution import build_node
 from .parquet_footer import Physical
 from .parquet_schema import FileSchema, Node
@@ -344,7 +344,7 @@ class _Types:
         self._named: dict[str, _Type] = {}
 
     def record(self, schema: Mapping[str, Any], namespace: str) -> _Record:
-        namespace = self._namespace(schema, namespace)
+        _, namespace = names_of(schema, namespace)
         fields = tuple((str(f["name"]), self._type(f["type"], namespace)) for f in schema["fields"])
         return _Record(fields)
 
@@ -370,13 +370,9 @@ class _Types:
             found = _Fixed("fixed", int(schema["size"]))
         else:
             found = self.record(schema, namespace)
-        name = str(schema["name"])
-        inside = self._namespace(schema, namespace)
-        self._named[name if "." in name or not inside else f"{inside}.{name}"] = found
+        full_name, _ = names_of(schema, namespace)
+        self._named[full_name] = found
         return found
-
-    def _namespace(self, schema: Mapping[str, Any], namespace: str) -> str:
-        return str(schema.get("name", "")).rpartition(".")[0] or str(schema.get("namespace", namespace))
 
 
 def _primitive(name: str) -> _Type | None:

@@ -88,8 +88,7 @@ class _AvroReader:
         return named
 
     def definition(self, schema: Mapping[str, Any], namespace: str, depth: int) -> ColumnType:
-        name = str(schema.get("name", ""))
-        namespace = name.rpartition(".")[0] or str(schema.get("namespace", namespace))
+        full_name, namespace = names_of(schema, namespace)
         before = self.types
         if schema["type"] == "enum":
             found = ColumnType(Kind.ENUM)
@@ -98,9 +97,15 @@ class _AvroReader:
         else:
             fields = tuple((str(f["name"]), self.type(f["type"], namespace, depth + 1)) for f in schema["fields"])
             found = ColumnType(Kind.STRUCT, fields=fields)
-        full_name = name if "." in name or not namespace else f"{namespace}.{name}"
         self.names[full_name] = found, self.types - before
         return found
+
+
+def names_of(schema: Mapping[str, Any], namespace: str) -> tuple[str, str]:
+    """The full name of a named type that is defined in `namespace`, and the namespace inside of it."""
+    name = str(schema.get("name", ""))
+    inside = name.rpartition(".")[0] or str(schema.get("namespace", namespace))
+    return name if "." in name or not inside else f"{inside}.{name}", inside
 
 
 def _depth(found: ColumnType) -> int:

@@ -27,16 +27,22 @@ def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Repor
 
 def execute(wanted: ClusteringRequest, storage: Storage | None = None, engine: Engine | None = None) -> Report:
     """Execute the given or the earliest pending plan: as one Spark job, unless another `engine` is given."""
+    # Only here: `schedule` does not need the modules that rewrite files.
+    from .clustering_execution import execute_plan
+
     report = Report.start(wanted)
     check_engine(engine)
     table, wanted, expressions = _open_rewritable(wanted, storage, report)
-    return _execute_plan(wanted, table, _choose(table, wanted.instant), expressions, report, engine)
+    return execute_plan(wanted, table, _choose(table, wanted.instant), expressions, report, engine)
 
 
 def schedule_and_execute(
     wanted: ClusteringRequest, storage: Storage | None = None, engine: Engine | None = None
 ) -> Report:
     """Plan and execute at once; or, with `retry_last_failed`, execute the last plan that was left unfinished."""
+    # Only here: `schedule` does not need the modules that rewrite files.
+    from .clustering_execution import execute_plan
+
     report = Report.start(wanted)
     check_engine(engine)
     table, over_table, expressions = _open_rewritable(wanted, storage, report)
@@ -47,21 +53,7 @@ def schedule_and_execute(
             return report
         table, over_table, expressions = _open_rewritable(wanted, storage, report)
         instant = _choose(table, report.instant)
-    return _execute_plan(over_table, table, instant, expressions, report, engine)
-
-
-def _execute_plan(
-    wanted: ClusteringRequest,
-    table: Snapshot,
-    instant: Instant,
-    expressions: tuple[Computation, ...],
-    report: Report,
-    engine: Engine | None,
-) -> Report:
-    # Only here: `schedule` does not need the modules that rewrite files.
-    from .clustering_execution import execute_plan
-
-    return execute_plan(wanted, table, instant, expressions, report, engine)
+    return execute_plan(over_table, table, instant, expressions, report, engine)
 
 
 def _open_rewritable(

@@ -34,6 +34,7 @@ def rewrite_tasks(
     layout = _layout(wanted, instant, plan)
     sort = () if layout == keys.NO_LAYOUT else from_strategy_params(plan.strategy_params)
     check_order(sort, layout, table)
+    counted = _counted(table)
     files = file_settings(wanted.options, table.config)
     if plan.strategy_class == keys.SINGLE_FILE_EXECUTION:
         files = replace(files, file_bytes=sys.maxsize)
@@ -51,7 +52,7 @@ def rewrite_tasks(
             dropped_columns=dropped_columns(table.config),
             meta_fields=table.config.populate_meta_fields,
             settings=files,
-            counted=_counted(table, group),
+            counted=counted if any(one.log_files for one in group) else (),
             indexed=tuple(sorted(_indexed_columns(table))),
         )
         for planned, group in zip(plan.groups, groups, strict=True)
@@ -59,9 +60,9 @@ def rewrite_tasks(
     ]
 
 
-def _counted(table: Snapshot, group: Sequence[FileSlice]) -> tuple[str, ...]:
-    """The completed writes on which the rows of a group depend besides its files."""
-    if table.log_naming.tells_writers or not any(one.log_files for one in group):
+def _counted(table: Snapshot) -> tuple[str, ...]:
+    """The completed writes on which the rows of file slices with log files depend, besides their files."""
+    if table.log_naming.tells_writers:
         return ()
     return tuple(write.ts for write in table.timeline.completed_writes())
 

@@ -10,23 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codecs.row_hash import column_hashes, mix, row_hashes
+from ..codecs.row_hash import Hashes, all_row_hashes, column_hashes, mix
 from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema
+from .fold import Flags, Numbers
 from .log_records import COMPARABLE, DELETES, ENTRY, KEY, ORDER, SUBSET, UNORDERED
 from .ordering import OrderingField, numbers
-from .rules import Fill, Final, MergeRule
+from .rules import BINLOG_PLACE, META_COLUMNS, Fill, Final, MergeRule
 
-Hashes = npt.NDArray[np.uint64]
-Numbers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-
-_BINLOG = "_event_seq"
-_META = "_hoodie_"
 _FLAGS = (ENTRY, DELETES, COMPARABLE, UNORDERED)
 _MODULUS = 1 << 64
 
@@ -64,7 +58,8 @@ class _Records:
 class ExpectedRows:
     """Counts the rows of one slice: give it the log records, then the rows of the base file, both in order.
 
-    Log records have the raw form of `schema`. Rows have the columns `names` in the raw form of `target`.
+    Log records have the raw form of `schema`; `is_partial` says that some have only some of the columns. Rows have the
+    columns `names` in the raw form of `target`.
     """
 
     def __init__(
@@ -75,6 +70,8 @@ class ExpectedRows:
         subsets: Sequence[frozenset[str]],
         names: Sequence[str],
         target: FileSchema,
+        *,
+        is_partial: bool,
     ) -> None:
         self._rule = rule
         self._ordering = ordering
@@ -84,19 +81,19 @@ class ExpectedRows:
         self._target = target
         self._added: list[pa.Table] = []
         self._parts: list[tuple[Hashes, Hashes, Flags, list[tuple[int, int]]]] = []
-        self._fills = rule.fill is not Fill.NOTHING
-        self._newest = np.array([rule.newest_meta_columns and name.startswith(_META) for name in names], np.bool_)
+        self._fills = is_partial or rule.fill is not Fill.NOTHING
+        self._newest = np.array(
+            [rule.newest_meta_columns and name.startswith(META_COLUMNS) for name in names], np.bool_
+        )
         self._rows = self._total = 0
-
-    def start(self, is_partial: bool) -> None:
-        """To be called before records are added; `is_partial` says that some have only some of the columns."""
-        self._fills = self._fills or is_partial
 
     def add_records(self, table: pa.Table) -> None:
         """Add log records, as `log_records` describes them."""
         rows = converted_table(table, table.num_rows, self._schema, self._names, self._target)
         facts = [name for name in table.column_names if name not in self._schema.columns]
-        self._parts.append((_hashes(table.select([KEY])), self._values(rows), self._holes(rows, table), _places(rows)))
+        self._parts.append(
+            (all_row_hashes(table.select([KEY])), self._values(rows), self._holes(rows, table), _places(rows))
+        )
         self._added.append(table.select(facts))
 
     def decide(self) -> None:
@@ -112,7 +109,7 @@ class ExpectedRows:
 
     def add_base(self, rows: pa.Table) -> None:
         """Add rows of the base file."""
-        values, keys, winners = self._values(rows), _hashes(rows.select([KEY])), self._winners
+        values, keys, winners = self._values(rows), all_row_hashes(rows.select([KEY])), self._winners
         self._count(self._joined(values), 1)
         if not len(winners.keys):
             return
@@ -244,7 +241,7 @@ class ExpectedRows:
     def _values(self, rows: pa.Table) -> Hashes:
         if self._fills:
             return np.stack(column_hashes(rows), axis=1)
-        return _hashes(rows)[:, None]
+        return all_row_hashes(rows)[:, None]
 
     def _joined(self, values: Hashes) -> Hashes:
         return mix(values.sum(axis=1, dtype=np.uint64)) if self._fills else values[:, 0]
@@ -288,13 +285,9 @@ def _state(logs: _Records, ranks: Sequence[Numbers], record: int) -> _State:
     return _State(record, logs.values[record], logs.holes[record], tuple(int(rank[record]) for rank in ranks))
 
 
-def _hashes(table: pa.Table) -> Hashes:
-    return np.concatenate([np.zeros(0, np.uint64), *row_hashes(table)])
-
-
 def _places(rows: pa.Table) -> list[tuple[int, int]]:
     """File and position in MySQL's binary log; [] for tables without such a column."""
-    if _BINLOG not in rows.column_names:
+    if BINLOG_PLACE not in rows.column_names:
         return []
-    texts = rows.column(_BINLOG).to_pylist()
+    texts = rows.column(BINLOG_PLACE).to_pylist()
     return [(-1, -1) if text is None else (int(text.split(".")[0]), int(text.split(".")[1])) for text in texts]

@@ -32,10 +32,11 @@ from ..files.log_blocks import BlockPlace, BlockType, HeaderKey, LogBlock
 from ..files.log_reader import Read
 from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema
+from ..files.slices import RECORD_KEY
 from .ordering import OrderingField
 from .rules import WITH_HUDI, Fill, MergeRule
 
-KEY, PARTITION = "_hoodie_record_key", "_hoodie_partition_path"
+KEY, PARTITION = RECORD_KEY, "_hoodie_partition_path"
 IS_DELETED = "_hoodie_is_deleted"
 ENTRY, DELETES, COMPARABLE, UNORDERED, SUBSET, ORDER = (
     f"hudi_services {name}" for name in ("entry", "deletes", "comparable", "unordered", "subset", "order ")

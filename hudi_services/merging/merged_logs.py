@@ -17,10 +17,7 @@ from ..files.row_selection import take_rows
 from .fold import Facts, Flags, Merged, Numbers, filled, fold, log_wins
 from .log_records import COMPARABLE, DELETES, ENTRY, KEY, ORDER, SUBSET, UNORDERED
 from .ordering import OrderingField, numbers
-from .rules import Fill, Final, MergeRule
-
-_META = "_hoodie_"
-_BINLOG = "_event_seq"
+from .rules import BINLOG_PLACE, META_COLUMNS, Fill, Final, MergeRule
 
 
 class Merger:
@@ -37,7 +34,7 @@ class Merger:
         self._rule = rule
         self._ordering = ordering
         self._subsets = subsets
-        self._newest = [c for c in schema.columns if c.startswith(_META)] if rule.newest_meta_columns else []
+        self._newest = [c for c in schema.columns if c.startswith(META_COLUMNS)] if rule.newest_meta_columns else []
 
     def folded(self, table: pa.Table) -> pa.Table:
         """One record for each key, in no defined order. Raises NullOrdering."""
@@ -61,7 +58,7 @@ class Merger:
         """The columns of a base row that decide whether a log record is preferred."""
         if self._rule.final is Final.ALWAYS or not self._rule.ordering:
             return []
-        binlog = [_BINLOG] if self._rule.final is Final.LATER_IN_BINLOG else []
+        binlog = [BINLOG_PLACE] if self._rule.final is Final.LATER_IN_BINLOG else []
         return list(dict.fromkeys((*self._rule.ordering_columns, *binlog)))
 
     @property
@@ -226,7 +223,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _binlog(table: pa.Table) -> Numbers:
     """The file number and the position in `_event_seq`, as one number; -1 for a null."""
-    parts = pc.extract_regex(table.column(_BINLOG), r"^(?P<file>[0-9]+)\.(?P<place>[0-9]+)$")
+    parts = pc.extract_regex(table.column(BINLOG_PLACE), r"^(?P<file>[0-9]+)\.(?P<place>[0-9]+)$")
     file, place = (pc.struct_field(parts, name).cast(pa.int64()) for name in ("file", "place"))
     found = pc.add(pc.shift_left(file, 40), place)
     return np.asarray(pc.fill_null(found, -1).to_numpy())

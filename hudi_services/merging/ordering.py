@@ -7,10 +7,8 @@ Sources: OrderingValues, HoodieAvroWrapperUtils of Apache Hudi 1.2.0; HoodieAvro
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,10 +16,8 @@ from ..errors import UnsupportedTable
 from ..files.column_type import Kind, parquet_type
 from ..files.parquet_convert import natural
 from ..files.parquet_schema import REQUIRED, FileSchema, Node, node
-from .rules import MergeRule
-
-Numbers: TypeAlias = npt.NDArray[np.int64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
+from .fold import Numbers
+from .rules import WITH_HUDI, MergeRule
 
 _ORDERED = {
     Kind.BOOLEAN,
@@ -93,7 +89,7 @@ def _ordering_field(name: str, schema: FileSchema, rule: MergeRule, table: str) 
     if kind not in _ORDERED:
         raise UnsupportedTable(
             f"{table}: the ordering field {name} has the type {parquet_type(found)}, which has no order in log files",
-            hint="compact the table with Apache Hudi, and cluster it with Apache Hudi",
+            hint=WITH_HUDI,
         )
     known = _WRAPPERS.get(kind) or (_CONVERTED[kind] if rule.converts_entries else ())
     return OrderingField(path, found, known)

@@ -34,6 +34,10 @@ _REFUSED = {
     "hoodie.datasource.write.drop.partition.columns": "true",
 }
 _TOAST = "__debezium_unavailable_value"
+BINLOG_PLACE = "_event_seq"
+"""The column with the place of a row in MySQL's binary log."""
+META_COLUMNS = "_hoodie_"
+"""The prefix of the names of meta columns."""
 WITH_HUDI = "compact the table with Apache Hudi, and cluster it with Apache Hudi"
 """The way out for tables whose log files are not merged here."""
 

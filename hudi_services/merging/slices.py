@@ -220,8 +220,9 @@ class MergedSlice:
     def _expected_rows(self, names: Sequence[str], target: FileSchema) -> ExpectedRows:
         """The expectation of another reading of the log records."""
         records = LogRecords(self.schema, self._slice.partition, self._rule, self._ordering)
-        expected = ExpectedRows(self._rule, self._ordering, self.schema, records.subsets, names, target)
-        expected.start(any(is_partial(block) for block in self._blocks))
+        partial = any(map(is_partial, self._blocks))
+        facts = (self._rule, self._ordering, self.schema, records.subsets)
+        expected = ExpectedRows(*facts, names, target, is_partial=partial)
         expected.add_records(records.none())
         for block in self._blocks:
             for piece in records.pieces(self._read_block(block), block):

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..codecs.row_hash import row_hashes
+from ..codecs.row_hash import all_row_hashes
 from ..temporary_files import disk_errors, temporary_file
 from .log_records import KEY
 
@@ -15,10 +15,9 @@ _TASK = "log records that do not fit into memory cannot be merged"
 
 
 class Spill:
-    """Rows in one temporary file. Close it to free the disk."""
+    """Rows in one temporary file, which is deleted when the value is, or by `close`."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self.rows = 0
         self._schema = schema
         self._file: IO[bytes] | None = None
         self._writer: pa.RecordBatchStreamWriter | None = None
@@ -33,7 +32,6 @@ class Spill:
                 options = pa.ipc.IpcWriteOptions(compression="lz4")
                 self._writer = pa.ipc.new_stream(self._file, self._schema, options=options)
             self._writer.write_table(table.combine_chunks())
-        self.rows += table.num_rows
 
     def tables(self) -> Iterator[pa.Table]:
         """The rows, some at a time; no more may be added. Raises StorageError."""
@@ -65,8 +63,7 @@ class Partitions:
     def add_by_key(self, table: pa.Table) -> None:
         """Add each row to the spill of its record key."""
         if table.num_rows:
-            hashes = np.concatenate(list(row_hashes(table.select([KEY]))))
-            self.add(table, (hashes % np.uint64(len(self.spills))).astype(np.int64))
+            self.add(table, (all_row_hashes(table.select([KEY])) % np.uint64(len(self.spills))).astype(np.int64))
 
     def add(self, table: pa.Table, numbers: npt.NDArray[np.int64]) -> None:
         """Add each row to the spill with its number."""

@@ -35,7 +35,7 @@ class Touched:
 
 
 class Updates(Protocol):
-    """All that the log records of a slice do; `deleted` and `added` count rows. Close it to free memory and disk."""
+    """All that the log records of a slice do; `deleted` and `added` count rows."""
 
     deleted: int
     added: int
@@ -45,8 +45,6 @@ class Updates(Protocol):
 
     def inserts(self) -> Iterator[pa.Table]:
         """The folded records that are rows by themselves."""
-
-    def close(self) -> None: ...
 
 
 def find_updates(
@@ -82,8 +80,8 @@ class _Join:
         self._seen = np.zeros(folded.num_rows, np.bool_)
         self.deleted = 0
 
-    def find(self, base: pa.Table, rows: Numbers) -> _Found:
-        """The pairs in a part of the base file, in its order; `rows` has the row numbers."""
+    def find(self, base: pa.Table) -> _Found:
+        """The pairs in a part of the base file, in its order; it has the numbers of its rows."""
         found = pc.index_in(base.column(KEY), self.folded.column(KEY))
         at = np.flatnonzero(pc.is_valid(found).to_numpy())
         log = np.asarray(found.drop_null().to_numpy()).astype(np.int64)
@@ -95,7 +93,8 @@ class _Join:
         wins = self._merger.wins(self.folded.take(pa.array(log)), base.take(pa.array(at)))
         self.deleted += int((wins & self._deletes[log]).sum())
         matters = wins | self._merger.losers_matter
-        return _Found(rows[at][matters], log[matters], wins[matters])
+        rows = np.asarray(base.column(_ROW).to_numpy())[at]
+        return _Found(rows[matters], log[matters], wins[matters])
 
     def inserts(self) -> pa.Table:
         """The folded records that no base row was found for, without deletes."""
@@ -107,10 +106,8 @@ class _InMemory:
 
     def __init__(self, merger: Merger, records: Iterable[pa.Table], base: Iterable[pa.Table]) -> None:
         join = _Join(merger, merger.folded(pa.concat_tables(records)))
-        found, start = [_Found(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))], 0
-        for part in base:
-            found.append(join.find(part, np.arange(start, start + part.num_rows)))
-            start += part.num_rows
+        none = _Found(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
+        found = [none, *map(join.find, _numbered(base))]
         self._folded = join.folded
         self._rows = np.concatenate([one.rows for one in found])
         self._log = np.concatenate([one.log for one in found])
@@ -127,8 +124,6 @@ class _InMemory:
 
     def inserts(self) -> Iterator[pa.Table]:
         yield self._inserts
-
-    def close(self) -> None: ...
 
 
 class _OnDisk:
@@ -155,7 +150,7 @@ class _OnDisk:
         join = _Join(merger, merger.folded(log.read()))
         log.close()
         for part in base.tables():
-            found = join.find(part, np.asarray(part.column(_ROW).to_numpy()))
+            found = join.find(part)
             table = join.folded.take(pa.array(found.log))
             table = table.append_column(_ROW, pa.array(found.rows)).append_column(_WINS, pa.array(found.wins))
             if self._ranges is None:
@@ -197,12 +192,6 @@ class _OnDisk:
 
     def inserts(self) -> Iterator[pa.Table]:
         return self._inserts.tables() if self._inserts is not None else iter(())
-
-    def close(self) -> None:
-        self._loaded = None
-        for one in (self._ranges, self._inserts):
-            if one is not None:
-                one.close()
 
 
 def _numbered(base: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -19,7 +19,7 @@ from ..storage import FileInfo, Storage
 from ..table.facts import DatedFacts
 from ..table.log_naming import INITIALISATION, LogNaming, log_naming
 from ..table.partitions import Files, check_addressable
-from ..table.view import slices_of
+from ..table.view import joined, slices_of
 from ..table_config import METADATA_TABLE_FOLDER, TableConfig
 from ..timeline.active import Timeline
 from ..timeline.archived import ArchivedTimes
@@ -263,9 +263,7 @@ def _merged(slices: list[FileSlice]) -> FileSlice:
     if newest.base_file is not None or len(slices) == 1:
         return newest
     # The slice is named after a compaction that is not completed: readers still need the files that it would merge.
-    before = slices[-2]
-    logs = (*before.log_files, *newest.log_files)
-    return FileSlice(newest.partition, newest.file_id, newest.base_instant, before.base_file, logs)
+    return replace(joined(slices[-2], newest), base_instant=newest.base_instant)
 
 
 def _sizes(files: Mapping[str, FileInfo]) -> Files:

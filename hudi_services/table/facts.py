@@ -1,11 +1,14 @@
 """The facts of a timeline that decide about files: which instants are committed, which file groups were replaced."""
 
+from collections.abc import Collection, Iterator
+
 from ..codecs.commit_metadata import UNKNOWN_OPERATION
+from ..codecs.compaction_plan import CompactionOperation
 from ..concurrency import at_once
 from ..model import CommitMetadata
 from ..timeline.active import Timeline
 from ..timeline.archived import ArchivedTimes
-from ..timeline.instant import Action
+from ..timeline.instant import Action, Instant
 from .view import FileGroupId
 
 
@@ -61,13 +64,20 @@ def replaced_file_groups(timeline: Timeline) -> dict[FileGroupId, str]:
     return replaced
 
 
-def compacting_file_groups(timeline: Timeline) -> dict[FileGroupId, str]:
-    """Every file group that a pending compaction merges, with its instant."""
-    return {
-        (one.partition, one.file_id): instant.ts
-        for instant in timeline.pending({Action.COMPACTION})
-        for one in timeline.read_compaction_plan(instant).operations
-    }
+def pending_operations(
+    timeline: Timeline, actions: Collection[Action]
+) -> Iterator[tuple[Instant, CompactionOperation]]:
+    """The operations of pending compactions, each with its instant; `actions`: compactions, log compactions or both."""
+    for instant in timeline.pending(actions):
+        for operation in timeline.read_compaction_plan(instant).operations:
+            yield instant, operation
+
+
+def compacted_file_groups(
+    timeline: Timeline, actions: Collection[Action] = (Action.COMPACTION,)
+) -> dict[FileGroupId, str]:
+    """Every file group that a pending compaction merges, with its instant; `actions` as for `pending_operations`."""
+    return {(one.partition, one.file_id): instant.ts for instant, one in pending_operations(timeline, actions)}
 
 
 def written_names(commit: CommitMetadata) -> frozenset[str] | None:

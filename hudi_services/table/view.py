@@ -9,7 +9,7 @@ Sources: AbstractTableFileSystemView, HoodieFileGroup of Apache Hudi.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -83,37 +83,37 @@ class FileSystemView:
         return self._slices(partition, change_data=True)
 
     def _slices(self, partition: str, *, change_data: bool = False) -> dict[str, list[FileSlice]]:
-        compacting = {file_id: ts for (of, file_id), ts in self._compacting.items() if of == partition}
         files = self._lister.files(partition)
-        found = slices_of(partition, files, self._facts, self._naming, compacting, change_data=change_data)
-        # Log files of version 6 may be named after a compaction that is no longer there.
-        kept = {
-            file_id: [one for one in group if self._begins(one.base_instant, compacting.get(file_id))]
-            for file_id, group in found.items()
-        }
+        found = slices_of(partition, files, self._facts, self._naming, self._compacting, change_data=change_data)
+        kept = {file_id: [one for one in group if self._is_slice(one)] for file_id, group in found.items()}
         return {file_id: group for file_id, group in kept.items() if group}
 
-    def _begins(self, instant: str, compacting: str | None) -> bool:
-        return instant == compacting or self._facts.is_committed(instant)
+    def _is_slice(self, one: FileSlice) -> bool:
+        """False for log files alone that are named after a compaction (version 6) that is no longer there."""
+        if one.base_file is not None or self._compacting.get((one.partition, one.file_id)) == one.base_instant:
+            return True
+        return self._facts.is_committed(one.base_instant)
 
     def half_hidden(self, partition: str) -> frozenset[str]:
         """Ids of the file groups with files that a savepoint hides: without it, another slice may be the newest."""
         if not self._facts.hides:
             return frozenset()
-        names = self._lister.files(partition)
-        files = (parse_base_file(partition, name, 0) or parse_log_file(partition, name, 0) for name in names)
-        return frozenset(file.file_id for file in files if file and self._facts.is_hidden(file.instant))
+        return frozenset(file.file_id for file in self._data_files(partition) if self._facts.is_hidden(file.instant))
 
     def uncommitted(self, partition: str) -> frozenset[str]:
         """Ids of the file groups with base or log files of writes that are not completed, as far as names tell."""
-        found = set()
-        for name in self._lister.files(partition):
-            base, log = parse_base_file(partition, name, 0), parse_log_file(partition, name, 0)
-            if base is not None and not self._facts.is_committed(base.instant):
-                found.add(base.file_id)
-            elif log is not None and not self._naming.counts(log, self._facts.is_committed):
-                found.add(log.file_id)
-        return frozenset(found)
+        return frozenset(file.file_id for file in self._data_files(partition) if not self._counts(file))
+
+    def _counts(self, file: BaseFile | LogFile) -> bool:
+        if isinstance(file, LogFile):
+            return self._naming.counts(file, self._facts.is_committed)
+        return self._facts.is_committed(file.instant)
+
+    def _data_files(self, partition: str) -> Iterator[BaseFile | LogFile]:
+        """All listed base and log files, without their sizes."""
+        names = self._lister.files(partition)
+        files = (parse_base_file(partition, name, 0) or parse_log_file(partition, name, 0) for name in names)
+        return (file for file in files if file is not None)
 
     def replaced_at(self, partition: str, file_id: str) -> str | None:
         """The time of the replacecommit that hid a file group, None for a live one."""
@@ -125,13 +125,13 @@ def slices_of(
     files: Files,
     facts: InstantFacts,
     naming: LogNaming,
-    compacting: Mapping[str, str] | None = None,
+    compacting: Mapping[FileGroupId, str] | None = None,
     *,
     change_data: bool = False,
 ) -> dict[str, list[FileSlice]]:
     """All committed slices of a partition by file id, oldest first. Names that are not those of data files are skipped.
 
-    `compacting` has the instant of the pending compaction of a file id, which begins a slice.
+    `compacting` has the instant of the pending compaction of a file group, which begins a slice.
 
     Change-data-capture files are not part of the slices that readers see; `change_data` includes them.
     """
@@ -153,7 +153,7 @@ def slices_of(
             logs.get(file_id, []),
             naming,
             facts,
-            (compacting or {}).get(file_id),
+            (compacting or {}).get((partition, file_id)),
         )
         for file_id in sorted(bases.keys() | logs.keys())
     }
@@ -188,5 +188,9 @@ def _as_read(slices: Sequence[FileSlice], compacting: str | None) -> FileSlice:
     newest = slices[-1]
     if newest.base_instant != compacting or len(slices) == 1:
         return newest
-    before = slices[-2]
+    return joined(slices[-2], newest)
+
+
+def joined(before: FileSlice, newest: FileSlice) -> FileSlice:
+    """The slice `before` with the log files of the slice after it, which a pending compaction has begun."""
     return replace(before, log_files=before.log_files + newest.log_files)

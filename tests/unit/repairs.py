@@ -1,7 +1,7 @@
 """Tables with an instant to roll back, and requests to roll it back."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from .tables import both_views, open_local, request
 P = "day=2026-01-01"
 LATER = "20980101000000000"
 """An instant after everything that a test does."""
+LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
 DEAD_AT_ONCE = {"hudi.services.abandoned.after.minutes": "0"}
 NO_HEARTBEAT = {**DEAD_AT_ONCE, "hoodie.client.heartbeat.tolerable.misses": "0"}
 """Whatever is pending counts as dead, a rollback that was just begun, too."""
@@ -114,11 +115,13 @@ def insert_copy(path: Path, ts: str = LATER) -> str:
     return ts
 
 
-def complete(path: Path, ts: str, commit: CommitMetadata, action: Action = Action.COMMIT) -> None:
-    """Publish a completed commit of another writer."""
+def complete(
+    path: Path, ts: str, commit: CommitMetadata, action: Action = Action.COMMIT, states: Iterable[State] = State
+) -> None:
+    """Publish a completed commit of another writer, or some of its states."""
     table = open_local(path)
     data = table.timeline.layout.encode_commit(commit, table.config.version.release)
-    for state in State:
+    for state in states:
         table.timeline.publish(ts, action, state, data if state is State.COMPLETED else b"", "20990201000000000")
 
 

@@ -13,7 +13,7 @@ from hudi_services.jobs.request import ClusteringRequest, Mode
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.snapshot import Snapshot, open_snapshot
-from hudi_services.table.facts import TimelineFacts, compacting_file_groups, replaced_file_groups
+from hudi_services.table.facts import TimelineFacts, compacted_file_groups, replaced_file_groups
 from hudi_services.table.partitions import StorageLister
 from hudi_services.table.view import FileSystemView
 
@@ -54,7 +54,7 @@ def listed_view(table: Snapshot) -> FileSystemView:
         TimelineFacts(table.timeline),
         replaced_file_groups(table.timeline),
         table.log_naming,
-        compacting_file_groups(table.timeline),
+        compacted_file_groups(table.timeline),
     )
 
 

@@ -63,7 +63,7 @@ def records(draw: st.DrawFn) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return schema, draw(st.lists(rows, max_size=LIMIT))
 
 
-def block_of(schema: dict[str, Any], rows: list[dict[str, Any]]) -> tuple[bytes, AvroColumns, list[bytes]]:
+def block_of(schema: dict[str, Any], rows: list[dict[str, Any]]) -> tuple[bytes, AvroColumns]:
     parsed = fastavro.parse_schema(schema)
     encoded = []
     for row in rows:
@@ -71,24 +71,13 @@ def block_of(schema: dict[str, Any], rows: list[dict[str, Any]]) -> tuple[bytes,
         fastavro.schemaless_writer(out, parsed, row)
         encoded.append(out.getvalue())
     content = struct.pack(">ii", 3, len(rows)) + b"".join(struct.pack(">i", len(one)) + one for one in encoded)
-    return content, AvroColumns(json.dumps(schema), "f"), encoded
+    return content, AvroColumns(json.dumps(schema), "f")
 
 
 def pieces(content: bytes, decoder: AvroColumns, piece_bytes: int) -> list[pa.Table]:
     data = b"before" + content + b"after"
     place = BlockPlace(BlockType.AVRO_DATA, {}, "some/file.log", 6, len(content))
     return list(avro_pieces(lambda start, length: data[start : start + length], place, decoder, piece_bytes))
-
-
-def plain(value: Any) -> Any:
-    """A value as fastavro has it: maps are dictionaries, enumerations texts."""
-    if isinstance(value, list) and value and all(isinstance(one, tuple) for one in value):
-        return {key: plain(one) for key, one in value}
-    if isinstance(value, list):
-        return [plain(one) for one in value]
-    if isinstance(value, dict):
-        return {key: plain(one) for key, one in value.items()}
-    return value
 
 
 def same(found: Any, wanted: Any, schema: Any) -> bool:
@@ -113,7 +102,7 @@ def same(found: Any, wanted: Any, schema: Any) -> bool:
 @given(records(), st.integers(1, 200))
 def test_columns_equal_the_records(made: tuple[dict[str, Any], list[dict[str, Any]]], piece_bytes: int) -> None:
     schema, rows = made
-    content, decoder, _ = block_of(schema, rows)
+    content, decoder = block_of(schema, rows)
     found = [row for piece in pieces(content, decoder, piece_bytes) for row in piece.to_pylist()]
     assert len(found) == len(rows)
     for one, other in zip(found, rows, strict=True):
@@ -128,7 +117,7 @@ def test_damaged_records_raise_nothing_else(
     made: tuple[dict[str, Any], list[dict[str, Any]]], data: st.DataObject
 ) -> None:
     schema, rows = made
-    content, decoder, _ = block_of(schema, rows)
+    content, decoder = block_of(schema, rows)
     broken = bytearray(content)
     for at, byte in data.draw(st.lists(st.tuples(st.integers(0, len(content) - 1), st.integers(0, 255)), max_size=4)):
         broken[at] = byte
@@ -153,7 +142,7 @@ def test_logical_types() -> None:
         {"d": 20000, "t": None, "n": b"\0\0\0\x01\x02", "b": b"\x01"},
         {"d": -1, "t": 7, "n": b"\xff" * 5, "b": b""},
     ]
-    content, _, _ = block_of(bare, rows)
+    content, _ = block_of(bare, rows)
     decoder = AvroColumns(json.dumps(schema), "f")
     (piece,) = pieces(content, decoder, 1000)
     assert [str(field.type) for field in piece.schema] == ["date32[day]", "timestamp[us, tz=UTC]", "binary", "binary"]

@@ -21,13 +21,12 @@ from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as Progress
 
 from .faulty_storage import FaultyStorage, Killed
-from .repairs import LATER, complete, hide_metadata
+from .repairs import LATER, LOCK, complete, hide_metadata
 from .shares import THREE_SHARES, places, share
 from .tables import RELEASES, listed_view, open_local, request, rows, unpack
 
 VERSIONS_1 = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 COMMITS_1 = {"hoodie.cleaner.commits.retained": "1"}
-LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
 
 
 def wanted(path: Path, options: Mapping[str, str], *, dry_run: bool = False) -> CleanRequest:

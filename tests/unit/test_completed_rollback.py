@@ -29,6 +29,7 @@ from .metadata_tables import far_future, open_metadata
 from .repairs import (
     DEAD_AT_ONCE,
     LATER,
+    LOCK,
     NO_HEARTBEAT,
     P,
     both,
@@ -45,7 +46,6 @@ from .tables import RELEASES, listed_view, open_local, rows, unpack
 
 pytestmark = pytest.mark.usefixtures("without_threads")
 
-LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
 NO_LOCK: dict[str, str] = {}
 
 TakeBack = Callable[..., Report]

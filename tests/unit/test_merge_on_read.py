@@ -1,7 +1,7 @@
 """Clustering merge-on-read tables: the rows stay, with the metadata table and without, and Hudi's rules decide."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from hudi_services.timeline.instant import State as InstantState
 
 from . import histories
 from .faulty_storage import FaultyStorage, Killed
+from .repairs import LOCK, complete
 from .shares import share
 from .tables import RELEASES, digest, open_local, request
 from .test_merge_histories import CUSTOM, comparable, merged_rows
@@ -132,24 +133,17 @@ def logged(path: Path) -> FileSlice:
     return next(one for one in open_local(path).view.live_slices() if one.log_files)
 
 
-def append_log(path: Path, ts: str, *, complete: bool = True) -> None:
+def append_log(path: Path, ts: str, states: Iterable[InstantState] = InstantState) -> None:
     """A write that appends a log file to a slice: the newest one again, under a new name."""
-    table, one = open_local(path), logged(path)
+    one = logged(path)
     newest = one.log_files[-1]
-    naming, timeline = table.log_naming, table.timeline
-    instant = naming.instant_for(lambda: one.base_instant, ts)
+    instant = open_local(path).log_naming.instant_for(lambda: one.base_instant, ts)
     name = log_file_name(one.file_id, instant, newest.version + 1, "9-9-9")
     blocks = read_log_blocks((path / newest.path).read_bytes(), "f")
     data = b"".join(encode_block(LogBlock(b.type, {**b.header, HeaderKey.INSTANT_TIME: ts}, b.content)) for b in blocks)
     (path / one.partition / name).write_bytes(data)
     stat = WriteStat(one.partition, one.file_id, f"{one.partition}/{name}", num_writes=1, file_size=len(data))
-    commit = timeline.layout.encode_commit(
-        CommitMetadata("UPSERT", {one.partition: (stat,)}), table.config.version.release
-    )
-    done = (InstantState.COMPLETED,) if complete else ()
-    for state in (InstantState.REQUESTED, InstantState.INFLIGHT, *done):
-        content = commit if state is InstantState.COMPLETED else b""
-        timeline.publish(ts, Action.DELTA_COMMIT, state, content, f"{ts[:-1]}9")
+    complete(path, ts, CommitMetadata("UPSERT", {one.partition: (stat,)}), Action.DELTA_COMMIT, states)
 
 
 class Appending(LocalEngine):
@@ -163,21 +157,13 @@ class Appending(LocalEngine):
         if "rewrite" in what and not self._is_written:
             append_log(self._path, self._ts)
         elif "rewrite" in what:
-            timeline = open_local(self._path).timeline
-            data = timeline.layout.encode_commit(self._commit(), open_local(self._path).config.version.release)
-            timeline.publish(self._ts, Action.DELTA_COMMIT, InstantState.COMPLETED, data, f"{self._ts[:-1]}9")
+            complete(self._path, self._ts, self._commit(), Action.DELTA_COMMIT, [InstantState.COMPLETED])
         return found
 
     def _commit(self) -> CommitMetadata:
         one = logged(self._path)
         stat = WriteStat(one.partition, one.file_id, one.log_files[-1].path, num_writes=1)
         return CommitMetadata("UPSERT", {one.partition: (stat,)})
-
-
-LOCK = {
-    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
-    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
-}
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -199,7 +185,7 @@ def test_a_write_ends_whose_log_file_the_plan_names(tmp_path: Path) -> None:
     planned = clustering.schedule(request(path, Mode.SCHEDULE, LOCK)).instant
     assert planned
     earlier = str(int(planned) - 5)
-    append_log(path, earlier, complete=False)
+    append_log(path, earlier, [InstantState.REQUESTED, InstantState.INFLIGHT])
     requested = path / f".hoodie/{planned}.replacecommit.requested"
     plan = open_local(path).timeline.read_plan(open_local(path).timeline.pending_clusterings()[0])
     live = logged(path)

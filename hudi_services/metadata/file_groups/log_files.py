@@ -10,7 +10,8 @@ from functools import cached_property
 
 from ...files.names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
 from ...model import FileSlice, WriteStat
-from ...timeline.instant import Action
+from ...table.facts import compacted_file_groups
+from ...table.view import FileGroupId
 from ..table import MetadataTable
 
 
@@ -53,20 +54,9 @@ class LogNames:
     def base_instant(self, group: FileSlice) -> str:
         """The time in the names of the group's new log files."""
         return self._naming.instant_for(
-            lambda: self._compacting.get(group.file_id, group.base_instant), delta=self._instant
+            lambda: self._compacting.get((self._partition, group.file_id), group.base_instant), delta=self._instant
         )
 
     @cached_property
-    def _compacting(self) -> dict[str, str]:
-        return _pending_compactions(self._metadata, self._partition)
-
-
-def _pending_compactions(metadata: MetadataTable, partition: str) -> dict[str, str]:
-    """File id -> instant of the pending compaction of the file group."""
-    pending = metadata.timeline.pending({Action.COMPACTION})
-    return {
-        operation.file_id: instant.ts
-        for instant in pending
-        for operation in metadata.timeline.read_compaction_plan(instant).operations
-        if operation.partition == partition
-    }
+    def _compacting(self) -> dict[FileGroupId, str]:
+        return compacted_file_groups(self._metadata.timeline)
