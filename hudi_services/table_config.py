@@ -199,8 +199,9 @@ class TableConfig:
         return self._flag("hoodie.datasource.write.partitionpath.urlencode", False)
 
     @property
-    def drop_partition_columns(self) -> bool:
-        return self._flag("hoodie.datasource.write.drop.partition.columns", False)
+    def dropped_columns(self) -> tuple[str, ...]:
+        """Partition columns that the base files need not have."""
+        return self.partition_fields if self._flag("hoodie.datasource.write.drop.partition.columns", False) else ()
 
     @property
     def partition_metafile_in_base_format(self) -> bool:

@@ -12,12 +12,13 @@ import pyarrow as pa
 from ..clock import SystemClock
 from ..codecs.table_schema import parse_table_schema
 from ..errors import ConfigError, NotFound
-from ..jobs import clean, clustering, index_bootstrap, index_lookup, recover, rollback, undo, validate
+from ..jobs import clean, clustering, compaction, index_bootstrap, index_lookup, recover, rollback, undo, validate
 from ..jobs.config_files import conf_layers
 from ..jobs.report import Report
 from ..jobs.request import (
     CleanRequest,
     ClusteringRequest,
+    CompactionRequest,
     IndexRequest,
     LookupRequest,
     Mode,
@@ -191,6 +192,30 @@ class Table:
         wanted = self._clustering(Mode.SCHEDULE_AND_EXECUTE, options, retry_last_failed=retry_last_failed)
         return self._run(wanted, self._on_engine(clustering.schedule_and_execute, engine), self._retries)
 
+    def plan_compaction(
+        self, *, dry_run: bool = False, instant: str | None = None, options: OptionValues | None = None
+    ) -> Result:
+        """Write a compaction plan, as `schedule --service compaction`; with `dry_run` only report what it would be."""
+        wanted = self._compaction(Mode.SCHEDULE, options, instant=instant, dry_run=dry_run)
+        return self._run(wanted, functools.partial(compaction.schedule, storage=self._storage), self._retries)
+
+    def execute_compaction(
+        self,
+        instant: str | None = None,
+        *,
+        dry_run: bool = False,
+        engine: EngineName | None = None,
+        options: OptionValues | None = None,
+    ) -> Result:
+        """Execute the compaction plan of `instant`, or else the earliest pending one; `dry_run` only checks it."""
+        wanted = self._compaction(Mode.EXECUTE, options, instant=instant, dry_run=dry_run)
+        return self._run(wanted, self._on_engine(compaction.execute, engine), self._retries)
+
+    def compact(self, *, engine: EngineName | None = None, options: OptionValues | None = None) -> Result:
+        """Plan a compaction and execute it."""
+        wanted = self._compaction(Mode.SCHEDULE_AND_EXECUTE, options)
+        return self._run(wanted, self._on_engine(compaction.schedule_and_execute, engine), self._retries)
+
     def clean(self, *, dry_run: bool = False, options: OptionValues | None = None) -> Result:
         """Finish cleans that were begun, and delete the files that no reader needs; with `dry_run` only list them."""
         wanted = CleanRequest(base_path=self.url, options=self._options(options), dry_run=dry_run)
@@ -287,6 +312,9 @@ class Table:
 
     def _clustering(self, mode: Mode, options: OptionValues | None, **more: Any) -> ClusteringRequest:
         return ClusteringRequest(base_path=self.url, options=self._options(options), mode=mode, **more)
+
+    def _compaction(self, mode: Mode, options: OptionValues | None, **more: Any) -> CompactionRequest:
+        return CompactionRequest(base_path=self.url, options=self._options(options), mode=mode, **more)
 
     def _options(self, own: OptionValues | None) -> Options:
         layers = [layer_of("options of the call", own), self._default_layer]

@@ -10,6 +10,7 @@ import typer
 from .. import __version__
 from ..errors import PartlyDone
 from .clean import clean
+from .compact import compact
 from .execute import execute
 from .flags import RULE
 from .index_bootstrap import index_bootstrap
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.command("schedule")(schedule)
 app.command("execute")(execute)
+app.command("compact")(compact)
 app.command("clean")(clean)
 app.command("index-bootstrap")(index_bootstrap)
 app.command("index-lookup")(index_lookup)

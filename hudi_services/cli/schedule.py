@@ -1,12 +1,29 @@
 """`hudi-services schedule`."""
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar, TypeAlias
+
+import typer
 
 from ..jobs.request import Mode
 from .clustering import ClusteringFlags, run_clustering
+from .compact import run_compaction
 from .flags import command
+
+
+class Service(str, enum.Enum):
+    """The services that have plans."""
+
+    CLUSTERING = "clustering"
+    COMPACTION = "compaction"
+
+
+ServiceName: TypeAlias = Annotated[
+    Service,
+    typer.Option("--service", help="What to plan: a clustering, or a compaction of a merge-on-read table."),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +38,7 @@ class ScheduleFlags(ClusteringFlags):
         "files and memory.",
         "apply": "Write the plan. The command does so without this flag, too.",
     }
+    service: ServiceName = Service.CLUSTERING
     hidden = (
         "parallelism",
         "spark_master",
@@ -34,9 +52,12 @@ class ScheduleFlags(ClusteringFlags):
 
 @command(ScheduleFlags)
 def schedule(flags: ScheduleFlags) -> int:
-    """Write a clustering plan.
+    """Write a clustering plan, or a compaction plan.
 
-    The plan names the small files of each partition, packed into groups. The command rewrites no data and starts no
-    Spark; `execute` executes the plan. Other flags of Hudi's HoodieClusteringJob are accepted.
+    A clustering plan names the small files of each partition, packed into groups; `execute` executes it. With --service
+    compaction, the plan names file groups with log files; `compact` executes it. The command rewrites no data and
+    starts no Spark. Other flags of Hudi's HoodieClusteringJob are accepted.
     """
+    if flags.service is Service.COMPACTION:
+        return run_compaction(flags, Mode.SCHEDULE)
     return run_clustering(flags, Mode.SCHEDULE)

@@ -13,6 +13,9 @@ import pyarrow as pa
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import writer_options
 from ..files.slices import SliceReader, StoredRowGroup, shared_dictionary_columns, shared_plain_leaves
+from ..rewriting.copying import CopyPlan, copy_plan
+from ..rewriting.rewrite import open_inputs, target_schema
+from ..rewriting.task import RewriteTask
 from ..rows.file_sizing import (
     LeafPath,
     Piece,
@@ -25,9 +28,6 @@ from ..rows.file_sizing import (
 )
 from ..rows.memory import copy_peak, decoding_peak, sort_bytes, sort_peak
 from ..rows.sorting import RowSorter
-from .copying import CopyPlan, copy_plan
-from .rewrite import open_inputs, target_schema
-from .task import RewriteTask
 
 _SAMPLED_ROW_GROUPS = 16
 _SAMPLED_ROWS = 16_384

@@ -20,7 +20,6 @@ from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_co
 from ..storage import Storage
 from ..table.support import check_slices
 from ..table.view import CHANGE_DATA, FileGroupId
-from ..table_config import TableConfig
 from .eligibility import Eligibility, Reason, base_size
 from .partitions import PartitionRules, select_partitions
 from .selection import MOST_OUTPUTS, PlannedGroup, Selection, SizeRules, select
@@ -245,18 +244,13 @@ def check_columns(what: str, columns: Collection[str], table: Snapshot) -> None:
         if column not in fields:
             known = ", ".join(list(fields)[:20])
             raise ConfigError(f"the {what} {column} is not in the table", hint=f"its columns are {known}")
-        if column in dropped_columns(table.config):
+        if column in table.config.dropped_columns:
             raise ConfigError(
                 f"the {what} {column} is not in the base files: it is a partition column "
                 "(hoodie.datasource.write.drop.partition.columns=true)"
             )
         if _kind(fields[column]) in ("map", "array", "record"):
             raise ConfigError(f"the {what} {column} is a {_kind(fields[column])}, which has no order")
-
-
-def dropped_columns(config: TableConfig) -> tuple[str, ...]:
-    """Partition columns that the base files need not have."""
-    return config.partition_fields if config.drop_partition_columns else ()
 
 
 def _fields(schema: Mapping[str, object]) -> list[dict[str, object]]:

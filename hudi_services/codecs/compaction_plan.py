@@ -14,6 +14,9 @@ from ..errors import CorruptFile
 from . import avro
 from .named_paths import check_files, check_partitions
 
+COMPACT = "COMPACT"
+"""The operation type of the commit of a compaction."""
+
 _RECORD = "HoodieCompactionPlan"
 _VERSION = 2
 _MB = 1024 * 1024
@@ -83,9 +86,17 @@ def _operation(tree: Mapping[str, Any]) -> CompactionOperation:
     )
 
 
+def planned_io(base_bytes: int, log_bytes: int) -> int:
+    """The megabytes that the compaction of a slice reads and writes; the sizes are in bytes, 0 for no base file."""
+    return sum(_planned_io(base_bytes, log_bytes))
+
+
+def _planned_io(base_bytes: int, log_bytes: int) -> tuple[int, int]:
+    return (base_bytes + log_bytes) // _MB, (base_bytes or FIRST_BASE_BYTES) // _MB
+
+
 def _operation_tree(operation: CompactionOperation) -> dict[str, Any]:
-    read = float((operation.base_bytes + operation.log_bytes) // _MB)
-    written = float((operation.base_bytes or FIRST_BASE_BYTES) // _MB)
+    read, written = map(float, _planned_io(operation.base_bytes, operation.log_bytes))
     metrics = {
         "TOTAL_LOG_FILES": float(len(operation.log_files)),
         "TOTAL_LOG_FILES_SIZE": float(operation.log_bytes),

@@ -52,7 +52,7 @@ class CommitDraft:
     """The commit of an operation that adds files, and may replace file groups (file ids by partition).
 
     `moved` are the keys of the new files, for the record index; `expressions` are the files' records in the expression
-    indexes.
+    indexes. `merged` are the log files (paths) that a compaction has merged into the new files.
     """
 
     instant: Instant
@@ -62,6 +62,7 @@ class CommitDraft:
     moved: MovedKeys | None = None
     expressions: tuple[ComputedIndex, ...] = ()
     expectations: Sequence[Expectation] = ()
+    merged: frozenset[str] | None = None
 
     @property
     def stats(self) -> dict[str, tuple[WriteStat, ...]]:
@@ -87,6 +88,7 @@ class CommitDraft:
             self.stats,
             {"schema": schema} if schema else {},
             None if self.replaced is None else {partition: tuple(ids) for partition, ids in self.replaced.items()},
+            compacted=self.merged is not None,
         )
         return current.timeline.layout.encode_commit(metadata, current.config.version.release)
 
@@ -94,11 +96,18 @@ class CommitDraft:
         """The change for the metadata table; its live files are those of the slices that stay beside the new files."""
         live: dict[str, list[str]] = {}
         for partition, stats in self.stats.items():
-            gone = {*(self.replaced or {}).get(partition, ()), *(stat.file_id for stat in stats)}
-            slices = (one for one in current.view.latest_slices(partition) if one.file_id not in gone)
-            live[partition] = [file.name for one in slices for file in one.files]
+            replaced = {*(self.replaced or {}).get(partition, ())}
+            bases = {stat.file_id for stat in stats}
+            slices = (one for one in current.view.latest_slices(partition) if one.file_id not in replaced)
+            # Log files that were written since a compaction was scheduled belong to the slice of the new file.
+            live[partition] = [
+                file.name
+                for one in slices
+                for file in (one.log_files if one.file_id in bases else one.files)
+                if file.path not in (self.merged or ())
+            ]
         new = tuple(
             NewFile(one.stat.partition, one.stat.path.rpartition("/")[2], one.stat.file_size, one.columns)
             for one in self.files
         )
-        return Change(self.instant.ts, new, live, self.moved, self.expressions)
+        return Change(self.instant.ts, new, live, self.moved, self.expressions, keys_stay=self.merged is not None)

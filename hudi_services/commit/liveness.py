@@ -35,8 +35,9 @@ class Liveness:
 
 
 def lease_name(instant: Instant) -> str:
-    """The name of the lease that our attempt at the clustering or clean `instant` holds from beginning to end."""
-    return f"{'clean' if instant.action is Action.CLEAN else 'clustering'}-{instant.ts}"
+    """The name of the lease that our attempt at the plan `instant` holds from beginning to end."""
+    of_action = {Action.CLEAN: "clean", Action.COMPACTION: "compaction"}
+    return f"{of_action.get(instant.action, 'clustering')}-{instant.ts}"
 
 
 class Signs:
@@ -78,7 +79,8 @@ def liveness(
     heartbeat = listed.heartbeat(instant.ts) if listed else table.storage.head(heartbeat_path(instant.ts))
     markers = listed.markers(instant.ts) if listed else table.storage.list_tree(marker_folder(instant.ts))
     is_short = instant.action in (Action.CLEAN, Action.INDEXING)
-    is_service = is_short or is_clustering(table, instant)
+    is_compaction = instant.action in (Action.COMPACTION, Action.LOG_COMPACTION)
+    is_service = is_short or is_compaction or is_clustering(table, instant)
     # Also where the plan cannot be read, so that a clustering cannot be distinguished from a write.
     is_leased = is_service or instant.action in (Action.CLUSTERING, Action.REPLACE_COMMIT)
     signs = [file.mtime_millis for file in (heartbeat, *markers) if file is not None]

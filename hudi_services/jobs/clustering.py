@@ -3,16 +3,14 @@
 from ..clock import parse_instant
 from ..engine import Engine
 from ..errors import ConfigError, NothingToDo
-from ..metadata.expression_index.index import Computation, computations, expression_indexes
-from ..snapshot import Snapshot, current_schema
+from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
 from .clustering_schedule import schedule_plan
-from .opening import open_supported
+from .opening import open_rewritable
 from .report import Report
 from .request import ClusteringRequest
 from .running import check_engine
-from .settings import bloom_settings, session_zone
 
 
 def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Report:
@@ -21,7 +19,7 @@ def schedule(wanted: ClusteringRequest, storage: Storage | None = None) -> Repor
     `storage` replaces the storage of `wanted.base_path`.
     """
     report = Report.start(wanted)
-    table, wanted, _ = _open_rewritable(wanted, storage, report)
+    table, wanted, _ = open_rewritable(wanted, storage, report)
     return schedule_plan(wanted, table, report)
 
 
@@ -32,7 +30,7 @@ def execute(wanted: ClusteringRequest, storage: Storage | None = None, engine: E
 
     report = Report.start(wanted)
     check_engine(engine)
-    table, wanted, expressions = _open_rewritable(wanted, storage, report)
+    table, wanted, expressions = open_rewritable(wanted, storage, report)
     return execute_plan(wanted, table, _choose(table, wanted.instant), expressions, report, engine)
 
 
@@ -45,29 +43,15 @@ def schedule_and_execute(
 
     report = Report.start(wanted)
     check_engine(engine)
-    table, over_table, expressions = _open_rewritable(wanted, storage, report)
+    table, over_table, expressions = open_rewritable(wanted, storage, report)
     instant = _last_failed(wanted, table) if wanted.retry_last_failed else None
     if instant is None:
         schedule_plan(over_table, table, report)
         if wanted.dry_run:
             return report
-        table, over_table, expressions = _open_rewritable(wanted, storage, report)
+        table, over_table, expressions = open_rewritable(wanted, storage, report)
         instant = _choose(table, report.instant)
     return execute_plan(over_table, table, instant, expressions, report, engine)
-
-
-def _open_rewritable(
-    wanted: ClusteringRequest, storage: Storage | None, report: Report
-) -> tuple[Snapshot, ClusteringRequest, tuple[Computation, ...]]:
-    """The table, the request over its options, and how its expression indexes are computed.
-
-    Raises UnsupportedTable for an expression that is not computed here, and what `open_supported` raises.
-    """
-    table, wanted = open_supported(wanted, storage, report)
-    if table.metadata is None or not expression_indexes(table.metadata):
-        return table, wanted, ()
-    zone, bloom = session_zone(wanted.options), bloom_settings(wanted.options)
-    return table, wanted, computations(table.metadata, current_schema(table), zone, bloom)
 
 
 def _choose(table: Snapshot, ts: str | None) -> Instant:

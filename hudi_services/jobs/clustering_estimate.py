@@ -7,15 +7,16 @@ from itertools import zip_longest
 
 from ..clustering.estimate import GroupEstimate, estimate_group
 from ..clustering.plan import input_slices
-from ..clustering.task import RewriteTask
 from ..codecs.clustering_plan import ClusteringPlan
 from ..errors import HudiServicesError
 from ..options import keys
+from ..rewriting.task import RewriteTask
 from ..rows.memory import TaskMemory
 from ..snapshot import Snapshot
-from .clustering_tasks import memory_row, rewrite_tasks
+from .clustering_tasks import rewrite_tasks
 from .report import InOut, Report, Row
 from .request import ClusteringRequest
+from .rewrite_tasks import memory_row
 
 _MOST_FILES = 2000
 """Files whose footers are read; groups beyond them are estimated by their bytes."""

@@ -1,9 +1,7 @@
 """Plans a clustering, publishes the plan, and reports which file slices are in it and which are not."""
 
 import logging
-from datetime import timedelta
 
-from ..clock import SLOWEST, format_instant, parse_instant
 from ..clustering.eligibility import WAITING, Reason, base_size
 from ..clustering.plan import Planned, build, check_columns, check_order
 from ..clustering.selection import Verdict
@@ -12,13 +10,13 @@ from ..commit.conflicts import recover_hint, refuse_beside_index_builds, refuse_
 from ..commit.critical_section import request
 from ..commit.newest_files import check_newest
 from ..commit.settings import TransactionSettings
-from ..errors import ConfigError, HudiServicesError, NeedsRecovery, NothingToDo
+from ..errors import HudiServicesError, NeedsRecovery, NothingToDo
 from ..options import keys
 from ..recovery.findings import abandoned
 from ..snapshot import Snapshot, is_unchanged
-from ..table.time_zone import drawing_zone
 from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts
+from .new_instant import check_new_instant, zone_warnings
 from .report import InOut, Report, Row
 from .request import ClusteringRequest
 from .settings import commits_between, plan_rules, transaction_settings
@@ -27,7 +25,6 @@ _log = logging.getLogger(__name__)
 
 _DRY_RUN = "dry run: no plan was written"
 _LEFT = "file slices are left for the next plan"
-_INSTANT_DIGITS = (14, 17)
 
 
 def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) -> Report:
@@ -36,7 +33,7 @@ def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) ->
     rules = plan_rules(wanted.options)
     report.warnings += copying_that_sorts(wanted.options[keys.EXECUTION_STRATEGY_CLASS], rules.sort)
     if wanted.instant is not None:
-        _check_new_instant(wanted.instant, table, wanted.options[keys.CLOCK_SKEW_MILLIS])
+        check_new_instant(wanted.instant, table, wanted.options[keys.CLOCK_SKEW_MILLIS])
     waiting = _wait_for_commits(wanted, table)
     if waiting:
         raise _nothing_to_plan(table, waiting, settings)
@@ -68,11 +65,7 @@ def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) ->
             return _encode(current, build(current, rules), report)
 
         ts = request(table, action, "schedule", plan, settings, rewrites=True, ts=wanted.instant)
-    if wanted.instant is None and drawing_zone(table.timeline) == SLOWEST:
-        report.warnings.append(
-            "the timeline does not show the time zone of its writers: the instant uses the slowest clock on earth "
-            "(docs/runbooks/time-zone.md)"
-        )
+    report.warnings += zone_warnings(wanted.instant, table)
     _log.info("scheduled the clustering %s", ts)
     return report.requested(ts)
 
@@ -99,18 +92,6 @@ def _nothing_to_plan(table: Snapshot, why: str, settings: TransactionSettings) -
     return NeedsRecovery(
         f"{table.storage.root}: {why}; the clustering {left.ts} is still pending", hint=recover_hint(table)
     )
-
-
-def _check_new_instant(ts: str, table: Snapshot, skew_millis: int) -> None:
-    """Raise ConfigError for text that is not an instant, and for an instant in the future, which hides later writes."""
-    moment = parse_instant(ts, table.timeline.zone)
-    if moment is None or len(ts) not in _INSTANT_DIGITS:
-        raise ConfigError(f"--instant-time {ts} is no instant", hint="write it as yyyyMMddHHmmssSSS, or leave it out")
-    if ts > format_instant(table.clock.now() + timedelta(milliseconds=skew_millis), table.timeline.zone):
-        raise ConfigError(
-            f"--instant-time {ts} is in the future: readers would prefer its files to those of all writes until then",
-            hint="leave --instant-time out",
-        )
 
 
 def _encode(table: Snapshot, planned: Planned, report: Report) -> bytes:

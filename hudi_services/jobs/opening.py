@@ -6,16 +6,16 @@ from typing import TypeVar
 from ..clock import SystemClock
 from ..commit.conflicts import check_plans
 from ..errors import ConfigError
-from ..metadata.expression_index.index import expression_indexes
+from ..metadata.expression_index.index import Computation, computations, expression_indexes
 from ..object_storage import ObjectStorage
 from ..options.option import Phase
-from ..snapshot import Snapshot, open_snapshot
+from ..snapshot import Snapshot, current_schema, open_snapshot
 from ..storage import Storage
 from ..table.support import check_support, check_timeline
 from ..table.time_zone import check_zone
 from .report import Report, TableFacts
 from .request import Request
-from .settings import transaction_settings
+from .settings import bloom_settings, session_zone, transaction_settings
 
 R = TypeVar("R", bound=Request)
 
@@ -51,3 +51,15 @@ def open_supported(wanted: R, storage: Storage | None, report: Report, *, repair
             check_timeline(table.timeline, table.storage)
             check_plans(table, transaction_settings(wanted.options, table.storage))
         return table, wanted
+
+
+def open_rewritable(wanted: R, storage: Storage | None, report: Report) -> tuple[Snapshot, R, tuple[Computation, ...]]:
+    """The table, the request over its options, and how its expression indexes are computed.
+
+    Raises UnsupportedTable for an expression that is not computed here, and what `open_supported` raises.
+    """
+    table, wanted = open_supported(wanted, storage, report)
+    if table.metadata is None or not expression_indexes(table.metadata):
+        return table, wanted, ()
+    zone, bloom = session_zone(wanted.options), bloom_settings(wanted.options)
+    return table, wanted, computations(table.metadata, current_schema(table), zone, bloom)

@@ -14,16 +14,22 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="Request")
 C = TypeVar("C", bound="ClusteringRequest")
+P = TypeVar("P", bound="CompactionRequest")
 
 
 class Mode(enum.Enum):
-    """What to do with clustering plans. The names are HoodieClusteringJob's."""
+    """What to do with plans. The names are those of HoodieClusteringJob and HoodieCompactor."""
 
     SCHEDULE = "schedule"
     EXECUTE = "execute"
     SCHEDULE_AND_EXECUTE = "scheduleAndExecute"
 
 
+_COMPACTION_PHASES = {
+    Mode.SCHEDULE: Phase.COMPACTION,
+    Mode.EXECUTE: Phase.WRITE,
+    Mode.SCHEDULE_AND_EXECUTE: Phase.COMPACTION | Phase.WRITE,
+}
 _PHASES = {Mode.SCHEDULE: Phase.PLAN, Mode.EXECUTE: Phase.WRITE, Mode.SCHEDULE_AND_EXECUTE: Phase.CLUSTERING}
 
 
@@ -244,6 +250,37 @@ class ClusteringRequest(SparkRequest):
     def again(self: C) -> C:
         # The plan that the failed try left is executed first.
         return replace(self, retry_last_failed=True, max_processing_millis=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionRequest(SparkRequest):
+    """One run of compaction; `instant` as for clustering."""
+
+    mode: Mode
+    dry_run: bool = False
+    """Only say what would be planned and why the rest would not, or what would be executed."""
+    executes_pending: bool = False
+    """SCHEDULE_AND_EXECUTE: execute the earliest plan that is pending, if there is one, and plan nothing."""
+
+    @property
+    def service(self) -> str:
+        return "compaction"
+
+    @property
+    def action(self) -> str:
+        return self.mode.value
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        return (Operation.COMPACT,)
+
+    @property
+    def phase(self) -> Phase:
+        return _COMPACTION_PHASES[self.mode]
+
+    def again(self: P) -> P:
+        # The plan that the failed try left is executed first.
+        return replace(self, executes_pending=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

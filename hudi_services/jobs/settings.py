@@ -11,6 +11,8 @@ from ..clustering.plan import PlanRules
 from ..clustering.selection import SizeRules
 from ..commit.lock import LockSettings
 from ..commit.settings import TransactionSettings
+from ..compaction.plan import CompactionRules, Trigger
+from ..compaction.strategies import Limits
 from ..errors import ConfigError
 from ..files.bloom import BloomSettings
 from ..indexing.sizing import GroupSizing
@@ -65,6 +67,24 @@ def plan_rules(options: Options) -> PlanRules:
         after=options[keys.EARLIEST_COMMIT],
         seed=options[keys.PLAN_SEED],
         options=options.texts(),
+    )
+
+
+def compaction_rules(options: Options) -> CompactionRules:
+    """The rules of a compaction plan."""
+    return CompactionRules(
+        trigger=Trigger(
+            kind=options[keys.COMPACTION_TRIGGER],
+            commits=options[keys.COMPACTION_COMMITS],
+            seconds=options[keys.COMPACTION_SECONDS],
+        ),
+        strategy=options[keys.COMPACTION_STRATEGY],
+        limits=Limits(
+            io_megabytes=options[keys.COMPACTION_IO],
+            log_bytes=options[keys.COMPACTION_LOG_BYTES],
+            log_files=options[keys.COMPACTION_LOG_FILES],
+            days=options[keys.COMPACTION_DAYS],
+        ),
     )
 
 

@@ -62,6 +62,8 @@ class Change:
     """All record keys of the new files, when the table has a record index."""
     expressions: tuple[ComputedIndex, ...] = ()
     """The records of the new files in each expression index."""
+    keys_stay: bool = False
+    """Whether all keys stay in their file groups, as in a compaction: the record index needs no change."""
 
 
 def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str]) -> None:
@@ -88,7 +90,8 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
         if computed is None and change.new_files:
             raise CheckFailed(f"{metadata.storage.root} has {index.partition} now, and the commit does not know it")
         records[index.partition] = _expression_records(metadata, change, computed) if computed else []
-    if RECORD_INDEX in metadata.partitions and change.new_files and change.moved is None:
+    unknown = change.moved is None and not change.keys_stay
+    if RECORD_INDEX in metadata.partitions and change.new_files and unknown:
         raise CheckFailed(f"{metadata.storage.root} has a record index now, and the commit does not know its keys")
     write_delta_commit(metadata, change.instant, records, times, moved=change.moved)
 

@@ -58,6 +58,18 @@ _BUCKET_EXECUTIONS = (
     f"{_RUN_PACKAGE}.SingleSparkJobConsistentHashingExecutionStrategy",
 )
 
+_COMPACTION_PACKAGE = "org.apache.hudi.table.action.compact.strategy"
+_COMPACTION_NAMES = {
+    "log_file_size": "LogFileSizeBased",
+    "log_file_number": "LogFileNumBased",
+    "bounded_io": "BoundedIO",
+    "unbounded": "UnBounded",
+    "day_based": "DayBased",
+}
+_COMPACTION_CLASSES = {name: name for name in _COMPACTION_NAMES} | {
+    f"{_COMPACTION_PACKAGE}.{of_class}CompactionStrategy": name for name, of_class in _COMPACTION_NAMES.items()
+}
+
 FILE_SYSTEM_LOCK = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 
 DEPRECATED_PLAN_FILTERS = {
@@ -398,7 +410,75 @@ METADATA_COMPACT_COMMITS = Option(
     integer(1),
     10,
     Phase.WRITE,
-    "`execute` compacts the metadata table after this many delta commits since its last compaction.",
+    "`execute` and `compact` compact the metadata table after this many delta commits since its last compaction.",
+    in_table=ANY_VALUE,
+)
+
+# Compaction.
+
+COMPACTION_STRATEGY = Option(
+    "hoodie.compaction.strategy",
+    one_of(_COMPACTION_CLASSES, f"is none of {', '.join(_COMPACTION_NAMES)}"),
+    "log_file_size",
+    Phase.COMPACTION,
+    "Which file groups are compacted: log_file_size (those with the most log bytes first), log_file_number, "
+    "bounded_io, unbounded, day_based, or Hudi's class for one of these.",
+    in_table=ANY_VALUE,
+)
+COMPACTION_TRIGGER = Option(
+    "hoodie.compact.inline.trigger.strategy",
+    choice("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_OR_TIME", "NUM_AND_TIME"),
+    "NUM_COMMITS",
+    Phase.COMPACTION,
+    "When a plan is written: after delta commits, after a time, or after one of them or both.",
+    in_table=ANY_VALUE,
+)
+COMPACTION_COMMITS = Option(
+    "hoodie.compact.inline.max.delta.commits",
+    integer(1),
+    5,
+    Phase.COMPACTION,
+    "Write a plan only after this many delta commits since the last compaction.",
+    in_table=ANY_VALUE,
+)
+COMPACTION_SECONDS = Option(
+    "hoodie.compact.inline.max.delta.seconds",
+    integer(1),
+    3600,
+    Phase.COMPACTION,
+    "TIME_ELAPSED, NUM_OR_TIME, NUM_AND_TIME: write a plan only after this many seconds since the last compaction.",
+    in_table=ANY_VALUE,
+)
+COMPACTION_IO = Option(
+    "hoodie.compaction.target.io",
+    integer(0),
+    500 * 1024,
+    Phase.COMPACTION,
+    "log_file_size, log_file_number, bounded_io: megabytes that one compaction reads and writes.",
+    in_table=ANY_VALUE,
+)
+COMPACTION_LOG_BYTES = Option(
+    "hoodie.compaction.logfile.size.threshold",
+    integer(0),
+    0,
+    Phase.COMPACTION,
+    "log_file_size: the least bytes of log files of a file group.",
+    in_table=ANY_VALUE,
+)
+COMPACTION_LOG_FILES = Option(
+    "hoodie.compaction.logfile.num.threshold",
+    integer(0),
+    0,
+    Phase.COMPACTION,
+    "log_file_number: the least number of log files of a file group.",
+    in_table=ANY_VALUE,
+)
+COMPACTION_DAYS = Option(
+    "hoodie.compaction.daybased.target.partitions",
+    integer(1),
+    10,
+    Phase.COMPACTION,
+    "day_based: the number of newest partitions.",
     in_table=ANY_VALUE,
 )
 

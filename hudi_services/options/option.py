@@ -39,8 +39,10 @@ class Phase(enum.Flag):
     """Building an index."""
     LOOKUP = enum.auto()
     """Looking up keys in an index."""
+    COMPACTION = enum.auto()
+    """Scheduling a compaction."""
     CLUSTERING = PLAN | WRITE
-    ANY = CLUSTERING | CLEAN | REPAIR | INDEX | LOOKUP
+    ANY = CLUSTERING | COMPACTION | CLEAN | REPAIR | INDEX | LOOKUP
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ class Operation(Enum):
 
     SCHEDULE = "schedule"
     EXECUTE = "execute"
+    COMPACT = "compact"
     CLEAN = "clean"
     INDEX_BOOTSTRAP = "index-bootstrap"
     INDEX_LOOKUP = "index-lookup"
@@ -72,7 +73,8 @@ _EXPRESSION_INDEX = "expr_index_"
 """Prefix of partitions that our commits write records to, once Hudi has built them."""
 
 _ALL = frozenset(Operation)
-_REWRITES = frozenset({Operation.SCHEDULE, Operation.EXECUTE})
+_CLUSTERS = frozenset({Operation.SCHEDULE, Operation.EXECUTE})
+_REWRITES = _CLUSTERS | {Operation.COMPACT}
 _BUILDS_INDEX = frozenset({Operation.INDEX_BOOTSTRAP})
 
 
@@ -86,6 +88,10 @@ def unsupported_partitions(config: TableConfig) -> list[str]:
 def _table_type(look: Look) -> str:
     found = look.config.type
     return "" if found == "COPY_ON_WRITE" else f"hoodie.table.type={found}"
+
+
+def _not_merge_on_read(look: Look) -> str:
+    return "" if look.config.is_merge_on_read else f"hoodie.table.type={look.config.type}"
 
 
 def _several_formats(look: Look) -> str:
@@ -144,7 +150,7 @@ BUCKETS = Feature(
     "bucket index",
     "file ids that begin with the eight digits of a bucket",
     lambda look: "",
-    _REWRITES,
+    _CLUSTERS,
     "and merging them would break its bucket index",
     "cluster this table with Apache Hudi",
 )
@@ -199,7 +205,7 @@ FEATURES = (
         "hoodie.schema.on.read.enable",
         _schema_history,
         _REWRITES,
-        hint="cluster this table with Apache Hudi",
+        hint="let Apache Hudi rewrite this table",
     ),
     Feature(
         "bucket index with consistent hashing",
@@ -207,7 +213,7 @@ FEATURES = (
         _consistent_hashing,
         _REWRITES,
         "whose file groups must not be merged",
-        "cluster this table with Apache Hudi",
+        "let Apache Hudi rewrite this table",
     ),
     BUCKETS,
     Feature(
@@ -225,6 +231,14 @@ FEATURES = (
         _BUILDS_INDEX,
         "and so no record keys",
         "build no record index: the base files of this table do not store record keys",
+    ),
+    Feature(
+        "copy-on-write tables",
+        "hoodie.table.type",
+        _not_merge_on_read,
+        frozenset({Operation.COMPACT}),
+        "and only tables of type MERGE_ON_READ have log files to compact",
+        "cluster this table: hudi-services schedule",
     ),
 )
 

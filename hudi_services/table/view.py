@@ -78,6 +78,16 @@ class FileSystemView:
         partitions = self.partitions() if partition is None else [partition]
         return [one for name in partitions for one in self.latest_slices(name)]
 
+    def compacted_slices(self, partition: str) -> dict[str, FileSlice]:
+        """The slice that each pending compaction merges, with all of its log files, by file id."""
+        found: dict[str, FileSlice] = {}
+        for file_id, group in self._slices(partition).items():
+            compaction = self._compacting.get((partition, file_id))
+            older = [one for one in group if compaction is not None and one.base_instant < compaction]
+            if older and self.replaced_at(partition, file_id) is None:
+                found[file_id] = older[-1]
+        return found
+
     def all_slices(self, partition: str) -> dict[str, list[FileSlice]]:
         """Every committed slice by file id, oldest first; replaced file groups and change-data files too."""
         return self._slices(partition, change_data=True)
@@ -100,9 +110,10 @@ class FileSystemView:
             return frozenset()
         return frozenset(file.file_id for file in self._data_files(partition) if self._facts.is_hidden(file.instant))
 
-    def uncommitted(self, partition: str) -> frozenset[str]:
-        """Ids of the file groups with base or log files of writes that are not completed, as far as names tell."""
-        return frozenset(file.file_id for file in self._data_files(partition) if not self._counts(file))
+    def uncommitted(self, partition: str, *, logs: bool = True) -> frozenset[str]:
+        """Ids of the file groups with base files, or `logs`, of writes that are not completed, as far as names tell."""
+        files = (file for file in self._data_files(partition) if logs or isinstance(file, BaseFile))
+        return frozenset(file.file_id for file in files if not self._counts(file))
 
     def _counts(self, file: BaseFile | LogFile) -> bool:
         if isinstance(file, LogFile):

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from hudi_services.cli import app
 from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clean, clustering, index_bootstrap, rollback, undo
+from hudi_services.jobs import clean, clustering, compaction, index_bootstrap, rollback, undo
 from hudi_services.storage import Storage
 
 _REPOSITORY = Path(__file__).parents[2]
@@ -127,7 +127,10 @@ def _in_utc() -> Iterator[None]:
 @contextmanager
 def _with(engine: LocalEngine, storage: Storage | None) -> Iterator[None]:
     """The commands give the jobs an engine, which stands in for Spark, and a storage: arguments that jobs have."""
-    of_both = ((clustering, "execute"), (clustering, "schedule_and_execute"), (index_bootstrap, "index_bootstrap"))
+    of_both = (
+        *((service, name) for service in (clustering, compaction) for name in ("execute", "schedule_and_execute")),
+        (index_bootstrap, "index_bootstrap"),
+    )
     of_storage = ((clean, "clean"), (rollback, "rollback"), (undo, "undo"))
     with ExitStack() as stack:
         for module, name in (*of_both, *of_storage):

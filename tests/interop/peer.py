@@ -33,6 +33,9 @@ _PROPERTIES_TO_PASS = {
 }
 
 
+EACH_DELTA_COMMIT = {"hoodie.compact.inline.max.delta.commits": "1"}
+
+
 class PeerError(Exception):
     """Real Hudi refused or failed; the message starts with its own."""
 
@@ -169,6 +172,15 @@ class Peer:
         if instants:
             arguments.append(f"instants => '{','.join(instants)}'")
         return self.sql(f"call run_clustering({', '.join(arguments)})")
+
+    def compact(self, path: Path, op: str = "scheduleAndExecute", *, instant: str = "") -> list[dict[str, Any]]:
+        """Hudi's `run_compaction` procedure, after each delta commit."""
+        options = {**metadata_options(path), "hoodie.clean.automatic": "false"} | EACH_DELTA_COMMIT
+        text = ",".join(f"{k}={v}" for k, v in options.items())
+        arguments = [f"path => '{path}'", f"op => '{op}'", f"options => '{text}'"]
+        if instant:
+            arguments.append(f"timestamp => {instant}")
+        return self.sql(f"call run_compaction({', '.join(arguments)})")
 
     def clean(self, path: Path, *, retain: int = 1, policy: str = "KEEP_LATEST_COMMITS") -> list[dict[str, Any]]:
         """Hudi's `run_clean` procedure; `retain` commits, or file versions."""

@@ -11,6 +11,7 @@ from .peer import Peer
 from .readers import Refused, hudi_rs_rows, same_rows
 
 METADATA_ON = {"hoodie.metadata.enable": "true"}
+READ_OPTIMISED = {"hoodie.datasource.query.type": "read_optimized"}
 METADATA_OFF = {"hoodie.metadata.enable": "false"}
 
 

@@ -13,7 +13,7 @@ from . import layout, ours
 from .mdt_check import check_metadata
 from .peer import Peer
 from .readers import Refused, hudi_rs_rows
-from .reading import METADATA_OFF, METADATA_ON
+from .reading import METADATA_OFF, METADATA_ON, READ_OPTIMISED
 
 # The merge mode CUSTOM of version 8, damage, failed writes, a bucket index: see tests/unit/test_merge_on_read.py.
 _CUSTOM = {"event_time_payload", "first_value", "partial_update", "non_defaults", "aws_dms", "postgres", "mysql"}
@@ -52,7 +52,7 @@ def test_the_rows_of_every_history_stay(peer: Peer, tmp_path: Path) -> None:
         found = {
             "off": keyed(peer.rows(made.path, METADATA_OFF)),
             "on": keyed(peer.rows(made.path, METADATA_ON)),
-            "read-optimised": keyed(peer.rows(made.path, {"hoodie.datasource.query.type": "read_optimized"})),
+            "read-optimised": keyed(peer.rows(made.path, READ_OPTIMISED)),
         }
         # It refuses tables with several ordering fields.
         with contextlib.suppress(Refused):

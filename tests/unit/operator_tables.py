@@ -15,11 +15,12 @@ import pytest
 from hudi_services.cli.app import run
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clean, clustering, config_files, index_bootstrap
+from hudi_services.jobs import clean, clustering, compaction, config_files, index_bootstrap
 from hudi_services.jobs.report import Report
-from hudi_services.jobs.request import CleanRequest, IndexRequest, Mode
+from hudi_services.jobs.request import CleanRequest, CompactionRequest, IndexRequest, Mode
 from hudi_services.options import resolve
 
+from . import histories
 from .archives import unpack_archived
 from .corruptions import do_damage, wrong_listing
 from .faulty_storage import FaultyStorage
@@ -30,6 +31,7 @@ _QUIET = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", "hoodie.write
 _DEAD = {"hudi.services.abandoned.after.minutes": "0", "hoodie.client.heartbeat.tolerable.misses": "0"}
 _HUDI = "org.apache.hudi.client"
 _LOCKED = {"hoodie.write.lock.provider": f"{_HUDI}.transaction.lock.FileSystemBasedLockProvider"}
+_EACH_DELTA_COMMIT = {**_QUIET, "hoodie.compact.inline.max.delta.commits": "1"}
 _KEEP_ONE = {"hoodie.clean.fileversions.retained": "1"}
 _WRITES_UNTIL_DELETION = 9
 _PENDING = "20261121120000000"
@@ -78,8 +80,9 @@ def machine(table: OperatorTable) -> Iterator[Callable[[Sequence[str]], Printed]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config_files, "default_files", lambda environment: [str(conf)])
-        patch.setattr(clustering, "execute", with_engine(clustering.execute))
-        patch.setattr(clustering, "schedule_and_execute", with_engine(clustering.schedule_and_execute))
+        for service in (clustering, compaction):
+            for name in ("execute", "schedule_and_execute"):
+                patch.setattr(service, name, with_engine(getattr(service, name)))
         patch.setattr(index_bootstrap, "index_bootstrap", with_engine(index_bootstrap.index_bootstrap))
         patch.setenv("COLUMNS", "500")
         yield command
@@ -92,6 +95,19 @@ def small_files(folder: Path) -> OperatorTable:
 def planned(folder: Path) -> OperatorTable:
     path = unpack("1.2.0", folder)
     return OperatorTable(path, clustering.schedule(request(path, Mode.SCHEDULE)).instant or "")
+
+
+def log_files(folder: Path) -> OperatorTable:
+    """A merge-on-read table whose compaction is due after each delta commit."""
+    made = histories.MadeHistory("1.2.0", "default_order", folder / "made").path
+    return OperatorTable(Path(shutil.copytree(made, folder / "table")), conf=_EACH_DELTA_COMMIT)
+
+
+def planned_compaction(folder: Path) -> OperatorTable:
+    table = log_files(folder)
+    wanted = CompactionRequest(base_path=str(table.path), mode=Mode.SCHEDULE, options=resolve([("test", table.conf)]))
+    compaction.schedule(wanted)
+    return table
 
 
 def left_plan(folder: Path) -> OperatorTable:
@@ -236,6 +252,8 @@ RECIPES: dict[str, Callable[[Path], OperatorTable]] = {
     for recipe in (
         small_files,
         planned,
+        log_files,
+        planned_compaction,
         left_plan,
         clustered,
         completed_commit,

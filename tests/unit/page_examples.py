@@ -9,6 +9,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "python-api.md"
 TABLE = "/data/rides"
+LOGS = "/data/clicks"
 _EXPECTED = re.compile(r"^(\S.*?) +# -> (.+)$")
 
 

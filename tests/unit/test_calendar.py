@@ -5,13 +5,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.clustering.rewrite import rewrite_group
-from hudi_services.clustering.task import RewriteTask
 from hudi_services.errors import UnsupportedTable
 from hudi_services.files import parquet_schema as ps
 from hudi_services.files.calendar import FooterMetadata, calendar_metadata
 from hudi_services.files.parquet_footer import Physical
 from hudi_services.files.parquet_schema import OPTIONAL, node
+from hudi_services.rewriting.rewrite import rewrite_group
+from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.settings import FileSettings
 
 from .parquet_samples import real_file, schema_of, slices_in

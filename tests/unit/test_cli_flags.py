@@ -13,6 +13,7 @@ from typer.main import get_command
 from hudi_services.cli import (
     clean,
     clustering,
+    compact,
     index_bootstrap,
     index_lookup,
     orphan_files,
@@ -35,6 +36,7 @@ COMMANDS: dict[str, Any] = get_command(app).commands  # type: ignore[attr-define
 REQUESTS = {
     "schedule": (clustering, "ClusteringRequest"),
     "execute": (clustering, "ClusteringRequest"),
+    "compact": (compact, "CompactionRequest"),
     "clean": (clean, "CleanRequest"),
     "orphan-files": (orphan_files, "OrphanFilesRequest"),
     "index-bootstrap": (index_bootstrap, "IndexRequest"),
@@ -52,6 +54,8 @@ VALUES = {
     "--spark-master": "local[3]",
     "--spark-memory": "3g",
     "--mode": "scheduleAndExecute",
+    "--strategy": "unbounded",
+    "--service": "compaction",
     "--job-max-processing-time-ms": "77",
     "--restore": "20260101T000000000",
     "--delete-older-than": "7",
@@ -124,7 +128,7 @@ def test_schedule_lists_no_flag_of_spark() -> None:
     listed = {long_name(option) for option in options("schedule")}
     assert not {"--spark-master", "--spark-memory", "--parallelism", "--mode", "--schedule"} & listed
     accepted = {long_name(option) for option in options("schedule", hidden=True)}
-    assert accepted == {long_name(option) for option in options("execute", hidden=True)}
+    assert accepted == {long_name(option) for option in options("execute", hidden=True)} | {"--service"}
 
 
 @dataclass
@@ -196,6 +200,7 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
         "--min-age": (),
         "--job-max-processing-time-ms": ("--mode", "scheduleAndExecute", "-rc"),
         "--retry-last-failed-clustering-job": ("--mode", "scheduleAndExecute"),
+        "--strategy": ("--mode", "scheduleAndExecute"),
     }
     for option in own:
         name = long_name(option)

@@ -9,9 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.clustering.copying import CopyPlan, copy_plan
-from hudi_services.clustering.rewrite import RewriteResult, rewrite_group
-from hudi_services.clustering.task import RewriteTask
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.files.bloom import BloomSettings, parse
 from hudi_services.files.parquet_footer import read_footer
@@ -19,6 +16,9 @@ from hudi_services.files.parquet_reader import BaseFileReader
 from hudi_services.files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
 from hudi_services.files.slices import BaseFileSlice
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.rewriting.copying import CopyPlan, copy_plan
+from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
+from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.file_sizing import stored_row_groups, weighed_row_groups
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn

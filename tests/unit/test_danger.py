@@ -31,6 +31,7 @@ class Case:
 CASES = {
     "schedule": Case("small-files", (), ACTS),
     "execute": Case("planned", (), ACTS),
+    "compact": Case("planned-compaction", (), ACTS),
     "clean": Case("clustered", (), ACTS),
     "index-bootstrap": Case("small-files", ("--file-group-count", "1"), ACTS),
     "rollback": Case("abandoned-write", ("--instant", "INSTANT"), ACTS),
@@ -43,6 +44,8 @@ ALSO = {
     "execute --mode scheduleAndExecute": Case("small-files", (), ACTS),
     "execute --schedule": Case("small-files", (), ACTS),
     "schedule --mode execute": Case("planned", (), ACTS),
+    "schedule --service compaction": Case("log-files", (), ACTS),
+    "compact --mode scheduleAndExecute": Case("log-files", (), ACTS),
     "rollback --completed": Case("completed-commit", ("--instant", "INSTANT"), ACTS),
     "clean --garbage": Case("orphans", (), LOOKS),
 }

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,7 +22,7 @@ from hudi_services.clustering.eligibility import Reason
 from hudi_services.clustering.strategies import STRATEGIES
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clean, clustering, orphan_files, recover, undo, validate
+from hudi_services.jobs import clean, clustering, compaction, orphan_files, recover, undo, validate
 from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.config_files import read_properties
 from hudi_services.jobs.index_bootstrap import index_bootstrap
@@ -30,6 +31,7 @@ from hudi_services.jobs.report import Report, State, TableFacts
 from hudi_services.jobs.request import (
     CleanRequest,
     ClusteringRequest,
+    CompactionRequest,
     IndexRequest,
     LookupRequest,
     Mode,
@@ -46,6 +48,7 @@ from hudi_services.options.resolve import as_text
 from hudi_services.orphan_files import model as garbage_model
 from hudi_services.validation import model as validation_model
 
+from . import histories
 from .corruptions import do_damage, wrong_listing
 from .repairs import DEAD_AT_ONCE, P, cluster, fail_newest, repair
 from .tables import request, unpack
@@ -97,6 +100,7 @@ def test_every_service_and_command_is_in_the_pages() -> None:
     path, options = "/t", resolve([])
     requests: list[Request] = [
         *(ClusteringRequest(base_path=path, options=options, mode=mode) for mode in Mode),
+        *(CompactionRequest(base_path=path, options=options, mode=mode) for mode in Mode),
         *(OrphanFilesRequest(base_path=path, options=options, mode=mode) for mode in OrphanFilesMode),
         *(ValidateRequest(base_path=path, options=options, repair=repairs) for repairs in (False, True)),
         *(RepairRequest(base_path=path, options=options, command=command) for command in ("rollback", "undo")),
@@ -288,7 +292,15 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         )
         for repaired in (False, True)
     ]
+    logged = histories.MadeHistory("1.2.0", "default_order", folder / "logged").path
+    each = resolve([("test", {"hoodie.compact.inline.max.delta.commits": "1"})])
+    wanted = CompactionRequest(base_path=str(logged), options=each, mode=Mode.SCHEDULE)
+    compactable = compaction.schedule(replace(wanted, dry_run=True))
+    compaction.schedule(wanted)
+    compacted = compaction.execute(replace(wanted, mode=Mode.EXECUTE, dry_run=True), engine=LocalEngine())
     return [
+        ("schedule --service compaction", compactable),
+        ("compact", compacted),
         ("clean", cleaned),
         ("schedule", planned),
         ("execute", executed),

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.clustering.rewrite import rewrite_group
-from hudi_services.clustering.task import RewriteTask
 from hudi_services.codecs.table_schema import META_COLUMNS
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.rewriting.rewrite import rewrite_group
+from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.file_sizing import even_cuts
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import parse_sort_columns

@@ -133,11 +133,13 @@ def logged(path: Path) -> FileSlice:
     return next(one for one in open_local(path).view.live_slices() if one.log_files)
 
 
-def append_log(path: Path, ts: str, states: Iterable[InstantState] = InstantState) -> None:
+def append_log(
+    path: Path, ts: str, states: Iterable[InstantState] = InstantState, *, of_slice: str | None = None
+) -> None:
     """A write that appends a log file to a slice: the newest one again, under a new name."""
     one = logged(path)
     newest = one.log_files[-1]
-    instant = open_local(path).log_naming.instant_for(lambda: one.base_instant, ts)
+    instant = open_local(path).log_naming.instant_for(lambda: of_slice or one.base_instant, ts)
     name = log_file_name(one.file_id, instant, newest.version + 1, "9-9-9")
     blocks = read_log_blocks((path / newest.path).read_bytes(), "f")
     data = b"".join(encode_block(LogBlock(b.type, {**b.header, HeaderKey.INSTANT_TIME: ts}, b.content)) for b in blocks)

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_services.clustering.data_skipping import ColumnBounds, Skipping, skipping
 from hudi_services.errors import CheckFailed, ConfigError
 from hudi_services.files.parquet_schema import FileSchema
+from hudi_services.rewriting.data_skipping import ColumnBounds, Skipping, skipping
 from hudi_services.rows.curves import hilbert, z_order
 from hudi_services.rows.ordering import HILBERT, Z_ORDER, RowOrder, comparable, row_order
 from hudi_services.rows.sort_order import LINEAR, SortColumn

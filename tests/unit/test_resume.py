@@ -14,9 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_services.clustering.resume import rewrite_once
-from hudi_services.clustering.rewrite import RewriteResult
-from hudi_services.clustering.task import RewriteTask
 from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_plan
 from hudi_services.commit.attempt import Attempt
 from hudi_services.commit.checkpoints import (
@@ -42,6 +39,9 @@ from hudi_services.model import CommitMetadata
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.orphan_files.model import OrphanKind
+from hudi_services.rewriting.resume import rewrite_once
+from hudi_services.rewriting.rewrite import RewriteResult
+from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.settings import FileSettings
 from hudi_services.rows.sort_order import SortColumn
 from hudi_services.snapshot import Snapshot

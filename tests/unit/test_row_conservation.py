@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_services.clustering import copying
-from hudi_services.clustering.decoding import DecodedGroup
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed
 from hudi_services.files import parquet_copy, parquet_writer
@@ -22,6 +20,8 @@ from hudi_services.files.parquet_reader import BaseFileReader
 from hudi_services.files.parquet_writer import BaseFileWriter
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
+from hudi_services.rewriting import copying
+from hudi_services.rewriting.decoding import DecodedGroup
 from hudi_services.rows.output import NewFile, Output, Writer
 from hudi_services.rows.sorting import RowSorter
 from hudi_services.timeline.instant import Action

@@ -11,6 +11,7 @@ from hudi_services.errors import UnsupportedTable
 from hudi_services.jobs.request import (
     CleanRequest,
     ClusteringRequest,
+    CompactionRequest,
     IndexRequest,
     LookupRequest,
     Mode,
@@ -36,6 +37,7 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
     "unknown indexes, and expression indexes that are being built": {
         "hoodie.table.metadata.partitions": "files,new_index"
     },
+    "copy-on-write tables": {"hoodie.table.type": "COPY_ON_WRITE"},
     "tables without a metadata table": {"hoodie.table.metadata.partitions": ""},
     "tables without meta fields": {"hoodie.populate.meta.fields": "false"},
 }
@@ -65,7 +67,8 @@ def test_a_feature_is_refused_by_its_operations_alone(feature: Any, tmp_path: Pa
     table = with_feature(feature.name, tmp_path)
     for operation in Operation:
         if operation not in feature.refused:
-            check_support(operation, table)
+            if operation is not Operation.COMPACT:
+                check_support(operation, table)
             continue
         with pytest.raises(UnsupportedTable) as refused:
             check_support(operation, table)
@@ -75,8 +78,10 @@ def test_a_feature_is_refused_by_its_operations_alone(feature: Any, tmp_path: Pa
 
 def test_a_table_without_such_features(tmp_path: Path) -> None:
     table = open_local(unpack("1.2.0", tmp_path))
-    for operation in Operation:
+    for operation in {*Operation} - {Operation.COMPACT}:
         check_support(operation, table)
+    of_other_type = with_feature("merge-on-read tables", tmp_path / "other")
+    check_support(Operation.COMPACT, of_other_type)
 
 
 def test_file_groups_named_after_buckets(tmp_path: Path) -> None:
@@ -93,6 +98,7 @@ def test_requests_name_their_operations() -> None:
     common: dict[str, Any] = {"base_path": "/t", "options": resolve([])}
     requests = [
         *(ClusteringRequest(mode=mode, **common) for mode in Mode),
+        CompactionRequest(mode=Mode.SCHEDULE, **common),
         CleanRequest(**common),
         ValidateRequest(**common),
         RecoverRequest(**common),

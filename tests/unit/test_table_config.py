@@ -79,7 +79,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert config.populate_meta_fields
     assert config.record_key_fields == config.partition_fields == config.ordering_fields == ()
     assert config.metadata_partitions == config.metadata_partitions_inflight == ()
-    assert not (config.hive_style or config.url_encode or config.drop_partition_columns)
+    assert not (config.hive_style or config.url_encode or config.dropped_columns)
     assert not config.partition_metafile_in_base_format
     assert config.create_schema is None
     assert config.key_generator == ""

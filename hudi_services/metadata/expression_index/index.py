@@ -294,7 +294,7 @@ def _column(metadata: MetadataTable, index: ExpressionIndex, table_schema: str |
     config = metadata.table_config
     if index.column in META_COLUMNS:
         return ColumnType(Kind.STRING, nullable=True)
-    if config.drop_partition_columns and index.column in config.partition_fields:
+    if index.column in config.dropped_columns:
         raise _refused(index.partition, f"the column {index.column:.80} is not in the base files")
     schema = parse_table_schema(table_schema or "{}", metadata.data_timeline.storage.root)
     own = [field for field in schema["fields"] if field["name"] == index.column]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...codecs.avro import load_schema
-from ...codecs.compaction_plan import CompactionOperation, CompactionPlan, encode_compaction_plan
+from ...codecs.compaction_plan import COMPACT, CompactionOperation, CompactionPlan, encode_compaction_plan
 from ...concurrency import at_once
 from ...errors import ConflictError, CorruptFile
 from ...files.names import base_file_name, parse_base_file, parse_log_file
@@ -32,7 +32,6 @@ _SUFFIX = "001"
 _OURS = {"hudi.services.compaction": "metadata"}
 """Extra metadata of our plans: no other process executes such a plan at this moment."""
 _NO_TASK = "0-0-0"
-_OPERATION = "COMPACT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def _execute(
         partition = task.file_slice.partition
         stats[partition] = (*stats.get(partition, ()), _stat(task, base))
     extra = {"schema": load_schema("HoodieMetadataRecord", release).text}
-    done = CommitMetadata(_OPERATION, stats, extra, compacted=True)
+    done = CommitMetadata(COMPACT, stats, extra, compacted=True)
     data, completion = timeline.layout.encode_commit(done, release), times()
     # Checked again: the tasks may have taken long, and another process may have taken over the lock.
     _pending(metadata.reload(), ts)

@@ -1,4 +1,4 @@
-"""The input of a clustering task: one group of the plan, as plain values."""
+"""The input of a task that rewrites file slices: one group of a plan, as plain values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,13 +38,16 @@ class RewriteTask:
     """The completed writes that decide which log blocks count, where the names of log files do not tell."""
     indexed: tuple[str, ...] = ()
     """Columns (dotted paths) whose ranges the commit needs, whether footers have them or not."""
+    until: str | None = None
+    """The query instant at which the slices are read; None to read all of their files."""
+    keeps_group: bool = False
+    """Whether the one new file is the next slice of the file group that `file_ids` names: it is also written empty."""
 
     @property
     def inputs(self) -> SliceSource:
         """Opens the slices as the plan found them, within the memory of the task."""
         merged = sum(bool(one.log_files) for one in self.slices)
-        # An estimate is made before the plan has an instant.
-        return self.source.as_of(self.instant or None, self.memory.log_records // max(1, merged))
+        return self.source.as_of(self.until, self.memory.log_records // max(1, merged))
 
     def form(self, write_token: str, target: FileSchema, key_values: Mapping[str, str]) -> Form:
         """The common properties of the group's new files."""

@@ -1,4 +1,4 @@
-"""Rewriting one clustering group: it reads base files, may sort their rows, and writes base files of about equal size.
+"""Rewriting one group of file slices: it reads them, may sort their rows, and writes base files of about equal size.
 
 Runs inside one Spark task. Groups that are not sorted are copied without decoding where possible.
 """

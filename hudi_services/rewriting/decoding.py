@@ -61,7 +61,8 @@ class DecodedGroup:
             return self._write(self._in_order(sort), cuts)
 
     def _cuts(self, pieces: Sequence[Piece]) -> list[int]:
-        return even_cuts(pieces, files_needed(len(self._task.file_ids), pieces, self._readers, self._task.settings))
+        count = files_needed(len(self._task.file_ids), pieces, self._readers, self._task.settings)
+        return even_cuts(pieces, count) or [0] * self._task.keeps_group
 
     def _tables(self) -> Iterator[pa.Table]:
         """Every row of every input, in the raw form of the target; adds the rows to the checksum `before`."""

@@ -1,0 +1,173 @@
+"""From a table and rules to a compaction plan: which file slices have log files, and which of them are merged now.
+
+A plan names the newest slice of each file group as it is. Log files that are written later belong to the next slice,
+which begins with the instant of the plan, so a plan does not stop the writers.
+Sources: ScheduleCompactionActionExecutor, BaseHoodieCompactionPlanGenerator, CompactionUtils of Apache Hudi.
+"""
+
+import enum
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from ..clock import parse_instant
+from ..codecs.compaction_plan import CompactionOperation, CompactionPlan
+from ..commit.conflicts import announced_updates
+from ..concurrency import at_once
+from ..model import FileSlice
+from ..snapshot import Snapshot, pending_clusterings, pending_compactions
+from ..table.view import FileGroupId
+from ..timeline.instant import Action, Instant
+from .strategies import BEYOND_IO, Limits, choose, log_bytes
+
+
+class Reason(enum.Enum):
+    """Why a file slice is in the plan or not; a strategy has its own reasons for slices that it leaves out."""
+
+    PICKED = "picked"
+    NO_LOG_FILES = "has no log files"
+    PENDING_COMPACTION = "in a pending compaction"
+    PENDING_CLUSTERING = "in a pending clustering"
+    HALF_HIDDEN = "has files of commits that were archived beyond a savepoint"
+    UNCOMMITTED = "has files of a write that is not completed"
+
+
+WAITING = BEYOND_IO
+"""The reason of slices that the next plan may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """When a plan is due (`hoodie.compact.inline.trigger.strategy`); `commits` are delta commits."""
+
+    kind: str = "NUM_COMMITS"
+    commits: int = 5
+    seconds: int = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRules:
+    trigger: Trigger
+    strategy: str
+    limits: Limits
+
+
+@dataclass(slots=True)
+class Planned:
+    """The slices of a plan, and every slice with the reason why it is in the plan or not."""
+
+    slices: list[FileSlice] = field(default_factory=list)
+    verdicts: list[tuple[FileSlice, str]] = field(default_factory=list)
+
+    @property
+    def reasons(self) -> Counter[str]:
+        return Counter(reason for _, reason in self.verdicts)
+
+    @property
+    def plan(self) -> CompactionPlan:
+        return CompactionPlan(tuple(map(_operation, self.slices)))
+
+    @property
+    def why_empty(self) -> str:
+        counts = ", ".join(f"{count} {reason}" for reason, count in self.reasons.items())
+        return f"no file slice to compact: {counts}" if counts else "the table has no file slice"
+
+    def judge(self, slices: Sequence[FileSlice], reason: str) -> None:
+        self.verdicts += [(one, reason) for one in slices]
+
+
+def why_not_due(table: Snapshot, trigger: Trigger) -> str:
+    """The reason to wait when too few delta commits, or too little time, have passed; else "".
+
+    Only completed delta commits count.
+    """
+    since = _last_compaction(table, requested=trigger.kind == "NUM_COMMITS_AFTER_LAST_REQUEST")
+    deltas = [one for one in table.timeline.completed({Action.DELTA_COMMIT}) if since is None or one.ts > since.ts]
+    begin = since or (deltas[0] if deltas else None)
+    if begin is None:
+        return "there is no delta commit"
+    after = f"since the compaction {since.ts}" if since is not None else "on the timeline"
+    few = f"{len(deltas)} of {trigger.commits} delta commits {after}" if len(deltas) < trigger.commits else ""
+    begun = parse_instant(begin.ts, table.timeline.zone)
+    passed = (table.clock.now() - begun).total_seconds() if begun is not None else float("inf")
+    early = f"{int(passed)} of {trigger.seconds} seconds since {begin.ts}" if passed < trigger.seconds else ""
+    if trigger.kind == "TIME_ELAPSED":
+        return early
+    if trigger.kind == "NUM_OR_TIME":
+        return f"{few}, and {early}" if few and early else ""
+    if trigger.kind == "NUM_AND_TIME":
+        return few or early
+    return few
+
+
+def _last_compaction(table: Snapshot, *, requested: bool) -> Instant | None:
+    """The last compaction: a completed one, or, with `requested`, a pending one that is later.
+
+    As in Hudi, every completed commit counts, for example a bulk insert.
+    """
+    found = list(table.timeline.completed({Action.COMMIT}))
+    if requested:
+        found += table.timeline.pending({Action.COMPACTION})
+    return max(found, key=lambda one: one.ts, default=None)
+
+
+def build(table: Snapshot, rules: CompactionRules) -> Planned:
+    """Plan a compaction of `table` as it is now. Nothing is written.
+
+    Raises UnsupportedTable and CorruptFile for a slice that cannot be merged, and ConfigError for a strategy that does
+    not fit the partitions.
+    """
+    planned = Planned()
+    partitions = table.view.partitions()
+    table.view.load(partitions)
+    compactions, clusterings = pending_compactions(table).keys(), pending_clusterings(table).keys()
+    uncommitted = _uncommitted(table, partitions)
+    eligible: list[FileSlice] = []
+    for partition in sorted(partitions):
+        half_hidden = table.view.half_hidden(partition)
+        for one in table.view.latest_slices(partition):
+            group = (partition, one.file_id)
+            reason = None
+            if group in compactions:
+                reason = Reason.PENDING_COMPACTION
+            elif group in clusterings:
+                reason = Reason.PENDING_CLUSTERING
+            elif not one.log_files:
+                reason = Reason.NO_LOG_FILES
+            elif one.file_id in half_hidden:
+                reason = Reason.HALF_HIDDEN
+            elif group in uncommitted:
+                reason = Reason.UNCOMMITTED
+            if reason is None:
+                eligible.append(one)
+            else:
+                planned.judge([one], reason.value)
+    choice = choose(rules.strategy, eligible, rules.limits)
+    planned.slices = list(choice.taken)
+    planned.judge(planned.slices, Reason.PICKED.value)
+    for why, slices in choice.left.items():
+        planned.judge(slices, why)
+    at_once(table.slices.check, planned.slices)
+    return planned
+
+
+def _uncommitted(table: Snapshot, partitions: Collection[str]) -> set[FileGroupId]:
+    """The file groups with files of writes that are not completed, which may change the slice that a plan ends.
+
+    Where names tell the writer of a log file, a write that ends later belongs to the next slice: only base files count.
+    """
+    tells = table.log_naming.tells_writers
+    found = {(one, file_id) for one in partitions for file_id in table.view.uncommitted(one, logs=not tells)}
+    return found if tells else found.union(*(groups for _, groups in announced_updates(table)))
+
+
+def _operation(one: FileSlice) -> CompactionOperation:
+    return CompactionOperation(
+        one.partition,
+        one.file_id,
+        one.base_instant,
+        one.base_file.name if one.base_file else "",
+        tuple(log.name for log in one.log_files),
+        one.base_file.size if one.base_file else 0,
+        log_bytes(one),
+    )

@@ -1,0 +1,115 @@
+"""Which file groups a compaction merges: the strategies of Apache Hudi, as functions of the eligible file slices.
+
+    log_file_size    the slices with the most bytes of log files first, up to the megabytes of one plan
+    log_file_number  the slices with the most log files first, up to the megabytes of one plan
+    bounded_io       the slices in the order of their partitions, up to the megabytes of one plan
+    unbounded        all slices
+    day_based        the slices of the newest partitions
+Sources: LogFileSizeBasedCompactionStrategy, LogFileNumBasedCompactionStrategy, BoundedIOCompactionStrategy,
+UnBoundedCompactionStrategy, DayBasedCompactionStrategy of Apache Hudi.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from ..codecs.compaction_plan import planned_io
+from ..errors import ConfigError
+from ..model import FileSlice
+
+_KEYS = re.compile(r"(^|/)[^/=]*=")
+_DAY = re.compile(r"(\d{1,4})/(\d{1,2})/(\d{1,2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a plan: megabytes read and written, least bytes and number of log files, newest partitions."""
+
+    io_megabytes: int = 500 * 1024
+    log_bytes: int = 0
+    log_files: int = 0
+    days: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The slices of a plan in order, and the other slices by the reason why the plan does not have them."""
+
+    taken: Sequence[FileSlice]
+    left: Mapping[str, Sequence[FileSlice]]
+
+
+BEYOND_IO = "beyond the megabytes of one plan"
+FEW_BYTES = "below the least bytes of log files"
+FEW_FILES = "below the least number of log files"
+OLDER_DAY = "not in the newest partitions"
+
+
+def choose(strategy: str, slices: Sequence[FileSlice], limits: Limits) -> Choice:
+    """Choose from the eligible `slices`, which are in the order of their partitions.
+
+    Raises ConfigError for `day_based` when a partition is not a day.
+    """
+    return _STRATEGIES[strategy](slices, limits)
+
+
+def log_bytes(one: FileSlice) -> int:
+    """The bytes of the log files of a slice."""
+    return sum(log.size for log in one.log_files)
+
+
+def _by_log_bytes(slices: Sequence[FileSlice], limits: Limits) -> Choice:
+    enough = [one for one in slices if log_bytes(one) >= limits.log_bytes]
+    found = _bounded(sorted(enough, key=log_bytes, reverse=True), limits)
+    return Choice(found.taken, {**found.left, FEW_BYTES: [one for one in slices if log_bytes(one) < limits.log_bytes]})
+
+
+def _by_log_files(slices: Sequence[FileSlice], limits: Limits) -> Choice:
+    enough = [one for one in slices if len(one.log_files) >= limits.log_files]
+    found = _bounded(sorted(enough, key=lambda one: len(one.log_files), reverse=True), limits)
+    few = [one for one in slices if len(one.log_files) < limits.log_files]
+    return Choice(found.taken, {**found.left, FEW_FILES: few})
+
+
+def _bounded(slices: Sequence[FileSlice], limits: Limits) -> Choice:
+    left = limits.io_megabytes
+    for number, one in enumerate(slices):
+        # As in Hudi: the slice that reaches the limit is the last one.
+        left -= planned_io(one.base_file.size if one.base_file else 0, log_bytes(one))
+        if left <= 0:
+            return Choice(slices[: number + 1], {BEYOND_IO: slices[number + 1 :]})
+    return Choice(slices, {})
+
+
+def _all(slices: Sequence[FileSlice], limits: Limits) -> Choice:
+    return Choice(slices, {})
+
+
+def _by_day(slices: Sequence[FileSlice], limits: Limits) -> Choice:
+    newest = sorted({one.partition for one in slices}, key=_day, reverse=True)[: limits.days]
+    taken = [one for partition in newest for one in slices if one.partition == partition]
+    return Choice(taken, {OLDER_DAY: [one for one in slices if one.partition not in newest]})
+
+
+def _day(partition: str) -> date:
+    """The day of a partition `2026/01/31` or `year=2026/month=01/day=31`."""
+    found = _DAY.match(_KEYS.sub(r"\1", partition))
+    try:
+        if found is not None:
+            return date(*map(int, found.groups()))
+    except ValueError:
+        pass
+    raise ConfigError(
+        f"hoodie.compaction.strategy=day_based needs partitions of the form yyyy/MM/dd, and there is {partition!r}",
+        hint="choose another strategy",
+    )
+
+
+_STRATEGIES: Mapping[str, Callable[[Sequence[FileSlice], Limits], Choice]] = {
+    "log_file_size": _by_log_bytes,
+    "log_file_number": _by_log_files,
+    "bounded_io": _bounded,
+    "unbounded": _all,
+    "day_based": _by_day,
+}

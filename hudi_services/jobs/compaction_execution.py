@@ -1,0 +1,104 @@
+"""Executes a compaction plan: the tasks, the commit, and their part of the report."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ..codecs.compaction_plan import COMPACT
+from ..commit.drafts import CommitDraft, WrittenFile
+from ..commit.expectations import FilesStored, InputsStayCommitted
+from ..commit.times import refuse_ahead
+from ..compaction.inputs import SlicesComplete, compacted_slices
+from ..compaction.strategies import log_bytes
+from ..concurrency import at_once
+from ..engine import Engine
+from ..errors import NothingToDo
+from ..metadata.expression_index.index import Computation, ComputedIndex
+from ..metadata.record_index.log_writing import MovedKeys
+from ..model import FileSlice, MergedLogs
+from ..snapshot import Snapshot
+from ..table.view import FileGroupId
+from ..timeline.instant import Instant, State
+from .report import InOut, Report
+from .request import CompactionRequest
+from .rewrite_tasks import task_maker
+from .rewriting import Rewrite, carry_out
+from .settings import file_settings, transaction_settings
+
+
+def execute_plan(
+    wanted: CompactionRequest,
+    table: Snapshot,
+    instant: Instant,
+    expressions: tuple[Computation, ...],
+    report: Report,
+    engine: Engine | None,
+) -> Report:
+    settings = transaction_settings(wanted.options, table.storage)
+    report.instant = instant.ts
+    refuse_ahead(table, instant.ts)
+    seen = frozenset(write.ts for write in table.timeline.completed_writes())
+    with report.phase("open"):
+        plan = table.timeline.read_compaction_plan(instant)
+        slices = compacted_slices(table, plan, instant)
+        at_once(table.slices.check, slices)
+    report.groups = len(slices)
+    report.files = InOut(sum(len(one.files) for one in slices), len(slices))
+    report.bytes = InOut(sum(one.size for one in slices), None)
+    if len(slices) < len(plan.operations):
+        report.warnings.append(
+            f"{len(plan.operations) - len(slices)} of {len(plan.operations)} file groups were replaced since the plan "
+            "was made, and are left out"
+        )
+    unchanged = SlicesComplete(instant, slices, seen, settings)
+    if wanted.dry_run:
+        unchanged.check(table)
+        return _dry_run(instant, slices, report)
+    # A compaction writes one base file for each file group, whatever its size.
+    files = replace(file_settings(wanted.options, table.config), file_bytes=sys.maxsize)
+    make = task_maker(table, instant.ts, files)
+    tasks = [replace(make([one], [one.file_id]), keeps_group=True) for one in slices]
+    merged = frozenset(log.path for one in slices for log in one.log_files)
+    by_group = {(one.partition, one.file_id): one for one in slices}
+
+    def draft(
+        written: Sequence[WrittenFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]
+    ) -> CommitDraft:
+        new = [_as_compacted(one, by_group) for one in written]
+        expected = (unchanged, InputsStayCommitted(slices, settings), FilesStored([one.stat for one in new]))
+        return CommitDraft(instant, COMPACT, new, None, moved, computed, expected, merged)
+
+    # The keys stay in their file groups, and so does the record index.
+    rewrite = Rewrite("compaction", instant, slices, tasks, unchanged, draft, moves_keys=False)
+    return carry_out(rewrite, wanted, table, expressions, settings, report, engine)
+
+
+def _as_compacted(new: WrittenFile, slices: Mapping[FileGroupId, FileSlice]) -> WrittenFile:
+    """The new file with the facts of a compaction in its write stat; log blocks and records are not counted."""
+    one = slices[new.stat.partition, new.stat.file_id]
+    base = one.base_file.name if one.base_file is not None else ""
+    merged = MergedLogs(base, len(one.log_files), log_bytes(one), blocks=0, records=0)
+    stat = replace(new.stat, prev_commit=one.base_instant, num_inserts=0, merged_logs=merged)
+    return replace(new, stat=stat)
+
+
+def _dry_run(instant: Instant, slices: Sequence[FileSlice], report: Report) -> Report:
+    """Report what executing the plan would do."""
+    if not slices:
+        raise NothingToDo(f"every file group of the compaction {instant.ts} was replaced since")
+    report.dry_run = True
+    report.tables["compaction_groups"] = [
+        {
+            "partition": one.partition,
+            "file_id": one.file_id,
+            "bytes": one.size - log_bytes(one),
+            "log_files": len(one.log_files),
+            "log_bytes": log_bytes(one),
+        }
+        for one in slices
+    ]
+    if instant.state is State.INFLIGHT:
+        report.warnings.append(
+            "an earlier attempt at this plan is not finished: the next run continues it, or rolls it back"
+        )
+    return report.looked("dry run: the plan was not executed", instant.ts)

@@ -1,0 +1,93 @@
+"""Plans a compaction, publishes the plan, and reports which file slices are in it and which are not."""
+
+import logging
+
+from ..clustering.eligibility import base_size
+from ..codecs.compaction_plan import encode_compaction_plan
+from ..commit.conflicts import refuse_beside_index_builds, refuse_beside_writers
+from ..commit.critical_section import request
+from ..commit.newest_files import check_newest
+from ..compaction.plan import WAITING, Planned, Reason, build, why_not_due
+from ..compaction.strategies import log_bytes
+from ..errors import NothingToDo
+from ..options import keys
+from ..snapshot import Snapshot, is_unchanged
+from ..timeline.instant import Action
+from .new_instant import check_new_instant, zone_warnings
+from .report import InOut, Report
+from .request import CompactionRequest
+from .settings import compaction_rules, transaction_settings
+
+_log = logging.getLogger(__name__)
+
+_LEFT = "file slices are left for the next plan"
+
+
+def schedule_plan(wanted: CompactionRequest, table: Snapshot, report: Report) -> Report:
+    report.dry_run = wanted.dry_run
+    settings = transaction_settings(wanted.options, table.storage)
+    rules = compaction_rules(wanted.options)
+    if wanted.instant is not None:
+        check_new_instant(wanted.instant, table, wanted.options[keys.CLOCK_SKEW_MILLIS])
+    waiting = why_not_due(table, rules.trigger)
+    if waiting:
+        raise NothingToDo(waiting)
+    with report.phase("plan"):
+        # First without the lock: an idle or wrong call leaves no trace, and locks are held for no longer than needed.
+        planned = build(table, rules)
+        _describe(planned, report, explain=wanted.dry_run)
+        if not planned.slices:
+            raise NothingToDo(planned.why_empty)
+        if not wanted.dry_run:
+            refuse_beside_writers(table, settings, plan="")
+            refuse_beside_index_builds(table)
+    if wanted.dry_run:
+        _check_inputs(table, planned)
+        return report.looked("dry run: no plan was written")
+    with report.phase("publish"):
+
+        def plan(current: Snapshot) -> bytes:
+            # Planning may take long, and the lock is held: plan again only when the table has changed.
+            final = planned
+            if not is_unchanged(current, table):
+                if again := why_not_due(current, rules.trigger):
+                    raise NothingToDo(again)
+                final = build(current, rules)
+                _describe(final, report, explain=False)
+                if not final.slices:
+                    raise NothingToDo(final.why_empty)
+            _check_inputs(current, final)
+            return encode_compaction_plan(final.plan, current.config.version.release)
+
+        ts = request(table, Action.COMPACTION, "schedule", plan, settings, rewrites=True, ts=wanted.instant)
+    report.warnings += zone_warnings(wanted.instant, table)
+    _log.info("scheduled the compaction %s", ts)
+    return report.requested(ts)
+
+
+def _check_inputs(table: Snapshot, planned: Planned) -> None:
+    """Raise CheckFailed when not all sources agree that the plan's slices are the newest."""
+    check_newest(table, [(one.partition, one.file_id) for one in planned.slices])
+
+
+def _describe(planned: Planned, report: Report, *, explain: bool) -> None:
+    slices = planned.slices
+    report.groups = len(slices)
+    report.files = InOut(sum(len(one.files) for one in slices), len(slices))
+    report.bytes = InOut(sum(one.size for one in slices), None)
+    report.left_out = {reason: n for reason, n in planned.reasons.items() if reason != Reason.PICKED.value}
+    if explain:
+        report.tables["file_slices"] = [
+            {
+                "partition": one.partition,
+                "file_id": one.file_id,
+                "bytes": base_size(one),
+                "log_files": len(one.log_files),
+                "log_bytes": log_bytes(one),
+                "reason": reason,
+            }
+            for one, reason in sorted(planned.verdicts, key=lambda found: (found[0].partition, found[0].file_id))
+        ]
+    report.warnings = [warning for warning in report.warnings if _LEFT not in warning]
+    if count := planned.reasons[WAITING]:
+        report.warnings.append(f"{count} {_LEFT}: {WAITING}")

@@ -1,0 +1,64 @@
+"""The tasks of a plan that rewrites file slices: what they share, whatever the service."""
+
+from collections.abc import Callable, Sequence
+
+from ..metadata.records.keys import COLUMN_STATS
+from ..metadata.statistics.indexed_columns import may_be_indexed
+from ..model import FileSlice
+from ..options.keys import NO_LAYOUT
+from ..rewriting.task import RewriteTask
+from ..rows.memory import TaskMemory
+from ..rows.settings import FileSettings
+from ..snapshot import Snapshot, current_schema
+from .report import Row
+
+
+def task_maker(
+    table: Snapshot, instant: str, settings: FileSettings
+) -> Callable[[Sequence[FileSlice], Sequence[str]], RewriteTask]:
+    """A function that makes the task for a group of file slices and the ids of its new files; it does not sort."""
+    schema, counted, indexed = current_schema(table), _counted(table), tuple(sorted(_indexed_columns(table)))
+
+    def task(slices: Sequence[FileSlice], file_ids: Sequence[str]) -> RewriteTask:
+        return RewriteTask(
+            storage=table.storage,
+            instant=instant,
+            partition=slices[0].partition,
+            slices=tuple(sorted(slices, key=lambda one: one.base_instant, reverse=True)),
+            source=table.slices,
+            file_ids=tuple(file_ids),
+            sort=(),
+            layout=NO_LAYOUT,
+            table_schema=schema,
+            dropped_columns=table.config.dropped_columns,
+            meta_fields=table.config.populate_meta_fields,
+            settings=settings,
+            counted=counted if any(one.log_files for one in slices) else (),
+            indexed=indexed,
+        )
+
+    return task
+
+
+def memory_row(memory: TaskMemory, peak: int | None, spilled_groups: int, spilled_bytes: int | None) -> Row:
+    """The row of the report about the memory of tasks, predicted or measured; `peak` in bytes."""
+    return {
+        "limit_bytes": memory.limit,
+        "peak_bytes": peak,
+        "spilled_groups": spilled_groups,
+        "spilled_bytes": spilled_bytes,
+    }
+
+
+def _counted(table: Snapshot) -> tuple[str, ...]:
+    """The completed writes on which the rows of file slices with log files depend, besides their files."""
+    if table.log_naming.tells_writers:
+        return ()
+    return tuple(write.ts for write in table.timeline.completed_writes())
+
+
+def _indexed_columns(table: Snapshot) -> frozenset[str]:
+    """Columns that the metadata table may have statistics of."""
+    if table.metadata is None or COLUMN_STATS not in table.metadata.partitions:
+        return frozenset()
+    return may_be_indexed(table.metadata)
