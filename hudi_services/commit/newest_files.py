@@ -1,9 +1,10 @@
-"""Whether all sources agree on the newest file of a file group, before it is rewritten or older files are deleted.
+"""Whether all sources agree on the newest files of a file group, before it is rewritten or older files are deleted.
 
 The sources are the view (by the metadata table, if the table has one), a listing of the partition on storage, and the
-commits of the active timeline. A rewrite of a file that is not the newest would bring back older values of rows, and a
-clean that relies on a newer file which does not exist would delete rows. Only the partitions of the file groups are
-listed, and only the commits that may have written the newest files or later ones are read.
+commits of the active timeline. A rewrite of a file that is not the newest would bring back older values of rows, a
+rewrite without one of the log files would lose updates, and a clean that relies on a newer file which does not exist
+would delete rows. Only the partitions of the file groups are listed, and only the commits that may have written the
+newest files or later ones are read.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,11 +14,11 @@ from functools import cached_property
 from ..concurrency import at_once
 from ..errors import CheckFailed
 from ..files.names import parse_base_file, parse_log_file
-from ..model import BaseFile, CommitMetadata, FileSlice, path_in
+from ..model import BaseFile, CommitMetadata, FileSlice, LogFile, path_in
 from ..snapshot import Snapshot
 from ..table.facts import TimelineFacts, written_names
 from ..table.partitions import Files, StorageLister
-from ..table.view import FileGroupId, slices_of
+from ..table.view import CHANGE_DATA, FileGroupId, slices_of
 from ..timeline.instant import Action
 
 _Load = Callable[[Sequence[str]], None]
@@ -100,12 +101,16 @@ class _Sources:
         at_once(lambda load: load(self._partitions), loads)
         self._view: dict[str, dict[str, FileSlice]] = {}
         self._listed: dict[str, dict[str, list[FileSlice]]] = {}
+        self._view_of_storage = table.view.over(self._lister)
+        self._read: dict[str, dict[str, FileSlice]] = {}
 
     def problem(self, group: FileGroupId) -> str:
         """How the sources differ on the newest file of a file group; "" when they agree or the group was replaced."""
         partition, file_id = group
         if self._table.view.replaced_at(partition, file_id) is not None:
             return ""
+        if problem := self._beside_logs(group):
+            return problem
         seen, committed = self._seen(group), self._committed.get(group)
         if seen is None:
             # A file that is neither listed nor stored was replaced and cleaned.
@@ -169,6 +174,50 @@ class _Sources:
                 return f"{seen.path} is the newest that is listed, and {one.base_file.name} is stored"
         return ""
 
+    def _beside_logs(self, group: FileGroupId) -> str:
+        """How the sources differ on the log files of the newest slice of a file group; "" when they agree."""
+        partition, file_id = group
+        newest = self._slices_seen(partition).get(file_id)
+        if newest is None:
+            return ""
+        listed, stored = {log.name: log.size for log in newest.log_files}, self._stored(partition)
+        for name, size in listed.items():
+            # Version 6: a write that is not completed may have appended to the file.
+            grows = not self._table.log_naming.tells_writers and stored.get(name, 0) > size
+            if name not in stored or (stored[name] != size and not grows):
+                found = f"has {stored[name]}" if name in stored else "is not there"
+                return f"{path_in(partition, name)} is listed with {size} bytes, and {found}"
+        written = next((log for log in self._logs_written.get(group, ()) if log.name not in listed), None)
+        if written is not None:
+            return f"{written.path} is not listed, and a completed write has written it"
+        return self._unlisted(group, listed)
+
+    def _unlisted(self, group: FileGroupId, listed: Collection[str]) -> str:
+        """Describe a stored log file of the newest slice that is not in `listed`, and counts by its name."""
+        if not listed and not self._table.config.is_merge_on_read:
+            return ""
+        partition, file_id = group
+        if partition not in self._read:
+            self._read[partition] = {one.file_id: one for one in self._view_of_storage.latest_slices(partition)}
+        found = self._read[partition].get(file_id)
+        logs = found.log_files if found is not None and self._table.log_naming.tells_writers else ()
+        return next((f"{log.path} is stored, and is not listed" for log in logs if log.name not in listed), "")
+
+    @cached_property
+    def _logs_written(self) -> Mapping[FileGroupId, Sequence[LogFile]]:
+        """The log files of the newest slices by the commits."""
+        found: dict[FileGroupId, list[LogFile]] = {}
+        if not self._table.config.is_merge_on_read:
+            return found
+        writes = {write.ts: write for write in self._table.timeline.completed_writes()}
+        for ts, commit in self._commits.items():
+            for log in _log_files(commit, self._partitions):
+                group = (log.partition, log.file_id)
+                base = self._seen(group)
+                if base is None or not self._table.log_naming.is_merged(log, writes[ts], base.instant):
+                    found.setdefault(group, []).append(log)
+        return found
+
     def _counts(self, file: BaseFile) -> bool:
         """Whether a completed write wrote the file; otherwise a repeated or dead task may have left it."""
         if file.instant in self._told:
@@ -214,6 +263,14 @@ class _Sources:
                 if group not in newest or one.instant > newest[group].instant:
                     newest[group] = one
         return newest
+
+
+def _log_files(commit: CommitMetadata, partitions: Iterable[str]) -> Iterable[LogFile]:
+    """The log files with rows that a commit has written in some partitions."""
+    for partition in partitions:
+        names = (stat.path.rpartition("/")[2] for stat in commit.stats.get(partition, ()))
+        logs = (parse_log_file(partition, name, 0) for name in names)
+        yield from (log for log in logs if log is not None and log.suffix != CHANGE_DATA)
 
 
 def _base_files(commit: CommitMetadata, partitions: set[str]) -> Iterable[tuple[FileGroupId, _Committed]]:
