@@ -26,7 +26,7 @@ from process_memory import PeakMemory
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.interop.peer import Peer  # noqa: E402
+from tests.interop.peer import EACH_DELTA_COMMIT, Peer  # noqa: E402
 
 VERSION = "1.2.0"
 CODEC = "hoodie.parquet.compression.codec"
@@ -187,6 +187,24 @@ class Bench:
             if case.copying:
                 check_copied(table, path, case.codec)
             return times
+
+    def hudi_compaction(self, table: Path, warm_up: Path) -> float:
+        """The seconds in which Hudi executes a compaction, after one of the table `warm_up`."""
+        with self._peer() as peer:
+            for one in (warm_up, table):
+                with self.copy(one) as path:
+                    peer.compact(path, "schedule")
+                    start = time.perf_counter()
+                    peer.compact(path, "execute", options={CODEC: "zstd"})
+                    seconds = time.perf_counter() - start
+            return seconds
+
+    def our_compaction(self, table: Path) -> tuple[float, float]:
+        """The seconds of our compaction: of the job, and of the whole process."""
+        with self.copy(table) as path:
+            run("schedule", path, "--service", "compaction", *conf(EACH_DELTA_COMMIT))
+            whole, report = run("compact", path, *conf({CODEC: "zstd"}))
+            return job_seconds(report["seconds"]), whole
 
     def ours(self, table: Path, case: Case) -> Times:
         sort = {SORT: case.sort} if case.sort else {}

@@ -1,4 +1,4 @@
-"""Merge-on-read: real Apache Hudi 1.2.0 and this tool cluster copies of one table with log files, in one run.
+"""Merge-on-read: real Apache Hudi 1.2.0 and this tool cluster and compact copies of one table, in one run.
 
 The table is that of bench.py as merge-on-read; delta commits then update 2 % of its rows and delete 0.2 % each, so that
 ten of them touch a fifth of the rows. `--memory-limit` measures our execute with so many bytes for each task, on a
@@ -51,12 +51,17 @@ def compared(bench: Bench, folder: Path, rows: int, memory: str, sort: str) -> N
     cases = [Case(), Case(sort)]
     hudi = bench.hudi(table, cases, warm_up=small)
     ours = {case: bench.ours(table, case) for case in cases}
+    lines = [
+        (f"cluster, {'sorted' if case.sort else 'unsorted'}", hudi[case].execute, ours[case].job, ours[case].execute)
+        for case in cases
+    ]
+    lines.append(("compact", bench.hudi_compaction(table, small), *bench.our_compaction(table)))
     print(f"\n{rows:,} rows with {COMMITS} delta commits; Hudi {VERSION}, warm; seconds\n")
-    print("| clustering | Hudi | ours, job | ours, process | job | process |\n|---|---|---|---|---|---|")
-    for case in cases:
-        theirs, job, whole = hudi[case].execute, ours[case].job or 0.0, ours[case].execute
-        cells = [f"{theirs:.1f}", f"{job:.1f}", f"{whole:.1f}", f"{theirs / job:.1f}", f"{theirs / whole:.1f}"]
-        print(f"| {'sorted' if case.sort else 'unsorted'} | {' | '.join(cells)} |")
+    print("| | Hudi | ours, job | ours, process | job | process | rows/s of our job |\n|---|---|---|---|---|---|---|")
+    for title, theirs, job, whole in lines:
+        assert job is not None
+        ratios = f"{theirs / job:.1f} | {theirs / whole:.1f}"
+        print(f"| {title} | {theirs:.1f} | {job:.1f} | {whole:.1f} | {ratios} | {rows / job:,.0f} |")
 
 
 def limited(bench: Bench, folder: Path, records: int, memory: str, limit: str) -> None:

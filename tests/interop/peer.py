@@ -173,10 +173,17 @@ class Peer:
             arguments.append(f"instants => '{','.join(instants)}'")
         return self.sql(f"call run_clustering({', '.join(arguments)})")
 
-    def compact(self, path: Path, op: str = "scheduleAndExecute", *, instant: str = "") -> list[dict[str, Any]]:
+    def compact(
+        self,
+        path: Path,
+        op: str = "scheduleAndExecute",
+        *,
+        instant: str = "",
+        options: Mapping[str, str] | None = None,
+    ) -> list[dict[str, Any]]:
         """Hudi's `run_compaction` procedure, after each delta commit."""
-        options = {**metadata_options(path), "hoodie.clean.automatic": "false"} | EACH_DELTA_COMMIT
-        text = ",".join(f"{k}={v}" for k, v in options.items())
+        given = {**metadata_options(path), "hoodie.clean.automatic": "false"} | EACH_DELTA_COMMIT | dict(options or {})
+        text = ",".join(f"{k}={v}" for k, v in given.items())
         arguments = [f"path => '{path}'", f"op => '{op}'", f"options => '{text}'"]
         if instant:
             arguments.append(f"timestamp => {instant}")
