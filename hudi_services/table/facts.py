@@ -80,6 +80,17 @@ def compacted_file_groups(
     return {(one.partition, one.file_id): instant.ts for instant, one in pending_operations(timeline, actions)}
 
 
+def planned_files(timeline: Timeline) -> frozenset[tuple[str, str]]:
+    """Partition and name of each file that a pending compaction, log compaction or clustering reads."""
+    actions = (Action.COMPACTION, Action.LOG_COMPACTION)
+    merged = [(one.partition, (one.base_file, *one.log_files)) for _, one in pending_operations(timeline, actions)]
+    plans = (timeline.read_plan(instant) for instant in timeline.pending_clusterings())
+    slices = (one for plan in plans for group in plan.groups for one in group.slices)
+    rewritten = [(one.partition, (one.data_file, *one.log_files)) for one in slices]
+    named = ((partition, path) for partition, paths in (*merged, *rewritten) for path in paths if path)
+    return frozenset((partition, path.rpartition("/")[2]) for partition, path in named)
+
+
 def written_names(commit: CommitMetadata) -> frozenset[str] | None:
     """Names of the files in the metadata of a write, change-data files too; None when the metadata is empty."""
     if commit.operation == UNKNOWN_OPERATION and not commit.stats:
