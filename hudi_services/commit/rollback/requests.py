@@ -4,24 +4,30 @@
     completed                   the files in its commit metadata: one request a file, without fileId and base instant
     completed, file empty       every file in any partition that bears its time
     pending, with markers       one request a marker, with fileId and base instant
-    pending, without markers    every file in any partition that bears its time (Hudi does not delete those)
+    pending, without markers    every file in any partition that bears its time (Hudi does not delete those); on version 6,
+                                also the log files whose blocks have its time
     pending, unfit markers      as without markers, when nothing was appended: a marker names no file of the instant
 
-Only files that bear the instant's time are ever deleted. Where the instant appended to a log file of an older slice
+Only files that bear the instant's time are ever deleted; of a compaction, only base files. Where the instant appended to a log file of an older slice
 (table version 6), the request names the log file, so that a command block cancels its blocks: one request a file group.
 Sources: MarkerBasedRollbackStrategy, ListingBasedRollbackStrategy, RollbackUtils of Apache Hudi.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from ...codecs.commit_metadata import UNKNOWN_OPERATION
 from ...codecs.rollback_plan import RollbackRequest
+from ...concurrency import at_once
 from ...errors import CorruptFile
+from ...files.log_reader import scan_blocks
 from ...files.names import parse_base_file, parse_log_file
 from ...model import CommitMetadata, LogFile, WriteStat, path_in
 from ...snapshot import Snapshot
+from ...table.facts import TimelineFacts, compacted_file_groups
 from ...table.partitions import StorageLister
+from ...table.view import slices_of
 from ...timeline.instant import Action, Instant, State
 from ..markers import Marker, marker_folder, read_markers
 
@@ -43,7 +49,7 @@ def rollback_requests(table: Snapshot, target: Instant, *, using_markers: bool =
         except CorruptFile:
             if not _listing_finds_all(table, target):
                 raise
-    return _grouped([*_by_listing(table, target), *_forecast_appends(table, target)])
+    return _grouped([*_by_listing(table, target), *_appended(table, target)])
 
 
 def unfit_markers(table: Snapshot, target: Instant) -> tuple[str, bool]:
@@ -59,7 +65,7 @@ def unfit_markers(table: Snapshot, target: Instant) -> tuple[str, bool]:
 
 def _listing_finds_all(table: Snapshot, target: Instant) -> bool:
     """Whether all files that the instant wrote bear its time; blocks appended to log files of older slices do not."""
-    if target.action is Action.DELTA_COMMIT and not table.log_naming.tells_writers:
+    if _may_append(table, target):
         return False
     try:
         return all(marker.kind != "APPEND" for marker in read_markers(table.storage, target.ts))
@@ -125,18 +131,43 @@ def _by_listing(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
                 yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
 
 
-def _forecast_appends(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
-    """Version 6, without markers: the file groups that an inflight delta commit announced to append to."""
-    if target.action is not Action.DELTA_COMMIT or table.log_naming.tells_writers:
+def _appended(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
+    """Version 6, without markers: the file groups that a write announced to append to, and the log files that have
+    blocks of the write, because it need not announce inserts."""
+    if not _may_append(table, target):
         return
-    for partition, stats in table.timeline.read_commit(target).stats.items():
-        slices = {one.file_id: one.base_instant for one in table.view.latest_slices(partition)}
-        for stat in stats:
-            base = slices.get(stat.file_id)
-            if _updates(stat) and base is not None and base < target.ts:
-                # No record names the log file; the file group is named instead, as in Hudi's plans.
-                blocks = {table.storage.full_path(path_in(partition, stat.file_id)): 1}
-                yield RollbackRequest(partition, (), stat.file_id, base, blocks)
+    lister, facts, compacting = (
+        StorageLister(table.storage),
+        TimelineFacts(table.timeline),
+        compacted_file_groups(table.timeline),
+    )
+    forecast = table.timeline.read_commit(target) if target.action is Action.DELTA_COMMIT else None
+    for partition in lister.partitions():
+        groups = slices_of(partition, lister.files(partition), facts, table.log_naming, compacting)
+        # A pending compaction begins a slice, too.
+        older = ((one.file_id, one) for slices in groups.values() for one in slices if one.base_instant < target.ts)
+        newest = dict(older)
+        announced = {stat.file_id for stat in (forecast.stats.get(partition, ()) if forecast else ()) if _updates(stat)}
+        for one in (newest[file_id] for file_id in sorted(announced & newest.keys())):
+            # No record names the log file; the file group is named instead, as in Hudi's plans.
+            blocks = {table.storage.full_path(path_in(partition, one.file_id)): 1}
+            yield RollbackRequest(partition, (), one.file_id, one.base_instant, blocks)
+        logs = [log for one in newest.values() for log in one.log_files]
+        for log, has_blocks in zip(logs, at_once(partial(_has_blocks, table, target.ts), logs), strict=True):
+            if has_blocks:
+                path = table.storage.full_path(log.path)
+                yield RollbackRequest(partition, (), log.file_id, log.instant, {path: log.size})
+
+
+def _has_blocks(table: Snapshot, ts: str, log: LogFile) -> bool:
+    read = partial(table.storage.read_range, log.path)
+    blocks = scan_blocks(read, log.size, table.storage.full_path(log.path))
+    return any(block.instant == ts for block in blocks)
+
+
+def _may_append(table: Snapshot, target: Instant) -> bool:
+    """Whether the instant may have appended blocks to log files of older slices."""
+    return target.action in (Action.DELTA_COMMIT, Action.LOG_COMPACTION) and not table.log_naming.tells_writers
 
 
 def _updates(stat: WriteStat) -> bool:

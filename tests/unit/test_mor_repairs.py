@@ -1,0 +1,247 @@
+"""Rollbacks and repairs of merge-on-read tables that real Hudi wrote, against the tables as they were before."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_services.commit.markers import marker_folder
+from hudi_services.errors import ConfigError, NothingToDo
+from hudi_services.jobs import recover, rollback
+from hudi_services.metadata.records.keys import FILES
+from hudi_services.model import CommitMetadata
+from hudi_services.timeline.active import Timeline
+from hudi_services.timeline.instant import Action, Instant
+from hudi_services.timeline.instant import State as Progress
+
+from . import histories
+from .faulty_storage import FaultyStorage, Killed
+from .repairs import DEAD_AT_ONCE, LATER, complete, repair
+from .shares import places, share
+from .tables import RELEASES, open_local
+from .test_merge_histories import comparable, merged_rows
+from .test_mor_clean import MEMORY, both_rows, listed, stored
+from .test_recover import wanted
+
+STEPS = [1, 2, 3, 4]
+
+
+def names_of(commit: CommitMetadata) -> set[str]:
+    """The names of the files that a commit wrote."""
+    return {stat.path.rpartition("/")[2] for stats in commit.stats.values() for stat in stats}
+
+
+def forget(path: Path, ts: str) -> None:
+    """Take the newest commit out of the table and of its metadata table, as if it had never been."""
+    table = open_local(path)
+    metadata = table.metadata
+    timelines: list[tuple[Timeline, Path]] = [(table.timeline, path)]
+    timelines += [(metadata.timeline, path / ".hoodie/metadata")] if metadata else []
+    for timeline, root in timelines:
+        found = timeline.find(ts)
+        assert found
+        for partition, stats in timeline.read_commit(found).stats.items():
+            for stat in stats:
+                (root / partition / stat.path.rpartition("/")[2]).unlink()
+        for name in [name for name in timeline.sizes if name.startswith(ts)]:
+            (path / timeline.path(name)).unlink()
+
+
+def at_step(release: str, step: int, folder: Path) -> Path:
+    """A table with a metadata table, as it was after a step of its history."""
+    path = histories.MadeHistory(release, "indexed", folder).path
+    for write in reversed(open_local(path).timeline.completed_writes()[step + 1 :]):
+        forget(path, write.ts)
+    return path
+
+
+def before_newest(path: Path, folder: Path) -> Path:
+    """A copy of the table without its newest commit."""
+    shutil.copytree(path, folder)
+    forget(folder, open_local(path).timeline.completed_writes()[-1].ts)
+    return folder
+
+
+def fail_newest(path: Path, *, markers: bool) -> str:
+    """Make the newest commit one whose writer was killed just before it completed it; its instant."""
+    table = open_local(path)
+    target = table.timeline.completed_writes()[-1]
+    for stats in table.timeline.read_commit(target).stats.values():
+        for stat in stats if markers else ():
+            appends = ".log." in stat.path and not table.log_naming.tells_writers
+            updates = ".log." not in stat.path and stat.prev_commit != "null"
+            kind = "APPEND" if appends else "MERGE" if updates else "CREATE"
+            marker = path / marker_folder(target.ts) / f"{stat.path}.marker.{kind}"
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            marker.touch()
+    (path / table.timeline.path(target.file_name)).unlink()
+    return target.ts
+
+
+def indexes(path: Path) -> dict[str, Any]:
+    """All records of the metadata table, but for the listing."""
+    metadata = open_local(path).metadata
+    assert metadata is not None
+    return {
+        name: {key: found.merged for key, found in scanned(metadata, name) if found.merged is not None}
+        for name in metadata.partitions
+        if name != FILES
+    }
+
+
+def scanned(metadata: Any, name: str) -> Any:
+    return (item for group in metadata.reader(name).groups for item in group.stored())
+
+
+def is_as_before(path: Path, before: Path) -> None:
+    """The rows, the indexes and the files are those from before; version 6 also has files that do not count."""
+    assert both_rows(path) == both_rows(before)
+    assert indexes(path) == indexes(before)
+    assert listed(path) == stored(path) >= stored(before)
+    table = open_local(path)
+    if table.log_naming.tells_writers:
+        assert stored(path) == stored(before)
+    assert not table.timeline.pending()
+
+
+def passed_by(path: Path) -> Path:
+    """The table when its timeline begins later than everything that was written."""
+    table = open_local(path)
+    complete(path, LATER, CommitMetadata("UPSERT", {}), Action.DELTA_COMMIT)
+    for name in table.timeline.sizes:
+        (path / table.timeline.path(name)).unlink()
+    return path
+
+
+def rows_listed(path: Path) -> list[dict[str, Any]]:
+    """The rows without the metadata table."""
+    return comparable(merged_rows(open_local(path), MEMORY))
+
+
+def rolled_back(path: Path, ts: str, storage: FaultyStorage | None = None, **more: bool) -> Any:
+    return rollback.rollback(repair(path, "rollback", ts, DEAD_AT_ONCE, **more), storage)
+
+
+def recovered(path: Path, storage: FaultyStorage | None = None) -> Any:
+    return recover.recover(wanted(path, after="0"), storage)
+
+
+@pytest.mark.parametrize("markers", [True, False], ids=["markers", "listing"])
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_failed_delta_commit(release: str, step: int, markers: bool, tmp_path: Path) -> None:
+    path = at_step(release, step, tmp_path)
+    before = before_newest(path, tmp_path / "before")
+    ts = fail_newest(path, markers=markers)
+    if step % 2:
+        rolled_back(path, ts)
+    else:
+        (row,) = recovered(path).tables["instants"]
+        assert row["decision"] == "roll back"
+    is_as_before(path, before)
+    if not open_local(path).log_naming.tells_writers:
+        # On version 6, the command block alone hides the blocks when the instant is archived.
+        assert rows_listed(passed_by(path)) == rows_listed(passed_by(before))
+
+
+def begun(
+    release: str, name: str, step: int, folder: Path, kind: Action = Action.DELTA_COMMIT
+) -> tuple[Path, Instant, list[dict[str, Any]]]:
+    """A table at a step, where the newest instant of this kind was killed just before it was completed."""
+    made = histories.MadeHistory(release, name, folder)
+    assert made.rewind(made.steps[step])
+    table = open_local(made.path)
+    newest = [one for one in table.timeline.completed_writes() if table.timeline.began_as(one) is kind][-1]
+    rows = both_rows(made.path)
+    (made.path / table.timeline.path(newest.file_name)).unlink()
+    return made.path, newest, rows
+
+
+@pytest.mark.parametrize("command", ["recover", "rollback"])
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_dead_compaction_is_planned_again(release: str, command: str, tmp_path: Path) -> None:
+    """Its base files go, and its plan stays: on version 6 there are log files with its time, which stay, too."""
+    path, newest, _ = begun(release, "compaction", -2, tmp_path, Action.COMPACTION)
+    before, files = both_rows(path), stored(path)
+    if command == "recover":
+        (row,) = recovered(path).tables["instants"]
+        assert (row["decision"], row["action"]) == ("roll back", "compaction")
+    else:
+        rolled_back(path, newest.ts)
+    (pending,) = open_local(path).timeline.pending()
+    assert (pending.ts, pending.action, pending.state) == (newest.ts, Action.COMPACTION, Progress.REQUESTED)
+    assert both_rows(path) == before
+    (gone,) = files - stored(path)
+    assert gone.endswith(f"_{newest.ts}.parquet")
+    with pytest.raises(NothingToDo, match="every pending instant must wait"):
+        recovered(path)
+    with pytest.raises(ConfigError, match="is the plan of a compaction, and nothing of it was begun"):
+        rolled_back(path, newest.ts)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_dead_log_compaction(release: str, tmp_path: Path) -> None:
+    path, newest, rows = begun(release, "log_compaction", 4, tmp_path, Action.LOG_COMPACTION)
+    (pending,) = open_local(path).timeline.pending()
+    assert pending.action is Action.LOG_COMPACTION
+    (row,) = recovered(path).tables["instants"]
+    assert row["decision"] == "roll back"
+    assert not open_local(path).timeline.find(newest.ts)
+    values = [{name: one[name] for name in ("id", "val", "num", "ts")} for one in rows]
+    assert [{name: one[name] for name in ("id", "val", "num", "ts")} for one in rows_listed(path)] == values
+    if not open_local(path).log_naming.tells_writers:
+        assert rows_listed(passed_by(path)) == rows_listed(path)
+    else:
+        assert not [name for name in stored(path) if f"_{newest.ts}.log" in name]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_failed_write_into_the_slice_of_a_pending_compaction(release: str, tmp_path: Path) -> None:
+    """Without markers: on version 6 the command block must be in the slice that the compaction has begun."""
+    path, newest, _ = begun(release, "compaction", -3, tmp_path)
+    made = histories.MadeHistory(release, "compaction", tmp_path / "before")
+    assert made.rewind(made.steps[-4])
+    rolled_back(path, newest.ts)
+    assert both_rows(path) == both_rows(made.path)
+    (pending,) = open_local(path).timeline.pending()
+    assert pending.action is Action.COMPACTION
+    # The write need not be on the timeline for its blocks to stay hidden.
+    commands = [name for name in stored(path) if name.endswith("_1-0-1")]
+    assert [pending.ts in name for name in commands] == ([] if open_local(path).log_naming.tells_writers else [True])
+
+
+@pytest.mark.sweep
+@pytest.mark.usefixtures("without_threads")
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_write_of_a_rollback_may_be_the_last(release: str, tmp_path: Path) -> None:
+    made = at_step(release, 4, tmp_path / "made")
+    before = before_newest(made, tmp_path / "before")
+    ts = fail_newest(made, markers=True)
+    killed_anywhere(made, before, tmp_path / "table", lambda path, storage: rolled_back(path, ts, storage))
+
+
+def killed_anywhere(made: Path, before: Path, path: Path, run: Callable[[Path, FaultyStorage], object]) -> None:
+    """Killed at any write, readers see the rows from before or after, and recover or the next run mends the table."""
+
+    def killed(writes: int | None) -> list[str]:
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(made, path)
+        storage = FaultyStorage(str(path), writes)
+        with suppress(Killed):
+            run(path, storage)
+        return storage.log
+
+    either = (both_rows(before), both_rows(made))
+    log = killed(None)
+    is_as_before(path, before)
+    for survived in share(places(log), 3, 10):
+        killed(survived)
+        assert both_rows(path) in either, f"after {survived} writes: {log[survived]}"
+        with suppress(NothingToDo):
+            recovered(path)
+        with suppress(NothingToDo):
+            run(path, FaultyStorage(str(path)))
+        is_as_before(path, before)
