@@ -54,10 +54,28 @@ class DatedFacts(TimelineFacts):
         return self._archived.completion_time(instant)
 
 
-def replaced_file_groups(timeline: Timeline) -> dict[FileGroupId, str]:
-    """Every file group that a completed replacecommit of the active timeline replaced, with the commit's time."""
+class AssumedFacts(DatedFacts):
+    """As `DatedFacts`, if the instant `ts` were pending, or had been completed last."""
+
+    def __init__(self, timeline: Timeline, archived: ArchivedTimes, ts: str, *, is_completed: bool) -> None:
+        super().__init__(timeline, archived)
+        self._ts = ts
+        self._is_completed = is_completed
+
+    def is_committed(self, instant: str) -> bool:
+        return self._is_completed if instant == self._ts else super().is_committed(instant)
+
+    def completion_time(self, instant: str) -> str | None:
+        return None if instant == self._ts else super().completion_time(instant)
+
+
+def replaced_file_groups(timeline: Timeline, *, without: str = "") -> dict[FileGroupId, str]:
+    """Every file group that a completed replacecommit of the active timeline replaced, with the commit's time.
+
+    The replacecommit of `without` does not count.
+    """
     replaced: dict[FileGroupId, str] = {}
-    instants = timeline.completed({Action.REPLACE_COMMIT})
+    instants = [one for one in timeline.completed({Action.REPLACE_COMMIT}) if one.ts != without]
     for instant, commit in zip(instants, at_once(timeline.read_commit, instants), strict=True):
         for partition, file_ids in (commit.replaced or {}).items():
             replaced |= {(partition, file_id): instant.ts for file_id in file_ids}

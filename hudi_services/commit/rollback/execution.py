@@ -74,10 +74,10 @@ def roll_back(
 ) -> str:
     """Roll `target` back and return the rollback's instant; the caller holds the lock.
 
-    `keep_plan` keeps the requested file, so that the action can be executed again; that of a compaction always stays. `plan` is the result of
-    `plan_rollback`, if the caller has it already; a rollback that was begun uses its own plan. Raises ConflictError for
-    a completed target, unless no rollback of it was begun and the caller has `checked`, under this lock, that it may be
-    rolled back.
+    `keep_plan` keeps the requested file, so that the action can be executed again; that of a compaction always stays.
+    `plan` is the result of `plan_rollback`, if the caller has it already; a rollback that was begun uses its own plan.
+    Raises ConflictError for a completed target, unless no rollback of it was begun and the caller has `checked`, under
+    this lock, that it may be rolled back.
     """
     rollback = pending_rollback(table, target.ts)
     if rollback is not None:

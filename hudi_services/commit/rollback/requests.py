@@ -4,12 +4,13 @@
     completed                   the files in its commit metadata: one request a file, without fileId and base instant
     completed, file empty       every file in any partition that bears its time
     pending, with markers       one request a marker, with fileId and base instant
-    pending, without markers    every file in any partition that bears its time (Hudi does not delete those); on version 6,
-                                also the log files whose blocks have its time
+    pending, without markers    every file in any partition that bears its time (Hudi does not delete those); on version
+                                6, also the log files whose blocks have its time
     pending, unfit markers      as without markers, when nothing was appended: a marker names no file of the instant
 
-Only files that bear the instant's time are ever deleted; of a compaction, only base files. Where the instant appended to a log file of an older slice
-(table version 6), the request names the log file, so that a command block cancels its blocks: one request a file group.
+Only files that bear the instant's time are ever deleted; of a compaction, only base files. Where the instant appended
+to a log file of an older slice (table version 6), the request names the log file, so that a command block cancels its
+blocks: one request a file group.
 Sources: MarkerBasedRollbackStrategy, ListingBasedRollbackStrategy, RollbackUtils of Apache Hudi.
 """
 
@@ -108,12 +109,20 @@ def _append(table: Snapshot, log: LogFile, ts: str) -> RollbackRequest:
 
 
 def _by_commit(table: Snapshot, target: Instant, commit: CommitMetadata) -> Iterator[RollbackRequest]:
+    lister = StorageLister(table.storage)
+    with_logs = table.timeline.began_as(target) is not Action.COMPACTION
     for partition, stats in commit.stats.items():
+        paths = [path for stat in stats for path in (stat.path, *stat.cdc_files, *(stat.log_files or ())) if path]
+        names = {path.rpartition("/")[2] for path in paths}
+        if table.config.is_merge_on_read and not table.log_naming.tells_writers:
+            # Later writes that were rolled back may have left log files in the slices that go.
+            ids = {stat.file_id for stat in stats}
+            logs = (parse_log_file(partition, name, 0) for name in lister.files(partition))
+            names |= {log.name for log in logs if log and log.file_id in ids}
+        for name in sorted(names):
+            if _bears(partition, name, target.ts, with_logs=with_logs):
+                yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
         for stat in stats:
-            names = {path.rpartition("/")[2] for path in (stat.path, *stat.cdc_files, *(stat.log_files or ())) if path}
-            for name in sorted(names):
-                if _bears(partition, name, target.ts):
-                    yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
             log = parse_log_file(partition, stat.path.rpartition("/")[2], 0)
             if log is not None and log.instant != target.ts:
                 # Hudi stores the number of bytes written, and 1 where it does not know that number.
