@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 
 from hudi_services.commit.markers import marker_folder
-from hudi_services.errors import ConfigError, NothingToDo
-from hudi_services.jobs import recover, rollback
-from hudi_services.metadata.records.keys import FILES
+from hudi_services.commit.rollback.earlier import Earlier
+from hudi_services.commit.rollback.restored_keys import restored_keys
+from hudi_services.commit.times import Times
+from hudi_services.errors import ConfigError, ConflictError, NothingToDo
+from hudi_services.jobs import recover, rollback, undo
+from hudi_services.metadata.records.keys import FILES, PARTITION_STATS, RECORD_INDEX
+from hudi_services.metadata.rollback.lasting import lasting_in
+from hudi_services.metadata.sync import sync_repair
 from hudi_services.model import CommitMetadata
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, Instant
@@ -19,11 +24,11 @@ from hudi_services.timeline.instant import State as Progress
 
 from . import histories
 from .faulty_storage import FaultyStorage, Killed
-from .repairs import DEAD_AT_ONCE, LATER, complete, repair
+from .repairs import DEAD_AT_ONCE, LATER, NO_HEARTBEAT, complete, hide_metadata, repair
 from .shares import places, share
-from .tables import RELEASES, open_local
+from .tables import RELEASES, digest, open_local
 from .test_merge_histories import comparable, merged_rows
-from .test_mor_clean import MEMORY, both_rows, listed, stored
+from .test_mor_clean import MEMORY, P, both_rows, clustered, listed, stored
 from .test_recover import wanted
 
 STEPS = [1, 2, 3, 4]
@@ -96,10 +101,14 @@ def scanned(metadata: Any, name: str) -> Any:
     return (item for group in metadata.reader(name).groups for item in group.stored())
 
 
-def is_as_before(path: Path, before: Path) -> None:
-    """The rows, the indexes and the files are those from before; version 6 also has files that do not count."""
+def is_as_before(path: Path, before: Path, *, but: str = "") -> None:
+    """The rows, the indexes and the files are those from before; version 6 also has files that do not count.
+
+    `but` is an index that may differ.
+    """
     assert both_rows(path) == both_rows(before)
-    assert indexes(path) == indexes(before)
+    found, expected = indexes(path), indexes(before)
+    assert {n: one for n, one in found.items() if n != but} == {n: one for n, one in expected.items() if n != but}
     assert listed(path) == stored(path) >= stored(before)
     table = open_local(path)
     if table.log_naming.tells_writers:
@@ -223,7 +232,9 @@ def test_every_write_of_a_rollback_may_be_the_last(release: str, tmp_path: Path)
     killed_anywhere(made, before, tmp_path / "table", lambda path, storage: rolled_back(path, ts, storage))
 
 
-def killed_anywhere(made: Path, before: Path, path: Path, run: Callable[[Path, FaultyStorage], object]) -> None:
+def killed_anywhere(
+    made: Path, before: Path, path: Path, run: Callable[[Path, FaultyStorage], object], *, but: str = ""
+) -> None:
     """Killed at any write, readers see the rows from before or after, and recover or the next run mends the table."""
 
     def killed(writes: int | None) -> list[str]:
@@ -236,7 +247,7 @@ def killed_anywhere(made: Path, before: Path, path: Path, run: Callable[[Path, F
 
     either = (both_rows(before), both_rows(made))
     log = killed(None)
-    is_as_before(path, before)
+    is_as_before(path, before, but=but)
     for survived in share(places(log), 3, 10):
         killed(survived)
         assert both_rows(path) in either, f"after {survived} writes: {log[survived]}"
@@ -244,4 +255,155 @@ def killed_anywhere(made: Path, before: Path, path: Path, run: Callable[[Path, F
             recovered(path)
         with suppress(NothingToDo):
             run(path, FaultyStorage(str(path)))
-        is_as_before(path, before)
+        is_as_before(path, before, but=but)
+
+
+def taken_back(path: Path, ts: str, storage: FaultyStorage | None = None) -> Any:
+    """The rollback of a completed write."""
+    return rollback.rollback(repair(path, "rollback", ts, NO_HEARTBEAT, completed=True), storage)
+
+
+def undone(path: Path, ts: str, storage: FaultyStorage | None = None) -> Any:
+    return undo.undo(repair(path, "undo", ts, NO_HEARTBEAT), storage)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_completed_delta_commit(release: str, step: int, tmp_path: Path) -> None:
+    path = at_step(release, step, tmp_path)
+    before = before_newest(path, tmp_path / "before")
+    earlier, newest = (one.ts for one in open_local(path).timeline.completed_writes()[-2:])
+    untouched = digest(path)
+    with pytest.raises(ConflictError, match=f"{newest} .completed. is later than {earlier}"):
+        taken_back(path, earlier)
+    assert {name: one for name, one in digest(path).items() if ".locks" not in name} == untouched
+    taken_back(path, newest)
+    is_as_before(path, before)
+    if not open_local(path).log_naming.tells_writers:
+        assert rows_listed(passed_by(path)) == rows_listed(passed_by(before))
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_completed_compaction_is_planned_again(release: str, tmp_path: Path) -> None:
+    made = histories.MadeHistory(release, "compaction", tmp_path)
+    path, timeline = made.path, open_local(made.path).timeline
+    compaction = next(one for one in timeline.completed_writes() if timeline.began_as(one) is Action.COMPACTION)
+    for later in [one for one in timeline.completed_writes() if one.ts > compaction.ts]:
+        with pytest.raises(ConflictError, match="is later than"):
+            taken_back(path, compaction.ts)
+        forget(path, later.ts)
+    expected = histories.MadeHistory(release, "compaction", tmp_path / "before")
+    assert expected.rewind(expected.steps[2])
+    old = next(file for file in (path / P).iterdir() if ".log." in file.name)
+    kept = old.rename(path / "kept")
+    with pytest.raises(ConflictError, match="were cleaned, so that their rows would be lost"):
+        taken_back(path, compaction.ts)
+    kept.rename(old)
+    taken_back(path, compaction.ts)
+    (pending,) = open_local(path).timeline.pending()
+    assert (pending.ts, pending.action, pending.state) == (compaction.ts, Action.COMPACTION, Progress.REQUESTED)
+    assert both_rows(path) == both_rows(expected.path)
+    # A write that the plan reads cannot be rolled back any more.
+    write = open_local(path).timeline.completed_writes()[-1]
+    with pytest.raises(ConflictError, match="is later than") as refused:
+        taken_back(path, write.ts)
+    assert "the plan of a compaction cannot be taken back" in refused.value.hint
+
+
+def located(path: Path) -> dict[str, str]:
+    """The file group of each key in the record index."""
+    metadata = open_local(path).metadata
+    assert metadata is not None
+    found = scanned(metadata, RECORD_INDEX)
+    return {key: one.merged.location.file_id for key, one in found if one.merged is not None}
+
+
+def really_located(path: Path) -> dict[str, str]:
+    """The file group of each key by the rows."""
+    table = open_local(path)
+    slices = table.view.live_slices()
+    return {
+        key: one.file_id for one in slices for keys in table.slices.open(one).record_keys() for key in keys.to_pylist()
+    }
+
+
+def repair_record_index(path: Path, ts: str) -> None:
+    """A repair of the record index after the instant `ts`, which brings all its keys up to date."""
+    table = open_local(path)
+    target = table.timeline.find(ts)
+    assert target and table.metadata
+    before = list(Earlier(table, target, table.view.partitions()).slices.values())
+    moved = restored_keys(table, LATER, table.view.live_slices(), before, table.slices)
+    sync_repair(table.metadata, {}, Times(table, 0).next, moved)
+    shutil.rmtree(path / marker_folder(LATER))
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_record_index_that_keeps_a_completed_delta_commit(release: str, step: int, tmp_path: Path) -> None:
+    """Keys that are in log files alone, and keys that log files delete, are put in and taken out."""
+    path = at_step(release, step, tmp_path)
+    ts = open_local(path).timeline.completed_writes()[-1].ts
+    repair_record_index(path, ts)
+    now = really_located(path)
+    assert located(path) == now
+    metadata = open_local(path).metadata
+    assert metadata and RECORD_INDEX in lasting_in(metadata, ts)
+    taken_back(path, ts)
+    assert really_located(path) != now
+    assert located(path) == really_located(path)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_clustering(release: str, tmp_path: Path) -> None:
+    made = clustered(release, tmp_path)
+    before = histories.MadeHistory(release, "indexed", tmp_path / "before").path
+    ts = open_local(made).timeline.completed_writes()[-1].ts
+    path = Path(shutil.copytree(made, tmp_path / "copy"))
+    undone(path, ts)
+    # The ranges of partitions may stay, because the rows are the same: the metadata table was compacted since.
+    is_as_before(path, before, but=PARTITION_STATS)
+    # A log file in a new file group, or one more in an old one, forbids it: their rows would be lost or come in.
+    for number, one in enumerate((open_local(made).view.live_slices()[0], *open_local(before).view.live_slices()[:1])):
+        path = Path(shutil.copytree(made, tmp_path / str(number)))
+        table = open_local(path)
+        instant = table.log_naming.instant_for(lambda one=one: one.base_instant, f"{int(ts) + 1}")
+        log = next(iter((before / P).glob(".*.log.*")))
+        shutil.copy(log, path / P / f".{one.file_id}_{instant}.log.7_0-0-0")
+        commit = CommitMetadata("UPSERT", {})
+        complete(path, f"{int(ts) + 1}", commit, Action.DELTA_COMMIT)
+        hide_metadata(path)
+        with pytest.raises(ConflictError, match="got log files since" if not number else "was superseded by .*log.7"):
+            undone(path, ts)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_clustering_of_hudi(release: str, tmp_path: Path) -> None:
+    made = histories.MadeHistory(release, "clustering", tmp_path)
+    clusterings = [one for one in open_local(made.path).timeline.completed({Action.REPLACE_COMMIT})]
+    with pytest.raises(ConflictError, match="got log files since"):
+        undone(made.path, clusterings[-1].ts)
+    assert made.rewind(made.steps[-2])
+    forget_files = [file for file in (made.path / P).glob(".*.log.*") if clusterings[-1].ts in file.name]
+    for file in forget_files:
+        file.unlink()
+    undone(made.path, clusterings[-1].ts)
+    expected = histories.MadeHistory(release, "clustering", tmp_path / "before")
+    assert expected.rewind(expected.steps[2])
+    assert both_rows(made.path) == both_rows(expected.path)
+
+
+@pytest.mark.sweep
+@pytest.mark.usefixtures("without_threads")
+@pytest.mark.parametrize("command", [taken_back, undone])
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_write_of_taking_back_may_be_the_last(
+    release: str, command: Callable[[Path, str, FaultyStorage], Any], tmp_path: Path
+) -> None:
+    made = clustered(release, tmp_path / "made") if command is undone else at_step(release, 4, tmp_path / "made")
+    before = histories.MadeHistory(release, "indexed", tmp_path / "before").path
+    if command is taken_back:
+        before = before_newest(made, tmp_path / "earlier")
+    ts = open_local(made).timeline.completed_writes()[-1].ts
+    but = PARTITION_STATS if command is undone else ""
+    killed_anywhere(made, before, tmp_path / "table", lambda path, storage: command(path, ts, storage), but=but)
