@@ -14,8 +14,9 @@ from hudi_services.commit.rollback.restored_keys import restored_keys
 from hudi_services.commit.times import Times
 from hudi_services.errors import ConfigError, ConflictError, NothingToDo
 from hudi_services.jobs import recover, rollback, undo
-from hudi_services.metadata.records.keys import FILES, PARTITION_STATS, RECORD_INDEX
+from hudi_services.metadata.records.keys import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, column_stats_key
 from hudi_services.metadata.rollback.lasting import lasting_in
+from hudi_services.metadata.statistics.indexed_columns import described_columns
 from hudi_services.metadata.sync import sync_repair
 from hudi_services.model import CommitMetadata
 from hudi_services.timeline.active import Timeline
@@ -23,6 +24,7 @@ from hudi_services.timeline.instant import Action, Instant
 from hudi_services.timeline.instant import State as Progress
 
 from . import histories
+from .corruptions import write_own
 from .faulty_storage import FaultyStorage, Killed
 from .repairs import DEAD_AT_ONCE, LATER, NO_HEARTBEAT, complete, hide_metadata, repair
 from .shares import places, share
@@ -407,3 +409,39 @@ def test_every_write_of_taking_back_may_be_the_last(
     ts = open_local(made).timeline.completed_writes()[-1].ts
     but = PARTITION_STATS if command is undone else ""
     killed_anywhere(made, before, tmp_path / "table", lambda path, storage: command(path, ts, storage), but=but)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_statistics_of_log_files_that_come_back(release: str, tmp_path: Path) -> None:
+    """Where ranges of partitions are made from statistics, log files need theirs."""
+    path = clustered(release, tmp_path)
+    table = open_local(path)
+    assert table.metadata is not None
+    ts = table.timeline.completed_writes()[-1].ts
+    logs = [file.name for file in (path / P).glob(".*.log.*")]
+    keys = [column_stats_key(column, P, name) for name in logs for column in described_columns(table.metadata)]
+    write_own(path, {FILES: []}, {COLUMN_STATS: keys})
+    before = {name: one for name, one in digest(path).items() if ".locks" not in name}
+    if PARTITION_STATS in table.metadata.partitions:
+        with pytest.raises(ConflictError, match=rf"index column_stats was built .* no record of {P}/.*\.log\."):
+            undone(path, ts)
+        assert {name: one for name, one in digest(path).items() if ".locks" not in name} == before
+    else:
+        undone(path, ts)
+        assert both_rows(path) == both_rows(histories.MadeHistory(release, "indexed", tmp_path / "before").path)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_replaced_file_groups_with_log_files(release: str, tmp_path: Path) -> None:
+    path = histories.MadeHistory(release, "indexed", tmp_path).path
+    hide_metadata(path)
+    before = rows_listed(path)
+    live = open_local(path).view.live_slices()
+    ids = tuple(one.file_id for one in live)
+    ts = f"{int(open_local(path).timeline.latest_time()) + 1}"
+    complete(path, ts, CommitMetadata("delete_partition", {}, {}, {P: ids}), Action.REPLACE_COMMIT)
+    assert rows_listed(path) == []
+    report = rollback.rollback(repair(path, "rollback", ts, NO_HEARTBEAT, completed=True, dry_run=True))
+    assert report.tables["visible_again"][0]["files"] == sum(len(one.files) for one in live)
+    taken_back(path, ts)
+    assert rows_listed(path) == before
