@@ -74,24 +74,26 @@ def data_files(path: Path) -> dict[str, int]:
 @pytest.fixture
 def table(peer: Peer, tmp_path: Path) -> Path:
     """A table with log files and all indexes."""
-    return MadeHistory(peer.version, "indexed", tmp_path).path
+    path = MadeHistory(peer.version, "indexed", tmp_path).path
+    # Hudi 1.0.2 itself cannot compact what the history has left: a delete, and a later value.
+    ours.cluster(path)
+    peer.upsert(path, later(peer.rows(path), 500, 7), **NO_SERVICES)
+    return path
 
 
 def goes_on(peer: Peer, path: Path, before: Rows) -> None:
     """Hudi updates, compacts and cleans, and the rows are right."""
-    peer.upsert(path, later(peer.rows(path), 5000, 3), **NO_SERVICES)
-    compact(peer, path)
+    compact(peer, path, "run")
+    assert layout.pending(path) == [] and rows_of(peer, path) == before
     peer.upsert(path, later(peer.rows(path), 6000, 3), **NO_SERVICES)
     peer.clean(path)
     after = rows_of(peer, path)
     assert after.keys() == before.keys()
     assert [row["ts"] for row in after.values()].count("6000") == 3
-    assert layout.pending(path) == []
 
 
 def test_clean(peer: Peer, table: Path) -> None:
     """After a compaction of Hudi, and while one is pending."""
-    peer.upsert(table, later(peer.rows(table), 1000, 5), **NO_SERVICES)
     compact(peer, table)
     peer.upsert(table, later(peer.rows(table), 2000, 5), **NO_SERVICES)
     compact(peer, table, "schedule")
@@ -101,9 +103,7 @@ def test_clean(peer: Peer, table: Path) -> None:
     gone = files.keys() - data_files(table).keys()
     assert [name for name in gone if ".log." in name] and [name for name in gone if name.endswith(".parquet")]
     assert rows_of(peer, table) == before
-    compact(peer, table, "run")
-    peer.clean(table)
-    assert rows_of(peer, table) == before and layout.pending(table) == []
+    goes_on(peer, table, before)
 
 
 def test_what_is_taken_back(peer: Peer, table: Path) -> None:
@@ -134,6 +134,4 @@ def test_what_is_taken_back(peer: Peer, table: Path) -> None:
     ours.run("rollback", table, "--instant", ts, "--completed").ok()
     assert layout.pending(table) == [ts]
     assert rows_of(peer, table) == before
-    compact(peer, table, "run")
-    assert layout.pending(table) == [] and rows_of(peer, table) == before
     goes_on(peer, table, before)

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,14 @@ from hudi_services.commit.rollback.earlier import Earlier
 from hudi_services.commit.rollback.restored_keys import restored_keys
 from hudi_services.commit.times import Times
 from hudi_services.errors import ConfigError, ConflictError, NothingToDo
+from hudi_services.files.log_blocks import HeaderKey, LogBlock
+from hudi_services.files.log_reader import read_log_blocks
+from hudi_services.files.log_writer import encode_block
+from hudi_services.files.names import log_file_name
 from hudi_services.jobs import recover, rollback, undo
+from hudi_services.metadata.delta_commit import write_delta_commit
 from hudi_services.metadata.records.keys import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, column_stats_key
+from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
 from hudi_services.metadata.rollback.lasting import lasting_in
 from hudi_services.metadata.statistics.indexed_columns import described_columns
 from hudi_services.metadata.sync import sync_repair
@@ -26,6 +33,7 @@ from hudi_services.timeline.instant import State as Progress
 from . import histories
 from .corruptions import write_own
 from .faulty_storage import FaultyStorage, Killed
+from .metadata_tables import far_future
 from .repairs import DEAD_AT_ONCE, LATER, NO_HEARTBEAT, complete, hide_metadata, repair
 from .shares import places, share
 from .tables import RELEASES, digest, open_local
@@ -335,7 +343,8 @@ def repair_record_index(path: Path, ts: str) -> None:
     target = table.timeline.find(ts)
     assert target and table.metadata
     before = list(Earlier(table, target, table.view.partitions()).slices.values())
-    moved = restored_keys(table, LATER, table.view.live_slices(), before, table.slices)
+    earlier = table.slices.as_of(f"{int(ts) - 1}", MEMORY)
+    moved = restored_keys(table, LATER, table.view.live_slices(), before, earlier)
     sync_repair(table.metadata, {}, Times(table, 0).next, moved)
     shutil.rmtree(path / marker_folder(LATER))
 
@@ -382,7 +391,7 @@ def test_a_clustering(release: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_clustering_of_hudi(release: str, tmp_path: Path) -> None:
     made = histories.MadeHistory(release, "clustering", tmp_path)
-    clusterings = [one for one in open_local(made.path).timeline.completed({Action.REPLACE_COMMIT})]
+    clusterings = open_local(made.path).timeline.completed({Action.REPLACE_COMMIT})
     with pytest.raises(ConflictError, match="got log files since"):
         undone(made.path, clusterings[-1].ts)
     assert made.rewind(made.steps[-2])
@@ -445,3 +454,39 @@ def test_replaced_file_groups_with_log_files(release: str, tmp_path: Path) -> No
     assert report.tables["visible_again"][0]["files"] == sum(len(one.files) for one in live)
     taken_back(path, ts)
     assert rows_listed(path) == before
+
+
+def write_again(path: Path, whole: Path, number: int) -> str:
+    """A write of the same log records as one of the whole history, in a log file and the listing alone; its instant."""
+    timeline = open_local(whole).timeline
+    commit = timeline.read_commit(timeline.completed_writes()[number])
+    (stat,) = (one for one in commit.stats[P] if ".log." in one.path)
+    table = open_local(path)
+    assert table.metadata is not None
+    group = next(one for one in table.view.live_slices() if one.file_id == stat.file_id)
+    blocks = read_log_blocks((whole / stat.path).read_bytes(), stat.path)
+    again = (LogBlock(one.type, {**one.header, HeaderKey.INSTANT_TIME: LATER}, one.content) for one in blocks)
+    data = b"".join(map(encode_block, again))
+    instant = table.log_naming.instant_for(lambda: group.base_instant, LATER)
+    name = log_file_name(stat.file_id, instant, 9, "9-9-9")
+    (path / P / name).write_bytes(data)
+    listing = FilesRecord(P, RecordType.FILES, {name: FileEntry(len(data))})
+    write_delta_commit(table.metadata, LATER, {FILES: [listing]}, far_future())
+    new = replace(stat, path=f"{P}/{name}", file_size=len(data), prev_commit=group.base_instant, log_files=None)
+    complete(path, LATER, CommitMetadata("UPSERT", {P: (new,)}), Action.DELTA_COMMIT)
+    return LATER
+
+
+@pytest.mark.parametrize(("step", "number", "more"), [(3, 1, True), (2, 3, False)], ids=["keys come", "keys go"])
+@pytest.mark.parametrize("release", RELEASES)
+def test_keys_of_log_files_alone(release: str, step: int, number: int, more: bool, tmp_path: Path) -> None:
+    """Updates that bring deleted keys back, and deletes: the record index has neither after the rollback."""
+    path = at_step(release, step, tmp_path)
+    before = really_located(path)
+    ts = write_again(path, histories.MadeHistory(release, "indexed", tmp_path / "whole").path, number)
+    now = really_located(path)
+    assert now.keys() > before.keys() if more else now.keys() < before.keys()
+    repair_record_index(path, ts)
+    assert located(path) == now
+    taken_back(path, ts)
+    assert located(path) == really_located(path) == before

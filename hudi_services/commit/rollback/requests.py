@@ -26,7 +26,7 @@ from ...files.log_reader import scan_blocks
 from ...files.names import parse_base_file, parse_log_file
 from ...model import CommitMetadata, LogFile, WriteStat, path_in
 from ...snapshot import Snapshot
-from ...table.facts import TimelineFacts, compacted_file_groups
+from ...table.facts import TimelineFacts
 from ...table.partitions import StorageLister
 from ...table.view import slices_of
 from ...timeline.instant import Action, Instant, State
@@ -145,15 +145,10 @@ def _appended(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
     blocks of the write, because it need not announce inserts."""
     if not _may_append(table, target):
         return
-    lister, facts, compacting = (
-        StorageLister(table.storage),
-        TimelineFacts(table.timeline),
-        compacted_file_groups(table.timeline),
-    )
+    lister, facts = StorageLister(table.storage), TimelineFacts(table.timeline)
     forecast = table.timeline.read_commit(target) if target.action is Action.DELTA_COMMIT else None
     for partition in lister.partitions():
-        groups = slices_of(partition, lister.files(partition), facts, table.log_naming, compacting)
-        # A pending compaction begins a slice, too.
+        groups = slices_of(partition, lister.files(partition), facts, table.log_naming)
         older = ((one.file_id, one) for slices in groups.values() for one in slices if one.base_instant < target.ts)
         newest = dict(older)
         announced = {stat.file_id for stat in (forecast.stats.get(partition, ()) if forecast else ()) if _updates(stat)}
