@@ -28,6 +28,7 @@ class Kept(Enum):
     NEWEST = "the newest slice"
     LAST_BEFORE = "the last one before the retained commits"
     COMPACTION = "held by a pending compaction"
+    PLANNED = "named by a pending plan"
     RETAINED = "written by a retained commit"
     REPLACED_SINCE = "replaced by a retained commit"
     VERSION = "one of the retained versions"
@@ -74,6 +75,8 @@ class Rules:
     """Names of the files that savepoints hold."""
     compacting: Mapping[FileGroupId, str] = field(default_factory=dict)
     """Base instants of the slices that pending compactions and log compactions merge."""
+    planned: Collection[tuple[str, str]] = frozenset()
+    """Partition and name of the files that pending compactions, log compactions and clusterings read."""
 
 
 def choose(
@@ -101,6 +104,8 @@ def _choose_replaced(choice: Choice, slices: Iterable[FileSlice], at: str, rules
             choice.keep(one, Kept.REPLACED_SINCE)
         elif _is_savepointed(one, rules):
             choice.keep(one, Kept.SAVEPOINT)
+        elif _is_planned(one, rules):
+            choice.keep(one, Kept.PLANNED)
         else:
             choice.drop(one, Gone.REPLACED)
 
@@ -117,6 +122,8 @@ def _choose_by_commits(choice: Choice, slices: Sequence[FileSlice], rules: Rules
             choice.keep(one, Kept.LAST_BEFORE)
         elif _is_compacting(one, rules):
             choice.keep(one, Kept.COMPACTION)
+        elif _is_planned(one, rules):
+            choice.keep(one, Kept.PLANNED)
         elif one.base_instant < rules.earliest:
             choice.drop(one, Gone.SUPERSEDED)
         else:
@@ -135,12 +142,19 @@ def _choose_by_versions(choice: Choice, slices: Sequence[FileSlice], rules: Rule
             choice.keep(one, Kept.VERSION)
         elif _is_savepointed(one, rules):
             choice.keep(one, Kept.SAVEPOINT)
+        elif _is_planned(one, rules):
+            choice.keep(one, Kept.PLANNED)
         else:
             choice.drop(one, Gone.SURPLUS)
 
 
 def _is_savepointed(one: FileSlice, rules: Rules) -> bool:
     return bool(rules.savepointed) and any(file.name in rules.savepointed for file in one.files)
+
+
+def _is_planned(one: FileSlice, rules: Rules) -> bool:
+    """Whether a pending plan names a file of the slice. A plan may see a log file in another slice than a clean."""
+    return bool(rules.planned) and any((one.partition, file.name) in rules.planned for file in one.files)
 
 
 def _is_compacting(one: FileSlice, rules: Rules) -> bool:

@@ -12,7 +12,7 @@ from ..codecs.clean_plan import CleanerPlan, CleanMetadata
 from ..files.names import parse_base_file, parse_log_file
 from ..model import path_in
 from ..snapshot import COMPACTIONS, Snapshot
-from ..table.facts import pending_operations
+from ..table.facts import pending_operations, planned_files
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant
 from .choice import Choice, Kept, Rules, Tally, choose
@@ -101,6 +101,7 @@ def _choose_all(
         retention.versions,
         _savepointed_files(table),
         {(one.partition, one.file_id): one.base_instant for _, one in pending_operations(table.timeline, COMPACTIONS)},
+        planned_files(table.timeline),
     )
 
     def look(partition: str) -> tuple[Choice, bool]:

@@ -16,9 +16,10 @@ from ..errors import CheckFailed
 from ..files.names import parse_base_file, parse_log_file
 from ..model import BaseFile, CommitMetadata, FileSlice, LogFile, path_in
 from ..snapshot import Snapshot
-from ..table.facts import TimelineFacts, written_names
+from ..table.facts import DatedFacts, compacted_file_groups, planned_files, written_names
 from ..table.partitions import Files, StorageLister
 from ..table.view import CHANGE_DATA, FileGroupId, slices_of
+from ..timeline.archived import ArchivedTimes
 from ..timeline.instant import Action
 
 _Load = Callable[[Sequence[str]], None]
@@ -38,11 +39,13 @@ def check_superseded(table: Snapshot, files: Mapping[str, Collection[str]]) -> N
     """Raise CheckFailed unless a newer base file, or a replacecommit, takes the place of each file to be deleted.
 
     `files` are bare names by partition; base files that are deleted already do not matter. Also raises CheckFailed
-    for a file that a savepoint holds or that is no data file. Otherwise as `check_newest`.
+    for a file that a savepoint holds, that a pending plan names, or that is no data file, and for log files whose base
+    file stays. Otherwise as `check_newest`.
     """
     # Check first, so that no plan is published that cannot be carried out.
     table.storage.check_paths(path_in(partition, min(names)) for partition, names in files.items() if names)
     _refuse(table, _held_by_savepoint(table, files))
+    _refuse(table, _named_by_plan(table, files))
     named: dict[FileGroupId, set[str]] = {}
     logs: dict[FileGroupId, set[str]] = {}
     for partition, names in files.items():
@@ -54,11 +57,10 @@ def check_superseded(table: Snapshot, files: Mapping[str, Collection[str]]) -> N
             elif table.view.replaced_at(partition, file.file_id) is None:
                 (named if base else logs).setdefault((partition, file.file_id), set()).add(name)
     sources = _Sources(table, named.keys() | logs.keys())
-    problems = (sources.problem(group) or sources.still_needed(group, named[group]) for group in sorted(named))
-    _refuse(table, next((problem for problem in problems if problem), ""))
-    _refuse(
-        table, next((problem for group in sorted(logs) if (problem := sources.logs_needed(group, logs[group]))), "")
-    )
+    for group in sorted(named.keys() | logs.keys()):
+        bases_going, logs_going = named.get(group, set()), logs.get(group, set())
+        problem = sources.problem(group) or (bases_going and sources.still_needed(group, bases_going))
+        _refuse(table, problem or (logs_going and sources.logs_needed(group, logs_going, bases_going)) or "")
 
 
 def _held_by_savepoint(table: Snapshot, files: Mapping[str, Collection[str]]) -> str:
@@ -68,6 +70,13 @@ def _held_by_savepoint(table: Snapshot, files: Mapping[str, Collection[str]]) ->
             if names := set(held).intersection(files.get(partition, ())):
                 return f"{path_in(partition, min(names))} is to be deleted, and the savepoint {savepoint.ts} holds it"
     return ""
+
+
+def _named_by_plan(table: Snapshot, files: Mapping[str, Collection[str]]) -> str:
+    """Describe a file to be deleted that a pending plan reads; "" without such a file."""
+    going = frozenset((partition, name) for partition, names in files.items() for name in names)
+    taken = min(going & planned_files(table.timeline), default=None)
+    return f"{path_in(*taken)} is to be deleted, and a pending plan names it" if taken else ""
 
 
 def _refuse(table: Snapshot, problem: str) -> None:
@@ -95,7 +104,8 @@ class _Sources:
         self._table = table
         self._groups = groups
         self._partitions = sorted({partition for partition, _ in groups})
-        self._facts = TimelineFacts(table.timeline)
+        self._facts = DatedFacts(table.timeline, ArchivedTimes(table.storage, table.config.history_path))
+        self._compacting = compacted_file_groups(table.timeline)
         self._lister = StorageLister(table.storage)
         loads: tuple[_Load, ...] = (self._lister.load, table.view.load)
         at_once(lambda load: load(self._partitions), loads)
@@ -134,11 +144,21 @@ class _Sources:
         name = next((base.path for base in bases if base and base.instant > newest.instant), "")
         return f"{name} is to be deleted, and {newest.name}, which readers see, is older" if name else ""
 
-    def logs_needed(self, group: FileGroupId, going: Collection[str]) -> str:
-        """Why the log files `going` of a file group must not be deleted; "" when they may be."""
-        newest = self._slices_seen(group[0]).get(group[1])
+    def logs_needed(self, group: FileGroupId, going: Collection[str], bases: Collection[str]) -> str:
+        """Why the log files `going` of a file group must not be deleted beside its base files `bases`; "" otherwise."""
+        partition, file_id = group
+        newest = self._slices_seen(partition).get(file_id)
         needed = sorted(log.path for log in (newest.log_files if newest else ()) if log.name in going)
-        return f"{needed[0]} is to be deleted, and readers need it" if needed else ""
+        if needed:
+            return f"{needed[0]} is to be deleted, and readers need it"
+        # With the base files that are deleted already, or their log files would seem to belong to older slices.
+        files = {**dict.fromkeys((*bases, *going), 0), **self._stored(partition)}
+        slices = slices_of(partition, files, self._facts, self._table.log_naming, self._compacting, all_files=True)
+        for one in slices.get(file_id, ()):
+            taken = next((log.path for log in one.log_files if log.name in going), "")
+            if taken and one.base_file is not None and one.base_file.name not in bases:
+                return f"{taken} is to be deleted, and its base file {one.base_file.name} stays"
+        return ""
 
     def _seen(self, group: FileGroupId) -> BaseFile | None:
         """The newest base file by the view; None for a file group that readers do not see."""

@@ -10,7 +10,7 @@ from ..errors import ConfigError, LockBusy
 from ..model import FileSlice
 from ..snapshot import Snapshot
 from ..storage import Storage
-from ..timeline.instant import Instant
+from ..timeline.instant import Action, Instant, State
 from .report import Report
 from .request import RepairRequest
 from .rolling_back import roll_back_instant
@@ -49,6 +49,11 @@ def _written(wanted: RepairRequest, table: Snapshot, settings: TransactionSettin
         raise ConfigError(
             f"{root}: {found.file_name} is a {found.action.value}, and only writes can be rolled back",
             hint=f"see what is pending: hudi-services recover --base-path {root}",
+        )
+    if found.action is Action.COMPACTION and found.state is State.REQUESTED:
+        raise ConfigError(
+            f"{root}: {found.file_name} is the plan of a compaction, and nothing of it was begun",
+            hint="let Apache Hudi execute it: log files may be named after it, so that the plan must stay",
         )
     if found.is_completed and not wanted.completed:
         raise ConfigError(

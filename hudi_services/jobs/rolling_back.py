@@ -172,7 +172,9 @@ def _describe(decided: _Decided, report: Report) -> None:
         for path in request.files
     ]
     report.tables["partitions"] = _by_partition(gone)
-    report.tables["visible_again"] = _by_partition((one.partition, one.size) for one in decided.restored)
+    report.tables["visible_again"] = _by_partition(
+        (one.partition, file.size) for one in decided.restored for file in one.files
+    )
 
 
 def _by_partition(files: Iterable[tuple[str, int]]) -> list[Row]:

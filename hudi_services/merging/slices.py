@@ -64,11 +64,13 @@ class CountedInstants:
     """The query instant: blocks of later ones are not read; None for no limit."""
     is_committed: Callable[[str], bool] | None = None
     """Whether an instant is completed, or older than the timeline; None where the names of log files say it."""
+    also: str = ""
+    """An instant that counts as completed."""
 
     def __call__(self, instant: str) -> bool:
         if self.until is not None and instant > self.until:
             return False
-        return self.is_committed is None or self.is_committed(instant)
+        return self.is_committed is None or instant == self.also or self.is_committed(instant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,9 @@ class MergedSlices:
 
     def as_of(self, instant: str | None, memory: int) -> "MergedSlices":
         return replace(self, counts=replace(self.counts, until=instant), memory=memory)
+
+    def counting(self, instant: str) -> "MergedSlices":
+        return replace(self, counts=replace(self.counts, also=instant))
 
     def check(self, one: FileSlice) -> None:
         if one.log_files:

@@ -5,7 +5,8 @@
     clean       alive: wait            dead: resume        plan unreadable: drop it
     rollback    alive: wait            dead: resume        plan unreadable: drop it
     savepoint   recent: wait           else drop it
-    restore, index build, compaction   wait: only Apache Hudi can finish them
+    compaction  alive, or planned: wait    dead attempt: roll back; only the plan of a log compaction is dropped
+    restore, index build           wait: only Apache Hudi can finish them
 
 `commit.liveness` decides which instants are dead. A clustering plan that no process has begun is dropped at the age at
 which a write without heartbeat counts as abandoned: until then a process may be about to execute it. At any age, an
@@ -338,7 +339,18 @@ def _indexing(case: _Case) -> _Judgement:
 
 
 def _compaction(case: _Case) -> _Judgement:
-    return Decision.WAIT, "let Apache Hudi execute the compaction", f"clustering of its file groups, {_WRITERS}"
+    blocks = f"clustering of its file groups, {_WRITERS}"
+    begun_rollback = _rollback_of(case)
+    if begun_rollback is not None:
+        return *begun_rollback, blocks
+    if case.instant.state is State.REQUESTED:
+        is_log = case.instant.action is Action.LOG_COMPACTION
+        return Decision.WAIT, "let Apache Hudi execute it" if is_log else "execute it: hudi-services compact", blocks
+    if case.signs.alive:
+        return Decision.WAIT, f"its process gave a sign of life {case.silence} ago", blocks
+    kept = case.instant.action is Action.COMPACTION
+    then = "its plan stays, because log files may be named after it" if kept else "the plan is deleted with it"
+    return Decision.ROLL_BACK, f"its execution gives no sign of life for {case.silence}; {then}", blocks
 
 
 _SERVICES: dict[Action, Callable[[_Case], _Judgement]] = {

@@ -54,10 +54,28 @@ class DatedFacts(TimelineFacts):
         return self._archived.completion_time(instant)
 
 
-def replaced_file_groups(timeline: Timeline) -> dict[FileGroupId, str]:
-    """Every file group that a completed replacecommit of the active timeline replaced, with the commit's time."""
+class AssumedFacts(DatedFacts):
+    """As `DatedFacts`, if the instant `ts` were pending, or had been completed last."""
+
+    def __init__(self, timeline: Timeline, archived: ArchivedTimes, ts: str, *, is_completed: bool) -> None:
+        super().__init__(timeline, archived)
+        self._ts = ts
+        self._is_completed = is_completed
+
+    def is_committed(self, instant: str) -> bool:
+        return self._is_completed if instant == self._ts else super().is_committed(instant)
+
+    def completion_time(self, instant: str) -> str | None:
+        return None if instant == self._ts else super().completion_time(instant)
+
+
+def replaced_file_groups(timeline: Timeline, *, without: str = "") -> dict[FileGroupId, str]:
+    """Every file group that a completed replacecommit of the active timeline replaced, with the commit's time.
+
+    The replacecommit of `without` does not count.
+    """
     replaced: dict[FileGroupId, str] = {}
-    instants = timeline.completed({Action.REPLACE_COMMIT})
+    instants = [one for one in timeline.completed({Action.REPLACE_COMMIT}) if one.ts != without]
     for instant, commit in zip(instants, at_once(timeline.read_commit, instants), strict=True):
         for partition, file_ids in (commit.replaced or {}).items():
             replaced |= {(partition, file_id): instant.ts for file_id in file_ids}
@@ -78,6 +96,17 @@ def compacted_file_groups(
 ) -> dict[FileGroupId, str]:
     """Every file group that a pending compaction merges, with its instant; `actions` as for `pending_operations`."""
     return {(one.partition, one.file_id): instant.ts for instant, one in pending_operations(timeline, actions)}
+
+
+def planned_files(timeline: Timeline) -> frozenset[tuple[str, str]]:
+    """Partition and name of each file that a pending compaction, log compaction or clustering reads."""
+    actions = (Action.COMPACTION, Action.LOG_COMPACTION)
+    merged = [(one.partition, (one.base_file, *one.log_files)) for _, one in pending_operations(timeline, actions)]
+    plans = (timeline.read_plan(instant) for instant in timeline.pending_clusterings())
+    slices = (one for plan in plans for group in plan.groups for one in group.slices)
+    rewritten = [(one.partition, (one.data_file, *one.log_files)) for one in slices]
+    named = ((partition, path) for partition, paths in (*merged, *rewritten) for path in paths if path)
+    return frozenset((partition, path.rpartition("/")[2]) for partition, path in named)
 
 
 def written_names(commit: CommitMetadata) -> frozenset[str] | None:

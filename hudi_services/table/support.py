@@ -161,7 +161,7 @@ FEATURES = (
         "merge-on-read tables",
         "hoodie.table.type",
         _table_type,
-        _ALL - _REWRITES,
+        _ALL - _REWRITES - {Operation.CLEAN, Operation.RECOVER, Operation.ROLLBACK, Operation.UNDO},
         hint="use Apache Hudi's own service: this command handles only COPY_ON_WRITE tables",
     ),
     Feature(

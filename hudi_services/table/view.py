@@ -9,7 +9,7 @@ Sources: AbstractTableFileSystemView, HoodieFileGroup of Apache Hudi.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -93,12 +93,15 @@ class FileSystemView:
         return found
 
     def all_slices(self, partition: str) -> dict[str, list[FileSlice]]:
-        """Every committed slice by file id, oldest first; replaced file groups and change-data files too."""
-        return self._slices(partition, change_data=True)
+        """Every committed slice by file id, oldest first; replaced file groups and change-data files too.
 
-    def _slices(self, partition: str, *, change_data: bool = False) -> dict[str, list[FileSlice]]:
+        Log files behind a base file that is not committed are in none of these slices, as in Hudi's.
+        """
+        return self._slices(partition, all_files=True)
+
+    def _slices(self, partition: str, *, all_files: bool = False) -> dict[str, list[FileSlice]]:
         files = self._lister.files(partition)
-        found = slices_of(partition, files, self._facts, self._naming, self._compacting, change_data=change_data)
+        found = slices_of(partition, files, self._facts, self._naming, self._compacting, all_files=all_files)
         kept = {file_id: [one for one in group if self._is_slice(one)] for file_id, group in found.items()}
         return {file_id: group for file_id, group in kept.items() if group}
 
@@ -142,36 +145,33 @@ def slices_of(
     naming: LogNaming,
     compacting: Mapping[FileGroupId, str] | None = None,
     *,
-    change_data: bool = False,
+    all_files: bool = False,
 ) -> dict[str, list[FileSlice]]:
     """All committed slices of a partition by file id, oldest first. Names that are not those of data files are skipped.
 
     `compacting` has the instant of the pending compaction of a file group, which begins a slice.
 
-    Change-data-capture files are not part of the slices that readers see; `change_data` includes them.
+    Change-data-capture files are not part of the slices that readers see; `all_files` includes them. It also begins a
+    slice at each base file that is not committed, as Hudi does: the slice has no base file here, only log files.
     """
     bases: dict[str, list[BaseFile]] = defaultdict(list)
+    begun: dict[str, set[str]] = defaultdict(set)
     logs: dict[str, list[LogFile]] = defaultdict(list)
     for name, size in files.items():
         if base := parse_base_file(partition, name, size):
             if facts.is_committed(base.instant):
                 bases[base.file_id].append(base)
+            elif all_files:
+                begun[base.file_id].add(base.instant)
             continue
         log = parse_log_file(partition, name, size)
-        if log and (change_data or log.suffix != CHANGE_DATA) and naming.counts(log, facts.is_committed):
+        if log and (all_files or log.suffix != CHANGE_DATA) and naming.counts(log, facts.is_committed):
             logs[log.file_id].append(log)
-    return {
-        file_id: _slices(
-            partition,
-            file_id,
-            bases.get(file_id, []),
-            logs.get(file_id, []),
-            naming,
-            facts,
-            (compacting or {}).get((partition, file_id)),
-        )
-        for file_id in sorted(bases.keys() | logs.keys())
-    }
+    found = sorted(bases.keys() | logs.keys())
+    for file_id in found:
+        if instant := (compacting or {}).get((partition, file_id)):
+            begun[file_id].add(instant)
+    return {one: _slices(partition, one, bases[one], logs[one], naming, facts, begun[one]) for one in found}
 
 
 def _slices(
@@ -181,14 +181,15 @@ def _slices(
     logs: Iterable[LogFile],
     naming: LogNaming,
     facts: InstantFacts,
-    compacting: str | None,
+    begun: Collection[str],
 ) -> list[FileSlice]:
+    """The slices of a file group; those of `begun` have no base file that counts."""
     # Two attempts of one task may both have left a file: the view of Hudi keeps one of them, too.
     by_instant = {base.instant: base for base in sorted(bases, key=lambda base: base.name)}
     instants = sorted(by_instant)
     members: dict[str, list[LogFile]] = {instant: [] for instant in instants}
-    if compacting is not None and (bases or logs):
-        members.setdefault(compacting, [])
+    for instant in begun:
+        members.setdefault(instant, [])
     for log in sorted(logs, key=log_order):
         slice_instant = naming.slice_of(log, sorted(members), facts.completion_time)
         members.setdefault(slice_instant, []).append(log)

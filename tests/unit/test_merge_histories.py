@@ -10,6 +10,7 @@ from hudi_services.merging.rules import DeleteMarker, merge_rule
 from hudi_services.merging.slices import CountedInstants, MergedSlices
 from hudi_services.snapshot import Snapshot
 from hudi_services.table.facts import TimelineFacts
+from hudi_services.table.view import FileSystemView
 
 from . import histories
 from .tables import RELEASES, listed_view, open_local
@@ -24,8 +25,10 @@ CASES = [
 ]
 
 
-def merged_rows(table: Snapshot, memory: int, *, is_marked: bool = False) -> list[dict[str, Any]]:
-    """The rows of a snapshot query, by key."""
+def merged_rows(
+    table: Snapshot, memory: int, *, is_marked: bool = False, view: FileSystemView | None = None
+) -> list[dict[str, Any]]:
+    """The rows of a snapshot query, by key; `view` is that of a reader that lists storage, unless it is given."""
     # Version 6 does not store what its writers delete by.
     marker = DeleteMarker("Op", "D") if is_marked else None
     naming = table.log_naming
@@ -33,7 +36,7 @@ def merged_rows(table: Snapshot, memory: int, *, is_marked: bool = False) -> lis
     counts = CountedInstants(is_committed=None if naming.tells_writers else facts.is_committed)
     source = MergedSlices(table.storage, merge_rule(table.config, marker), counts, memory)
     found: list[dict[str, Any]] = []
-    for one in listed_view(table).live_slices():
+    for one in (view or listed_view(table)).live_slices():
         reader = source.open(one)
         pieces = [rows for _, rows in reader.tables()]
         assert reader.num_rows == sum(piece.num_rows for piece in pieces)

@@ -5,59 +5,24 @@ HoodieBackedTableMetadataWriter. Hudi does not check that the older files still 
 who restores.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ...errors import ConfigError, ConflictError, CorruptFile, NeedsRecovery, NotFound
-from ...files.names import parse_base_file
+from ...files.names import parse_base_file, parse_log_file
 from ...metadata.rollback.lasting import may_be_merged
-from ...metadata.table import MetadataLister
-from ...model import BaseFile, CommitMetadata, FileSlice
+from ...model import CommitMetadata, FileSlice
 from ...snapshot import Snapshot, pending_clusterings, pending_compactions
-from ...table.facts import TimelineFacts
-from ...table.partitions import Files, StorageLister
 from ...table.view import FileGroupId
 from ...timeline.instant import Action, Instant
 from ..conflicts import Prospect, pending_writes, prospect, recover_hint
 from ..settings import TransactionSettings
+from .earlier import Earlier
 from .later_indexes import check_indexes
 from .requests import says_nothing
+from .restored import is_log, written_groups
 
 _TOO_LATE = "it cannot be rolled back any more"
-
-
-class OldFiles:
-    """Base files in `partitions`, by storage and, if the table has one, by the metadata table.
-
-    All partitions are listed once, at the beginning.
-    """
-
-    def __init__(self, table: Snapshot, partitions: Collection[str]) -> None:
-        self._lister = StorageLister(table.storage)
-        self._listed = MetadataLister(table.metadata) if table.metadata is not None else None
-        self._facts = TimelineFacts(table.timeline)
-        self._lister.load(sorted(partitions))
-        if self._listed is not None:
-            self._listed.load(sorted(partitions))
-        self._committed: dict[FileGroupId, list[BaseFile]] = defaultdict(list)
-        for partition in partitions:
-            parsed = (parse_base_file(partition, name, size) for name, size in self.stored(partition).items())
-            for file in parsed:
-                if file and self._facts.is_committed(file.instant):
-                    self._committed[partition, file.file_id].append(file)
-
-    def stored(self, partition: str) -> Files:
-        """The files in the partition's folder."""
-        return self._lister.files(partition)
-
-    def newest(self, group: FileGroupId, before: str | None = None) -> BaseFile | None:
-        """The newest committed base file of a file group (older than `before`); None when the group has none."""
-        found = (f for f in self._committed.get(group, ()) if before is None or f.instant < before)
-        return max(found, key=lambda f: f.instant, default=None)
-
-    def is_listed(self, file: BaseFile) -> bool:
-        """Whether the metadata table knows the file; True when the table has none."""
-        return self._listed is None or file.name in self._listed.files(file.partition)
+_KEEPS_ITS_PLAN = "restore the table to a savepoint with Apache Hudi: the plan of a compaction cannot be taken back"
 
 
 def check_not_savepointed(table: Snapshot, ts: str) -> None:
@@ -76,10 +41,11 @@ def check_is_newest(table: Snapshot, target: Instant) -> None:
     planned = {i.ts for i in table.timeline.pending_clusterings()}
     for one in reversed(later):
         if one.is_completed or one.ts not in planned:
+            is_compaction = table.timeline.began_as(one) is Action.COMPACTION
             raise ConflictError(
                 f"{table.storage.root}: the {one.action.value} {one.ts} ({one.state.name.lower()}) is later than "
                 f"{target.ts}, and its rows may build on it",
-                hint=f"roll back {one.ts} first",
+                hint=_KEEPS_ITS_PLAN if is_compaction else f"roll back {one.ts} first",
             )
 
 
@@ -120,38 +86,59 @@ def refuse_other_writers(table: Snapshot, target: Instant, settings: Transaction
         )
 
 
-def restored_files(table: Snapshot, target: Instant, commit: CommitMetadata) -> list[BaseFile]:
-    """The base files that readers see again when the completed `target`, not a clustering, is rolled back.
+def restored_slices(table: Snapshot, target: Instant, commit: CommitMetadata) -> list[FileSlice]:
+    """The slices that readers see again when the completed `target`, not a clustering, is rolled back.
 
-    Raises ConflictError when one of them was or may have been cleaned, or when a pending clean is about to delete it.
+    Raises ConflictError when a file of one of them was or may have been cleaned, or when a pending clean is about to
+    delete it. File groups to which the target only appended log files are not among them: readers see them all the
+    time.
     """
     replaced = [(partition, file_id) for partition, ids in (commit.replaced or {}).items() for file_id in ids]
-    updated = [
+    rewritten = [
         (partition, stat.file_id)
         for partition, stats in commit.stats.items()
         for stat in stats
-        if stat.prev_commit != "null"
+        if stat.prev_commit != "null" and not is_log(stat)
     ]
-    groups = dict.fromkeys((*replaced, *updated))
-    old = OldFiles(table, {partition for partition, _ in groups})
-    found: dict[FileGroupId, BaseFile] = {}
+    if table.timeline.began_as(target) is Action.COMPACTION:
+        # Of a file group without a base file, too.
+        rewritten = written_groups(commit)
+    groups = dict.fromkeys((*replaced, *rewritten))
+    old = Earlier(table, target, sorted({partition for partition, _ in groups}))
+    found: dict[FileGroupId, FileSlice] = {}
     for group in groups:
-        file = old.newest(group, before=target.ts)
-        if file is None or not file.size or not old.is_listed(file):
-            raise ConflictError(
-                f"{table.storage.root}: the files of {group[1]} in {group[0] or 'the table'} from before {target.ts} "
-                "were cleaned, so that their rows would be lost",
-                hint=_TOO_LATE,
-            )
-        found[group] = file
-    _check_prev_commits(table, commit, found)
+        one = old.slices.get(group)
+        if one is None or not all(old.has(file.partition, file.name) for file in one.files):
+            raise _cleaned(table, target, group)
+        found[group] = one
+    _check_prev_commits(table, target, commit, found)
+    _check_compacted(table, target, found)
     if replaced:
         _check_cleans(table, target, {group: found[group] for group in replaced})
     check_not_being_cleaned(table, found.values())
     return list(found.values())
 
 
-def _check_cleans(table: Snapshot, target: Instant, newest: Mapping[FileGroupId, BaseFile]) -> None:
+def _cleaned(table: Snapshot, target: Instant, group: FileGroupId) -> ConflictError:
+    return ConflictError(
+        f"{table.storage.root}: the files of {group[1]} in {group[0] or 'the table'} from before {target.ts} "
+        "were cleaned, so that their rows would be lost",
+        hint=_TOO_LATE,
+    )
+
+
+def _check_compacted(table: Snapshot, target: Instant, found: Mapping[FileGroupId, FileSlice]) -> None:
+    """Raise ConflictError unless all files exist that the completed compaction `target` merged."""
+    if table.timeline.began_as(target) is not Action.COMPACTION:
+        return
+    for one in table.timeline.read_compaction_plan(target).operations:
+        group = (one.partition, one.file_id)
+        names = {file.name for file in found[group].files} if group in found else set()
+        if not names.issuperset(filter(None, (one.base_file, *one.log_files))):
+            raise _cleaned(table, target, group)
+
+
+def _check_cleans(table: Snapshot, target: Instant, newest: Mapping[FileGroupId, FileSlice]) -> None:
     """Raise ConflictError when a clean since `target` deleted a newer file of a replaced group than the newest left.
 
     A commit does not record the files that it replaces, and a savepoint may have kept an older file. The plan of a
@@ -169,31 +156,41 @@ def _check_cleans(table: Snapshot, target: Instant, newest: Mapping[FileGroupId,
                 hint=_TOO_LATE,
             ) from error
         for partition, paths in plan.files.items():
-            for gone in filter(None, (parse_base_file(partition, path.rpartition("/")[2], 0) for path in paths)):
+            names = (path.rpartition("/")[2] for path in paths)
+            for name in names:
+                gone = parse_base_file(partition, name, 0) or parse_log_file(partition, name, 0)
+                if gone is None:
+                    continue
                 left = newest.get((partition, gone.file_id))
-                if left is not None and gone.instant > left.instant:
+                if left is not None and gone.instant > left.base_instant:
                     raise ConflictError(
                         f"{table.storage.root}: the clean {clean.ts} took {gone.path}, which {target.ts} replaced; the "
-                        f"newest that is left is {left.name}",
+                        f"newest that is left is {left.files[0].name}",
                         hint=_TOO_LATE,
                     )
 
 
-def _check_prev_commits(table: Snapshot, commit: CommitMetadata, found: Mapping[FileGroupId, BaseFile]) -> None:
+def _check_prev_commits(
+    table: Snapshot, target: Instant, commit: CommitMetadata, found: Mapping[FileGroupId, FileSlice]
+) -> None:
     for partition, stats in commit.stats.items():
         for stat in stats:
             before = found.get((partition, stat.file_id))
-            if before is not None and stat.prev_commit not in ("null", before.instant):
+            if before is None or stat.prev_commit == "null" or is_log(stat):
+                continue
+            if before.base_file is None:
+                raise _cleaned(table, target, (partition, stat.file_id))
+            if stat.prev_commit != before.base_file.instant:
                 raise ConflictError(
                     f"{table.storage.root}: the file of {stat.file_id} of {stat.prev_commit}, which the commit "
-                    f"updated, was cleaned; the newest that is left is {before.name}",
+                    f"updated, was cleaned; the newest that is left is {before.base_file.name}",
                     hint=_TOO_LATE,
                 )
 
 
-def check_not_being_cleaned(table: Snapshot, files: Collection[BaseFile]) -> None:
-    """Raise ConflictError when a pending clean names one of `files`."""
-    names = {(file.partition, file.name) for file in files}
+def check_not_being_cleaned(table: Snapshot, slices: Iterable[FileSlice]) -> None:
+    """Raise ConflictError when a pending clean names a file of one of `slices`."""
+    names = {(file.partition, file.name) for one in slices for file in one.files}
     for clean in table.timeline.pending({Action.CLEAN}):
         plan = table.timeline.read_cleaner_plan(clean)
         taken = next(iter(sorted(names & plan.named)), None)
@@ -206,8 +203,12 @@ def check_not_being_cleaned(table: Snapshot, files: Collection[BaseFile]) -> Non
 
 
 def check_not_planned(table: Snapshot, groups: Collection[FileGroupId], ts: str) -> None:
-    """Raise ConflictError when a pending clustering or compaction is going to read one of `groups`."""
-    for pending in (pending_clusterings(table), pending_compactions(table)):
+    """Raise ConflictError when a pending clustering or compaction is going to read what `ts` wrote to one of `groups`.
+
+    A compaction does not read what was written to the file group after it was planned.
+    """
+    compactions = {group: planned for group, planned in pending_compactions(table).items() if planned > ts}
+    for pending in (pending_clusterings(table), compactions):
         for group in groups:
             if pending.get(group, ts) != ts:
                 raise ConflictError(
@@ -215,11 +216,6 @@ def check_not_planned(table: Snapshot, groups: Collection[FileGroupId], ts: str)
                     f"{group[0] or 'the table'}, which {ts} wrote",
                     hint=f"execute {pending[group]}, or roll it back first",
                 )
-
-
-def written_groups(commit: CommitMetadata) -> list[FileGroupId]:
-    """The file groups that a commit wrote to."""
-    return [(partition, stat.file_id) for partition, stats in commit.stats.items() for stat in stats]
 
 
 def check_completed_rollback(table: Snapshot, target: Instant) -> list[FileSlice]:
@@ -239,7 +235,7 @@ def check_completed_rollback(table: Snapshot, target: Instant) -> list[FileSlice
         )
     _check_not_merged(table, target)
     check_not_planned(table, written_groups(commit), target.ts)
-    restored = [FileSlice.of_base(file) for file in restored_files(table, target, commit)]
+    restored = restored_slices(table, target, commit)
     check_indexes(table, target, restored, commit)
     return restored
 

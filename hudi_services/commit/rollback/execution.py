@@ -3,7 +3,8 @@
     .rollback.requested (which files) -> .rollback.inflight
     -> a completed target becomes inflight again: readers forget it with this one deletion
     -> its checkpoints -> runs of keys, for an index that keeps the target -> its files -> metadata table
-    -> its inflight and requested file, when the plan is deleted too
+    -> its inflight and requested file, when the plan is deleted too; never that of a compaction, because on version 6
+       log files are named after it (HoodieTable.rollbackInflightCompaction)
     -> .rollback -> (its inflight file) -> markers, heartbeat
 
 Copies of the deleted timeline files are kept. After a kill at any step, the next rollback of the same instant finds the
@@ -73,10 +74,10 @@ def roll_back(
 ) -> str:
     """Roll `target` back and return the rollback's instant; the caller holds the lock.
 
-    `keep_plan` keeps the requested file, so that the action can be executed again. `plan` is the result of
-    `plan_rollback`, if the caller has it already; a rollback that was begun uses its own plan. Raises ConflictError for
-    a completed target, unless no rollback of it was begun and the caller has `checked`, under this lock, that it may be
-    rolled back.
+    `keep_plan` keeps the requested file, so that the action can be executed again; that of a compaction always stays.
+    `plan` is the result of `plan_rollback`, if the caller has it already; a rollback that was begun uses its own plan.
+    Raises ConflictError for a completed target, unless no rollback of it was begun and the caller has `checked`, under
+    this lock, that it may be rolled back.
     """
     rollback = pending_rollback(table, target.ts)
     if rollback is not None:
@@ -240,6 +241,7 @@ def _finish(
     started = time.monotonic()
     timeline = table.timeline
     action = Action(plan.action)
+    keep_plan = keep_plan or any(one.action is Action.COMPACTION for one in timeline.files_of(plan.ts, action))
     states = (State.INFLIGHT, State.COMPLETED) if keep_plan else tuple(State)
     keep_copies(table, rollback.ts, _files(table, plan.ts, action, *states))
     table.check_held()

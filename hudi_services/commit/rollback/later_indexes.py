@@ -2,9 +2,12 @@
 
                          a clustering                           any other write
     files                the deleted files leave it             the same
-    column_stats         those of restored files are put in     the same
+    column_stats         those of restored files are put in;    the same
+                         refused beside partition_stats
+                         without those of their log files
     bloom_filters        the same                               the same
-    partition_stats      hold as they are: the same rows        widened by the ranges of restored files
+    partition_stats      hold as they are: the same rows        widened by the ranges of restored files;
+                                                                refused for restored log files
     record_index         keys move back                         keys move back, or are removed: all keys are read
     secondary_index_*    hold as they are: the same pairs       refused
     expr_index_*         refused without records of restored    refused, unless no file is restored
@@ -31,12 +34,12 @@ from ...metadata.records.keys import (
     column_stats_key,
 )
 from ...metadata.rollback.lasting import lasting_in
-from ...metadata.rollback.restored import columns_without_range, without_record
+from ...metadata.rollback.restored import columns_without_range, logs_without_statistics, without_record
 from ...metadata.table import MetadataTable
-from ...model import BaseFile, CommitMetadata, FileSlice
+from ...model import BaseFile, CommitMetadata, FileSlice, LogFile
 from ...snapshot import Snapshot
 from ...timeline.instant import Instant
-from .restored import adds_keys
+from .restored import changes_keys
 
 _MOST_FILES = 10_000
 _MOST_ROWS = 10_000_000
@@ -62,6 +65,8 @@ def check_indexes(
             _refuse(table, target, index, "pairs of values and keys cannot be taken out of it")
         elif index.startswith(EXPRESSION_INDEX):
             _check_expressions(table, metadata, target, expressions[index], restored, same_rows=written is None)
+        elif index == COLUMN_STATS and PARTITION_STATS in metadata.partitions:
+            _check_logs(table, metadata, target, restored)
         elif index == PARTITION_STATS and written is not None:
             _check_ranges(table, metadata, target, restored)
         elif index == RECORD_INDEX:
@@ -77,12 +82,13 @@ def _check_expressions(
     *,
     same_rows: bool,
 ) -> None:
-    def key(file: BaseFile) -> str:
+    def key(file: BaseFile | LogFile) -> str:
         if index.kind == COLUMN_STATS:
             return column_stats_key(index.column, file.partition, file.name)
         return bloom_filter_key(file.partition, file.name)
 
-    files = {key(one.base_file): one.base_file for one in restored if one.base_file is not None}
+    only_bases = index.kind != COLUMN_STATS
+    files = {key(file): file for one in restored for file in one.files if not (only_bases and file in one.log_files)}
     missing = without_record(metadata, index.partition, files)
     if missing:
         why = f"it has no record of {files[missing[0]].path}, which would be read again"
@@ -91,7 +97,17 @@ def _check_expressions(
         _refuse(table, target, index.partition, "its ranges of partitions may not hold the rows that come back")
 
 
+def _check_logs(table: Snapshot, metadata: MetadataTable, target: Instant, restored: Sequence[FileSlice]) -> None:
+    """Hudi's next write makes ranges of partitions from these statistics: rows of a log file without any would hide."""
+    missing = logs_without_statistics(metadata, restored)
+    if missing:
+        _refuse(table, target, COLUMN_STATS, f"it has no record of {missing[0]}, which would be read again")
+
+
 def _check_ranges(table: Snapshot, metadata: MetadataTable, target: Instant, restored: Sequence[FileSlice]) -> None:
+    logs = [log.path for one in restored for log in one.log_files]
+    if logs:
+        _refuse(table, target, PARTITION_STATS, f"the ranges of {logs[0]} are not known, which would be read again")
     unknown = columns_without_range(metadata, restored)
     if unknown:
         why = f"the files that would be read again do not tell the range of {unknown[0]}"
@@ -111,11 +127,17 @@ def _check_keys(
             shards.of(partition)
     except UnsupportedTable as error:
         _refuse(table, target, RECORD_INDEX, error.message)
-    if written is None or not adds_keys(written):
+    if written is None:
         return
     scopes = written.stats.keys() if shards.is_partitioned else [None]
-    live = [one for scope in scopes for one in table.view.live_slices(scope)]
-    if len(live) > _MOST_FILES or sum(describe(table.slices, live, lambda _, facts: facts.rows)) > _MOST_ROWS:
+    live = [one for scope in scopes for one in table.view.live_slices(scope)] if changes_keys(written) else []
+    try:
+        # Log files that cannot be merged are found before anything is written.
+        rows = sum(describe(table.slices, live, lambda _, facts: facts.rows)) if len(live) <= _MOST_FILES else None
+        describe(table.slices, restored, lambda _, facts: facts.rows)
+    except UnsupportedTable as error:
+        _refuse(table, target, RECORD_INDEX, error.message)
+    if rows is None or rows > _MOST_ROWS:
         _refuse(
             table, target, RECORD_INDEX, f"the keys of {len(live):,} files would have to be read to take its keys out"
         )

@@ -4,24 +4,31 @@
     completed                   the files in its commit metadata: one request a file, without fileId and base instant
     completed, file empty       every file in any partition that bears its time
     pending, with markers       one request a marker, with fileId and base instant
-    pending, without markers    every file in any partition that bears its time (Hudi does not delete those)
+    pending, without markers    every file in any partition that bears its time (Hudi does not delete those); on version
+                                6, also the log files whose blocks have its time
     pending, unfit markers      as without markers, when nothing was appended: a marker names no file of the instant
 
-Only files that bear the instant's time are ever deleted. Where the instant appended to a log file of an older slice
-(table version 6), the request names the log file, so that a command block cancels its blocks: one request a file group.
+Only files that bear the instant's time are ever deleted; of a compaction, only base files. Where the instant appended
+to a log file of an older slice (table version 6), the request names the log file, so that a command block cancels its
+blocks: one request a file group.
 Sources: MarkerBasedRollbackStrategy, ListingBasedRollbackStrategy, RollbackUtils of Apache Hudi.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from ...codecs.commit_metadata import UNKNOWN_OPERATION
 from ...codecs.rollback_plan import RollbackRequest
+from ...concurrency import at_once
 from ...errors import CorruptFile
+from ...files.log_reader import scan_blocks
 from ...files.names import parse_base_file, parse_log_file
 from ...model import CommitMetadata, LogFile, WriteStat, path_in
 from ...snapshot import Snapshot
+from ...table.facts import TimelineFacts
 from ...table.partitions import StorageLister
+from ...table.view import slices_of
 from ...timeline.instant import Action, Instant, State
 from ..markers import Marker, marker_folder, read_markers
 
@@ -43,7 +50,7 @@ def rollback_requests(table: Snapshot, target: Instant, *, using_markers: bool =
         except CorruptFile:
             if not _listing_finds_all(table, target):
                 raise
-    return _grouped([*_by_listing(table, target), *_forecast_appends(table, target)])
+    return _grouped([*_by_listing(table, target), *_appended(table, target)])
 
 
 def unfit_markers(table: Snapshot, target: Instant) -> tuple[str, bool]:
@@ -59,7 +66,7 @@ def unfit_markers(table: Snapshot, target: Instant) -> tuple[str, bool]:
 
 def _listing_finds_all(table: Snapshot, target: Instant) -> bool:
     """Whether all files that the instant wrote bear its time; blocks appended to log files of older slices do not."""
-    if target.action is Action.DELTA_COMMIT and not table.log_naming.tells_writers:
+    if _may_append(table, target):
         return False
     try:
         return all(marker.kind != "APPEND" for marker in read_markers(table.storage, target.ts))
@@ -102,12 +109,20 @@ def _append(table: Snapshot, log: LogFile, ts: str) -> RollbackRequest:
 
 
 def _by_commit(table: Snapshot, target: Instant, commit: CommitMetadata) -> Iterator[RollbackRequest]:
+    lister = StorageLister(table.storage)
+    with_logs = table.timeline.began_as(target) is not Action.COMPACTION
     for partition, stats in commit.stats.items():
+        paths = [path for stat in stats for path in (stat.path, *stat.cdc_files, *(stat.log_files or ())) if path]
+        names = {path.rpartition("/")[2] for path in paths}
+        if table.config.is_merge_on_read and not table.log_naming.tells_writers:
+            # Later writes that were rolled back may have left log files in the slices that go.
+            ids = {stat.file_id for stat in stats}
+            logs = (parse_log_file(partition, name, 0) for name in lister.files(partition))
+            names |= {log.name for log in logs if log and log.file_id in ids}
+        for name in sorted(names):
+            if _bears(partition, name, target.ts, with_logs=with_logs):
+                yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
         for stat in stats:
-            names = {path.rpartition("/")[2] for path in (stat.path, *stat.cdc_files, *(stat.log_files or ())) if path}
-            for name in sorted(names):
-                if _bears(partition, name, target.ts):
-                    yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
             log = parse_log_file(partition, stat.path.rpartition("/")[2], 0)
             if log is not None and log.instant != target.ts:
                 # Hudi stores the number of bytes written, and 1 where it does not know that number.
@@ -125,18 +140,38 @@ def _by_listing(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
                 yield RollbackRequest(partition, (table.storage.full_path(path_in(partition, name)),))
 
 
-def _forecast_appends(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
-    """Version 6, without markers: the file groups that an inflight delta commit announced to append to."""
-    if target.action is not Action.DELTA_COMMIT or table.log_naming.tells_writers:
+def _appended(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
+    """Version 6, without markers: the file groups that a write announced to append to, and the log files that have
+    blocks of the write, because it need not announce inserts."""
+    if not _may_append(table, target):
         return
-    for partition, stats in table.timeline.read_commit(target).stats.items():
-        slices = {one.file_id: one.base_instant for one in table.view.latest_slices(partition)}
-        for stat in stats:
-            base = slices.get(stat.file_id)
-            if _updates(stat) and base is not None and base < target.ts:
-                # No record names the log file; the file group is named instead, as in Hudi's plans.
-                blocks = {table.storage.full_path(path_in(partition, stat.file_id)): 1}
-                yield RollbackRequest(partition, (), stat.file_id, base, blocks)
+    lister, facts = StorageLister(table.storage), TimelineFacts(table.timeline)
+    forecast = table.timeline.read_commit(target) if target.action is Action.DELTA_COMMIT else None
+    for partition in lister.partitions():
+        groups = slices_of(partition, lister.files(partition), facts, table.log_naming)
+        older = ((one.file_id, one) for slices in groups.values() for one in slices if one.base_instant < target.ts)
+        newest = dict(older)
+        announced = {stat.file_id for stat in (forecast.stats.get(partition, ()) if forecast else ()) if _updates(stat)}
+        for one in (newest[file_id] for file_id in sorted(announced & newest.keys())):
+            # No record names the log file; the file group is named instead, as in Hudi's plans.
+            blocks = {table.storage.full_path(path_in(partition, one.file_id)): 1}
+            yield RollbackRequest(partition, (), one.file_id, one.base_instant, blocks)
+        logs = [log for one in newest.values() for log in one.log_files]
+        for log, has_blocks in zip(logs, at_once(partial(_has_blocks, table, target.ts), logs), strict=True):
+            if has_blocks:
+                path = table.storage.full_path(log.path)
+                yield RollbackRequest(partition, (), log.file_id, log.instant, {path: log.size})
+
+
+def _has_blocks(table: Snapshot, ts: str, log: LogFile) -> bool:
+    read = partial(table.storage.read_range, log.path)
+    blocks = scan_blocks(read, log.size, table.storage.full_path(log.path))
+    return any(block.instant == ts for block in blocks)
+
+
+def _may_append(table: Snapshot, target: Instant) -> bool:
+    """Whether the instant may have appended blocks to log files of older slices."""
+    return target.action in (Action.DELTA_COMMIT, Action.LOG_COMPACTION) and not table.log_naming.tells_writers
 
 
 def _updates(stat: WriteStat) -> bool:

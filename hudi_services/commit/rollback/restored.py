@@ -6,27 +6,39 @@
 from collections.abc import Collection, Iterator
 
 from ...codecs.rollback_plan import RollbackPlan
-from ...concurrency import at_once
-from ...files.names import parse_base_file
+from ...files.names import parse_log_file
 from ...metadata.records.keys import RECORD_INDEX
 from ...metadata.rollback.lasting import lasting_in
 from ...metadata.rollback.restored import Restored
-from ...model import CommitMetadata, FileSlice, path_in
+from ...model import CommitMetadata, FileSlice, WriteStat
 from ...snapshot import Snapshot
 from ...table.view import FileGroupId
 from ...timeline.instant import Action, Instant
+from .earlier import slices_with
 from .restored_keys import restored_keys
+
+
+def written_groups(commit: CommitMetadata) -> list[FileGroupId]:
+    """The file groups that a commit wrote to."""
+    return [(partition, stat.file_id) for partition, stats in commit.stats.items() for stat in stats]
 
 
 def touched_groups(commit: CommitMetadata) -> set[FileGroupId]:
     """The file groups that a commit wrote to or replaced."""
-    written = {(partition, stat.file_id) for partition, stats in commit.stats.items() for stat in stats}
-    return written | {(partition, file_id) for partition, ids in (commit.replaced or {}).items() for file_id in ids}
+    replaced = {(partition, file_id) for partition, ids in (commit.replaced or {}).items() for file_id in ids}
+    return replaced.union(written_groups(commit))
 
 
-def adds_keys(commit: CommitMetadata) -> bool:
-    """Whether the files of a commit may have keys that the files before them do not have."""
-    return any(stat.num_inserts or stat.prev_commit == "null" for stats in commit.stats.values() for stat in stats)
+def changes_keys(commit: CommitMetadata) -> bool:
+    """Whether the files of a commit may have other keys than the files before them: log files may delete keys, and a
+    compaction forgets which keys were deleted."""
+    stats = (stat for of_partition in commit.stats.values() for stat in of_partition)
+    return commit.compacted or any(stat.num_inserts or stat.prev_commit == "null" or is_log(stat) for stat in stats)
+
+
+def is_log(stat: WriteStat) -> bool:
+    """Whether the stat is that of a log file."""
+    return parse_log_file("", stat.path.rpartition("/")[2], 0) is not None
 
 
 def restored(table: Snapshot, rollback: str, plan: RollbackPlan, commit: CommitMetadata | None) -> Restored | None:
@@ -46,12 +58,13 @@ def restored(table: Snapshot, rollback: str, plan: RollbackPlan, commit: CommitM
         groups = _inputs(table, clustering)
     elif commit is not None:
         groups = touched_groups(commit)
-        if adds_keys(commit):
-            gone = tuple(_slices_that_go(table, plan))
+        if changes_keys(commit):
+            gone = tuple(slices_with(table, plan.ts, set(written_groups(commit))))
     else:
         return None
     slices = tuple(_live(table, groups))
-    keys = restored_keys(table, rollback, slices, gone) if RECORD_INDEX in lasting else None
+    source = table.slices.counting(plan.ts)
+    keys = restored_keys(table, rollback, slices, gone, source) if RECORD_INDEX in lasting else None
     return Restored(slices, other_rows=clustering is None, keys=keys)
 
 
@@ -69,18 +82,8 @@ def _inputs(table: Snapshot, clustering: Instant) -> set[FileGroupId]:
 
 
 def _live(table: Snapshot, groups: Collection[FileGroupId]) -> Iterator[FileSlice]:
-    """The newest slices of the file groups in `groups` that readers see; without those that have no base file."""
+    """The newest slices of the file groups in `groups` that readers see."""
     for partition in sorted({partition for partition, _ in groups}):
         for one in table.view.latest_slices(partition):
-            if (partition, one.file_id) in groups and one.base_file is not None:
+            if (partition, one.file_id) in groups:
                 yield one
-
-
-def _slices_that_go(table: Snapshot, plan: RollbackPlan) -> Iterator[FileSlice]:
-    """A slice for each base file of the plan that still exists."""
-    files = [(request.partition, path.rpartition("/")[2]) for request in plan.requests for path in request.files]
-    found = at_once(lambda file: table.storage.head(path_in(*file)), files)
-    for (partition, name), info in zip(files, found, strict=True):
-        file = parse_base_file(partition, name, info.size) if info is not None else None
-        if file is not None:
-            yield FileSlice.of_base(file)

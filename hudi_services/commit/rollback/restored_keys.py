@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from ...codecs.json_text import parse_json
 from ...errors import CorruptFile, NotFound
+from ...files.slices import SliceSource
 from ...metadata.record_index.key_hash import HUDI, spread
 from ...metadata.record_index.key_reading import KeyRunRef, key_tasks, read_keys, write_located
 from ...metadata.record_index.locations import Location, millis_of
@@ -44,43 +45,51 @@ class _Runs:
     old: tuple[KeyRunRef, ...]
 
 
-def restored_keys(table: Snapshot, rollback: str, slices: Sequence[FileSlice], gone: Sequence[FileSlice]) -> MovedKeys:
-    """The keys that move in the record index when readers see `slices` again and `gone` (not yet deleted) are deleted.
+def restored_keys(
+    table: Snapshot, rollback: str, slices: Sequence[FileSlice], gone: Sequence[FileSlice], source: SliceSource
+) -> MovedKeys:
+    """The keys that move in the record index when readers see `slices` instead of `gone`, whose files still exist.
 
-    The runs of an earlier attempt are used as they are. Raises CorruptFile and StorageError.
+    `source` opens the slices of `gone`. The runs of an earlier attempt are used as they are. Raises CorruptFile
+    and StorageError.
     """
     assert table.metadata is not None, "a record index is a part of the metadata table"
     shards = Shards.of_groups(table.metadata.file_groups(RECORD_INDEX))
     folder = f"{marker_folder(rollback)}/record_keys"
     runs = _load(table, folder)
     if runs is None:
-        runs = _read(table, folder, shards, slices, gone)
+        runs = _read(table, folder, shards, slices, gone, source)
         _save(table, folder, runs)
     return MovedKeys(shards, runs.new, write_index_logs, runs.old)
 
 
 def _read(
-    table: Snapshot, folder: str, shards: Shards, slices: Sequence[FileSlice], gone: Sequence[FileSlice]
+    table: Snapshot,
+    folder: str,
+    shards: Shards,
+    slices: Sequence[FileSlice],
+    gone: Sequence[FileSlice],
+    source: SliceSource,
 ) -> _Runs:
-    def read(name: str, some: Sequence[FileSlice]) -> list[list[KeyRunRef]]:
-        tasks = key_tasks(table.storage, table.slices, some, shards, f"{folder}/run")
+    def read(name: str, some: Sequence[FileSlice], opened_by: SliceSource) -> list[list[KeyRunRef]]:
+        tasks = key_tasks(table.storage, opened_by, some, shards, f"{folder}/run")
         return _in_threads(partial(read_keys, token=name), tasks)
 
-    new, old = read("new", slices), read("old", gone)
-    stay = list(_stay(table, shards, slices, gone))
+    new, old = read("new", slices, table.slices), read("old", gone, source)
+    stay = list(_stay(table, shards, slices, gone, source))
     if stay:
         new.append([write_located(table.storage, f"{folder}/run-stay.arrow", stay)])
     return _Runs(*(tuple(run for of_slice in some for run in of_slice) for some in (new, old)))
 
 
 def _stay(
-    table: Snapshot, shards: Shards, slices: Sequence[FileSlice], gone: Sequence[FileSlice]
+    table: Snapshot, shards: Shards, slices: Sequence[FileSlice], gone: Sequence[FileSlice], source: SliceSource
 ) -> Iterator[_Located]:
     """Keys of deleted slices that other live slices have, without the keys of slices that are read again."""
     scopes = sorted({one.partition for one in gone}) if shards.is_partitioned else [None] if gone else []
     for scope in scopes:
         going, back = ([one for one in some if scope in (None, one.partition)] for some in (gone, slices))
-        keys = _unique(chunk for one in going for chunk in table.slices.open(one).record_keys())
+        keys = _unique(chunk for one in going for chunk in source.open(one).record_keys())
         known = _unique(chunk for found in _in_threads(partial(_among, table, keys), back) for chunk in found)
         keys = keys.filter(pc.invert(pc.is_in(keys, known)))
         if len(keys):

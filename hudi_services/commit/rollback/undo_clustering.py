@@ -4,24 +4,24 @@ A clustering moves rows and changes none. Therefore the old file groups hold the
 long as no writer wrote to either. Rows that were written to other file groups since then stay.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from ...codecs.clustering_plan import SliceInfo
 from ...errors import CheckFailed, ConfigError, ConflictError
-from ...files.names import parse_base_file
 from ...files.slices import describe
-from ...model import BaseFile, CommitMetadata, FileSlice
+from ...model import CommitMetadata, FileSlice
 from ...snapshot import Snapshot
 from ...table.view import FileGroupId
 from ...timeline.instant import Action, Instant
 from .completed import (
-    OldFiles,
     check_not_being_cleaned,
     check_not_first,
     check_not_planned,
     check_not_savepointed,
-    written_groups,
 )
+from .earlier import Earlier
 from .later_indexes import check_indexes
+from .restored import written_groups
 
 
 def completed_clustering(table: Snapshot, ts: str) -> Instant:
@@ -48,12 +48,11 @@ def check_undo(table: Snapshot, target: Instant) -> list[FileSlice]:
     commit = table.timeline.read_commit(target)
     _check_untouched(table, target, commit)
     check_not_planned(table, written_groups(commit), target.ts)
-    inputs = list(_inputs(table, target))
-    old = OldFiles(table, {partition for partition, _ in inputs})
-    files = [_input(table, target, path, partition, old) for partition, path in inputs]
-    _check_replaced(table, target, commit, files)
-    check_not_being_cleaned(table, files)
-    restored = [FileSlice.of_base(file) for file in files]
+    inputs = [one for group in table.timeline.read_plan(target).groups for one in group.slices]
+    old = Earlier(table, target, sorted({one.partition for one in inputs}))
+    restored = [_input(table, target, one, old) for one in inputs]
+    _check_replaced(table, target, commit, restored)
+    check_not_being_cleaned(table, restored)
     _check_rows(table, target, commit, restored)
     check_indexes(table, target, restored)
     return restored
@@ -76,34 +75,28 @@ def _check_untouched(table: Snapshot, target: Instant, commit: CommitMetadata) -
             raise _built_on(table, target, f"{stat.path} {problem} since")
 
 
-def _inputs(table: Snapshot, target: Instant) -> Iterable[tuple[str, str]]:
-    """The partition and full path of each base file that the plan names. Raises ConflictError for log files."""
-    for group in table.timeline.read_plan(target).groups:
-        for one in group.slices:
-            if one.log_files or not one.data_file:
-                raise _built_on(table, target, f"its input {one.file_id} had log files")
-            yield one.partition, one.data_file
-
-
-def _input(table: Snapshot, target: Instant, full_path: str, partition: str, old: OldFiles) -> BaseFile:
-    name = full_path.rpartition("/")[2]
-    file = parse_base_file(partition, name, old.stored(partition).get(name, 0))
-    if file is None or not file.size or not old.is_listed(file):
+def _input(table: Snapshot, target: Instant, planned: SliceInfo, old: Earlier) -> FileSlice:
+    """The slice of the plan as readers would see it again. Raises ConflictError when it is not the same any more."""
+    where = planned.partition or "the table"
+    names = [path.rpartition("/")[2] for path in (planned.data_file, *planned.log_files) if path]
+    gone = next((name for name in names if not old.has(planned.partition, name)), None)
+    if gone is not None:
         raise ConflictError(
-            f"{table.storage.root}: {name} in {partition or 'the table'}, which the clustering {target.ts} replaced, "
-            "was cleaned",
+            f"{table.storage.root}: {gone} in {where}, which the clustering {target.ts} replaced, was cleaned",
             hint="it cannot be undone any more",
         )
-    newest = old.newest((partition, file.file_id))
-    if newest is not None and newest.name != name:
-        raise _built_on(table, target, f"{name} in {partition or 'the table'} was superseded by {newest.name} since")
-    return file
+    found = old.slices.get((planned.partition, planned.file_id))
+    newer = sorted({file.name for file in found.files}.difference(names)) if found is not None else []
+    if found is None or newer:
+        by = newer[0] if newer else "files that readers do not see"
+        raise _built_on(table, target, f"{names[0]} in {where} was superseded by {by} since")
+    return found
 
 
-def _check_replaced(table: Snapshot, target: Instant, commit: CommitMetadata, files: Sequence[BaseFile]) -> None:
+def _check_replaced(table: Snapshot, target: Instant, commit: CommitMetadata, inputs: Sequence[FileSlice]) -> None:
     """Raise ConflictError unless the clustering replaced the file groups of its plan, and no other commit did."""
     replaced: set[FileGroupId] = {(p, file_id) for p, ids in (commit.replaced or {}).items() for file_id in ids}
-    planned = {(file.partition, file.file_id) for file in files}
+    planned = {(one.partition, one.file_id) for one in inputs}
     if replaced != planned:
         odd = min(replaced ^ planned)
         raise _built_on(table, target, f"it did not replace what its plan says ({odd[1]} in {odd[0] or 'the table'})")

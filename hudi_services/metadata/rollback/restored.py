@@ -15,11 +15,11 @@ from ...files.slices import SliceFacts, describe
 from ...model import FileSlice
 from ..bloom_filters import bloom_record
 from ..record_index.log_writing import MovedKeys
-from ..records.keys import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
+from ..records.keys import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, column_stats_key
 from ..records.model import Record, StatsRecord
 from ..repair_plan import RepairPlan, plan_repair
 from ..statistics.column_stats import NewFile, column_records, partition_record, untold_columns
-from ..statistics.indexed_columns import IndexColumns, index_columns
+from ..statistics.indexed_columns import IndexColumns, described_columns, index_columns
 from ..statistics.text_ranges import in_both_orders
 from ..table import MetadataTable
 
@@ -72,15 +72,29 @@ def columns_without_range(metadata: MetadataTable, slices: Sequence[FileSlice]) 
     return sorted({column for one in described if one.rows for column in _untold(one, indexed)})
 
 
+def logs_without_statistics(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[str]:
+    """Paths of the log files of slices for which column_stats has no record at all."""
+    columns = described_columns(metadata)
+    keys = {
+        column_stats_key(column, log.partition, log.name): log.path
+        for one in slices
+        for log in one.log_files
+        for column in columns
+    }
+    missing = set(without_record(metadata, COLUMN_STATS, keys))
+    return sorted({keys[key] for key in missing} - {keys[key] for key in keys.keys() - missing})
+
+
 def _described(metadata: MetadataTable, slices: Sequence[FileSlice]) -> list[_Described]:
-    """The facts of the footers, with ranges from the values of indexed columns whose range a footer does not have."""
-    found = describe(metadata.slices, slices, _of_facts)
+    """The facts of the base files, with ranges from the values of indexed columns where a footer does not have them."""
+    bases = [FileSlice.of_base(one.base_file) for one in slices if one.base_file is not None]
+    found = describe(metadata.slices, bases, _of_facts)
     indexed = _indexed(metadata, found)
-    return [_with_values(metadata, described, one, indexed) for described, one in zip(found, slices, strict=True)]
+    return [_with_values(metadata, described, one, indexed) for described, one in zip(found, bases, strict=True)]
 
 
 def _of_facts(one: FileSlice, facts: SliceFacts) -> _Described:
-    assert one.base_file is not None, "a slice that a rollback brings back has a base file"
+    assert one.base_file is not None, "only base files are described"
     file = one.base_file
     bloom = bloom_record(one, facts.bloom, file.instant)
     return _Described(NewFile(file.partition, file.name, file.size, facts.columns), facts.rows, bloom)
