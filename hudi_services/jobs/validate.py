@@ -205,8 +205,9 @@ def _check(name: str, records: int, counted: int, differences: int) -> Check:
 
 
 def _why_unchecked(table: Snapshot, found: Findings, name: str) -> str:
-    if any(one.index == name for one in found.unsure):
-        return "one of its files cannot be judged"
+    reason = next((one.reason for one in found.unsure if one.index == name), None)
+    if reason is not None:
+        return f"one of its files cannot be judged: {reason.value}"
     being_built = name in table.config.metadata_partitions_inflight
     if being_built:
         return "it is being built"

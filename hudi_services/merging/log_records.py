@@ -58,7 +58,7 @@ def header_schema(block: BlockPlace) -> str:
     return text
 
 
-def _pieces(read: Read, block: BlockPlace) -> tuple[FileSchema, Iterator[pa.Table]]:
+def records_of(read: Read, block: BlockPlace) -> tuple[FileSchema, Iterator[pa.Table]]:
     """The schema and the records of a data block, in its raw form."""
     if block.type is BlockType.AVRO_DATA:
         decoder = avro_decoder(header_schema(block), block.path)
@@ -106,7 +106,7 @@ class LogRecords:
     # ---- data blocks
 
     def _data(self, read: Read, block: BlockPlace) -> Iterator[pa.Table]:
-        found, pieces = _pieces(read, block)
+        found, pieces = records_of(read, block)
         subset = self._subset(block, found)
         for piece in pieces:
             table = converted_table(piece, piece.num_rows, found, self.schema.columns, self.schema)

@@ -71,6 +71,13 @@ class CountedInstants:
         return self.is_committed is None or self.is_committed(instant)
 
 
+def counted_instants(config: TableConfig, timeline: Timeline) -> CountedInstants:
+    """The instants whose log blocks the readers of a table see."""
+    # Where names say who wrote a log file, the view has left out those that do not count.
+    tells = log_naming(config.version).tells_writers
+    return CountedInstants(is_committed=None if tells else TimelineFacts(timeline).is_committed)
+
+
 @dataclass(frozen=True, slots=True)
 class MergedSlices:
     """The source of slices of a merge-on-read table; `rule` is None for a table with a rule that is not supported."""
@@ -86,9 +93,7 @@ class MergedSlices:
     @classmethod
     def of(cls, storage: Storage, config: TableConfig, timeline: Timeline) -> "MergedSlices":
         """The source for a table that is opened."""
-        # Where names say who wrote a log file, the view has left out those that do not count.
-        tells = log_naming(config.version).tells_writers
-        counts = CountedInstants(is_committed=None if tells else TimelineFacts(timeline).is_committed)
+        counts = counted_instants(config, timeline)
         try:
             return cls(storage, merge_rule(config), counts)
         except UnsupportedTable as e:

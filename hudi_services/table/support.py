@@ -73,6 +73,7 @@ _EXPRESSION_INDEX = "expr_index_"
 
 _ALL = frozenset(Operation)
 _REWRITES = frozenset({Operation.SCHEDULE, Operation.EXECUTE})
+_VALIDATES = frozenset({Operation.VALIDATE})
 _BUILDS_INDEX = frozenset({Operation.INDEX_BOOTSTRAP})
 
 
@@ -155,7 +156,7 @@ FEATURES = (
         "merge-on-read tables",
         "hoodie.table.type",
         _table_type,
-        _ALL - _REWRITES,
+        _ALL - _REWRITES - _VALIDATES,
         hint="use Apache Hudi's own service: this command handles only COPY_ON_WRITE tables",
     ),
     Feature(

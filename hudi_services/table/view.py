@@ -60,6 +60,10 @@ class FileSystemView:
         self._naming = naming
         self._compacting = compacting or {}
 
+    def of_files(self, lister: Lister) -> "FileSystemView":
+        """The same view of other files."""
+        return FileSystemView(lister, self._facts, self._replaced, self._naming, self._compacting)
+
     def partitions(self) -> list[str]:
         return self._lister.partitions()
 

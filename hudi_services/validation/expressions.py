@@ -81,7 +81,7 @@ class ExpressionRangesCheck(_Check):
 
     def at(self, files: Sequence[Described]) -> Iterator[Finding]:
         """Check some base files; the files of a data partition follow each other."""
-        live = [one.file for one in files if one.is_live]
+        live = [one.file for one in files if one.is_live and isinstance(one.file, BaseFile)]
         with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
             found = list(pool.map(self._record, live))
         keys = {one.key for one in found if isinstance(one, StatsRecord)}
@@ -160,7 +160,8 @@ class ExpressionBloomsCheck(_Check):
     """Checks an index of bloom filters; one filter at a time, because filters are large."""
 
     def at(self, files: Sequence[Described]) -> Iterator[Finding]:
-        for file in (one.file for one in files if one.is_live and one.row_groups):
+        live = (one.file for one in files if one.is_live and one.row_groups)
+        for file in (file for file in live if isinstance(file, BaseFile)):
             key = bloom_filter_key(file.partition, file.name)
             self.checked += 1
             stored = next((found.merged for _, found in self._reader.stored([key])), None)
