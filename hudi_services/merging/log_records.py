@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from ..errors import CorruptFile, UnsupportedTable
 from ..files.avro_columns import avro_decoder
 from ..files.column_type import Kind, parquet_type
-from ..files.data_blocks import avro_pieces, parquet_block
+from ..files.data_blocks import avro_pieces, avro_record_count, parquet_block
 from ..files.delete_records import DeleteRecord, Wrapped, delete_records
 from ..files.log_blocks import BlockPlace, BlockType, HeaderKey, LogBlock
 from ..files.log_reader import Read
@@ -65,6 +65,15 @@ def records_of(read: Read, block: BlockPlace) -> tuple[FileSchema, Iterator[pa.T
         return decoder.schema, avro_pieces(read, block, decoder)
     file = parquet_block(read, block)
     return file.schema, (piece for group in range(len(file.row_groups)) for piece in file.pieces(group))
+
+
+def record_count(read: Read, block: BlockPlace) -> int:
+    """The records of a block without its deletes. Raises CorruptFile."""
+    if not is_data(block):
+        return 0
+    if block.type is BlockType.AVRO_DATA:
+        return avro_record_count(read, block)
+    return sum(group.num_rows for group in parquet_block(read, block).row_groups)
 
 
 def column_with_default(schema: str) -> str:

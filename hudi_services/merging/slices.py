@@ -42,7 +42,7 @@ from ..timeline.active import Timeline
 from .block_order import replayed
 from .expected_rows import ExpectedRows
 from .fold import NullOrdering
-from .log_records import KEY, LogRecords, column_with_default, header_schema, is_data, is_partial
+from .log_records import KEY, LogRecords, column_with_default, header_schema, is_data, is_partial, record_count
 from .merged_logs import Merger
 from .ordering import ordering_fields, with_ordering
 from .rules import WITH_HUDI, Fill, MergeRule, merge_rule
@@ -107,7 +107,7 @@ class MergedSlices:
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         if not one.log_files:
             return BaseFileSlices(self.storage).facts(one, take)
-        return take(_MergedFacts(self.open(one)))
+        return take(_MergedFacts(MergedSlice(self.storage, one, self._rule(), self.counts, self.memory)))
 
     def as_of(self, instant: str | None, memory: int) -> "MergedSlices":
         return replace(self, counts=replace(self.counts, until=instant), memory=memory)
@@ -152,6 +152,11 @@ class MergedSlice:
     @property
     def num_rows(self) -> int:
         return self._base_rows - self._updates.deleted + self._updates.added
+
+    @property
+    def most_rows(self) -> int:
+        """As `SliceFacts.most_rows`."""
+        return self._base_rows + sum(record_count(self._read_block(block), block) for block in self._blocks)
 
     @property
     def size(self) -> int:
@@ -358,8 +363,12 @@ class _Checked:
 class _MergedFacts:
     """The facts of a slice whose rows must be merged to be known."""
 
-    def __init__(self, reader: SliceReader) -> None:
+    def __init__(self, reader: "MergedSlice") -> None:
         self._reader = reader
+
+    @property
+    def most_rows(self) -> int:
+        return self._reader.most_rows
 
     @property
     def rows(self) -> int:

@@ -73,7 +73,6 @@ _EXPRESSION_INDEX = "expr_index_"
 
 _ALL = frozenset(Operation)
 _REWRITES = frozenset({Operation.SCHEDULE, Operation.EXECUTE})
-_VALIDATES = frozenset({Operation.VALIDATE})
 _BUILDS_INDEX = frozenset({Operation.INDEX_BOOTSTRAP})
 
 
@@ -156,7 +155,7 @@ FEATURES = (
         "merge-on-read tables",
         "hoodie.table.type",
         _table_type,
-        _ALL - _REWRITES - _VALIDATES,
+        frozenset({Operation.CLEAN, Operation.RECOVER, Operation.ROLLBACK, Operation.UNDO}),
         hint="use Apache Hudi's own service: this command handles only COPY_ON_WRITE tables",
     ),
     Feature(

@@ -17,7 +17,7 @@ from .reading import METADATA_OFF, METADATA_ON
 
 # The merge mode CUSTOM of version 8, damage, failed writes, a bucket index: see tests/unit/test_merge_on_read.py.
 _CUSTOM = {"event_time_payload", "first_value", "partial_update", "non_defaults", "aws_dms", "postgres", "mysql"}
-_OTHERS = {"bucket", "null_in_base", "null_in_log", "null_int", "of_date", "torn_tail", "uncommitted"}
+_OTHERS = {"bucket", "listed_pending", "null_in_base", "null_in_log", "null_int", "of_date", "torn_tail", "uncommitted"}
 
 
 def tables(release: str, folder: Path) -> Iterator[tuple[str, MadeHistory]]:
