@@ -193,6 +193,10 @@ def _describe(wanted: ValidateRequest, table: Snapshot, found: Findings, report:
         if len(listed) > _MOST_LISTED:
             report.warnings.append(f"of {len(listed):,} {what} the first {_MOST_LISTED:,} are listed")
     report.warnings += [f"{name} has more differences than these" for name in found.cut]
+    for name, count in found.not_compared.items():
+        logs = f"the records of {_count(count, 'log file')}, and the ranges of their partitions"
+        text = f"{name}: {logs}, are not compared, because releases of Hudi count their values differently"
+        report.warnings += [text] if text not in report.warnings else []
 
 
 def _check(name: str, records: int, counted: int, differences: int) -> Check:

@@ -28,7 +28,7 @@ from ..table_config import METADATA_TABLE_FOLDER
 from .bloom_filters import BloomFiltersCheck
 from .column_stats import ColumnStatsCheck
 from .expected_state import DataFile, ExpectedState
-from .expressions import ExpressionBloomsCheck, ExpressionRangesCheck
+from .expressions import ExpressionBloomsCheck, ExpressionCheck, ExpressionRangesCheck
 from .files import FilesCheck
 from .footers import Broken, Described, FooterReader, Member
 from .key_index import KeyIndexCheck
@@ -146,6 +146,11 @@ def _look(
     findings.cut = tuple(
         name for name, check in checks.items() if isinstance(check, KeyIndexCheck) and not check.is_whole
     )
+    findings.not_compared = {
+        name: check.not_compared
+        for name, check in checks.items()
+        if isinstance(check, ExpressionCheck) and check.not_compared
+    }
     findings.checked = {FILES: listing.checked} | {name: check.checked for name, check in checks.items()}
     return findings
 

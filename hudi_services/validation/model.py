@@ -111,6 +111,8 @@ class Findings:
     checked: dict[str, int] = field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
     """Metadata partitions that cannot be checked."""
+    not_compared: dict[str, int] = field(default_factory=dict)
+    """The number of log files whose records are not compared, by metadata partition."""
     cut: tuple[str, ...] = ()
     """Metadata partitions with more differences than are kept."""
 
