@@ -20,6 +20,9 @@ from .model import Difference, Doubt, Finding, Unsure
 
 Progress = Callable[[int, int], None]
 
+_LOG_MEMORY = 64 << 20
+"""Bytes of log records that each thread holds; more of them go to the local disk."""
+
 
 class KeyIndexCheck(ABC):
     """Compares all keys of the metadata partition `index`, or only the keys in `only`.
@@ -31,6 +34,7 @@ class KeyIndexCheck(ABC):
         self, metadata: MetadataTable, index: str, progress: Progress, only: frozenset[str] | None = None
     ) -> None:
         self._metadata = metadata
+        self._source = metadata.slices.as_of(None, _LOG_MEMORY)
         self._index = index
         self._progress = progress
         self._only = only
