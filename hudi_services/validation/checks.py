@@ -21,7 +21,7 @@ from ..metadata.records.keys import (
     SECONDARY_INDEX_PREFIX,
 )
 from ..metadata.table import MetadataTable
-from ..model import LogFile
+from ..model import BaseFile, FileSlice, LogFile
 from ..snapshot import Snapshot
 from ..table.partitions import Files
 from ..table_config import METADATA_TABLE_FOLDER
@@ -129,8 +129,9 @@ def _look(
     for described in _batches(metadata, members, partial(progress, "look")):
         for one in described:
             if isinstance(one, Broken):
-                concerned = checks.keys() - ({BLOOM_FILTERS} if isinstance(one.file, LogFile) else set())
-                findings.add(Unsure(n, one.file.partition, one.file.name, Doubt.BROKEN_FILE) for n in sorted(concerned))
+                findings.add(
+                    Unsure(n, one.file.partition, one.file.name, Doubt.BROKEN_FILE) for n in checks if one.concerns(n)
+                )
                 findings.add(_of_lost_records(one))
         for check in checks.values():
             findings.add(check.at([one for one in described if isinstance(one, Described)]))
@@ -223,6 +224,9 @@ def _members(table: Snapshot, committed: Mapping[str, Sequence[DataFile]]) -> li
         live = {file.name: one for one in view.latest_slices(partition) for file in one.files}
         for file in committed[partition]:
             one = live.get(file.name, known.get(file.name))
+            if one is None and isinstance(file, BaseFile):
+                # Of two base files of one instant, the view shows one.
+                one = FileSlice.of_base(file)
             if one is not None:
                 found.append(Member(file, one, file.name in live))
     return found

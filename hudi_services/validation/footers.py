@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..errors import CorruptFile, NotFound, UnsupportedTable
 from ..files.slices import SliceFacts, SliceSource
 from ..metadata.bloom_filters import bloom_record
-from ..metadata.records.keys import COLUMN_STATS
+from ..metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS
 from ..metadata.records.model import BloomRecord, StatsRecord
 from ..metadata.statistics.column_stats import NewFile, column_records, is_exact, untold_columns
 from ..metadata.statistics.indexed_columns import IndexColumns, index_columns
@@ -67,9 +67,19 @@ class Described:
 class Broken:
     """A base file whose footer cannot be read, or a log file of which readers lose records."""
 
-    file: DataFile
+    member: Member
     problem: str = ""
     """For a log file: why."""
+
+    @property
+    def file(self) -> DataFile:
+        return self.member.file
+
+    def concerns(self, index: str) -> bool:
+        """Whether the content of the file decides what a metadata partition must have."""
+        if not isinstance(self.file, LogFile):
+            return True
+        return index == COLUMN_STATS or (self.member.is_live and index != BLOOM_FILTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +134,7 @@ class FooterReader:
         except NotFound:
             return ()
         except CorruptFile:
-            return [Broken(file)]
+            return [Broken(member)]
 
     def _logs(self, member: Member) -> list[_Read | Broken]:
         """All log files of the slice of a log file: one may cancel blocks of another one."""
@@ -132,16 +142,18 @@ class FooterReader:
         from ..merging.log_contents import log_contents
 
         return [
-            Broken(one.file, one.problem) if one.problem else self._of_log(replace(member, file=one.file), one)
+            self._of_log(replace(member, file=one.file), one)
             for one in log_contents(self._metadata.storage, member.slice, self._counts)
         ]
 
     def _of_log(self, member: Member, content: "LogContent") -> _Read | Broken:
+        if content.problem:
+            return Broken(member, content.problem)
         file = member.file
         try:
             stats = NewFile(file.partition, file.name, file.size, content.columns())
         except (CorruptFile, UnsupportedTable) as error:
-            return Broken(file, error.message)
+            return Broken(member, error.message)
         return _Read(member, int(content.has_records), stats, None, log=content)
 
     @cached_property
@@ -163,7 +175,7 @@ class FooterReader:
         except NotFound:
             return None
         except (CorruptFile, UnsupportedTable) as error:
-            return one.describe(self._indexed) if one.log is None else Broken(one.member.file, error.message)
+            return one.describe(self._indexed) if one.log is None else Broken(one.member, error.message)
 
     def _with_log_values(self, one: _Read, log: "LogContent", columns: frozenset[str]) -> _Read:
         if not log.has_records:

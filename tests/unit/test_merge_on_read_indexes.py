@@ -1,5 +1,6 @@
 """The metadata table of merge-on-read tables: what is wrong is found and repaired, and a record index is built."""
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,9 +30,11 @@ from hudi_services.validation.model import Doubt, Kind
 
 from . import histories
 from .corruptions import GONE, metadata_of, write_own
+from .faulty_storage import FaultyStorage, Killed
 from .repairs import complete
+from .shares import THREE_SHARES, places, share
 from .tables import RELEASES, listed_view, open_local, request
-from .test_index_bootstrap import indexed_locations, wanted
+from .test_index_bootstrap import indexed_locations, is_listed, wanted
 from .test_merge_histories import comparable, merged_rows
 from .test_validate import found, run, unsure
 
@@ -248,9 +251,12 @@ class Meanwhile(LocalEngine):
     def map(self, function: Any, tasks: Any, what: str, progress: Any) -> Any:
         found = super().map(function, tasks, what, progress)
         if step := self._steps.pop(what, None):
-            newest = max(one.ts for one in open_local(self._path).timeline.instants)
-            step(str(int(newest) + 10))
+            step(next_instant(self._path))
         return found
+
+
+def next_instant(path: Path) -> str:
+    return str(int(max(one.ts for one in open_local(path).timeline.instants)) + 10)
 
 
 @EACH_RELEASE
@@ -261,3 +267,25 @@ def test_delta_commits_are_followed(release: str, tmp_path: Path) -> None:
     after = real_locations(path)
     assert "d" in before and "g" in after and after.keys().isdisjoint("df")
     assert indexed_locations(path) == after
+
+
+@pytest.mark.sweep
+@pytest.mark.usefixtures("without_threads")
+@pytest.mark.parametrize(("release", "number"), THREE_SHARES)
+def test_a_build_is_killed_at_any_write(release: str, number: int, tmp_path: Path) -> None:
+    """A delta commit is completed before the build is resumed."""
+    before = made(release, tmp_path / "made", "listed_log_only")
+    whole = tmp_path / "whole"
+    shutil.copytree(before, whole)
+    counted = FaultyStorage(str(whole))
+    index_bootstrap(wanted(whole), counted, LocalEngine())
+    for survived in share(places(counted.log), number, 3):
+        path = tmp_path / "killed"
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(before, path)
+        with pytest.raises(Killed):
+            index_bootstrap(wanted(path), FaultyStorage(str(path), survived), LocalEngine())
+        if not is_listed(path):
+            append_log(path, next_instant(path), ["d"], ("a", "f"))
+            assert index_bootstrap(wanted(path, resume=True), engine=LocalEngine()).state is Outcome.COMPLETED
+        assert indexed_locations(path) == real_locations(path), survived
