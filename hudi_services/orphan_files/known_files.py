@@ -127,7 +127,8 @@ class KnownFiles:
 
     def _judge_log_of_slice(self, log: LogFile) -> Verdict:
         """The verdict by the instants of the blocks: an orphan file has only blocks of attempts that are gone."""
-        if self.is_live(log):
+        # Change-data files stay, also those of repeated tasks.
+        if self.is_live(log) or (log.suffix == _CHANGE_DATA and log.instant in self._writes):
             return None
         writers = self._slice_logs.writers(log)
         if writers is None:
