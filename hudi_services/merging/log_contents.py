@@ -28,11 +28,14 @@ from .log_records import is_data, records_of
 
 @dataclass(frozen=True, slots=True)
 class LogContent:
-    """One log file and its blocks that count. `problem` says why readers lose records of it; "" when they do not."""
+    """One log file and its blocks that count."""
 
     file: LogFile
     blocks: Sequence[BlockPlace] = ()
     problem: str = ""
+    """Why readers of Hudi lose records of it; "" when they do not."""
+    is_known: bool = True
+    """Whether this program knows all kinds of blocks in its slice."""
 
     @property
     def has_records(self) -> bool:
@@ -116,7 +119,9 @@ def log_contents(storage: Storage, one: FileSlice, counts: Callable[[str], bool]
     paths = [storage.full_path(log.path) for log in one.log_files]
     try:
         order, lost = by_instant(scanned, counts)
-    except (CorruptFile, UnsupportedTable) as error:
+    except UnsupportedTable:
+        return [LogContent(log, is_known=False) for log in one.log_files]
+    except CorruptFile as error:
         return [
             LogContent(log, problem=problems.get(path, error.message))
             for log, path in zip(one.log_files, paths, strict=True)

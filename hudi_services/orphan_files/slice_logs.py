@@ -30,6 +30,7 @@ class SliceLogs:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self._partition: tuple[str, list[LogFile]] | None = None
         self._slice: tuple[str, str, str] | None = None
         self._writers: Mapping[str, LogWriters] = {}
 
@@ -45,10 +46,16 @@ class SliceLogs:
         return self._writers.get(log.name)
 
     def _read(self, one: LogFile) -> dict[str, LogWriters]:
-        files, _ = self._storage.list_dir(one.partition)
-        logs = [log for file in files if (log := parse_log_file(one.partition, file.name, file.size)) is not None]
+        logs = self._logs_of(one.partition)
         own = sorted((log for log in logs if (log.file_id, log.instant) == (one.file_id, one.instant)), key=log_order)
         return _writers({log.name: list(stored_blocks(self._storage, log)) for log in own})
+
+    def _logs_of(self, partition: str) -> list[LogFile]:
+        if self._partition is None or self._partition[0] != partition:
+            files, _ = self._storage.list_dir(partition)
+            found = (parse_log_file(partition, file.name, file.size) for file in files)
+            self._partition = (partition, [log for log in found if log is not None])
+        return self._partition[1]
 
 
 def _writers(blocks: Mapping[str, list[BlockPlace]]) -> dict[str, LogWriters]:

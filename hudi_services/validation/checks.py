@@ -129,9 +129,7 @@ def _look(
     for described in _batches(metadata, members, partial(progress, "look")):
         for one in described:
             if isinstance(one, Broken):
-                findings.add(
-                    Unsure(n, one.file.partition, one.file.name, Doubt.BROKEN_FILE) for n in checks if one.concerns(n)
-                )
+                findings.add(Unsure(n, one.file.partition, one.file.name, one.doubt) for n in checks if one.concerns(n))
                 findings.add(_of_lost_records(one))
         for check in checks.values():
             findings.add(check.at([one for one in described if isinstance(one, Described)]))

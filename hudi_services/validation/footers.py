@@ -18,6 +18,7 @@ from ..metadata.statistics.indexed_columns import IndexColumns, index_columns
 from ..metadata.table import MetadataTable
 from ..model import BaseFile, FileSlice, LogFile
 from .expected_state import DataFile
+from .model import Doubt
 
 if TYPE_CHECKING:
     from ..merging.log_contents import LogContent
@@ -65,11 +66,15 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A base file whose footer cannot be read, or a log file of which readers lose records."""
+    """A base file whose footer cannot be read, or a log file that cannot be read."""
 
     member: Member
     problem: str = ""
-    """For a log file: why."""
+    """For a log file: why readers of Hudi lose its records; "" when this program alone cannot read it."""
+
+    @property
+    def doubt(self) -> Doubt:
+        return Doubt.NOT_MERGED if isinstance(self.file, LogFile) and not self.problem else Doubt.BROKEN_FILE
 
     @property
     def file(self) -> DataFile:
@@ -147,13 +152,15 @@ class FooterReader:
         ]
 
     def _of_log(self, member: Member, content: "LogContent") -> _Read | Broken:
-        if content.problem:
+        if content.problem or not content.is_known:
             return Broken(member, content.problem)
         file = member.file
         try:
             stats = NewFile(file.partition, file.name, file.size, content.columns())
-        except (CorruptFile, UnsupportedTable) as error:
+        except CorruptFile as error:
             return Broken(member, error.message)
+        except UnsupportedTable:
+            return Broken(member)
         return _Read(member, int(content.has_records), stats, None, log=content)
 
     @cached_property
@@ -175,7 +182,9 @@ class FooterReader:
         except NotFound:
             return None
         except (CorruptFile, UnsupportedTable) as error:
-            return one.describe(self._indexed) if one.log is None else Broken(one.member, error.message)
+            if one.log is None:
+                return one.describe(self._indexed)
+            return Broken(one.member, error.message if isinstance(error, CorruptFile) else "")
 
     def _with_log_values(self, one: _Read, log: "LogContent", columns: frozenset[str]) -> _Read:
         if not log.has_records:

@@ -178,6 +178,21 @@ def test_a_rule_that_is_not_supported_is_not_compared(tmp_path: Path) -> None:
     assert report.instant is None
 
 
+@EACH_RELEASE
+def test_a_block_of_another_kind_is_not_compared(release: str, tmp_path: Path) -> None:
+    """Hudi may read it: it is no difference."""
+    path = made(release, tmp_path)
+    log = logged(path).log_files[1]
+    data = b"".join(
+        encode_block(LogBlock(BlockType.HFILE_DATA, block.header, block.content))
+        for block in read_log_blocks((path / log.path).read_bytes(), log.name)
+    )
+    (path / log.path).write_bytes(data)
+    report = run(path, repair=True)
+    assert found(report) == set()
+    assert (P, log.name, Doubt.NOT_MERGED.value) in unsure(report)
+
+
 # ---- the record index
 
 
