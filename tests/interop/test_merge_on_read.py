@@ -90,6 +90,7 @@ def test_hudi_goes_on(peer: Peer, tmp_path: Path) -> None:
     """The indexes are right; upserts into the new file groups become log files, and Hudi compacts them."""
     made = MadeHistory(peer.version, "indexed", tmp_path)
     ours.cluster(made.path)
+    assert ours.run("validate", made.path).code == 0
     # It knows nothing of the statistics of log files, which stay until a clean takes the files.
     assert [text for text in check_metadata(peer, made.path) if ".log." not in text] == []
     rows = peer.rows(made.path, METADATA_ON)
