@@ -111,7 +111,7 @@ class _Sources:
         at_once(lambda load: load(self._partitions), loads)
         self._view: dict[str, dict[str, FileSlice]] = {}
         self._listed: dict[str, dict[str, list[FileSlice]]] = {}
-        self._view_of_storage = table.view.over(self._lister)
+        self._view_of_storage = table.view.of_files(self._lister)
         self._read: dict[str, dict[str, FileSlice]] = {}
 
     def problem(self, group: FileGroupId) -> str:

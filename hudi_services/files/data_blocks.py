@@ -33,11 +33,7 @@ def avro_pieces(read: Read, block: BlockPlace, decoder: AvroColumns, piece_bytes
     start, end = block.offset, block.offset + block.length
     wanted = max(piece_bytes, _START)
     data = read(start, min(wanted, block.length))
-    head = Cursor(data, block.path, base=start)
-    version = head.int32("data block version")
-    if version not in _VERSIONS:
-        head.fail(f"data block version {version} is not supported, only 1 to 3")
-    expected, found = head.int32("record count"), 0
+    expected, found = _count(data, block), 0
     at, data = start + _START, data[_START:]
     while at < end:
         starts, ends = _frames(data, block.path, at)
@@ -50,6 +46,20 @@ def avro_pieces(read: Read, block: BlockPlace, decoder: AvroColumns, piece_bytes
         data = read(at, min(wanted, end - at)) if at < end else b""
     if found != expected:
         raise CorruptFile(f"{block.path} is corrupt at offset {start}: {found} records, and {expected} by their count")
+
+
+def avro_record_count(read: Read, block: BlockPlace) -> int:
+    """The number of records of an Avro data block, as it says. Raises CorruptFile and the errors of `read`."""
+    return max(0, _count(read(block.offset, min(_START, block.length)), block))
+
+
+def _count(data: bytes, block: BlockPlace) -> int:
+    """The count at the start of the content of an Avro data block."""
+    head = Cursor(data, block.path, base=block.offset)
+    version = head.int32("data block version")
+    if version not in _VERSIONS:
+        head.fail(f"data block version {version} is not supported, only 1 to 3")
+    return head.int32("record count")
 
 
 def parquet_block(read: Read, block: BlockPlace) -> BaseFileReader:

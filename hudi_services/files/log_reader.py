@@ -5,9 +5,12 @@ Source: HoodieLogFileReader (which bytes count as a corrupt block and where read
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import TypeAlias
 
 from ..errors import CorruptFile
+from ..model import LogFile
+from ..storage import Storage
 from .cursor import Cursor
 from .log_blocks import FORMAT_VERSION, MAGIC, BlockPlace, BlockType, HeaderKey, LogBlock
 
@@ -30,6 +33,11 @@ def read_log_blocks(data: bytes, path: str) -> list[LogBlock]:
     return [
         LogBlock(one.type, one.header, data[one.offset : one.offset + one.length], path, one.offset) for one in places
     ]
+
+
+def stored_blocks(storage: Storage, log: LogFile) -> Iterator[BlockPlace]:
+    """The blocks of a log file of a table. Raises CorruptFile and StorageError."""
+    return scan_blocks(partial(storage.read_range, log.path), log.size, storage.full_path(log.path))
 
 
 def scan_blocks(read: Read, size: int, path: str, at_once: int = 1 << 20) -> Iterator[BlockPlace]:

@@ -72,6 +72,10 @@ class SliceFacts(Protocol):
         """Rows that readers see."""
 
     @property
+    def most_rows(self) -> int:
+        """Rows and log records: no fewer than `rows`, and known without a merge."""
+
+    @property
     def row_groups(self) -> int: ...
 
     @property
@@ -300,7 +304,7 @@ class _FooterFacts:
 
     def __init__(self, footer: Footer) -> None:
         self._footer = footer
-        self.rows = footer.num_rows
+        self.rows = self.most_rows = footer.num_rows
         self.row_groups = len(footer.row_groups)
 
     @property

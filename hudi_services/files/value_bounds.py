@@ -14,7 +14,7 @@ They are used where a footer has no range. A bound need not be a value:
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,15 @@ class BoundsOf:
         if low is not None and low == low:
             found = [low, high, *self._extremes]
             self._extremes = [min(found, key=order_key), max(found, key=order_key)]
+
+    @property
+    def exact(self) -> ValueBounds:
+        """As `bounds`, and long texts and bytes are not truncated; texts must be UTF-8."""
+        found = self.bounds
+        if found.low is None or not isinstance(self._extremes[0], bytes):
+            return found
+        low, high = (one.decode() if self._kind in _TEXT else one for one in self._extremes)
+        return replace(found, low=low, high=high)
 
     @property
     def bounds(self) -> ValueBounds:

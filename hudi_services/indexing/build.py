@@ -75,9 +75,9 @@ class Build:
     def begin(self, table: Snapshot, metadata: MetadataTable, sizing: GroupSizing, times: Callable[[], str]) -> None:
         """Delete an older build, count the keys, and write the plan. `times` gives instants later than all others."""
         forget(self._storage)
-        self._metadata = metadata
+        self._metadata, self._source = metadata, table.slices
         slices = table.view.live_slices()
-        counts = describe(self._source, slices, lambda _, facts: facts.rows)
+        counts = describe(self._source, slices, lambda _, facts: facts.most_rows)
         tasks = _tasks(slices, counts)
         instant, digest = initial_instant(metadata, times), metadata.config.file_digest(self._storage)
         plan = BuildPlan(instant, file_group_count(sum(counts), sizing), tasks, digest)
@@ -139,8 +139,13 @@ class Build:
         Raises ConflictError when a file was cleaned whose keys are needed.
         """
         now = table.view.live_slices()
+        # It knows the writes that were completed meanwhile.
+        self._source = table.slices
         before, after = set(self._known), set(now)
-        added = [one for one in now if one not in before]
+        unseen = self._read.difference(now)
+        places = frozenset(map(_place, unseen))
+        # The keys of an older version of a slice, without its newest log files, are in runs with the same place.
+        added = [one for one in now if one not in before or _place(one) in places]
         gone = [one for one in self._known if one not in after]
         lost = next(filter(None, at_once(self._lacks, gone)), "")
         if lost:
@@ -153,8 +158,6 @@ class Build:
         moved = MovedKeys(self._shards, new_runs, self._write_logs, old_runs)
         touched = sorted(moved.counts())
         self._read.update(added)
-        unseen = self._read.difference(now)
-        places = frozenset(Location(one.partition, one.file_id, millis_of(one.base_instant)) for one in unseen)
         others = [run for of_task in load_runs(self._storage).values() for run in of_task]
         others += self._followed
         sizes = moved.write([self._log_task(shard, number, moved, others, places) for shard in touched])
@@ -241,6 +244,10 @@ class Build:
 
     def _tell(self, phase: str) -> Callable[[int, int], None]:
         return lambda done, total: self._progress(phase, done, total)
+
+
+def _place(one: FileSlice) -> Location:
+    return Location(one.partition, one.file_id, millis_of(one.base_instant))
 
 
 def _noted_keys(numbered: tuple[int, KeyTask], token: str) -> None:

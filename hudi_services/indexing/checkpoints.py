@@ -168,15 +168,22 @@ def _count(number: Any) -> int:
 
 
 def _entry(one: FileSlice) -> list[Any]:
-    assert one.base_file is not None, "a slice without a base file is not planned yet"
     logs = [[log.name, log.size] for log in one.log_files]
+    if one.base_file is None:
+        return [one.partition, one.base_instant, None, logs]
     return [one.partition, one.base_file.name, one.base_file.size, logs]
 
 
 def _slice(partition: Any, name: Any, size: Any, logs: Any) -> FileSlice:
+    """A slice with a base file of this name and size; without a size, `name` is the base instant of log files alone."""
     if not isinstance(partition, str):
         raise TypeError(f"{partition!r:.40} is no partition")
-    return replace(base_slice(partition, name, _count(size)), log_files=tuple(_log(partition, *log) for log in logs))
+    own = tuple(_log(partition, *log) for log in logs)
+    if size is not None:
+        return replace(base_slice(partition, name, _count(size)), log_files=own)
+    if not own or not _INSTANT.fullmatch(name):
+        raise ValueError(f"{name!r:.40} is no slice of log files")
+    return FileSlice(partition, own[0].file_id, name, None, own)
 
 
 def _log(partition: str, name: Any, size: Any) -> LogFile:

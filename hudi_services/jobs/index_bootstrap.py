@@ -78,7 +78,7 @@ def _dry_run(wanted: IndexRequest, table: Snapshot, sizing: GroupSizing, report:
     report.dry_run = True
     with report.phase("plan"):
         slices = table.view.live_slices()
-        count = sum(describe(table.slices, slices, lambda _, facts: facts.rows))
+        count = sum(describe(table.slices, slices, lambda _, facts: facts.most_rows))
         begun = load_plan(table.storage) if wanted.resume else None
     report.groups = begun.shards if begun else file_group_count(count, sizing)
     report.files, report.rows = InOut(len(slices), None), InOut(count, None)

@@ -17,7 +17,7 @@ from ..options import keys
 from ..snapshot import Snapshot, current_schema, is_unchanged, reopen
 from ..storage import Storage
 from ..validation.checks import look
-from ..validation.model import Difference, Findings, Severity, Unsure, damaged_logs, wanted_records
+from ..validation.model import Difference, Findings, Kind, Severity, Unsure, damaged_logs, wanted_records
 from ..validation.record_index import forget_runs, repaired_keys
 from .opening import open_supported
 from .report import Check, CheckResult, Report, Row
@@ -46,7 +46,7 @@ def validate(wanted: ValidateRequest, storage: Storage | None = None) -> Report:
         count = _count(len(_counting(wanted, found)), "difference")
         raise CheckFailed(
             f"{table.storage.root}: {count} between the metadata table and the table",
-            hint=_missing_hint(found) or f"run: hudi-services validate --base-path {table.storage.root} --apply",
+            hint=_own_hint(found) or f"run: hudi-services validate --base-path {table.storage.root} --apply",
         )
     written = _repair(wanted, table, found, report)
     left = _confirmed(wanted, reopen(table), report)
@@ -153,14 +153,17 @@ def _completed(report: Report, found: Findings, reason: str) -> Report:
 
 def _left(table: Snapshot, left: Findings, count: int, repaired: str) -> HudiServicesError:
     rest = f"{table.storage.root}: {repaired or 'no difference could be repaired'}, {_count(count, 'difference')} left"
-    missing = _missing_hint(left)
+    missing = _own_hint(left)
     if repaired:
         return PartlyDone(rest, hint=missing or f"run the command again; if differences stay, {REBUILD_HINT}")
     return CheckFailed(rest, hint=missing or REBUILD_HINT)
 
 
-def _missing_hint(found: Findings) -> str:
-    """What to do about a partition without any file; "" when there is none."""
+def _own_hint(found: Findings) -> str:
+    """What to do about a partition without any file, or records that are lost; "" when there is neither."""
+    lost = next((one for one in found.differences if one.kind is Kind.LOST_RECORDS), None)
+    if lost is not None:
+        return f"restore {lost.file} from a copy, or write its records again: no metadata table has them"
     partition = next((one.partition for one in found.differences if one.withheld), None)
     if partition is None:
         return ""
@@ -193,6 +196,10 @@ def _describe(wanted: ValidateRequest, table: Snapshot, found: Findings, report:
         if len(listed) > _MOST_LISTED:
             report.warnings.append(f"of {len(listed):,} {what} the first {_MOST_LISTED:,} are listed")
     report.warnings += [f"{name} has more differences than these" for name in found.cut]
+    for name, count in found.not_compared.items():
+        logs = f"the records of {_count(count, 'log file')}, and the ranges of their partitions"
+        text = f"{name}: {logs}, are not compared, because releases of Hudi count their values differently"
+        report.warnings += [text] if text not in report.warnings else []
 
 
 def _check(name: str, records: int, counted: int, differences: int) -> Check:
@@ -205,8 +212,9 @@ def _check(name: str, records: int, counted: int, differences: int) -> Check:
 
 
 def _why_unchecked(table: Snapshot, found: Findings, name: str) -> str:
-    if any(one.index == name for one in found.unsure):
-        return "one of its files cannot be judged"
+    reason = next((one.reason for one in found.unsure if one.index == name), None)
+    if reason is not None:
+        return f"one of its files cannot be judged: {reason.value}"
     being_built = name in table.config.metadata_partitions_inflight
     if being_built:
         return "it is being built"

@@ -22,6 +22,23 @@ def replayed(blocks: Iterable[BlockPlace], counts: Callable[[str], bool]) -> lis
     `counts` says whether blocks of an instant are read. Raises CorruptFile for a torn block whose records readers would
     lose and for a block without an instant, UnsupportedTable for blocks of other kinds.
     """
+    order, lost = by_instant(blocks, counts)
+    if lost:
+        raise CorruptFile(
+            f"{lost[0].path} has {lost_records(lost[0])}, and a rewrite would lose them for good",
+            hint="restore the log file from a copy, or write its records again and roll the commit back",
+        )
+    return _with_compacted(order)
+
+
+def by_instant(
+    blocks: Iterable[BlockPlace], counts: Callable[[str], bool]
+) -> tuple[dict[str, list[BlockPlace]], list[BlockPlace]]:
+    """The data and delete blocks that count, by instant, and the torn blocks whose records readers lose.
+
+    The arguments are those of `replayed`; originals of compacted blocks count, too. Raises CorruptFile for a block
+    without an instant, UnsupportedTable for blocks of other kinds.
+    """
     order: dict[str, list[BlockPlace]] = {}
     torn: list[BlockPlace] = []
     for block in blocks:
@@ -39,25 +56,22 @@ def replayed(blocks: Iterable[BlockPlace], counts: Callable[[str], bool]) -> lis
             raise CorruptFile(f"{block.path} has a block without an instant at {block.offset}")
         elif counts(block.instant):
             order.setdefault(block.instant, []).append(block)
-    for block in torn:
-        _check_torn(block, order, counts)
-    return _with_compacted(order)
+    return order, [block for block in torn if _is_lost(block, order, counts)]
 
 
-def _check_torn(block: BlockPlace, order: dict[str, list[BlockPlace]], counts: Callable[[str], bool]) -> None:
-    """Raise CorruptFile unless the torn block was written again later, or does not count."""
+def lost_records(block: BlockPlace) -> str:
+    """The words for a torn block whose records readers lose."""
+    of = f"the commit {block.instant}" if block.instant is not None else "an unknown commit"
+    return f"a torn block of {of} at {block.offset}: readers of Hudi skip its records without a word"
+
+
+def _is_lost(block: BlockPlace, order: dict[str, list[BlockPlace]], counts: Callable[[str], bool]) -> bool:
+    """False for a torn block that was written again later, or does not count."""
     instant = block.instant
     if instant is not None and not counts(instant):
-        return
+        return False
     again = order.get(instant or "", [])
-    if any(one.path == block.path and one.offset > block.offset for one in again):
-        return
-    of = f"the commit {instant}" if instant is not None else "an unknown commit"
-    raise CorruptFile(
-        f"{block.path} has a torn block of {of} at {block.offset}: readers of Hudi skip its records without a word, "
-        "and a rewrite would lose them for good",
-        hint="restore the log file from a copy, or write its records again and roll the commit back",
-    )
+    return not any(one.path == block.path and one.offset > block.offset for one in again)
 
 
 def _with_compacted(order: dict[str, list[BlockPlace]]) -> list[BlockPlace]:

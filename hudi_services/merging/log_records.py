@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from ..errors import CorruptFile, UnsupportedTable
 from ..files.avro_columns import avro_decoder
 from ..files.column_type import Kind, parquet_type
-from ..files.data_blocks import avro_pieces, parquet_block
+from ..files.data_blocks import avro_pieces, avro_record_count, parquet_block
 from ..files.delete_records import DeleteRecord, Wrapped, delete_records
 from ..files.log_blocks import BlockPlace, BlockType, HeaderKey, LogBlock
 from ..files.log_reader import Read
@@ -58,13 +58,22 @@ def header_schema(block: BlockPlace) -> str:
     return text
 
 
-def _pieces(read: Read, block: BlockPlace) -> tuple[FileSchema, Iterator[pa.Table]]:
+def records_of(read: Read, block: BlockPlace) -> tuple[FileSchema, Iterator[pa.Table]]:
     """The schema and the records of a data block, in its raw form."""
     if block.type is BlockType.AVRO_DATA:
         decoder = avro_decoder(header_schema(block), block.path)
         return decoder.schema, avro_pieces(read, block, decoder)
     file = parquet_block(read, block)
     return file.schema, (piece for group in range(len(file.row_groups)) for piece in file.pieces(group))
+
+
+def record_count(read: Read, block: BlockPlace) -> int:
+    """The records of a block without its deletes. Raises CorruptFile."""
+    if not is_data(block):
+        return 0
+    if block.type is BlockType.AVRO_DATA:
+        return avro_record_count(read, block)
+    return sum(group.num_rows for group in parquet_block(read, block).row_groups)
 
 
 def column_with_default(schema: str) -> str:
@@ -106,7 +115,7 @@ class LogRecords:
     # ---- data blocks
 
     def _data(self, read: Read, block: BlockPlace) -> Iterator[pa.Table]:
-        found, pieces = _pieces(read, block)
+        found, pieces = records_of(read, block)
         subset = self._subset(block, found)
         for piece in pieces:
             table = converted_table(piece, piece.num_rows, found, self.schema.columns, self.schema)

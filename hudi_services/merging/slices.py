@@ -42,7 +42,7 @@ from ..timeline.active import Timeline
 from .block_order import replayed
 from .expected_rows import ExpectedRows
 from .fold import NullOrdering
-from .log_records import KEY, LogRecords, column_with_default, header_schema, is_data, is_partial
+from .log_records import KEY, LogRecords, column_with_default, header_schema, is_data, is_partial, record_count
 from .merged_logs import Merger
 from .ordering import ordering_fields, with_ordering
 from .rules import WITH_HUDI, Fill, MergeRule, merge_rule
@@ -73,6 +73,13 @@ class CountedInstants:
         return self.is_committed is None or instant == self.also or self.is_committed(instant)
 
 
+def counted_instants(config: TableConfig, timeline: Timeline) -> CountedInstants:
+    """The instants whose log blocks the readers of a table see."""
+    # Where names say who wrote a log file, the view has left out those that do not count.
+    tells = log_naming(config.version).tells_writers
+    return CountedInstants(is_committed=None if tells else TimelineFacts(timeline).is_committed)
+
+
 @dataclass(frozen=True, slots=True)
 class MergedSlices:
     """The source of slices of a merge-on-read table; `rule` is None for a table with a rule that is not supported."""
@@ -88,9 +95,7 @@ class MergedSlices:
     @classmethod
     def of(cls, storage: Storage, config: TableConfig, timeline: Timeline) -> "MergedSlices":
         """The source for a table that is opened."""
-        # Where names say who wrote a log file, the view has left out those that do not count.
-        tells = log_naming(config.version).tells_writers
-        counts = CountedInstants(is_committed=None if tells else TimelineFacts(timeline).is_committed)
+        counts = counted_instants(config, timeline)
         try:
             return cls(storage, merge_rule(config), counts)
         except UnsupportedTable as e:
@@ -104,7 +109,7 @@ class MergedSlices:
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         if not one.log_files:
             return BaseFileSlices(self.storage).facts(one, take)
-        return take(_MergedFacts(self.open(one)))
+        return take(_MergedFacts(MergedSlice(self.storage, one, self._rule(), self.counts, self.memory)))
 
     def as_of(self, instant: str | None, memory: int) -> "MergedSlices":
         return replace(self, counts=replace(self.counts, until=instant), memory=memory)
@@ -152,6 +157,11 @@ class MergedSlice:
     @property
     def num_rows(self) -> int:
         return self._base_rows - self._updates.deleted + self._updates.added
+
+    @property
+    def most_rows(self) -> int:
+        """As `SliceFacts.most_rows`."""
+        return self._base_rows + sum(record_count(self._read_block(block), block) for block in self._blocks)
 
     @property
     def size(self) -> int:
@@ -358,8 +368,12 @@ class _Checked:
 class _MergedFacts:
     """The facts of a slice whose rows must be merged to be known."""
 
-    def __init__(self, reader: SliceReader) -> None:
+    def __init__(self, reader: "MergedSlice") -> None:
         self._reader = reader
+
+    @property
+    def most_rows(self) -> int:
+        return self._reader.most_rows
 
     @property
     def rows(self) -> int:

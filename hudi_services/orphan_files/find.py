@@ -141,7 +141,7 @@ class _Look:
 
     def _sort(self, candidate: _Candidate, verdict: Verdict) -> None:
         if isinstance(verdict, OrphanKind):
-            self._add(candidate.info, candidate.file.instant, verdict)
+            self._add(candidate.info, self._knowledge.attempt(candidate.file), verdict)
         elif verdict is not None:
             self._keep(candidate.info, verdict)
 

@@ -9,12 +9,14 @@ from collections.abc import Collection, Iterable
 from functools import cached_property
 
 from ..errors import CorruptFile, NotFound
+from ..files.names import parse_log_file
 from ..model import LogFile
 from ..snapshot import Snapshot, pending_compactions
 from ..table.facts import written_names
 from ..timeline.archived_instants import ArchivedInstants
 from ..timeline.instant import Action, Instant, State
 from .model import DataFile, Kept, OrphanKind, Verdict
+from .slice_logs import SliceLogs
 
 _CHANGE_DATA = ".cdc"
 _NEVER_AGAIN = frozenset({Action.COMMIT.value, Action.DELTA_COMMIT.value})
@@ -41,6 +43,8 @@ class KnownFiles:
 
     def is_live(self, file: DataFile) -> bool:
         """Whether a commit, the metadata table or the archive has the file, so that it needs no judgement later."""
+        if self._is_log_of_slice(file):
+            return self._is_listed(file) or file.name in self._written_logs
         if file.instant in self._writes:
             return self._is_committed(file) or self._is_listed(file)
         if self._table.metadata is not None:
@@ -48,6 +52,8 @@ class KnownFiles:
         return self._is_old(file.instant) and self._is_archived(file.instant)
 
     def judge(self, file: DataFile) -> Verdict:
+        if isinstance(file, LogFile) and self._is_log_of_slice(file):
+            return self._judge_log_of_slice(file)
         if file.instant in self.pending:
             return Kept.PENDING
         listed = self._is_listed(file)
@@ -63,10 +69,19 @@ class KnownFiles:
 
     def beyond_knowledge(self, file: DataFile) -> Kept | None:
         """Why a later snapshot cannot decide about an old file that is not live; None for a file to be judged later."""
+        if self._is_log_of_slice(file):
+            return None
         if not self._is_old(file.instant) or file.instant in self._writes or file.instant in self.pending:
             return None
         verdict = self._without_commit(file)
         return verdict if verdict in (Kept.UNREADABLE_ARCHIVE, Kept.NOT_IN_ARCHIVE) else None
+
+    def attempt(self, file: DataFile) -> str:
+        """The instant that wrote an orphan file."""
+        if isinstance(file, LogFile) and self._is_log_of_slice(file):
+            writers = self._slice_logs.writers(file)
+            return max(writers.instants) if writers is not None and writers.instants else ""
+        return file.instant
 
     def is_held(self, file: DataFile) -> bool:
         """Whether a savepoint or a pending plan names the file."""
@@ -108,17 +123,39 @@ class KnownFiles:
         # Change-data files stay, also those of repeated tasks.
         if file.name in names or (isinstance(file, LogFile) and file.suffix == _CHANGE_DATA):
             return None
-        if self._is_log_of_slice(file):
-            return Kept.LOG_OF_SLICE
         return OrphanKind.STRAY if self._table.metadata is not None else Kept.SUSPICIOUS
 
-    def _without_commit(self, file: DataFile) -> Verdict:
-        if file.instant not in self._of_gone:
-            self._of_gone[file.instant] = self._gone(file.instant)
-        verdict = self._of_gone[file.instant]
-        if isinstance(verdict, OrphanKind) and self._is_log_of_slice(file):
+    def _judge_log_of_slice(self, log: LogFile) -> Verdict:
+        """The verdict by the instants of the blocks: an orphan file has only blocks of attempts that are gone."""
+        # Change-data files stay, also those of repeated tasks.
+        if self.is_live(log) or (log.suffix == _CHANGE_DATA and log.instant in self._writes):
+            return None
+        writers = self._slice_logs.writers(log)
+        if writers is None:
             return Kept.LOG_OF_SLICE
-        return verdict
+        if writers.instants & self.pending or log.instant in self.pending:
+            return Kept.PENDING
+        if writers.is_cancelled:
+            return Kept.CANCELLED
+        if any(one in self._writes or self._is_archived(one) for one in writers.instants):
+            # Readers that list storage see its records.
+            return Kept.LOG_OF_SLICE if self._table.metadata is not None else None
+        verdicts = {self._of_instant(one) for one in writers.instants}
+        for verdict in verdicts:
+            if not isinstance(verdict, OrphanKind):
+                return verdict
+        if not verdicts or log.suffix == _CHANGE_DATA:
+            return Kept.LOG_OF_SLICE
+        held = self._held.get((log.partition, log.name)) or self._in_group(log)
+        return held or (OrphanKind.ROLLED_BACK if OrphanKind.ROLLED_BACK in verdicts else verdicts.pop())
+
+    def _without_commit(self, file: DataFile) -> Verdict:
+        return self._of_instant(file.instant)
+
+    def _of_instant(self, ts: str) -> Verdict:
+        if ts not in self._of_gone:
+            self._of_gone[ts] = self._gone(ts)
+        return self._of_gone[ts]
 
     def _gone(self, ts: str) -> Verdict:
         """The verdict on files that no metadata table lists, of an instant that is no write of the timeline."""
@@ -176,6 +213,16 @@ class KnownFiles:
 
     def _is_log_of_slice(self, file: DataFile) -> bool:
         return isinstance(file, LogFile) and self._table.log_naming.writer(file) is None
+
+    @cached_property
+    def _slice_logs(self) -> SliceLogs:
+        return SliceLogs(self._table.storage)
+
+    @cached_property
+    def _written_logs(self) -> frozenset[str]:
+        """The log files that completed writes of the timeline name."""
+        names = (self._names(write) or () for write in self._writes.values())
+        return frozenset(name for some in names for name in some if parse_log_file("", name, 0) is not None)
 
     @cached_property
     def _archive(self) -> ArchivedInstants | None:

@@ -19,18 +19,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from enum import Enum
+from functools import partial
 
 from .. import __version__
 from ..codecs.json_text import parse_json
 from ..commit.checkpoints import checkpoint_folder
 from ..commit.markers import marker_folder
 from ..errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, NotFound, StorageError
+from ..files.log_reader import scan_blocks
 from ..files.names import OWN_FOLDER
+from ..model import LogFile
 from ..snapshot import Snapshot
 from ..storage import FileInfo, Storage
 from ..table.facts import TimelineFacts
 from .data_files import parse_data_file
-from .model import Item, OrphanKind, Total
+from .model import DataFile, Item, OrphanKind, Total
 
 QUARANTINE_FOLDER = f"{OWN_FOLDER}/quarantine"
 _MANIFEST = "manifest.json"
@@ -104,7 +107,7 @@ def restore(table: Snapshot, quarantine: str, progress: Progress) -> Moved:
     stored = _stored(storage, quarantine)
     sizes = {file.path: file.size for file in stored}
     targets = {file.path: _original(quarantine, file.path) for file in stored}
-    _refuse_new_rows(table, quarantine, targets.values())
+    _refuse_new_rows(table, quarantine, stored)
     moved = _move_all(targets, sizes, lambda source, target: _bring_back(storage, source, target), progress)
     if not moved.problems:
         _remove_empty(storage, quarantine)
@@ -114,7 +117,7 @@ def restore(table: Snapshot, quarantine: str, progress: Progress) -> Moved:
 def check_restore(table: Snapshot, quarantine: str) -> Total:
     """Count the files that a restore would move. Raises ConfigError and ConflictError as `restore` does."""
     stored = _stored(table.storage, quarantine)
-    _refuse_new_rows(table, quarantine, [_original(quarantine, file.path) for file in stored])
+    _refuse_new_rows(table, quarantine, stored)
     return _total(stored)
 
 
@@ -180,8 +183,8 @@ def _are_equal(storage: Storage, one: str, other: str) -> bool:
     return all(storage.read_range(one, *piece) == storage.read_range(other, *piece) for piece in pieces)
 
 
-def _refuse_new_rows(table: Snapshot, quarantine: str, paths: Iterable[str]) -> None:
-    seen_now = [path for path in paths if _is_seen(table, path)]
+def _refuse_new_rows(table: Snapshot, quarantine: str, stored: Iterable[FileInfo]) -> None:
+    seen_now = [path for one in stored if _is_seen(table, path := _original(quarantine, one.path), one.path, one.size)]
     if not seen_now:
         return
     seen_then = _seen_then(table.storage, quarantine)
@@ -196,12 +199,29 @@ def _refuse_new_rows(table: Snapshot, quarantine: str, paths: Iterable[str]) -> 
         )
 
 
-def _is_seen(table: Snapshot, path: str) -> bool:
-    """Whether readers take the file for committed because of its instant alone, or will when a savepoint is deleted."""
+def _is_seen(table: Snapshot, path: str, stored: str, size: int) -> bool:
+    """Whether readers take the file for committed because of its instant alone, or will when a savepoint is deleted.
+
+    `path` is its path in the table, `stored` where its `size` bytes are now.
+    """
     partition, _, _ = path.rpartition("/")
     file = parse_data_file(partition, FileInfo(path, 0, 0)) if table.metadata is None else None
     facts = TimelineFacts(table.timeline)
-    return file is not None and (facts.is_committed(file.instant) or facts.is_hidden(file.instant))
+    return file is not None and any(
+        instant is None or facts.is_committed(instant) or facts.is_hidden(instant)
+        for instant in _instants(table, file, stored, size)
+    )
+
+
+def _instants(table: Snapshot, file: DataFile, stored: str, size: int) -> set[str | None]:
+    """The instants that wrote the file; None among them when one is not known."""
+    if not isinstance(file, LogFile) or table.log_naming.tells_writers:
+        return {file.instant}
+    try:
+        blocks = scan_blocks(partial(table.storage.read_range, stored), size, table.storage.full_path(stored))
+        return {block.instant for block in blocks}
+    except (CorruptFile, NotFound):
+        return {None}
 
 
 def _seen_then(storage: Storage, quarantine: str) -> frozenset[str]:
@@ -242,7 +262,7 @@ def _manifest(table: Snapshot, items: Sequence[Item], moment: datetime) -> bytes
             "attempt": item.attempt,
             "action": item.action,
             "reason": item.reason.value,
-            "seen": _is_seen(table, item.path),
+            "seen": _is_seen(table, item.path, item.path, item.size),
         }
         for item in items
     )

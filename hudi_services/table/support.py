@@ -87,7 +87,7 @@ def unsupported_partitions(config: TableConfig) -> list[str]:
 
 def _table_type(look: Look) -> str:
     found = look.config.type
-    return "" if found == "COPY_ON_WRITE" else f"hoodie.table.type={found}"
+    return "" if found in ("COPY_ON_WRITE", "MERGE_ON_READ") else f"hoodie.table.type={found}"
 
 
 def _not_merge_on_read(look: Look) -> str:
@@ -158,11 +158,11 @@ BUCKETS = Feature(
 
 FEATURES = (
     Feature(
-        "merge-on-read tables",
+        "other table types",
         "hoodie.table.type",
         _table_type,
-        _ALL - _REWRITES - {Operation.CLEAN, Operation.RECOVER, Operation.ROLLBACK, Operation.UNDO},
-        hint="use Apache Hudi's own service: this command handles only COPY_ON_WRITE tables",
+        _ALL,
+        hint="only tables of type COPY_ON_WRITE and MERGE_ON_READ are supported",
     ),
     Feature(
         "ORC and HFile base files",

@@ -60,7 +60,7 @@ class FileSystemView:
         self._naming = naming
         self._compacting = compacting or {}
 
-    def over(self, lister: Lister) -> "FileSystemView":
+    def of_files(self, lister: Lister) -> "FileSystemView":
         """The same view of the files that another lister lists."""
         return FileSystemView(lister, self._facts, self._replaced, self._naming, self._compacting)
 

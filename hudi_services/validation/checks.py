@@ -21,17 +21,16 @@ from ..metadata.records.keys import (
     SECONDARY_INDEX_PREFIX,
 )
 from ..metadata.table import MetadataTable
-from ..model import BaseFile
+from ..model import BaseFile, FileSlice, LogFile
 from ..snapshot import Snapshot
-from ..table.facts import TimelineFacts
-from ..table.view import slices_of
+from ..table.partitions import Files
 from ..table_config import METADATA_TABLE_FOLDER
 from .bloom_filters import BloomFiltersCheck
 from .column_stats import ColumnStatsCheck
-from .expected_state import ExpectedState
-from .expressions import ExpressionBloomsCheck, ExpressionRangesCheck
+from .expected_state import DataFile, ExpectedState
+from .expressions import ExpressionBloomsCheck, ExpressionCheck, ExpressionRangesCheck
 from .files import FilesCheck
-from .footers import Broken, Described, FooterReader
+from .footers import Broken, Described, FooterReader, Member
 from .key_index import KeyIndexCheck
 from .model import Difference, Doubt, Finding, Findings, Kind, Unsure
 from .partition_stats import PartitionStatsCheck
@@ -49,10 +48,10 @@ class Check(Protocol):
     """The number of records checked until now."""
 
     def at(self, files: Sequence[Described]) -> Iterator[Finding]:
-        """Check some of the base files that readers may open, in the order of their data partitions."""
+        """Check some of the data files that readers may open, in the order of their data partitions."""
 
     def at_end(self) -> Iterator[Finding]:
-        """The findings that need all base files; called after the last `at`."""
+        """The findings that need all files; called after the last `at`."""
 
 
 Progress = Callable[[str, int, int], None]
@@ -62,7 +61,7 @@ CHECKS: dict[str, Callable[[MetadataTable, ExpectedState], Check]] = {
     PARTITION_STATS: PartitionStatsCheck,
     BLOOM_FILTERS: BloomFiltersCheck,
 }
-"""The checks by metadata partition. The check of `files` runs before them, and finds the base files to check."""
+"""The checks by metadata partition. The check of `files` runs before them, and finds the files to check."""
 KEY_CHECKS: dict[str, type[KeyIndexCheck]] = {
     RECORD_INDEX: RecordIndexCheck,
     SECONDARY_INDEX_PREFIX: SecondaryIndexCheck,
@@ -123,13 +122,17 @@ def _look(
     hidden = [one for one in findings.unsure if one.reason is Doubt.HIDDEN]
     # The keys of hidden files are in the indexes; it is unknown whether they should be.
     findings.add(replace(one, index=name) for name in key_checks for one in hidden)
-    if checks:
-        for described in _batches(metadata, _with_liveness(table, listing.committed), partial(progress, "look")):
-            for one in described:
-                if isinstance(one, Broken):
-                    findings.add(Unsure(n, one.file.partition, one.file.name, Doubt.BROKEN_FILE) for n in checks)
-            for check in checks.values():
-                findings.add(check.at([one for one in described if isinstance(one, Described)]))
+    members = _members(table, listing.committed)
+    if not checks:
+        # Of log files, each block is looked at.
+        members = [one for one in members if isinstance(one.file, LogFile)]
+    for described in _batches(metadata, members, partial(progress, "look")):
+        for one in described:
+            if isinstance(one, Broken):
+                findings.add(Unsure(n, one.file.partition, one.file.name, one.doubt) for n in checks if one.concerns(n))
+                findings.add(_of_lost_records(one))
+        for check in checks.values():
+            findings.add(check.at([one for one in described if isinstance(one, Described)]))
     unjudged = _unjudged(findings) & key_checks.keys()
     for name, check in checks.items():
         if name not in unjudged:
@@ -142,6 +145,11 @@ def _look(
     findings.cut = tuple(
         name for name, check in checks.items() if isinstance(check, KeyIndexCheck) and not check.is_whole
     )
+    findings.not_compared = {
+        name: check.not_compared
+        for name, check in checks.items()
+        if isinstance(check, ExpressionCheck) and check.not_compared
+    }
     findings.checked = {FILES: listing.checked} | {name: check.checked for name, check in checks.items()}
     return findings
 
@@ -159,6 +167,13 @@ def _of_log(damaged: DamagedLog) -> Difference:
     return Difference(damaged.partition, Kind.DAMAGED_LOG, damaged.name, None, damaged.name, None, detail, lambda: None)
 
 
+def _of_lost_records(broken: Broken) -> Iterator[Difference]:
+    """The difference for a log file of the table, which no record of the metadata table can mend."""
+    if broken.problem:
+        place = (FILES, Kind.LOST_RECORDS, broken.file.name, broken.file.partition, broken.file.name)
+        yield Difference(*place, None, broken.problem, lambda: None)
+
+
 def _key_checks(ready: Sequence[str]) -> Mapping[str, type[KeyIndexCheck]]:
     """The checks of the key indexes that are ready."""
     return {name: kind for name in ready for prefix, kind in KEY_CHECKS.items() if name.startswith(prefix)}
@@ -170,25 +185,46 @@ def _unjudged(findings: Findings) -> set[str]:
 
 
 def _batches(
-    metadata: MetadataTable, files: Sequence[tuple[BaseFile, bool]], progress: Callable[[int, int], None]
+    metadata: MetadataTable, members: Sequence[Member], progress: Callable[[int, int], None]
 ) -> Iterator[list[Described | Broken]]:
-    """The descriptions of (base file, is live) by their footers, in batches."""
+    """The descriptions of files by their footers and log blocks, in batches."""
     footers = FooterReader(metadata)
-    for start in range(0, len(files), _FILES_IN_MEMORY):
-        batch = files[start : start + _FILES_IN_MEMORY]
+    for start in range(0, len(members), _FILES_IN_MEMORY):
+        batch = members[start : start + _FILES_IN_MEMORY]
         yield footers.read(batch)
-        progress(start + len(batch), len(files))
+        progress(start + len(batch), len(members))
 
 
-def _with_liveness(table: Snapshot, committed: Mapping[str, Sequence[BaseFile]]) -> list[tuple[BaseFile, bool]]:
-    """Each file with whether it belongs to the newest slice of a file group that was not replaced."""
-    facts = TimelineFacts(table.timeline)
-    found: list[tuple[BaseFile, bool]] = []
-    for partition in sorted(committed):
-        files = committed[partition]
-        groups = slices_of(partition, {file.name: file.size for file in files}, facts, table.log_naming)
-        newest = {file_id: slices[-1].base_file for file_id, slices in groups.items()}
-        for file in files:
-            is_newest = newest[file.file_id] == file
-            found.append((file, is_newest and table.view.replaced_at(partition, file.file_id) is None))
+class _Committed:
+    """`partitions.Lister` of committed files."""
+
+    def __init__(self, files: Mapping[str, Sequence[DataFile]]) -> None:
+        self._files = files
+
+    def partitions(self) -> list[str]:
+        return sorted(self._files)
+
+    def files(self, partition: str) -> Files:
+        return {file.name: file.size for file in self._files[partition]}
+
+    def load(self, partitions: Sequence[str]) -> None:
+        pass
+
+
+def _members(table: Snapshot, committed: Mapping[str, Sequence[DataFile]]) -> list[Member]:
+    """Each file with its slice."""
+    view = table.view.of_files(_Committed(committed))
+    found: list[Member] = []
+    for partition in view.partitions():
+        known = {
+            file.name: one for slices in view.all_slices(partition).values() for one in slices for file in one.files
+        }
+        live = {file.name: one for one in view.latest_slices(partition) for file in one.files}
+        for file in committed[partition]:
+            one = live.get(file.name, known.get(file.name))
+            if one is None and isinstance(file, BaseFile):
+                # Of two base files of one instant, the view shows one.
+                one = FileSlice.of_base(file)
+            if one is not None:
+                found.append(Member(file, one, file.name in live))
     return found

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from ..codecs.clean_plan import CleanerPlan
 from ..errors import CorruptFile, NotFound
+from ..files.log_reader import stored_blocks
 from ..files.names import parse_base_file, parse_log_file
 from ..metadata.records.keys import bloom_filter_key
 from ..model import BaseFile, LogFile
@@ -39,8 +40,9 @@ class ExpectedState:
         stored = self._lister.files(partition)
         return {name: size for name, size in stored.items() if parse(partition, name, size) is not None}
 
-    def is_committed(self, instant: str) -> bool:
-        return self._facts.is_committed(instant)
+    def is_committed(self, file: DataFile) -> bool:
+        """Whether the instant in the name of the file is completed; a pending compaction names log files, too."""
+        return self._facts.is_committed(file.instant) or (self._is_of_slice(file) and file.instant in self._compactions)
 
     def is_hidden(self, instant: str) -> bool:
         """Whether a savepoint hides the files of the instant for as long as the savepoint exists."""
@@ -59,16 +61,17 @@ class ExpectedState:
 
         False when readers do not need the file; a Doubt when that is unknown.
         """
+        if isinstance(file, LogFile) and self._is_of_slice(file):
+            return self._has_committed_blocks(file)
         write = self._writes.get(file.instant)
         if write is None:
             return Doubt.ARCHIVED
         names = self._names_of(write)
-        if names is None:
-            return Doubt.SILENT_COMMIT
-        if file.name in names:
-            return True
-        of_slice = isinstance(file, LogFile) and self._table.log_naming.writer(file) is None
-        return Doubt.LOG_OF_SLICE if of_slice else False
+        return Doubt.SILENT_COMMIT if names is None else file.name in names
+
+    def may_grow(self, file: DataFile) -> bool:
+        """Whether a pending write may be appending to the file."""
+        return self._is_of_slice(file) and self.is_written_to
 
     def is_missing(self, partition: str, listed: Collection[str]) -> bool:
         """Whether a partition has no files although, by commits and cleans, its `listed` files should exist.
@@ -78,8 +81,8 @@ class ExpectedState:
         """
         if self._drop_missing or not listed or self.files(partition):
             return False
-        live = (one.base_file for one in self._table.view.latest_slices(partition))
-        if all(base is None or (partition, base.name) in self._cleaned for base in live):
+        live = (file for one in self._table.view.latest_slices(partition) for file in one.files)
+        if all((partition, file.name) in self._cleaned for file in live):
             return False
         self._missing.update((partition, name) for name in listed)
         return True
@@ -127,6 +130,27 @@ class ExpectedState:
                     paths = (*request.files, *request.log_blocks)
                     found |= {(request.partition, path.rpartition("/")[2]) for path in paths}
         return frozenset(found)
+
+    def _is_of_slice(self, file: DataFile) -> bool:
+        """Whether it is a log file whose name has the instant of its slice."""
+        return isinstance(file, LogFile) and self._table.log_naming.writer(file) is None
+
+    def _has_committed_blocks(self, log: LogFile) -> bool | Doubt:
+        """Whether a log file has blocks of completed writes, or of completed rollbacks, which cancel others."""
+        try:
+            instants = {block.instant for block in stored_blocks(self._table.storage, log)}
+        except (CorruptFile, NotFound):
+            return Doubt.LOG_OF_SLICE
+        return any(one in self._rollbacks or self._facts.is_committed(one) for one in instants if one is not None)
+
+    @cached_property
+    def _rollbacks(self) -> frozenset[str]:
+        return frozenset(instant.ts for instant in self._table.timeline.completed({Action.ROLLBACK, Action.RESTORE}))
+
+    @cached_property
+    def _compactions(self) -> frozenset[str]:
+        """The pending compactions."""
+        return frozenset(instant.ts for instant in self._table.timeline.pending({Action.COMPACTION}))
 
     def _names_of(self, write: Instant) -> frozenset[str] | None:
         if write.ts not in self._names:

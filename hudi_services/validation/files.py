@@ -11,8 +11,8 @@ from dataclasses import replace
 from ..metadata.records.keys import ALL_PARTITIONS_KEY, FILES, partition_id, partition_of
 from ..metadata.records.model import FileEntry, FilesRecord, Record, RecordType
 from ..metadata.table import MetadataTable
-from ..model import BaseFile
-from .expected_state import ExpectedState, parse
+from ..table.view import CHANGE_DATA
+from .expected_state import DataFile, ExpectedState, parse
 from .model import Difference, Doubt, Finding, Kind, Unsure
 
 _GONE = FileEntry(0, deleted=True)
@@ -20,7 +20,7 @@ _MISSING = "no file of the partition is stored, although commits list files in i
 
 
 class FilesCheck:
-    """Compares the partitions of the table one by one; `committed` are the base files that readers may open."""
+    """Compares the partitions of the table one by one; `committed` are the base and log files that readers may open."""
 
     def __init__(self, metadata: MetadataTable, state: ExpectedState) -> None:
         self._state = state
@@ -29,7 +29,7 @@ class FilesCheck:
         self._listed = frozenset(map(partition_of, listed))
         self._listings = {partition_of(key): names for key, names in listings.items() if names}
         self.checked = 0
-        self.committed: dict[str, list[BaseFile]] = {}
+        self.committed: dict[str, list[DataFile]] = {}
         self.missing: list[str] = []
         """Partitions that have no files, but should have some."""
 
@@ -51,14 +51,14 @@ class FilesCheck:
     def _at(self, partition: str) -> Iterator[Finding]:
         stored, listed = self._state.files(partition), self._listings.get(partition, {})
         self.checked += len(listed) + (partition in self._listed)
-        committed: list[BaseFile] = []
+        committed: list[DataFile] = []
         for name in sorted(stored.keys() | listed.keys()):
             found = self._compare(partition, name, stored.get(name), listed.get(name))
             if found is not None:
                 yield found
-            base = parse(partition, name, stored.get(name, 0))
-            if isinstance(base, BaseFile) and name in stored and self._is_readable(base, found):
-                committed.append(base)
+            file = parse(partition, name, stored.get(name, 0))
+            if file is not None and name in stored and self._is_readable(file, found):
+                committed.append(file)
         self.committed[partition] = committed
         if partition not in self._listed and committed:
             yield _of_partition(Kind.PARTITION_MISSING, partition, FileEntry(0))
@@ -78,7 +78,7 @@ class FilesCheck:
         file = parse(partition, name, stored)
         if file is None or self._state.is_going(partition, name):
             return None
-        is_committed = self._state.is_committed(file.instant)
+        is_committed = self._state.is_committed(file)
         if listed is None:
             needed = is_committed and self._state.must_be_listed(file)
             if isinstance(needed, Doubt):
@@ -89,15 +89,19 @@ class FilesCheck:
             is_hidden = self._state.is_hidden(file.instant)
             return Unsure(FILES, partition, name, Doubt.HIDDEN if is_hidden else Doubt.GONE_INSTANT)
         if listed != stored:
+            if stored > listed and self._state.may_grow(file):
+                return Unsure(FILES, partition, name, Doubt.GROWING)
             detail = f"{listed} bytes are listed, {stored} are stored"
             return _of_file(Kind.WRONG_SIZE, partition, name, FileEntry(stored), detail)
         return None
 
-    def _is_readable(self, base: BaseFile, found: Finding | None) -> bool:
+    def _is_readable(self, file: DataFile, found: Finding | None) -> bool:
         """Whether the file's other records must be right: it is or should be listed, and no pending plan deletes it."""
-        if isinstance(found, Unsure) or self._state.is_going(base.partition, base.name):
+        if file.name.endswith(CHANGE_DATA) or self._state.is_going(file.partition, file.name):
             return False
-        return found is not None or base.name in self._listings.get(base.partition, {})
+        if isinstance(found, Unsure):
+            return found.reason is Doubt.GROWING
+        return found is not None or file.name in self._listings.get(file.partition, {})
 
 
 def _names(record: Record) -> dict[str, int]:

@@ -1,20 +1,27 @@
-"""The footers of base files, read concurrently, and the values of columns whose range a footer does not have."""
+"""The footers of base files, read concurrently, and the values of columns whose range a footer does not have; and the
+log files, block by block, with the values of their indexed columns."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from ..errors import CorruptFile, NotFound, UnsupportedTable
 from ..files.slices import SliceFacts, SliceSource
 from ..metadata.bloom_filters import bloom_record
-from ..metadata.records.keys import COLUMN_STATS
+from ..metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS
 from ..metadata.records.model import BloomRecord, StatsRecord
 from ..metadata.statistics.column_stats import NewFile, column_records, is_exact, untold_columns
 from ..metadata.statistics.indexed_columns import IndexColumns, index_columns
 from ..metadata.table import MetadataTable
-from ..model import BaseFile, FileSlice
+from ..model import BaseFile, FileSlice, LogFile
+from .expected_state import DataFile
+from .model import Doubt
+
+if TYPE_CHECKING:
+    from ..merging.log_contents import LogContent
 
 _FOOTERS_AT_ONCE = 16
 _VALUES_AT_ONCE = 4
@@ -22,16 +29,25 @@ _VALUES_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Member:
+    """A data file and the slice that it belongs to."""
+
+    file: DataFile
+    slice: FileSlice
+    is_live: bool
+    """Whether readers see the slice: it is the newest one of a file group that was not replaced."""
+
+
+@dataclass(frozen=True, slots=True)
 class Described:
-    """A base file with the column_stats records that a commit would write for it.
+    """A data file with the column_stats records that a commit would write for it.
 
     `bloom` is a digest of its bloom filter (a filter has hundreds of kilobytes); None without a filter.
     """
 
-    file: BaseFile
-    is_live: bool
-    """Whether the file belongs to the newest slice of a file group that was not replaced."""
+    member: Member
     row_groups: int
+    """The row groups of a base file; the data blocks of a log file."""
     records: Sequence[StatsRecord]
     bloom: bytes | None
     bounded: frozenset[str] = frozenset()
@@ -39,23 +55,47 @@ class Described:
     unreadable: tuple[str, ...] = ()
     """Indexed columns whose range is not known: no record is expected for them."""
 
+    @property
+    def file(self) -> DataFile:
+        return self.member.file
+
+    @property
+    def is_live(self) -> bool:
+        return self.member.is_live
+
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A base file whose footer cannot be read."""
+    """A base file whose footer cannot be read, or a log file that cannot be read."""
 
-    file: BaseFile
+    member: Member
+    problem: str = ""
+    """For a log file: why readers of Hudi lose its records; "" when this program alone cannot read it."""
+
+    @property
+    def doubt(self) -> Doubt:
+        return Doubt.NOT_MERGED if isinstance(self.file, LogFile) and not self.problem else Doubt.BROKEN_FILE
+
+    @property
+    def file(self) -> DataFile:
+        return self.member.file
+
+    def concerns(self, index: str) -> bool:
+        """Whether the content of the file decides what a metadata partition must have."""
+        if not isinstance(self.file, LogFile):
+            return True
+        return index == COLUMN_STATS or (self.member.is_live and index != BLOOM_FILTERS)
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
     """A file as in `Described`, before the indexed columns are known."""
 
-    file: BaseFile
-    is_live: bool
+    member: Member
     row_groups: int
     stats: NewFile
     bloom: bytes | None
+    log: "LogContent | None" = None
     from_values: frozenset[str] = field(default=frozenset())
     """Columns whose ranges are not from the footer."""
 
@@ -67,11 +107,11 @@ class _Read:
         records = column_records(self.stats, self._columns(indexed), typed=indexed.typed)
         widened = {one.column for one in self.stats.columns if not is_exact(one.type, typed=indexed.typed)}
         bounded, unreadable = self.from_values | widened, tuple(sorted(self.untold(indexed)))
-        return Described(self.file, self.is_live, self.row_groups, records, self.bloom, bounded, unreadable)
+        return Described(self.member, self.row_groups, records, self.bloom, bounded, unreadable)
 
     def _columns(self, indexed: IndexColumns) -> frozenset[str]:
-        # Hudi writes no records for a file without rows.
-        return indexed.columns if self.row_groups else frozenset()
+        # Hudi writes no records for a base file without rows, and some for a log file with deletes alone.
+        return indexed.columns if self.row_groups or self.log is not None else frozenset()
 
 
 class FooterReader:
@@ -81,38 +121,79 @@ class FooterReader:
         self._metadata = metadata
         self._indexed: IndexColumns | None = None
 
-    def read(self, files: Sequence[tuple[BaseFile, bool]]) -> list[Described | Broken]:
-        """Describe each of (base file, is live), in order; files that were deleted meanwhile are skipped."""
+    def read(self, members: Sequence[Member]) -> list[Described | Broken]:
+        """Describe each file, in order; files that were deleted meanwhile are skipped."""
         with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-            found = [one for one in pool.map(self._read, files) if one is not None]
+            found = [one for some in pool.map(self._read, members) for one in some]
         if self._indexed is None:
             self._indexed = self._columns([one.stats for one in found if isinstance(one, _Read)])
         with ThreadPoolExecutor(_VALUES_AT_ONCE) as pool:
             return [one for one in pool.map(self._described, found) if one is not None]
 
-    def _read(self, pair: tuple[BaseFile, bool]) -> _Read | Broken | None:
-        file, is_live = pair
+    def _read(self, member: Member) -> Sequence[_Read | Broken]:
+        file = member.file
         try:
-            return self._metadata.slices.facts(FileSlice.of_base(file), partial(_of_facts, file, is_live))
+            if isinstance(file, LogFile):
+                return self._logs(member) if file == member.slice.log_files[0] else ()
+            return [self._metadata.slices.facts(FileSlice.of_base(file), partial(_of_facts, member))]
         except NotFound:
-            return None
+            return ()
         except CorruptFile:
-            return Broken(file)
+            return [Broken(member)]
+
+    def _logs(self, member: Member) -> list[_Read | Broken]:
+        """All log files of the slice of a log file: one may cancel blocks of another one."""
+        # Only here: tables without log files start without the code that merges them.
+        from ..merging.log_contents import log_contents
+
+        return [
+            self._of_log(replace(member, file=one.file), one)
+            for one in log_contents(self._metadata.storage, member.slice, self._counts)
+        ]
+
+    def _of_log(self, member: Member, content: "LogContent") -> _Read | Broken:
+        if content.problem or not content.is_known:
+            return Broken(member, content.problem)
+        file = member.file
+        try:
+            stats = NewFile(file.partition, file.name, file.size, content.columns())
+        except CorruptFile as error:
+            return Broken(member, error.message)
+        except UnsupportedTable:
+            return Broken(member)
+        return _Read(member, int(content.has_records), stats, None, log=content)
+
+    @cached_property
+    def _counts(self) -> Callable[[str], bool]:
+        """Whether blocks of an instant are read."""
+        from ..merging.slices import counted_instants
+
+        return counted_instants(self._metadata.table_config, self._metadata.data_timeline)
 
     def _described(self, one: _Read | Broken) -> Described | Broken | None:
         if isinstance(one, Broken):
             return one
         assert self._indexed is not None, "it was settled before"
-        untold = one.untold(self._indexed)
         try:
+            if one.log is not None:
+                return self._with_log_values(one, one.log, self._indexed.columns).describe(self._indexed)
+            untold = one.untold(self._indexed)
             return (self._with_values(one, untold) if untold else one).describe(self._indexed)
         except NotFound:
             return None
-        except (CorruptFile, UnsupportedTable):
-            return one.describe(self._indexed)
+        except (CorruptFile, UnsupportedTable) as error:
+            if one.log is None:
+                return one.describe(self._indexed)
+            return Broken(one.member, error.message if isinstance(error, CorruptFile) else "")
+
+    def _with_log_values(self, one: _Read, log: "LogContent", columns: frozenset[str]) -> _Read:
+        if not log.has_records:
+            return one
+        return replace(one, stats=replace(one.stats, columns=log.statistics(self._metadata.storage, columns)))
 
     def _with_values(self, one: _Read, columns: frozenset[str]) -> _Read:
-        reader = self._metadata.slices.open(FileSlice.of_base(one.file))
+        assert isinstance(one.member.file, BaseFile), "the values of log files are read by their blocks"
+        reader = self._metadata.slices.open(FileSlice.of_base(one.member.file))
         stats = replace(one.stats, columns=reader.column_stats(complete=columns))
         return replace(one, stats=stats, from_values=columns)
 
@@ -134,7 +215,9 @@ def digest(bloom: BloomRecord) -> bytes:
     return hashlib.blake2b(bloom.bits, digest_size=16, key=bloom.type_code.encode()).digest()
 
 
-def _of_facts(file: BaseFile, is_live: bool, facts: SliceFacts) -> _Read:
+def _of_facts(member: Member, facts: SliceFacts) -> _Read:
+    file = member.file
+    assert isinstance(file, BaseFile), "a log file has no footer"
     bloom = bloom_record(FileSlice.of_base(file), facts.bloom, file.instant)
     stats = NewFile(file.partition, file.name, file.size, facts.columns)
-    return _Read(file, is_live, facts.row_groups, stats, None if bloom is None else digest(bloom))
+    return _Read(member, facts.row_groups, stats, None if bloom is None else digest(bloom))

@@ -8,16 +8,20 @@ import numpy as np
 import pyarrow as pa
 
 from ..codecs.avro import AvroSchema
-from ..errors import CorruptFile
+from ..errors import CorruptFile, UnsupportedTable
 from ..metadata.record_index.shard_entries import Places, ShardEntries
 from ..metadata.record_index.shards import Shards
 from ..metadata.table import MetadataTable
 from ..model import FileSlice
+from ..table.view import FileGroupId
 from .footers import Described
 from .key_sets import Comparison, Entries, Mismatch, Part, compare, compare_keys
 from .model import Difference, Doubt, Finding, Unsure
 
 Progress = Callable[[int, int], None]
+
+_LOG_MEMORY = 64 << 20
+"""Bytes of log records that each thread holds; more of them go to the local disk."""
 
 
 class KeyIndexCheck(ABC):
@@ -30,10 +34,11 @@ class KeyIndexCheck(ABC):
         self, metadata: MetadataTable, index: str, progress: Progress, only: frozenset[str] | None = None
     ) -> None:
         self._metadata = metadata
+        self._source = metadata.slices.as_of(None, _LOG_MEMORY)
         self._index = index
         self._progress = progress
         self._only = only
-        self._slices: list[FileSlice] = []
+        self._live: dict[FileGroupId, FileSlice] = {}
         self._groups: Sequence[FileSlice] = ()
         self.checked = 0
         self.is_whole = True
@@ -41,8 +46,14 @@ class KeyIndexCheck(ABC):
 
     def at(self, files: Sequence[Described]) -> Iterator[Difference]:
         """Only keep the slices that readers see: a key may be in any of them."""
-        self._slices += [FileSlice.of_base(one.file) for one in files if one.is_live and one.row_groups]
+        for one in files:
+            if one.is_live and one.row_groups:
+                self._live[one.file.partition, one.file.file_id] = one.member.slice
         return iter(())
+
+    @property
+    def _slices(self) -> list[FileSlice]:
+        return list(self._live.values())
 
     def at_end(self) -> Iterator[Finding]:
         """All differences."""
@@ -85,6 +96,8 @@ class KeyIndexCheck(ABC):
             yield from map(self.judged, self.of_slice(one, shards))
         except CorruptFile as error:
             raise Unjudged(one, Doubt.BROKEN_FILE) from error
+        except UnsupportedTable as error:
+            raise Unjudged(one, Doubt.NOT_MERGED) from error
 
     def _of_shard(self, shard: int) -> Iterator[Entries]:
         for some in ShardEntries(self._metadata.open_group(self._groups[shard]), self.decode).read():

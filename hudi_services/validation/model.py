@@ -13,6 +13,7 @@ class Kind(Enum):
     """How the metadata table differs from the table, as an operator reads it."""
 
     DAMAGED_LOG = "damaged log file"
+    LOST_RECORDS = "log file of the table whose records readers lose"
     PARTITION_MISSING = "partition missing"
     STALE_PARTITION = "stale partition"
     FILE_MISSING = "file missing"
@@ -49,9 +50,11 @@ class Doubt(Enum):
     HIDDEN = "its commit was archived beyond a savepoint, which hides it from readers"
     ARCHIVED = "not listed, and older than the timeline: its commit, or a repeated task, may have written it"
     SILENT_COMMIT = "not listed, and its commit does not list files"
-    LOG_OF_SLICE = "not listed: a log file named after its slice; only its blocks tell who wrote it"
+    LOG_OF_SLICE = "not listed: a log file named after its slice, whose blocks, which tell who wrote it, cannot be read"
+    GROWING = "its size differs, and a pending write may be appending to it"
     PENDING_WRITES = "listed without a file, but a pending write may be about to write it"
-    BROKEN_FILE = "its footer, or its keys, cannot be read"
+    BROKEN_FILE = "its footer, its keys, or its log blocks cannot be read"
+    NOT_MERGED = "its log files are not merged by this program, so that its keys and values are not compared"
     UNKNOWN_TYPE = "the indexed column has a type that this version does not know"
     MISSING_PARTITION = "no file of its partition is stored, although commits list files in it"
     UNREADABLE_VALUES = "its footer does not tell the range of an indexed column, and the values cannot be read"
@@ -108,6 +111,8 @@ class Findings:
     checked: dict[str, int] = field(default_factory=dict)
     unchecked: tuple[str, ...] = ()
     """Metadata partitions that cannot be checked."""
+    not_compared: dict[str, int] = field(default_factory=dict)
+    """The number of log files whose records are not compared, by metadata partition."""
     cut: tuple[str, ...] = ()
     """Metadata partitions with more differences than are kept."""
 
@@ -148,7 +153,7 @@ def wanted_records(differences: Collection[Difference]) -> Wanted:
     """The records that the metadata table should have in place of the differences, without the record index."""
     found: dict[str, dict[str, Record | None]] = {}
     for one in differences:
-        if one.index == RECORD_INDEX or one.kind is Kind.DAMAGED_LOG:
+        if one.index == RECORD_INDEX or one.kind in (Kind.DAMAGED_LOG, Kind.LOST_RECORDS):
             continue
         records, record = found.setdefault(one.index, {}), one.wanted()
         known = records.get(one.key)

@@ -42,7 +42,7 @@ class RecordIndexCheck(KeyIndexCheck):
     def of_slice(self, one: FileSlice, shards: Shards) -> Iterator[Entries]:
         of_partition = np.asarray(shards.of(one.partition), np.int32)
         place = self._number((one.partition, one.file_id))
-        for keys in self._metadata.slices.open(one).record_keys():
+        for keys in self._source.open(one).record_keys():
             where = of_partition[file_group_indexes(keys, len(of_partition))]
             yield Entries(keys.combine_chunks().cast(pa.binary()), where, np.full(len(keys), place, np.int32))
 

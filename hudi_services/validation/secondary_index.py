@@ -33,7 +33,7 @@ class SecondaryIndexCheck(KeyIndexCheck):
         self._definition = secondary_index(metadata, index)
 
     def of_slice(self, one: FileSlice, shards: Shards) -> Iterator[Entries]:
-        reader = self._metadata.slices.open(one)
+        reader = self._source.open(one)
         column = self._definition.column
         known = column in reader.schema.columns
         for _, table in reader.tables([RECORD_KEY, *([column] if known else [])]):

@@ -207,6 +207,8 @@ INDEXED = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.index.type": "RECORD_INDEX",
 }
+# Writers that insert into log files and keep a record index fail from 1.0 on.
+LISTED = {key: value for key, value in INDEXED.items() if "record.index" not in key and key != "hoodie.index.type"}
 
 
 def _many() -> dict[str, list[Cell]]:
@@ -389,6 +391,35 @@ HISTORIES: dict[str, History] = {
             ghost=[None, None, DELETE],
         ),
         IN_MEMORY,
+    ),
+    "listed_log_only": History(
+        ORDERED,
+        ordered(
+            "upsert",
+            a=[at(1, 50), at(2, 40)],
+            b=[at(1, 50), at(2, 60, True)],
+            c=[at(1, 50), None, DELETE, at(4, 5)],
+            d=[None, at(2, 10)],
+        ),
+        {**IN_MEMORY, **LISTED},
+    ),
+    "listed_rolled_back": History(
+        WIDE,
+        (
+            *_ROLLED_BACK,
+            call("call rollback_to_instant(table => '{t}', instant_time => '{last}')"),
+            Step("upsert", (("b", "c5", 5, 65, "p0"),), WIDE),
+        ),
+        INDEXED,
+    ),
+    "listed_pending": History(
+        ORDERED,
+        (
+            *_PENDING,
+            call("call run_compaction(op => 'schedule', path => '{path}')"),
+            Step("upsert", (("a", *at(4, 55), "p0"), ("c", *at(4, 55), "p0"), ("e", *at(4, 70), "p0")), ORDERED),
+        ),
+        {**INDEXED, **COMPACTS},
     ),
     "rolled_back": History(
         WIDE,

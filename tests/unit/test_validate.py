@@ -38,7 +38,7 @@ from hudi_services.metadata.records.keys import (
 )
 from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType, StatsRecord
 from hudi_services.metadata.statistics.values import BoundType, ValueType, wrap
-from hudi_services.model import CommitMetadata
+from hudi_services.model import CommitMetadata, FileSlice
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.storage import FileInfo, Storage
@@ -46,7 +46,7 @@ from hudi_services.table_config import TableConfig
 from hudi_services.timeline.instant import Action, State
 from hudi_services.validation.column_stats import ColumnStatsCheck
 from hudi_services.validation.expected_state import ExpectedState
-from hudi_services.validation.footers import Described, FooterReader
+from hudi_services.validation.footers import Described, FooterReader, Member
 from hudi_services.validation.model import Doubt, Kind, Severity
 
 from .corruptions import (
@@ -599,7 +599,8 @@ def test_what_hudi_says_of_row_groups_with_nothing_but_nulls(tmp_path: Path) -> 
         write_own(path, {COLUMN_STATS: [replace(stored, tight=True)]})
         current = open_local(path)
         check = ColumnStatsCheck(metadata_of(current), ExpectedState(current))
-        assert [one.kind for one in check.at([Described(file, True, row_groups, [right], None)])] == kinds
+        described = Described(Member(file, FileSlice.of_base(file), True), row_groups, [right], None)
+        assert [one.kind for one in check.at([described])] == kinds
 
 
 def test_a_file_without_rows_has_no_statistics(tmp_path: Path) -> None:
@@ -609,7 +610,9 @@ def test_a_file_without_rows_has_no_statistics(tmp_path: Path) -> None:
     name = f"{DEAD.partition('_')[0]}_0-0-0_20260101000000000.parquet"
     pq.ParquetWriter(path / P / name, pq.read_schema(full)).close()
     files = [parse_base_file(P, one.name, one.stat().st_size) for one in (full, path / P / name)]
-    read = FooterReader(metadata_of(open_local(path))).read([(file, True) for file in files if file])
+    read = FooterReader(metadata_of(open_local(path))).read(
+        [Member(file, FileSlice.of_base(file), True) for file in files if file]
+    )
     assert [(one.row_groups, len(one.records)) for one in read if isinstance(one, Described)] == [(1, 10), (0, 0)]
 
 

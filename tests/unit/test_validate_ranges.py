@@ -5,9 +5,9 @@ import pytest
 from hudi_services.metadata.records.model import RecordType, StatsRecord
 from hudi_services.metadata.statistics.text_ranges import as_told, in_both_orders
 from hudi_services.metadata.statistics.values import BoundType, ValueType
-from hudi_services.model import BaseFile
+from hudi_services.model import BaseFile, FileSlice
 from hudi_services.validation.column_stats import _compare
-from hudi_services.validation.footers import Described
+from hudi_services.validation.footers import Described, Member
 
 FILE = BaseFile("p", "f.parquet", "f", "0-0-0", "20260101000000000", 1)
 
@@ -28,7 +28,8 @@ def record(low: object, high: object) -> StatsRecord:
 )
 def test_a_range_of_texts(stored: StatsRecord, wrong: list[str]) -> None:
     true = record("k\uff71", "k\U0001f600")
-    found = _compare(Described(FILE, True, 1, [true], None), stored, as_told(true, stored))
+    described = Described(Member(FILE, FileSlice.of_base(FILE), True), 1, [true], None)
+    found = _compare(described, stored, as_told(true, stored))
     assert [one.kind.name.removeprefix("WRONG_").lower() for one in found] == wrong
 
 
