@@ -85,9 +85,9 @@ def test_table_versions_that_we_do_not_know(newest: Path, version: str, capfd: p
         refused(capfd, newest, 2, f"hoodie.table.version={version}", command=command)
 
 
-def test_merge_on_read(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    properties(table, lambda text: text.replace("COPY_ON_WRITE", "MERGE_ON_READ"))
-    refused(capfd, table, 2, "hoodie.table.type=MERGE_ON_READ", command="orphan-files")
+def test_unknown_table_types(table: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    properties(table, lambda text: text.replace("COPY_ON_WRITE", "READ_ON_MERGE"))
+    refused(capfd, table, 2, "hoodie.table.type=READ_ON_MERGE", command="orphan-files")
 
 
 @pytest.mark.parametrize("index", ["expr_index_y", "something_new"])
