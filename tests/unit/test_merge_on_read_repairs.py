@@ -38,7 +38,7 @@ from .repairs import DEAD_AT_ONCE, LATER, NO_HEARTBEAT, complete, hide_metadata,
 from .shares import places, share
 from .tables import RELEASES, digest, open_local
 from .test_merge_histories import CUSTOM, comparable, merged_rows
-from .test_mor_clean import MEMORY, P, both_rows, clustered, listed, stored
+from .test_merge_on_read_clean import MEMORY, P, both_rows, clustered, listed, stored
 from .test_recover import wanted
 
 STEPS = [1, 2, 3, 4]
