@@ -1,8 +1,9 @@
 """From a table and rules to a clustering plan, and from a plan to the files to rewrite."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ..clock import local_time
@@ -14,11 +15,12 @@ from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..files.names import log_order, parse_base_file, parse_log_file
 from ..files.slices import RECORD_KEY
 from ..model import BaseFile, FileSlice, LogFile
+from ..options.keys import SINGLE_FILE_EXECUTION
 from ..rows.ordering import row_order
 from ..rows.sort_order import LINEAR, SortColumn, to_strategy_params
 from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
 from ..storage import Storage
-from ..table.support import check_slices
+from ..table.support import are_buckets
 from ..table.view import CHANGE_DATA, FileGroupId
 from .eligibility import Eligibility, Reason, base_size
 from .partitions import PartitionRules, select_partitions
@@ -58,6 +60,8 @@ class Planned:
     selection: Selection
     partitions_considered: int
     why_empty: str = ""
+    in_buckets: bool = False
+    """Whether each file group is rewritten by itself, because it is a bucket."""
 
     @property
     def files(self) -> int:
@@ -83,13 +87,20 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
     chosen = select_partitions(everything, rules.partitions, now)
     table.view.load(everything if explain else chosen)
     slices = {partition: table.view.latest_slices(partition) for partition in chosen}
-    for found in slices.values():
-        check_slices(found, table.storage)
+    in_buckets = any(map(are_buckets, slices.values()))
+    alone: list[FileSlice] = []
+    if in_buckets:
+        rules = _within_buckets(rules)
+        if not rules.sort:
+            # Rewriting one base file into one, unsorted, gains nothing.
+            alone = [one for found in slices.values() for one in found if not one.log_files]
+            slices = {partition: [one for one in found if one.log_files] for partition, found in slices.items()}
     pending = pending_compactions(table).keys(), pending_clusterings(table).keys()
     half_hidden = {(partition, file_id) for partition in chosen for file_id in table.view.half_hidden(partition)}
     uncommitted = _uncommitted(table, chosen)
     eligibility = Eligibility(rules.sizes.small_file_limit, *pending, half_hidden, uncommitted)
     selection = select(slices, _strategy(table, rules), rules.sizes, eligibility, explain=explain)
+    selection.judge(alone, Reason.SINGLE_FILE.value)
     for partition in sorted({*everything} - {*chosen}) if explain else ():
         selection.judge(table.view.latest_slices(partition), Reason.FILTERED_OUT.value)
     if not selection.groups:
@@ -102,7 +113,13 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
         strategy_params=to_strategy_params(rules.sort, rules.layout),
         missing_partitions=tuple(left_out) or None,
     )
-    return Planned(plan, selection, len(chosen))
+    return Planned(plan, selection, len(chosen), in_buckets=in_buckets)
+
+
+def _within_buckets(rules: PlanRules) -> PlanRules:
+    """The rules for a table with a bucket index: each file group is rewritten by itself, however large, as in Hudi."""
+    sizes = replace(rules.sizes, target_file=sys.maxsize)
+    return replace(rules, strategy="single_file", sizes=sizes, execution_strategy=SINGLE_FILE_EXECUTION)
 
 
 def _uncommitted(table: Snapshot, partitions: Sequence[str]) -> set[FileGroupId]:

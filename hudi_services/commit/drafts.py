@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..codecs.compaction_plan import COMPACT
 from ..files.column_stats import ColumnStats
 from ..metadata.expression_index.index import ComputedIndex
 from ..metadata.record_index.log_writing import MovedKeys
@@ -52,7 +53,7 @@ class CommitDraft:
     """The commit of an operation that adds files, and may replace file groups (file ids by partition).
 
     `moved` are the keys of the new files, for the record index; `expressions` are the files' records in the expression
-    indexes. `merged` are the log files (paths) that a compaction has merged into the new files.
+    indexes. `merged` are the log files (paths) that were merged into new files of their own file groups.
     """
 
     instant: Instant
@@ -62,7 +63,7 @@ class CommitDraft:
     moved: MovedKeys | None = None
     expressions: tuple[ComputedIndex, ...] = ()
     expectations: Sequence[Expectation] = ()
-    merged: frozenset[str] | None = None
+    merged: frozenset[str] = frozenset()
 
     @property
     def stats(self) -> dict[str, tuple[WriteStat, ...]]:
@@ -88,7 +89,7 @@ class CommitDraft:
             self.stats,
             {"schema": schema} if schema else {},
             None if self.replaced is None else {partition: tuple(ids) for partition, ids in self.replaced.items()},
-            compacted=self.merged is not None,
+            compacted=self.operation == COMPACT,
         )
         return current.timeline.layout.encode_commit(metadata, current.config.version.release)
 
@@ -99,15 +100,15 @@ class CommitDraft:
             replaced = {*(self.replaced or {}).get(partition, ())}
             bases = {stat.file_id for stat in stats}
             slices = (one for one in current.view.latest_slices(partition) if one.file_id not in replaced)
-            # Log files that were written since a compaction was scheduled belong to the slice of the new file.
+            # Log files that are written beside the merge, where that is allowed, belong to the slice of the new file.
             live[partition] = [
                 file.name
                 for one in slices
                 for file in (one.log_files if one.file_id in bases else one.files)
-                if file.path not in (self.merged or ())
+                if file.path not in self.merged
             ]
         new = tuple(
             NewFile(one.stat.partition, one.stat.path.rpartition("/")[2], one.stat.file_size, one.columns)
             for one in self.files
         )
-        return Change(self.instant.ts, new, live, self.moved, self.expressions, keys_stay=self.merged is not None)
+        return Change(self.instant.ts, new, live, self.moved, self.expressions, keys_stay=self.operation == COMPACT)

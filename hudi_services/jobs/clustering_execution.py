@@ -22,7 +22,7 @@ from ..metadata.expression_index.index import Computation, ComputedIndex
 from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice, WriteStat
 from ..snapshot import Snapshot
-from ..table.support import check_slices
+from ..table.support import are_buckets, check_group
 from ..timeline.instant import Instant, State
 from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts, rewrite_tasks
@@ -48,7 +48,7 @@ def execute_plan(
         source = table.storage.full_path(table.timeline.path(table.timeline.requested_name(instant)))
         groups = input_slices(plan, source)
         for group in groups:
-            check_slices(group, table.storage)
+            check_group(group, table.storage)
         at_once(table.slices.check, [one for group in groups for one in group if one.log_files])
         tasks = rewrite_tasks(wanted, table, instant.ts, plan, groups)
         report.warnings += copying_that_sorts(plan.strategy_class, tasks[0].sort if tasks else ())
@@ -63,7 +63,10 @@ def execute_plan(
         written: Sequence[WrittenFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]
     ) -> CommitDraft:
         expected = _expectations(inputs, seen, [one.stat for one in written], settings)
-        return CommitDraft(instant, CLUSTER, written, _replaced(inputs), moved, computed, expected)
+        kept = [group[0] for group in groups if are_buckets(group)]
+        merged = frozenset(log.path for one in kept for log in one.log_files)
+        replaced = _replaced(one for one in inputs if one not in kept)
+        return CommitDraft(instant, CLUSTER, written, replaced, moved, computed, expected, merged)
 
     rewrite = Rewrite("clustering", instant, inputs, tasks, InputsUnchanged(inputs), draft, moves_keys=True)
     return carry_out(rewrite, wanted, table, expressions, settings, report, engine)
@@ -124,7 +127,7 @@ def _expectations(
     )
 
 
-def _replaced(inputs: Sequence[FileSlice]) -> dict[str, list[str]]:
+def _replaced(inputs: Iterable[FileSlice]) -> dict[str, list[str]]:
     replaced: dict[str, list[str]] = {}
     for one in inputs:
         replaced.setdefault(one.partition, []).append(one.file_id)

@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 
 _DRY_RUN = "dry run: no plan was written"
 _LEFT = "file slices are left for the next plan"
+_IN_BUCKETS = "the file groups are the buckets of an index: each is rewritten by itself, and keeps its file id"
 
 
 def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) -> Report:
@@ -127,7 +128,9 @@ def _describe(planned: Planned, report: Report) -> None:
         ]
         report.tables["file_slices"] = [_verdict(one) for one in selection.verdicts]
     # A plan that was made again under the lock replaces these warnings of the earlier plan.
-    report.warnings = [warning for warning in report.warnings if _LEFT not in warning]
+    report.warnings = [warning for warning in report.warnings if _LEFT not in warning and warning != _IN_BUCKETS]
+    if planned.in_buckets:
+        report.warnings.append(_IN_BUCKETS)
     for reason in WAITING:
         if count := selection.reasons[reason.value]:
             report.warnings.append(f"{count} {_LEFT}: {reason.value}")

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..clustering.plan import check_order
 from ..codecs.clustering_plan import ClusteringPlan
@@ -14,6 +15,7 @@ from ..options.option import is_code
 from ..rewriting.task import RewriteTask
 from ..rows.sort_order import SortColumn, from_strategy_params, layout_of
 from ..snapshot import Snapshot
+from ..table.support import are_buckets
 from .request import ClusteringRequest
 from .rewrite_tasks import task_maker
 from .settings import file_settings
@@ -33,18 +35,19 @@ def rewrite_tasks(
     files = file_settings(wanted.options, table.config)
     if plan.strategy_class == keys.SINGLE_FILE_EXECUTION:
         files = replace(files, file_bytes=sys.maxsize)
-    task = task_maker(table, instant, files)
-    return [
-        replace(
-            task(group, [new_file_id() for _ in range(max(1, planned.output_groups))]),
-            sort=sort,
-            layout=layout,
-            # An estimate is made before the plan has an instant.
-            until=instant or None,
-        )
-        for planned, group in zip(plan.groups, groups, strict=True)
-        if group
-    ]
+    make = task_maker(table, instant, files)
+    # An estimate is made before the plan has an instant.
+    common: dict[str, Any] = {"sort": sort, "layout": layout, "until": instant or None}
+    tasks = []
+    for planned, group in zip(plan.groups, groups, strict=True):
+        if are_buckets(group):
+            whole = replace(files, file_bytes=sys.maxsize)
+            bucket = make(group, [group[0].file_id])
+            tasks.append(replace(bucket, settings=whole, keeps_group=True, **common))
+        elif group:
+            ids = [new_file_id() for _ in range(max(1, planned.output_groups))]
+            tasks.append(replace(make(group, ids), **common))
+    return tasks
 
 
 def _layout(wanted: ClusteringRequest, instant: str, plan: ClusteringPlan) -> str:

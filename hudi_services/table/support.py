@@ -6,7 +6,7 @@ A row says how the feature is found, which operations refuse it, with which sent
 properties and partitions of the metadata table below.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -147,14 +147,14 @@ def _no_meta_fields(look: Look) -> str:
 
 
 BUCKETS = Feature(
-    "bucket index",
+    "clustering groups over several buckets of a bucket index",
     "file ids that begin with the eight digits of a bucket",
     lambda look: "",
-    _CLUSTERS,
+    frozenset({Operation.EXECUTE}),
     "and merging them would break its bucket index",
-    "cluster this table with Apache Hudi",
+    "roll the plan back, and schedule a new one here: it rewrites each bucket by itself",
 )
-"""Found by the names of file groups: see `check_slices`."""
+"""Found by the names of file groups: see `check_group`."""
 
 FEATURES = (
     Feature(
@@ -251,11 +251,17 @@ def check_support(operation: Operation, look: Look) -> None:
             raise feature.refusal(look.storage.root, found)
 
 
-def check_slices(slices: Iterable[FileSlice], storage: Storage) -> None:
-    """Raise UnsupportedTable when all of the slices, which are to be rewritten, have file ids named after buckets."""
+def are_buckets(slices: Collection[FileSlice]) -> bool:
+    """Whether all of the slices have file ids named after buckets; False for no slices."""
     ids = [one.file_id[:8] for one in slices]
-    if ids and all(text.isdecimal() and text.startswith("000") for text in ids):
-        raise BUCKETS.refusal(storage.root, f"file groups named after buckets ({ids[0]}…)")
+    return bool(ids) and all(text.isdecimal() and text.startswith("000") for text in ids)
+
+
+def check_group(slices: Collection[FileSlice], storage: Storage) -> None:
+    """Raise UnsupportedTable when the slices, which are to be rewritten together, are several buckets."""
+    if len(slices) > 1 and are_buckets(slices):
+        found = min(one.file_id for one in slices)
+        raise BUCKETS.refusal(storage.root, f"file groups named after buckets ({found[:8]}…)")
 
 
 def check_timeline(timeline: Timeline, storage: Storage) -> None:

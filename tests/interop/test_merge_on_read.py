@@ -10,14 +10,15 @@ import pyarrow as pa
 from ..unit import histories
 from ..unit.histories import MadeHistory
 from . import layout, ours
+from .histories import BUCKETS
 from .mdt_check import check_metadata
 from .peer import Peer
 from .readers import Refused, hudi_rs_rows
 from .reading import METADATA_OFF, METADATA_ON, READ_OPTIMISED
 
-# The merge mode CUSTOM of version 8, damage, failed writes, a bucket index: see tests/unit/test_merge_on_read.py.
+# The merge mode CUSTOM of version 8, damage, failed writes: see tests/unit/test_merge_on_read.py.
 _CUSTOM = {"event_time_payload", "first_value", "partial_update", "non_defaults", "aws_dms", "postgres", "mysql"}
-_OTHERS = {"bucket", "listed_pending", "null_in_base", "null_in_log", "null_int", "of_date", "torn_tail", "uncommitted"}
+_OTHERS = {"listed_pending", "null_in_base", "null_in_log", "null_int", "of_date", "torn_tail", "uncommitted"}
 
 
 def tables(release: str, folder: Path) -> Iterator[tuple[str, MadeHistory]]:
@@ -84,6 +85,20 @@ def test_we_execute_plans_of_hudi(peer: Peer, tmp_path: Path) -> None:
             ours.execute(made.path)
             assert layout.pending(made.path) == [], name
             assert keyed(peer.rows(made.path, METADATA_OFF)) == texts(wanted), name
+
+
+def test_buckets_go_on(peer: Peer, tmp_path: Path) -> None:
+    """Hudi's bucket index finds the keys after our clustering, in the one file group of the table."""
+    made = MadeHistory(peer.version, "bucket", tmp_path)
+    ours.cluster(made.path, sort=("val",))
+    rows = peer.rows(made.path, METADATA_OFF)
+    newer = rows.set_column(
+        rows.column_names.index("ts"), rows.schema.field("ts"), pa.array([1000] * len(rows), pa.int64())
+    )
+    peer.upsert(made.path, newer, **BUCKETS, **{"hoodie.compact.inline": "false"})
+    after = keyed(peer.rows(made.path, METADATA_OFF))
+    assert after.keys() == keyed(rows).keys() and {row["ts"] for row in after.values()} == {"1000"}
+    assert len({row["_hoodie_file_name"].partition("_")[0] for row in rows.to_pylist()}) == 1
 
 
 def test_hudi_goes_on(peer: Peer, tmp_path: Path) -> None:

@@ -34,9 +34,9 @@ from .shares import share
 from .tables import RELEASES, digest, open_local, request
 from .test_merge_histories import CUSTOM, comparable, merged_rows
 
-REFUSED = {"torn_tail", "bucket"}
+REFUSED = {"torn_tail"}
 # In some of these a write of Hudi failed, and nobody has rolled it back.
-ELSEWHERE = REFUSED | {"null_in_log", "null_in_base", "null_int", "of_date", "uncommitted", "listed_pending"}
+ELSEWHERE = REFUSED | {"bucket", "null_in_log", "null_in_base", "null_int", "of_date", "uncommitted", "listed_pending"}
 CASES = [
     (release, name)
     for release in RELEASES
@@ -65,6 +65,28 @@ def test_the_rows_stay(release: str, name: str, sort: bool, tmp_path: Path) -> N
     assert done.rows.after == len(before)
     for one in table.view.live_slices():
         assert one.log_files == () and one.base_file is not None and one.base_instant == done.instant
+
+
+@pytest.mark.parametrize("sort", [False, True])
+@pytest.mark.parametrize("release", RELEASES)
+def test_buckets_stay(release: str, sort: bool, tmp_path: Path) -> None:
+    """Merging the file groups of a bucket index would break it: each is rewritten by itself, with its file id."""
+    path = histories.MadeHistory(release, "bucket", tmp_path).path
+    before = comparable(merged_rows(open_local(path), MEMORY))
+    ids = [one.file_id for one in open_local(path).view.live_slices()]
+    options = SORT if sort else {}
+    planned = clustering.schedule(request(path, Mode.SCHEDULE, options))
+    assert any("are the buckets of an index" in warning for warning in planned.warnings)
+    done = clustering.execute(request(path, Mode.EXECUTE, options), engine=LocalEngine())
+    table = open_local(path)
+    assert comparable(merged_rows(table, MEMORY)) == before and done.rows.after == len(before)
+    slices = table.view.live_slices()
+    assert [(one.file_id, one.base_instant, one.log_files) for one in slices] == [(i, done.instant, ()) for i in ids]
+    assert table.timeline.read_commit(table.timeline.completed_writes()[-1]).replaced == {}
+    if not sort:
+        # Without logs and order, another rewrite gains nothing.
+        with pytest.raises(NothingToDo, match="1 alone in its group"):
+            clustering.schedule(request(path, Mode.SCHEDULE))
 
 
 def always(*_: Any) -> Any:

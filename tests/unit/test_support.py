@@ -23,7 +23,7 @@ from hudi_services.jobs.request import (
 from hudi_services.model import FileSlice
 from hudi_services.options import resolve
 from hudi_services.snapshot import Snapshot
-from hudi_services.table.support import BUCKETS, FEATURES, Operation, check_slices, check_support
+from hudi_services.table.support import BUCKETS, FEATURES, Operation, are_buckets, check_group, check_support
 from scripts.make_support_table import PAGE, page
 
 from .tables import open_local, unpack
@@ -86,12 +86,14 @@ def test_a_table_without_such_features(tmp_path: Path) -> None:
 
 def test_file_groups_named_after_buckets(tmp_path: Path) -> None:
     table = open_local(unpack("1.2.0", tmp_path))
-    bucketed = [FileSlice("p", f"{n:08d}-0000-4000-8000-000000000000-0", "1", None) for n in range(3)]
+    buckets = [FileSlice("p", f"{n:08d}-0000-4000-8000-000000000000-0", "1", None) for n in range(3)]
     with pytest.raises(UnsupportedTable, match="named after buckets") as refused:
-        check_slices(bucketed, table.storage)
+        check_group(buckets, table.storage)
     assert refused.value.hint == BUCKETS.hint
+    check_group(buckets[:1], table.storage)
     other = FileSlice("p", "a0000000-0000-4000-8000-000000000000-0", "1", None)
-    check_slices([*bucketed, other], table.storage)
+    check_group([*buckets, other], table.storage)
+    assert are_buckets(buckets) and not are_buckets([*buckets, other]) and not are_buckets([])
 
 
 def test_requests_name_their_operations() -> None:
