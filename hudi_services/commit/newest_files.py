@@ -13,6 +13,7 @@ from functools import cached_property
 
 from ..concurrency import at_once
 from ..errors import CheckFailed
+from ..files.log_blocks import MAGIC
 from ..files.names import parse_base_file, parse_log_file
 from ..model import BaseFile, CommitMetadata, FileSlice, LogFile, path_in
 from ..snapshot import Snapshot
@@ -202,15 +203,23 @@ class _Sources:
             return ""
         listed, stored = {log.name: log.size for log in newest.log_files}, self._stored(partition)
         for name, size in listed.items():
-            # Version 6: a write that is not completed may have appended to the file.
-            grows = not self._table.log_naming.tells_writers and stored.get(name, 0) > size
+            grows = stored.get(name, 0) > size and self._may_grow(path_in(partition, name), size)
             if name not in stored or (stored[name] != size and not grows):
                 found = f"has {stored[name]}" if name in stored else "is not there"
                 return f"{path_in(partition, name)} is listed with {size} bytes, and {found}"
-        written = next((log for log in self._logs_written.get(group, ()) if log.name not in listed), None)
-        if written is not None:
-            return f"{written.path} is not listed, and a completed write has written it"
+        for log in self._logs_written.get(group, ()):
+            if log.name not in listed:
+                return f"{log.path} is not listed, and a completed write has written it"
+            size = listed[log.name]
+            if size < log.size or (size > log.size > 0 and not self._may_grow(log.path, log.size)):
+                return f"{log.path} has {size} bytes, and a completed write has written {log.size}"
         return self._unlisted(group, listed)
+
+    def _may_grow(self, path: str, size: int) -> bool:
+        """Whether a log file with more than `size` bytes has got blocks since: on version 6, where writes append."""
+        if self._table.log_naming.tells_writers:
+            return False
+        return self._table.storage.read_range(path, size, len(MAGIC)) == MAGIC
 
     def _unlisted(self, group: FileGroupId, listed: Collection[str]) -> str:
         """Describe a stored log file of the newest slice that is not in `listed`, and counts by its name."""
@@ -288,8 +297,8 @@ class _Sources:
 def _log_files(commit: CommitMetadata, partitions: Iterable[str]) -> Iterable[LogFile]:
     """The log files with rows that a commit has written in some partitions."""
     for partition in partitions:
-        names = (stat.path.rpartition("/")[2] for stat in commit.stats.get(partition, ()))
-        logs = (parse_log_file(partition, name, 0) for name in names)
+        stats = commit.stats.get(partition, ())
+        logs = (parse_log_file(partition, stat.path.rpartition("/")[2], stat.file_size) for stat in stats)
         yield from (log for log in logs if log is not None and log.suffix != CHANGE_DATA)
 
 

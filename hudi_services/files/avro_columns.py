@@ -51,7 +51,10 @@ class AvroColumns:
     def __init__(self, text: str, path: str) -> None:
         parse_schema(text, path)
         tree = json.loads(text)
-        columns = [build_node(name, kind) for name, kind in avro_columns(tree)]
+        try:
+            columns = [build_node(name, kind) for name, kind in avro_columns(tree)]
+        except (KeyError, TypeError, ValueError, AttributeError) as e:
+            raise CorruptFile(f"{path} has a schema that is not one of columns: {e}") from e
         self.as_written = FileSchema(_root(columns))
         """The schema of a base file with these columns."""
         self.schema = FileSchema(_root([_with_loose_decimals(column) for column in columns]))

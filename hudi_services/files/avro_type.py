@@ -117,7 +117,9 @@ def _logical(schema: Mapping[str, Any], bare: ColumnType) -> ColumnType:
     """`bare` with the schema's logical type, which Avro ignores where it does not fit."""
     logical = str(schema.get("logicalType", ""))
     if logical == "decimal" and bare.kind in (Kind.BYTES, Kind.FIXED):
-        return ColumnType(Kind.DECIMAL, precision=int(schema["precision"]), scale=int(schema.get("scale", 0)))
+        precision, scale = schema.get("precision", 0), schema.get("scale", 0)
+        is_decimal = isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision > 0
+        return ColumnType(Kind.DECIMAL, precision=precision, scale=scale) if is_decimal else bare
     if logical == "date" and bare.kind is Kind.INT:
         return ColumnType(Kind.DATE)
     if logical == "uuid" and bare.kind is Kind.STRING:

@@ -38,6 +38,14 @@ def lost(path: Path, one: FileSlice) -> None:
     (path / one.log_files[0].path).unlink()
 
 
+def cut(path: Path, one: FileSlice) -> None:
+    """At the end of a block, so that no block is torn; and the metadata table knows no better."""
+    file = path / one.log_files[0].path
+    file.write_bytes(b"")
+    tell(path, one, {file.name: GONE})
+    tell(path, one, {file.name: FileEntry(0)})
+
+
 def made_up(path: Path, one: FileSlice) -> None:
     tell(path, one, {one.log_files[-1].name.replace(".log.", ".log.7"): FileEntry(4711)})
 
@@ -46,6 +54,7 @@ FAULTS: dict[Callable[[Path, FileSlice], None], str] = {
     unlisted: "is not listed, and|readers do not see this file",
     wrong_size: "is listed with",
     lost: "is not there|does not exist",
+    cut: "has 0 bytes, and a completed write has written|has no block|holds no block|is empty",
     made_up: "is not there|does not exist",
 }
 
