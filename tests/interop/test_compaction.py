@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from ..unit.histories import MadeHistory
 from . import layout, ours
@@ -36,6 +37,7 @@ def newer(rows: pa.Table, ts: int) -> pa.Table:
     return rows.set_column(at, rows.schema.field("ts"), pa.array([ts] * len(rows), rows.schema.field("ts").type))
 
 
+@pytest.mark.deep("0.15.0", "1.0.2", "1.2.0")
 def test_the_rows_of_every_history_stay(peer: Peer, tmp_path: Path) -> None:
     """Snapshot and read-optimised queries, with the metadata table and without, and hudi-rs."""
     for name, made in tables(peer.version, tmp_path):
@@ -57,6 +59,7 @@ def test_the_rows_of_every_history_stay(peer: Peer, tmp_path: Path) -> None:
         assert layout.pending(made.path) == [], name
 
 
+@pytest.mark.deep("0.15.0", "1.2.0")
 def test_plans_of_each_other(peer: Peer, tmp_path: Path) -> None:
     """Hudi executes our plan, and we execute Hudi's, after a write that came between."""
     for name, made in tables(peer.version, tmp_path):
@@ -82,6 +85,26 @@ def test_plans_of_each_other(peer: Peer, tmp_path: Path) -> None:
             assert keyed(peer.rows(made.path, reader)) == wanted, name
 
 
+@pytest.mark.deep("0.15.0", "1.0.2")
+def test_queries_of_the_past(peer: Peer, tmp_path: Path) -> None:
+    """Time travel and incremental queries give the same rows before, while plans are pending, and afterwards."""
+    for name in ("overwrite_latest", "indexed"):
+        made = MadeHistory(peer.version, name, tmp_path / name)
+        instants = layout.writes(made.path)
+
+        def past(path: Path = made.path, times: list[layout.Instant] = instants) -> list[Any]:
+            since = peer.incremental(path, times[0].completed)
+            return [*(keyed(peer.as_of(path, one.requested)) for one in times), keyed(since)]
+
+        before = past()
+        plan(made.path)
+        assert past() == before, name
+        ours.run("compact", made.path).ok()
+        assert past() == before, name
+        ours.cluster(made.path)
+        assert past() == before, name
+
+
 def test_hudi_goes_on(peer: Peer, tmp_path: Path) -> None:
     """Keys stay where the record index has them; upserts, another compaction and a clean by Hudi follow."""
     made = MadeHistory(peer.version, "indexed", tmp_path)
@@ -103,6 +126,7 @@ def test_hudi_goes_on(peer: Peer, tmp_path: Path) -> None:
         assert (found.count("1000"), found.count("1001")) == (5, 5)
 
 
+@pytest.mark.deep("1.0.2", "1.2.0")
 def test_every_row_is_deleted(peer: Peer, tmp_path: Path) -> None:
     """The new base files are empty, and the file groups live on."""
     made = MadeHistory(peer.version, "indexed", tmp_path)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from ..unit import histories
 from ..unit.histories import MadeHistory
@@ -45,6 +46,7 @@ def texts(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.deep("0.15.0", "1.0.2", "1.2.0")
 def test_the_rows_of_every_history_stay(peer: Peer, tmp_path: Path) -> None:
     """Snapshot and read-optimised queries, with the metadata table and without, and hudi-rs."""
     for name, made in tables(peer.version, tmp_path):
@@ -67,6 +69,7 @@ def test_the_rows_of_every_history_stay(peer: Peer, tmp_path: Path) -> None:
         assert layout.pending(made.path) == [], name
 
 
+@pytest.mark.deep("0.15.0", "1.2.0")
 def test_hudi_executes_our_plans(peer: Peer, tmp_path: Path) -> None:
     for name, made in tables(peer.version, tmp_path):
         wanted = made.steps[-1].rows
@@ -77,6 +80,7 @@ def test_hudi_executes_our_plans(peer: Peer, tmp_path: Path) -> None:
             assert keyed(peer.rows(made.path, METADATA_OFF)) == texts(wanted), name
 
 
+@pytest.mark.deep("1.0.2", "1.2.0")
 def test_we_execute_plans_of_hudi(peer: Peer, tmp_path: Path) -> None:
     for name, made in tables(peer.version, tmp_path):
         wanted = made.steps[-1].rows
@@ -87,6 +91,7 @@ def test_we_execute_plans_of_hudi(peer: Peer, tmp_path: Path) -> None:
             assert keyed(peer.rows(made.path, METADATA_OFF)) == texts(wanted), name
 
 
+@pytest.mark.deep("1.0.2")
 def test_buckets_go_on(peer: Peer, tmp_path: Path) -> None:
     """Hudi's bucket index finds the keys after our clustering, in the one file group of the table."""
     made = MadeHistory(peer.version, "bucket", tmp_path)

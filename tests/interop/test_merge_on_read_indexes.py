@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from ..unit.histories import MadeHistory
 from ..unit.test_merge_on_read_indexes import logged, wrong_keys, wrong_listing, wrong_statistics
@@ -56,6 +57,7 @@ def with_ids(rows: pa.Table, ids: list[str]) -> pa.Table:
     return rows.set_column(rows.column_names.index("id"), rows.schema.field("id"), pa.array(ids))
 
 
+@pytest.mark.deep("0.15.0", "1.2.0")
 def test_what_is_repaired_is_right_for_hudi(peer: Peer, tmp_path: Path) -> None:
     made = MadeHistory(peer.version, "indexed", tmp_path)
     path, before = made.path, made.steps[-1].rows
@@ -84,6 +86,7 @@ def test_rows_that_hudi_hides_while_a_compaction_is_pending(peer: Peer, tmp_path
     is_true(path)
 
 
+@pytest.mark.deep("1.0.2", "1.2.0")
 def test_hudi_goes_on_with_an_index_that_we_built(peer: Peer, tmp_path: Path) -> None:
     # 1.0.2 cannot read the other table: there an ordering value follows a delete that has none.
     name = "indexed" if peer.version == "1.0.2" else "listed_log_only"

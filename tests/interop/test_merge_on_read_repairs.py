@@ -92,7 +92,7 @@ def goes_on(peer: Peer, path: Path, before: Rows) -> None:
     assert [row["ts"] for row in after.values()].count("6000") == 3
 
 
-@pytest.mark.deep("1.0.2")
+@pytest.mark.deep("0.15.0", "1.0.2")
 def test_clean(peer: Peer, table: Path) -> None:
     """After a compaction of Hudi, and while one is pending."""
     compact(peer, table)
@@ -108,7 +108,7 @@ def test_clean(peer: Peer, table: Path) -> None:
     assert layout.pending(table) == [] and rows_of(peer, table) == before
 
 
-@pytest.mark.deep("1.0.2")
+@pytest.mark.deep("1.0.2", "1.2.0")
 def test_what_is_taken_back(peer: Peer, table: Path) -> None:
     """A failed write of Hudi, a completed write, a compaction, our clustering."""
     before, rows = rows_of(peer, table), peer.rows(table)

@@ -32,6 +32,7 @@ class Follower(HistoryMaker):
         return found
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_random_history(kind: str, peer: Peer, tmp_path: Path) -> None:
     """In the end we cluster the table, and Hudi reads the same rows."""

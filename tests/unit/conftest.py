@@ -1,6 +1,7 @@
 import functools
 import os
 import shutil
+import zlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -40,6 +41,7 @@ if _in_memory():
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "deep: not in the quick run (make test-deep)")
+    config.addinivalue_line("markers", "spread(of): one case of so many is in the quick run, the others are deep")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -47,11 +49,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     here = Path(__file__).parent
     kept, dropped = [], []
     for item in items:
-        is_deep = item.get_closest_marker("deep") is not None
+        is_deep = item.get_closest_marker("deep") is not None or not _is_drawn(item)
         is_other = not is_wanted(item.nodeid, is_deep=is_deep) and not item.get_closest_marker("sweep")
         (dropped if is_other and here in item.path.parents else kept).append(item)
     config.hook.pytest_deselected(items=dropped)
     items[:] = kept
+
+
+def _is_drawn(item: pytest.Item) -> bool:
+    """Whether the test is not `spread`, or is one of the cases in the quick run: drawn by name, the same each time."""
+    spread = item.get_closest_marker("spread")
+    return spread is None or zlib.crc32(item.name.encode()) % spread.args[0] == 0
 
 
 @pytest.fixture(autouse=True)

@@ -176,6 +176,7 @@ def test_a_rollback_that_hudi_carries_out(path: Path) -> None:
 # Beside other writers.
 
 
+@pytest.mark.spread(3)
 @COMMANDS
 @pytest.mark.parametrize("options", [NO_LOCK, LOCK])
 @pytest.mark.parametrize("states", [(State.REQUESTED,), (State.REQUESTED, State.INFLIGHT)])

@@ -21,7 +21,7 @@ from . import histories
 from .tables import RELEASES, open_local
 from .test_merge_histories import comparable, merged_rows
 
-CASES = 400 if DEEP else 24
+CASES = 400 if DEEP else 12
 EACH = resolve([("test", {"hoodie.compact.inline.max.delta.commits": "1"})])
 Damage = Callable[[random.Random, bytes], bytes]
 
@@ -51,6 +51,7 @@ def inserted(chance: random.Random, data: bytes) -> bytes:
     return data[:at] + chance.randbytes(1 + chance.randrange(40)) + data[at:]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("damage", [flipped, cut, removed, doubled, inserted])
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("name", ["default_order", "merge_into", "of_decimal", "parquet_blocks", "log_compaction"])

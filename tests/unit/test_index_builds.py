@@ -68,6 +68,7 @@ _RUNS: dict[str, tuple[Callable[[Path], object], Callable[[Path, FaultyStorage],
 }
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("index", ["bloom_filters", "record_index"])
 @pytest.mark.parametrize("command", _RUNS)
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])

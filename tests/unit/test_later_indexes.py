@@ -89,6 +89,7 @@ WHAT = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.spread(3)
 @WHAT
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_record_index_that_is_younger(
@@ -125,6 +126,7 @@ def test_keys_that_another_live_file_has_stay(release: str, tmp_path: Path) -> N
     assert indexed_locations(path) == before
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(("make", "command"), [(cluster, undone), (cluster, rolled_back)])
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("release", RELEASES)

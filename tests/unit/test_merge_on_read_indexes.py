@@ -133,6 +133,7 @@ def lost_log(path: Path, logs: Sequence[LogFile]) -> set[Any]:
     return {(FILES, Kind.STALE_FILE.value, P, logs[2].name, None)}
 
 
+@pytest.mark.spread(3)
 @EACH_RELEASE
 @pytest.mark.parametrize("wrong", [wrong_statistics, wrong_listing, wrong_keys, lost_log])
 def test_what_is_wrong_is_found_and_repaired(

@@ -148,6 +148,7 @@ def recovered(path: Path, storage: FaultyStorage | None = None) -> Any:
     return recover.recover(wanted(path, after="0"), storage)
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(("step", "markers"), [(1, True), (2, False), (3, False), (4, True)])
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_failed_delta_commit(release: str, step: int, markers: bool, tmp_path: Path) -> None:
@@ -276,6 +277,7 @@ def undone(path: Path, ts: str, storage: FaultyStorage | None = None) -> Any:
     return undo.undo(repair(path, "undo", ts, NO_HEARTBEAT), storage)
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_completed_delta_commit(release: str, step: int, tmp_path: Path) -> None:
@@ -348,6 +350,7 @@ def repair_record_index(path: Path, ts: str) -> None:
     shutil.rmtree(path / marker_folder(LATER))
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("step", [3, 4])
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_record_index_that_keeps_a_completed_delta_commit(release: str, step: int, tmp_path: Path) -> None:
@@ -476,6 +479,7 @@ def write_again(path: Path, whole: Path, number: int) -> str:
     return LATER
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(("step", "number", "more"), [(3, 1, True), (2, 3, False)], ids=["keys come", "keys go"])
 @pytest.mark.parametrize("release", RELEASES)
 def test_keys_of_log_files_alone(release: str, step: int, number: int, more: bool, tmp_path: Path) -> None:

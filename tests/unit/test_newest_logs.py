@@ -70,6 +70,7 @@ def cluster(path: Path, mode: Mode) -> Report:
     return clustering.execute(wanted, engine=LocalEngine()) if mode is Mode.EXECUTE else clustering.schedule(wanted)
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("service", [cluster, compact])

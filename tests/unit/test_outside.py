@@ -198,6 +198,7 @@ PLANS: dict[str, Callable[[Place], None]] = {
 }
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("kind", PLANS)
 def test_what_nobody_could_have_planned_is_dropped(kind: str, place: Place) -> None:
     PLANS[kind](place)

@@ -112,6 +112,7 @@ _CRASHES: dict[str, tuple[Callable[[Path], object], Callable[[Path, FaultyStorag
 }
 
 
+@pytest.mark.spread(3)
 @pytest.mark.sweep
 @pytest.mark.parametrize("crash", _CRASHES)
 @pytest.mark.parametrize(("release", "number"), THREE_SHARES)

@@ -246,7 +246,7 @@ def test_a_resumed_execution_is_killed(release: str, number: int, planned: Calla
     storage = FaultyStorage(str(copy))
     whole.execute(storage)
     assert len(storage.log) > 30
-    for survived in share(range(0, len(storage.log), 3), number, 2):
+    for survived in share(range(0, len(storage.log), 3), number, 4):
         path = Path(shutil.copytree(half.path, half.path.parent / f"killed-{survived}"))
         table = Planned(path, half.ts)
         with pytest.raises(Killed):

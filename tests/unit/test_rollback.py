@@ -319,7 +319,7 @@ def test_every_write_may_be_the_last(release: str, number: int, make: Callable[[
     after = both(whole)
     assert after[0].equals(after[1])
     assert len(storage.log) > 15
-    for survived in share(places(storage.log), number, 2):
+    for survived in share(places(storage.log), number, 4):
         path = tmp_path / "killed"
         shutil.copytree(made, path)
         with pytest.raises(Killed) as killed:

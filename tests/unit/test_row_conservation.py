@@ -86,6 +86,7 @@ def refused(path: Path, options: dict[str, str]) -> None:
         assert rows(table, view).equals(before)
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_the_rows(release: str, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,6 +203,7 @@ def another_order(table: pa.Table) -> pa.Table:
     return table.select(table.column_names[::-1])
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("options", [SORTED, COPIED], ids=["sorted", "copied"])
 @pytest.mark.parametrize("fault", [another_type, another_nullability, another_order, a_lost_row])

@@ -99,6 +99,7 @@ def test_an_empty_plan_has_a_report_of_its_own(path: Path) -> None:
     assert {row["reason"] for row in report.tables["file_slices"]} == {Reason.TOO_LARGE.value}
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_each_strategy_plans_what_can_be_executed(path: Path, name: str) -> None:
     report = schedule(path, {STRATEGY: name, "hudi.services.clustering.plan.columns": WRITTEN})
@@ -242,6 +243,7 @@ def the_plan(path: Path) -> ClusteringPlan:
     return timeline.read_plan(instant)
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", keys.COPY_EXECUTIONS)
 @pytest.mark.parametrize(("sort", "warnings"), [({}, 0), ({SORT: KEY}, 1), ({SORT: KEY, LAYOUT: "NONE"}, 0)])
 def test_classes_for_copying_sort_where_there_are_sort_columns(

@@ -107,6 +107,7 @@ def refuses(path: Path, run: Callable[[Path], Report], error: type[HudiServicesE
     }
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("harm", HARMS)
 def test_a_log_file_that_lost_a_commit_stops_every_command_and_is_repaired(

@@ -214,7 +214,7 @@ def test_every_write_may_be_the_last(release: str, number: int, indexed: bool, t
     storage = FaultyStorage(str(whole))
     roll_back_instant(whole, ts, storage)
     assert len(storage.log) > 15
-    for survived in share(places(storage.log), number, 2):
+    for survived in share(places(storage.log), number, 4):
         path = tmp_path / str(survived)
         shutil.copytree(made, path)
         with pytest.raises(Killed) as killed:
