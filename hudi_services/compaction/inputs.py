@@ -67,14 +67,14 @@ class SlicesComplete:
     def check(self, current: Snapshot) -> None:
         """Raise ConflictError when a slice has changed or may still change, and the errors of `check_newest`."""
         check_newest(current, [(one.partition, one.file_id) for one in self.slices])
-        for partition in {one.partition for one in self.slices}:
-            found = current.view.compacted_slices(partition)
-            for one in self.slices:
-                if one.partition == partition and found.get(one.file_id) != one:
-                    raise ConflictError(
-                        f"{current.storage.full_path(one.files[0].path)}: the file slice has changed since it was read",
-                        hint=_AGAIN,
-                    )
+        partitions = {one.partition for one in self.slices}
+        found = {partition: current.view.compacted_slices(partition) for partition in partitions}
+        for one in self.slices:
+            if found[one.partition].get(one.file_id) != one:
+                raise ConflictError(
+                    f"{current.storage.full_path(one.files[0].path)}: the file slice has changed since it was read",
+                    hint=_AGAIN,
+                )
         if not current.log_naming.tells_writers:
             self._check_writers(current)
 

@@ -12,9 +12,9 @@ from hudi_services.compaction.plan import Trigger, why_not_due
 from hudi_services.compaction.strategies import BEYOND_IO, FEW_BYTES, FEW_FILES, OLDER_DAY, Limits, choose
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, CorruptFile, NothingToDo, UnsupportedTable
-from hudi_services.jobs import compaction
+from hudi_services.jobs import compaction, validate
 from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import CompactionRequest, Mode
+from hudi_services.jobs.request import CompactionRequest, Mode, ValidateRequest
 from hudi_services.merging import merged_logs
 from hudi_services.model import BaseFile, CommitMetadata, FileSlice, LogFile
 from hudi_services.options import resolve
@@ -30,8 +30,6 @@ from .test_merge_histories import comparable, merged_rows
 from .test_merge_on_read import CASES, CUSTOM, MEMORY, Appending, always, append_log, logged
 
 EAGER = {"hoodie.compact.inline.max.delta.commits": "1"}
-# Of these, no file slice has log files at the end.
-WITHOUT_LOGS: set[str] = set()
 
 
 def request(path: Path, mode: Mode, options: Mapping[str, str] | None = None, **more: Any) -> CompactionRequest:
@@ -78,6 +76,9 @@ def test_the_rows_stay(release: str, name: str, tmp_path: Path) -> None:
     assert not old
     (commit,) = (i for i in table.timeline.completed({Action.COMMIT}) if i.ts == done.instant)
     assert table.timeline.read_commit(commit).compacted
+    if table.metadata is not None:
+        looked = validate.validate(ValidateRequest(base_path=str(path), options=resolve([])))
+        assert looked.reason == "the metadata table agrees with the table"
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -88,6 +89,19 @@ def test_what_is_refused(release: str, tmp_path: Path) -> None:
         with pytest.raises((UnsupportedTable, CorruptFile)):
             schedule(path)
         assert digest(path) == before
+
+
+def test_every_file_group_was_replaced_since(tmp_path: Path) -> None:
+    path = made("1.2.0", "indexed", tmp_path)
+    ts = schedule(path).instant
+    assert ts
+    groups = {}
+    for one in open_local(path).view.live_slices():
+        groups[one.partition] = (*groups.get(one.partition, ()), one.file_id)
+    complete(path, str(int(ts) + 5), CommitMetadata("DELETE_PARTITION", {}, replaced=groups), Action.REPLACE_COMMIT)
+    done = execute(path)
+    assert done.state is State.COMPLETED and "were replaced since the plan was made" in done.warnings[0]
+    assert rows_of(path) == [] and not open_local(path).timeline.pending()
 
 
 def test_copy_on_write_has_no_log_files(tmp_path: Path) -> None:
