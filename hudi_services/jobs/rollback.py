@@ -53,7 +53,7 @@ def _written(wanted: RepairRequest, table: Snapshot, settings: TransactionSettin
     if found.action is Action.COMPACTION and found.state is State.REQUESTED:
         raise ConfigError(
             f"{root}: {found.file_name} is the plan of a compaction, and nothing of it was begun",
-            hint="let Apache Hudi execute it: log files may be named after it, so that the plan must stay",
+            hint="execute it with hudi-services compact: log files may be named after it, so that the plan must stay",
         )
     if found.is_completed and not wanted.completed:
         raise ConfigError(
