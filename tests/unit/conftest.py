@@ -41,7 +41,6 @@ if _in_memory():
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "deep: not in the quick run (make test-deep)")
-    config.addinivalue_line("markers", "spread(of): one case of so many is in the quick run, the others are deep")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
