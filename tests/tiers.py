@@ -3,7 +3,7 @@
 quick      the quick tests
 deep       the deep tests
 all        both in one run, which is cheaper: one JVM for each release of Hudi, and each fixture table is read once
-share 2/3  the quick tests and the second third of the deep tests
+share 2/6  the quick tests and the second sixth of the deep tests
 """
 
 import os
