@@ -63,7 +63,8 @@ def test_the_rows_of_every_history_stay(peer: Peer, tmp_path: Path) -> None:
 def test_plans_of_each_other(peer: Peer, tmp_path: Path) -> None:
     """Hudi executes our plan, and we execute Hudi's, after a write that came between."""
     for name, made in tables(peer.version, tmp_path):
-        if name not in SOME or made.steps[-1].rows is None:
+        # The compaction of 1.0.2 gives a row of a partial update that came late another commit time than its queries.
+        if name not in SOME or made.steps[-1].rows is None or (name, peer.version) == ("merge_into", "1.0.2"):
             continue
         is_ours = name != "indexed"
         instant = plan(made.path) if is_ours else ""
@@ -87,22 +88,29 @@ def test_plans_of_each_other(peer: Peer, tmp_path: Path) -> None:
 
 @pytest.mark.deep("0.15.0", "1.0.2")
 def test_queries_of_the_past(peer: Peer, tmp_path: Path) -> None:
-    """Time travel and incremental queries give the same rows before, while plans are pending, and afterwards."""
-    for name in ("overwrite_latest", "indexed"):
+    """Time travel gives the same rows before, while a plan is pending, and afterwards; an incremental query gives those
+    that it gives after Hudi's own compaction (of fewer rows: not those whose log records have lost)."""
+    # 1.0.2 cannot compact a delete without an ordering value that data follows.
+    for name in ("overwrite_latest", "indexed") if peer.version != "1.0.2" else ("overwrite_latest",):
         made = MadeHistory(peer.version, name, tmp_path / name)
+        theirs = MadeHistory(peer.version, name, tmp_path / "theirs" / name)
         instants = layout.writes(made.path)
 
         def past(path: Path = made.path, times: list[layout.Instant] = instants) -> list[Any]:
-            since = peer.incremental(path, times[0].completed)
-            return [*(keyed(peer.as_of(path, one.requested)) for one in times), keyed(since)]
+            return [keyed(peer.as_of(path, one.requested)) for one in times]
 
-        before = past()
+        def since(path: Path, begin: str = instants[0].completed) -> dict[str, Any]:
+            return keyed(peer.incremental(path, begin))
+
+        before, new = past(), since(made.path)
         plan(made.path)
-        assert past() == before, name
+        assert (past(), since(made.path)) == (before, new), name
         ours.run("compact", made.path).ok()
-        assert past() == before, name
+        peer.compact(theirs.path)
+        compacted = since(theirs.path)
+        assert (past(), since(made.path)) == (before, compacted), name
         ours.cluster(made.path)
-        assert past() == before, name
+        assert (past(), since(made.path)) == (before, compacted), name
 
 
 def test_hudi_goes_on(peer: Peer, tmp_path: Path) -> None:
