@@ -66,7 +66,17 @@ class FileSlice:
     @property
     def size(self) -> int:
         """Bytes of its files."""
-        return sum(file.size for file in self.files)
+        return self.base_bytes + self.log_bytes
+
+    @property
+    def base_bytes(self) -> int:
+        """Bytes of its base file, 0 without one."""
+        return self.base_file.size if self.base_file is not None else 0
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of its log files."""
+        return sum(log.size for log in self.log_files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,14 @@ from .errors import Outdated, TableNotFound
 from .files.slices import BaseFileSlices, SliceSource
 from .metadata.table import MetadataLister, MetadataTable
 from .storage import Storage
-from .table.facts import DatedFacts, compacted_file_groups, replaced_file_groups
+from .table.facts import COMPACTIONS, DatedFacts, compacted_file_groups, replaced_file_groups
 from .table.log_naming import LogNaming, log_naming
 from .table.partitions import Lister, StorageLister
 from .table.view import FileGroupId, FileSystemView
 from .table_config import TableConfig
 from .timeline.active import Timeline
 from .timeline.archived import ArchivedTimes
-from .timeline.instant import Action
 
-COMPACTIONS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
 _LOOKS = 3
 """Attempts to open a table whose timeline is archived meanwhile."""
 

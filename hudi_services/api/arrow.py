@@ -52,7 +52,7 @@ def slices_table(slices: Sequence[FileSlice]) -> pa.Table:
         "base_file": [base.path if base else None for base in bases],
         "base_size": [base.size if base else None for base in bases],
         "log_files": [[log.path for log in one.log_files] for one in slices],
-        "log_size": [sum(log.size for log in one.log_files) for one in slices],
+        "log_size": [one.log_bytes for one in slices],
         "size": [one.size for one in slices],
     }
     return pa.table(columns, schema=_SLICES)

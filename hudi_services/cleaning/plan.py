@@ -11,8 +11,8 @@ from ..clock import parse_instant
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata
 from ..files.names import parse_base_file, parse_log_file
 from ..model import path_in
-from ..snapshot import COMPACTIONS, Snapshot
-from ..table.facts import pending_operations, planned_files
+from ..snapshot import Snapshot
+from ..table.facts import COMPACTIONS, pending_operations, planned_files
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant
 from .choice import Choice, Kept, Rules, Tally, choose

@@ -56,14 +56,9 @@ class Eligibility:
             return Reason.HALF_HIDDEN
         if group in self.uncommitted:
             return Reason.UNCOMMITTED
-        if base_size(one) >= self.small_file_limit:
+        if one.base_bytes >= self.small_file_limit:
             return Reason.TOO_LARGE
         return None
-
-
-def base_size(one: FileSlice) -> int:
-    """Bytes of the base file, 0 without one."""
-    return one.base_file.size if one.base_file else 0
 
 
 def planned_size(one: FileSlice) -> int:

@@ -22,7 +22,7 @@ from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_co
 from ..storage import Storage
 from ..table.support import are_buckets
 from ..table.view import CHANGE_DATA, FileGroupId
-from .eligibility import Eligibility, Reason, base_size
+from .eligibility import Eligibility, Reason
 from .partitions import PartitionRules, select_partitions
 from .selection import MOST_OUTPUTS, PlannedGroup, Selection, SizeRules, select
 from .strategies import PlanContext, PlanStrategy, plan_strategy
@@ -148,8 +148,8 @@ def _strategy(table: Snapshot, rules: PlanRules) -> PlanStrategy:
 
 def _group(storage: Storage, group: PlannedGroup) -> ClusteringGroup:
     logs = [log for one in group.slices for log in one.log_files]
-    log_bytes = sum(log.size for log in logs)
-    read = float((sum(map(base_size, group.slices)) + log_bytes) // _MIB)
+    log_bytes = sum(one.log_bytes for one in group.slices)
+    read = float(sum(one.size for one in group.slices) // _MIB)
     written = float(group.size // _MIB)
     return ClusteringGroup(
         slices=tuple(_slice_info(storage, one) for one in group.slices),

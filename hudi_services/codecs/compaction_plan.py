@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import CorruptFile
+from ..model import FileSlice
 from . import avro
 from .named_paths import check_files, check_partitions
 
@@ -39,6 +40,13 @@ class CompactionOperation:
     base_bytes: int = 0
     """Written into the metrics; never read from a plan."""
     log_bytes: int = 0
+
+    @classmethod
+    def of(cls, one: FileSlice) -> "CompactionOperation":
+        """The operation that merges a slice as it is."""
+        base = one.base_file.name if one.base_file is not None else ""
+        logs = tuple(log.name for log in one.log_files)
+        return cls(one.partition, one.file_id, one.base_instant, base, logs, one.base_bytes, one.log_bytes)
 
 
 @dataclass(frozen=True, slots=True)

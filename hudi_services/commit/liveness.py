@@ -14,6 +14,7 @@ from functools import cached_property
 from ..errors import CorruptFile
 from ..snapshot import Snapshot
 from ..storage import FileInfo, Storage
+from ..table.facts import COMPACTIONS
 from ..timeline.instant import Action, Instant, State
 from .heartbeat import heartbeat_path
 from .lease import Lease, LeaseState, read_lease
@@ -79,8 +80,7 @@ def liveness(
     heartbeat = listed.heartbeat(instant.ts) if listed else table.storage.head(heartbeat_path(instant.ts))
     markers = listed.markers(instant.ts) if listed else table.storage.list_tree(marker_folder(instant.ts))
     is_short = instant.action in (Action.CLEAN, Action.INDEXING)
-    is_compaction = instant.action in (Action.COMPACTION, Action.LOG_COMPACTION)
-    is_service = is_short or is_compaction or is_clustering(table, instant)
+    is_service = is_short or instant.action in COMPACTIONS or is_clustering(table, instant)
     # Also where the plan cannot be read, so that a clustering cannot be distinguished from a write.
     is_leased = is_service or instant.action in (Action.CLUSTERING, Action.REPLACE_COMMIT)
     signs = [file.mtime_millis for file in (heartbeat, *markers) if file is not None]

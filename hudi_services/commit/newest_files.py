@@ -17,10 +17,9 @@ from ..files.log_blocks import MAGIC
 from ..files.names import parse_base_file, parse_log_file
 from ..model import BaseFile, CommitMetadata, FileSlice, LogFile, path_in
 from ..snapshot import Snapshot
-from ..table.facts import DatedFacts, compacted_file_groups, planned_files, written_names
-from ..table.partitions import Files, StorageLister
-from ..table.view import CHANGE_DATA, FileGroupId, slices_of
-from ..timeline.archived import ArchivedTimes
+from ..table.facts import planned_files, written_names
+from ..table.partitions import Files, KnownFiles, StorageLister
+from ..table.view import CHANGE_DATA, FileGroupId
 from ..timeline.instant import Action
 
 _Load = Callable[[Sequence[str]], None]
@@ -105,8 +104,6 @@ class _Sources:
         self._table = table
         self._groups = groups
         self._partitions = sorted({partition for partition, _ in groups})
-        self._facts = DatedFacts(table.timeline, ArchivedTimes(table.storage, table.config.history_path))
-        self._compacting = compacted_file_groups(table.timeline)
         self._lister = StorageLister(table.storage)
         loads: tuple[_Load, ...] = (self._lister.load, table.view.load)
         at_once(lambda load: load(self._partitions), loads)
@@ -154,8 +151,8 @@ class _Sources:
             return f"{needed[0]} is to be deleted, and readers need it"
         # With the base files that are deleted already, or their log files would seem to belong to older slices.
         files = {**dict.fromkeys((*bases, *going), 0), **self._stored(partition)}
-        slices = slices_of(partition, files, self._facts, self._table.log_naming, self._compacting, all_files=True)
-        for one in slices.get(file_id, ()):
+        view = self._table.view.of_files(KnownFiles({partition: files}))
+        for one in view.all_slices(partition).get(file_id, ()):
             taken = next((log.path for log in one.log_files if log.name in going), "")
             if taken and one.base_file is not None and one.base_file.name not in bases:
                 return f"{taken} is to be deleted, and its base file {one.base_file.name} stays"
@@ -223,13 +220,13 @@ class _Sources:
 
     def _unlisted(self, group: FileGroupId, listed: Collection[str]) -> str:
         """Describe a stored log file of the newest slice that is not in `listed`, and counts by its name."""
-        if not listed and not self._table.config.is_merge_on_read:
+        if not self._table.log_naming.tells_writers or not (listed or self._table.config.is_merge_on_read):
             return ""
         partition, file_id = group
         if partition not in self._read:
             self._read[partition] = {one.file_id: one for one in self._view_of_storage.latest_slices(partition)}
         found = self._read[partition].get(file_id)
-        logs = found.log_files if found is not None and self._table.log_naming.tells_writers else ()
+        logs = found.log_files if found is not None else ()
         return next((f"{log.path} is stored, and is not listed" for log in logs if log.name not in listed), "")
 
     @cached_property
@@ -260,8 +257,7 @@ class _Sources:
 
     def _slices_stored(self, partition: str) -> dict[str, list[FileSlice]]:
         if partition not in self._listed:
-            naming = self._table.log_naming
-            self._listed[partition] = slices_of(partition, self._stored(partition), self._facts, naming)
+            self._listed[partition] = self._view_of_storage.all_slices(partition)
         return self._listed[partition]
 
     @cached_property

@@ -18,7 +18,7 @@ from ..model import FileSlice
 from ..snapshot import Snapshot, pending_clusterings, pending_compactions
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant
-from .strategies import BEYOND_IO, Limits, choose, log_bytes
+from .strategies import BEYOND_IO, Limits, choose
 
 
 class Reason(enum.Enum):
@@ -65,7 +65,7 @@ class Planned:
 
     @property
     def plan(self) -> CompactionPlan:
-        return CompactionPlan(tuple(map(_operation, self.slices)))
+        return CompactionPlan(tuple(map(CompactionOperation.of, self.slices)))
 
     @property
     def why_empty(self) -> str:
@@ -159,15 +159,3 @@ def _uncommitted(table: Snapshot, partitions: Collection[str]) -> set[FileGroupI
     tells = table.log_naming.tells_writers
     found = {(one, file_id) for one in partitions for file_id in table.view.uncommitted(one, logs=not tells)}
     return found if tells else found.union(*(groups for _, groups in announced_updates(table)))
-
-
-def _operation(one: FileSlice) -> CompactionOperation:
-    return CompactionOperation(
-        one.partition,
-        one.file_id,
-        one.base_instant,
-        one.base_file.name if one.base_file else "",
-        tuple(log.name for log in one.log_files),
-        one.base_file.size if one.base_file else 0,
-        log_bytes(one),
-    )

@@ -54,15 +54,10 @@ def choose(strategy: str, slices: Sequence[FileSlice], limits: Limits) -> Choice
     return _STRATEGIES[strategy](slices, limits)
 
 
-def log_bytes(one: FileSlice) -> int:
-    """The bytes of the log files of a slice."""
-    return sum(log.size for log in one.log_files)
-
-
 def _by_log_bytes(slices: Sequence[FileSlice], limits: Limits) -> Choice:
-    enough = [one for one in slices if log_bytes(one) >= limits.log_bytes]
-    found = _bounded(sorted(enough, key=log_bytes, reverse=True), limits)
-    return Choice(found.taken, {**found.left, FEW_BYTES: [one for one in slices if log_bytes(one) < limits.log_bytes]})
+    enough = [one for one in slices if one.log_bytes >= limits.log_bytes]
+    found = _bounded(sorted(enough, key=lambda one: one.log_bytes, reverse=True), limits)
+    return Choice(found.taken, {**found.left, FEW_BYTES: [one for one in slices if one.log_bytes < limits.log_bytes]})
 
 
 def _by_log_files(slices: Sequence[FileSlice], limits: Limits) -> Choice:
@@ -76,7 +71,7 @@ def _bounded(slices: Sequence[FileSlice], limits: Limits) -> Choice:
     left = limits.io_megabytes
     for number, one in enumerate(slices):
         # As in Hudi: the slice that reaches the limit is the last one.
-        left -= planned_io(one.base_file.size if one.base_file else 0, log_bytes(one))
+        left -= planned_io(one.base_bytes, one.log_bytes)
         if left <= 0:
             return Choice(slices[: number + 1], {BEYOND_IO: slices[number + 1 :]})
     return Choice(slices, {})

@@ -2,12 +2,12 @@
 
 from ..clock import parse_instant
 from ..engine import Engine
-from ..errors import ConfigError, NothingToDo
 from ..snapshot import Snapshot
 from ..storage import Storage
-from ..timeline.instant import Action, Instant
+from ..timeline.instant import Instant
 from .clustering_schedule import schedule_plan
 from .opening import open_rewritable
+from .plan_instants import choose_pending
 from .report import Report
 from .request import ClusteringRequest
 from .running import check_engine
@@ -55,25 +55,9 @@ def schedule_and_execute(
 
 
 def _choose(table: Snapshot, ts: str | None) -> Instant:
-    """The pending clustering `ts`, or the earliest one.
-
-    Raises NothingToDo when none is pending or `ts` is completed, and ConfigError for any other `ts`.
-    """
-    pending = table.timeline.pending_clusterings()
-    if ts is None:
-        if not pending:
-            raise NothingToDo("there is no pending clustering plan")
-        return pending[0]
-    found = next((instant for instant in pending if instant.ts == ts), None)
-    if found is not None:
-        return found
-    done = table.timeline.find(ts, Action.REPLACE_COMMIT)
-    if done is not None and done.is_completed and table.timeline.is_clustering(done):
-        raise NothingToDo(f"the clustering {ts} is completed already")
-    known = ", ".join(instant.ts for instant in pending) or "none"
-    raise ConfigError(
-        f"there is no pending clustering with the instant {ts} in {table.storage.root}", hint=f"pending are: {known}"
-    )
+    """The pending clustering `ts`, or the earliest one. Raises the errors of `choose_pending`."""
+    timeline = table.timeline
+    return choose_pending(table, ts, "clustering", timeline.pending_clusterings(), timeline.is_clustering)
 
 
 def _last_failed(wanted: ClusteringRequest, table: Snapshot) -> Instant | None:

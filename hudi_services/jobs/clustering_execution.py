@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from ..clustering.eligibility import base_size
 from ..clustering.plan import input_slices
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan
 from ..commit.drafts import CommitDraft, WrittenFile
@@ -109,7 +108,7 @@ def _dry_run(
 def _live_sizes(table: Snapshot, partitions: Iterable[str]) -> dict[tuple[str, str], int]:
     """Bytes of the newest base file by (partition, file id): a plan does not record them."""
     return {
-        (partition, one.file_id): base_size(one)
+        (partition, one.file_id): one.base_bytes
         for partition in partitions
         for one in table.view.latest_slices(partition)
     }

@@ -2,7 +2,7 @@
 
 import logging
 
-from ..clustering.eligibility import WAITING, Reason, base_size
+from ..clustering.eligibility import WAITING, Reason
 from ..clustering.plan import Planned, build, check_columns, check_order
 from ..clustering.selection import Verdict
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
@@ -16,7 +16,7 @@ from ..recovery.findings import abandoned
 from ..snapshot import Snapshot, is_unchanged
 from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts
-from .new_instant import check_new_instant, zone_warnings
+from .plan_instants import check_new_instant, zone_warnings
 from .report import InOut, Report, Row
 from .request import ClusteringRequest
 from .settings import commits_between, plan_rules, transaction_settings
@@ -140,7 +140,7 @@ def _verdict(one: Verdict) -> Row:
     return {
         "partition": one.slice.partition,
         "file_id": one.slice.file_id,
-        "bytes": base_size(one.slice),
+        "bytes": one.slice.base_bytes,
         "reason": one.reason,
         "group": one.group,
     }

@@ -9,7 +9,6 @@ from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import FilesStored, InputsStayCommitted
 from ..commit.times import refuse_ahead
 from ..compaction.inputs import SlicesComplete, compacted_slices
-from ..compaction.strategies import log_bytes
 from ..concurrency import at_once
 from ..engine import Engine
 from ..errors import NothingToDo
@@ -77,7 +76,7 @@ def _as_compacted(new: WrittenFile, slices: Mapping[FileGroupId, FileSlice]) -> 
     """The new file with the facts of a compaction in its write stat; log blocks and records are not counted."""
     one = slices[new.stat.partition, new.stat.file_id]
     base = one.base_file.name if one.base_file is not None else ""
-    merged = MergedLogs(base, len(one.log_files), log_bytes(one), blocks=0, records=0)
+    merged = MergedLogs(base, len(one.log_files), one.log_bytes, blocks=0, records=0)
     stat = replace(new.stat, prev_commit=one.base_instant, num_inserts=0, merged_logs=merged)
     return replace(new, stat=stat)
 
@@ -91,9 +90,9 @@ def _dry_run(instant: Instant, slices: Sequence[FileSlice], report: Report) -> R
         {
             "partition": one.partition,
             "file_id": one.file_id,
-            "bytes": one.size - log_bytes(one),
+            "bytes": one.base_bytes,
             "log_files": len(one.log_files),
-            "log_bytes": log_bytes(one),
+            "log_bytes": one.log_bytes,
         }
         for one in slices
     ]

@@ -2,18 +2,16 @@
 
 import logging
 
-from ..clustering.eligibility import base_size
 from ..codecs.compaction_plan import encode_compaction_plan
 from ..commit.conflicts import refuse_beside_index_builds, refuse_beside_writers
 from ..commit.critical_section import request
 from ..commit.newest_files import check_newest
 from ..compaction.plan import WAITING, Planned, Reason, build, why_not_due
-from ..compaction.strategies import log_bytes
 from ..errors import NothingToDo
 from ..options import keys
 from ..snapshot import Snapshot, is_unchanged
 from ..timeline.instant import Action
-from .new_instant import check_new_instant, zone_warnings
+from .plan_instants import check_new_instant, zone_warnings
 from .report import InOut, Report
 from .request import CompactionRequest
 from .settings import compaction_rules, transaction_settings
@@ -81,9 +79,9 @@ def _describe(planned: Planned, report: Report, *, explain: bool) -> None:
             {
                 "partition": one.partition,
                 "file_id": one.file_id,
-                "bytes": base_size(one),
+                "bytes": one.base_bytes,
                 "log_files": len(one.log_files),
-                "log_bytes": log_bytes(one),
+                "log_bytes": one.log_bytes,
                 "reason": reason,
             }
             for one, reason in sorted(planned.verdicts, key=lambda found: (found[0].partition, found[0].file_id))

@@ -12,7 +12,7 @@ from ..errors import CorruptFile, NotFound
 from ..files.names import parse_log_file
 from ..model import LogFile
 from ..snapshot import Snapshot, pending_compactions
-from ..table.facts import written_names
+from ..table.facts import planned_files, written_names
 from ..timeline.archived_instants import ArchivedInstants
 from ..timeline.instant import Action, Instant, State
 from .model import DataFile, Kept, OrphanKind, Verdict
@@ -246,16 +246,12 @@ class KnownFiles:
     def _held(self) -> dict[tuple[str, str], Kept]:
         """(partition, name) of files that savepoints and pending plans name."""
         timeline = self._timeline
-        held: dict[tuple[str, str], Kept] = {}
+        held = dict.fromkeys(planned_files(timeline), Kept.IN_PLAN)
 
         def hold(partition: str, paths: Iterable[str], why: Kept) -> None:
             # By name: plans have full paths, and the table may have another path now.
             held.update({(partition, _name(path)): why for path in paths})
 
-        for clustering in timeline.pending_clusterings():
-            for group in timeline.read_plan(clustering).groups:
-                for one in group.slices:
-                    hold(one.partition, (one.data_file, *one.log_files), Kept.IN_PLAN)
         for clean in filter(self._has_plan, timeline.pending({Action.CLEAN})):
             for partition, paths in timeline.read_cleaner_plan(clean).files.items():
                 hold(partition, paths, Kept.IN_PLAN)

@@ -11,6 +11,8 @@ from ..timeline.archived import ArchivedTimes
 from ..timeline.instant import Action, Instant
 from .view import FileGroupId
 
+COMPACTIONS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
+
 
 class TimelineFacts:
     """`view.InstantFacts` from an active timeline."""
@@ -100,8 +102,7 @@ def compacted_file_groups(
 
 def planned_files(timeline: Timeline) -> frozenset[tuple[str, str]]:
     """Partition and name of each file that a pending compaction, log compaction or clustering reads."""
-    actions = (Action.COMPACTION, Action.LOG_COMPACTION)
-    merged = [(one.partition, (one.base_file, *one.log_files)) for _, one in pending_operations(timeline, actions)]
+    merged = [(one.partition, (one.base_file, *one.log_files)) for _, one in pending_operations(timeline, COMPACTIONS)]
     plans = (timeline.read_plan(instant) for instant in timeline.pending_clusterings())
     slices = (one for plan in plans for group in plan.groups for one in group.slices)
     rewritten = [(one.partition, (one.data_file, *one.log_files)) for one in slices]

@@ -31,6 +31,22 @@ class Lister(Protocol):
         """Prepare for calls of `files` for these partitions: listing many at once costs less than one by one."""
 
 
+class KnownFiles:
+    """A lister of files that are known already, by partition."""
+
+    def __init__(self, files: Mapping[str, Files]) -> None:
+        self._files = files
+
+    def partitions(self) -> list[str]:
+        return sorted(self._files)
+
+    def files(self, partition: str) -> Files:
+        return self._files[partition]
+
+    def load(self, partitions: Sequence[str]) -> None:
+        pass
+
+
 def check_addressable(root: str, partitions: Iterable[str]) -> None:
     """Raise UnsupportedTable for a partition whose path stores refuse."""
     odd = next((partition for partition in partitions if not is_addressable(partition)), None)

@@ -23,7 +23,7 @@ from ..metadata.records.keys import (
 from ..metadata.table import MetadataTable
 from ..model import BaseFile, FileSlice, LogFile
 from ..snapshot import Snapshot
-from ..table.partitions import Files
+from ..table.partitions import KnownFiles
 from ..table_config import METADATA_TABLE_FOLDER
 from .bloom_filters import BloomFiltersCheck
 from .column_stats import ColumnStatsCheck
@@ -195,25 +195,10 @@ def _batches(
         progress(start + len(batch), len(members))
 
 
-class _Committed:
-    """`partitions.Lister` of committed files."""
-
-    def __init__(self, files: Mapping[str, Sequence[DataFile]]) -> None:
-        self._files = files
-
-    def partitions(self) -> list[str]:
-        return sorted(self._files)
-
-    def files(self, partition: str) -> Files:
-        return {file.name: file.size for file in self._files[partition]}
-
-    def load(self, partitions: Sequence[str]) -> None:
-        pass
-
-
 def _members(table: Snapshot, committed: Mapping[str, Sequence[DataFile]]) -> list[Member]:
     """Each file with its slice."""
-    view = table.view.of_files(_Committed(committed))
+    names = {partition: {file.name: file.size for file in files} for partition, files in committed.items()}
+    view = table.view.of_files(KnownFiles(names))
     found: list[Member] = []
     for partition in view.partitions():
         known = {

@@ -1,6 +1,5 @@
 """Compaction of merge-on-read tables: real Hudi reads the same rows, executes our plans, and goes on writing."""
 
-import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ from ..unit.histories import MadeHistory
 from . import layout, ours
 from .mdt_check import check_metadata
 from .peer import EACH_DELTA_COMMIT, Peer
-from .readers import Refused, hudi_rs_rows
 from .reading import METADATA_OFF, METADATA_ON, READ_OPTIMISED
-from .test_merge_on_read import keyed, tables, texts
+from .test_merge_on_read import keyed, read_by_all, tables, texts
 
 SOME = ("default_order", "log_only", "compaction", "indexed", "merge_into", "column_added", "log_compaction")
 # Otherwise a write executes the pending compactions itself.
@@ -43,14 +41,7 @@ def test_the_rows_of_every_history_stay(peer: Peer, tmp_path: Path) -> None:
     for name, made in tables(peer.version, tmp_path):
         wanted = made.steps[-1].rows
         done = compact(made.path)
-        found = {
-            "off": keyed(peer.rows(made.path, METADATA_OFF)),
-            "on": keyed(peer.rows(made.path, METADATA_ON)),
-            "read-optimised": keyed(peer.rows(made.path, READ_OPTIMISED)),
-        }
-        # It refuses tables with several ordering fields.
-        with contextlib.suppress(Refused):
-            found["hudi-rs"] = keyed(hudi_rs_rows(made.path))
+        found = read_by_all(peer, made.path)
         for reader, rows in found.items():
             if wanted is not None:
                 assert rows == texts(wanted), f"{name}, {reader}"

@@ -46,20 +46,26 @@ def texts(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     }
 
 
+def read_by_all(peer: Peer, path: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """The rows by reader: snapshot queries without and with the metadata table, read-optimised ones, and hudi-rs."""
+    found = {
+        "off": keyed(peer.rows(path, METADATA_OFF)),
+        "on": keyed(peer.rows(path, METADATA_ON)),
+        "read-optimised": keyed(peer.rows(path, READ_OPTIMISED)),
+    }
+    # It refuses tables with several ordering fields.
+    with contextlib.suppress(Refused):
+        found["hudi-rs"] = keyed(hudi_rs_rows(path))
+    return found
+
+
 @pytest.mark.deep("0.15.0", "1.0.2", "1.2.0")
 def test_the_rows_of_every_history_stay(peer: Peer, tmp_path: Path) -> None:
     """Snapshot and read-optimised queries, with the metadata table and without, and hudi-rs."""
     for name, made in tables(peer.version, tmp_path):
         wanted = made.steps[-1].rows
         done = ours.clustered(made.path)
-        found = {
-            "off": keyed(peer.rows(made.path, METADATA_OFF)),
-            "on": keyed(peer.rows(made.path, METADATA_ON)),
-            "read-optimised": keyed(peer.rows(made.path, READ_OPTIMISED)),
-        }
-        # It refuses tables with several ordering fields.
-        with contextlib.suppress(Refused):
-            found["hudi-rs"] = keyed(hudi_rs_rows(made.path))
+        found = read_by_all(peer, made.path)
         for reader, rows in found.items():
             # Where 1.0.2 could not read the log files, it reads the rows that 1.2.0 reads.
             if wanted is not None:

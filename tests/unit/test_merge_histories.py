@@ -7,9 +7,8 @@ import pytest
 
 from hudi_services.errors import CorruptFile, HudiServicesError, UnsupportedTable
 from hudi_services.merging.rules import DeleteMarker, merge_rule
-from hudi_services.merging.slices import CountedInstants, MergedSlices
+from hudi_services.merging.slices import MergedSlices, counted_instants
 from hudi_services.snapshot import Snapshot
-from hudi_services.table.facts import TimelineFacts
 from hudi_services.table.view import FileSystemView
 
 from . import histories
@@ -31,9 +30,7 @@ def merged_rows(
     """The rows of a snapshot query, by key; `view` is that of a reader that lists storage, unless it is given."""
     # Version 6 does not store what its writers delete by.
     marker = DeleteMarker("Op", "D") if is_marked else None
-    naming = table.log_naming
-    facts = TimelineFacts(table.timeline)
-    counts = CountedInstants(is_committed=None if naming.tells_writers else facts.is_committed)
+    counts = counted_instants(table.config, table.timeline)
     source = MergedSlices(table.storage, merge_rule(table.config, marker), counts, memory)
     found: list[dict[str, Any]] = []
     for one in (view or listed_view(table)).live_slices():

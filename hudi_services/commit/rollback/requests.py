@@ -22,7 +22,7 @@ from ...codecs.commit_metadata import UNKNOWN_OPERATION
 from ...codecs.rollback_plan import RollbackRequest
 from ...concurrency import at_once
 from ...errors import CorruptFile
-from ...files.log_reader import scan_blocks
+from ...files.log_reader import stored_blocks
 from ...files.names import parse_base_file, parse_log_file
 from ...model import CommitMetadata, LogFile, WriteStat, path_in
 from ...snapshot import Snapshot
@@ -164,9 +164,7 @@ def _appended(table: Snapshot, target: Instant) -> Iterator[RollbackRequest]:
 
 
 def _has_blocks(table: Snapshot, ts: str, log: LogFile) -> bool:
-    read = partial(table.storage.read_range, log.path)
-    blocks = scan_blocks(read, log.size, table.storage.full_path(log.path))
-    return any(block.instant == ts for block in blocks)
+    return any(block.instant == ts for block in stored_blocks(table.storage, log))
 
 
 def _may_append(table: Snapshot, target: Instant) -> bool:

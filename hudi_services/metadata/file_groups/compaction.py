@@ -103,15 +103,7 @@ def _operations(metadata: MetadataTable) -> Iterator[CompactionOperation]:
     for partition in sorted(metadata.table_config.metadata_partitions):
         for group in metadata.file_groups(partition):
             if group.log_files:
-                yield CompactionOperation(
-                    partition,
-                    group.file_id,
-                    group.base_instant,
-                    group.base_file.name if group.base_file else "",
-                    tuple(log.name for log in group.log_files),
-                    group.base_file.size if group.base_file else 0,
-                    sum(log.size for log in group.log_files),
-                )
+                yield CompactionOperation.of(group)
 
 
 def _execute(
@@ -204,7 +196,7 @@ def _stat(task: MergeTask, base: MergedBase) -> WriteStat:
     merged = MergedLogs(
         base_file=old.name if old else "",
         files=len(logs),
-        size=sum(log.size for log in logs),
+        size=task.file_slice.log_bytes,
         blocks=base.blocks,
         records=base.records,
     )

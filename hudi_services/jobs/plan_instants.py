@@ -1,11 +1,13 @@
-"""The instant of a new plan."""
+"""The instants of plans: of a new one, and of the pending one that is executed."""
 
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from ..clock import SLOWEST, format_instant, parse_instant
-from ..errors import ConfigError
+from ..errors import ConfigError, NothingToDo
 from ..snapshot import Snapshot
 from ..table.time_zone import drawing_zone
+from ..timeline.instant import Instant
 
 _INSTANT_DIGITS = (14, 17)
 
@@ -30,3 +32,26 @@ def zone_warnings(given: str | None, table: Snapshot) -> list[str]:
         "the timeline does not show the time zone of its writers: the instant uses the slowest clock on earth "
         "(docs/runbooks/time-zone.md)"
     ]
+
+
+def choose_pending(
+    table: Snapshot, ts: str | None, service: str, pending: Sequence[Instant], is_own: Callable[[Instant], bool]
+) -> Instant:
+    """The plan of `ts` among the `pending` ones of a service, or the earliest one.
+
+    `is_own` says whether a completed instant is one of the service. Raises NothingToDo when none is pending or `ts` is
+    completed, and ConfigError for any other `ts`.
+    """
+    if ts is None:
+        if not pending:
+            raise NothingToDo(f"there is no pending {service} plan")
+        return pending[0]
+    found = next((instant for instant in pending if instant.ts == ts), None)
+    if found is not None:
+        return found
+    if any(instant.is_completed and is_own(instant) for instant in table.timeline.at(ts)):
+        raise NothingToDo(f"the {service} {ts} is completed already")
+    known = ", ".join(instant.ts for instant in pending) or "none"
+    raise ConfigError(
+        f"there is no pending {service} with the instant {ts} in {table.storage.root}", hint=f"pending are: {known}"
+    )
