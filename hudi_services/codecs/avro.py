@@ -42,6 +42,7 @@ _MAY_INFLATE_TO = 1 << 20
 # A record of one byte takes 200 bytes of memory. Files of Hudi take up to 36 times their bytes for records, lists and
 # dictionaries (cleans of many small partitions; commits 7 to 13): these are counted while a large record is read.
 _CONTAINERS = ("record", "array", "map")
+_NOT_KEPT = ("logicalType", "__fastavro_parsed", "__named_schemas")
 _COUNTED = "hudi-services-counted"
 _UNCOUNTED = 256 << 10
 _LEAST_BUDGET = 64 << 20
@@ -63,7 +64,7 @@ class AvroSchema:
     @property
     def counted(self) -> Any:
         """The schema for reads that count records, arrays and maps. Parsed at each call, since few records need it."""
-        return fastavro.parse_schema(_with_logical_types(json.loads(self.text), _COUNTED), _write_hint=False)
+        return fastavro.parse_schema(_with_logical_types(json.loads(self.text), _COUNTED))
 
 
 @functools.lru_cache(maxsize=64)
@@ -79,19 +80,24 @@ def load_schema(record: str, release: str) -> AvroSchema:
     raise LookupError(f"no schema of {record} for Hudi {release}")
 
 
-@functools.lru_cache(maxsize=64)
 def parse_schema(text: str, path: str) -> AvroSchema:
     """The schema in a JSON text of the file `path`. Raises CorruptFile for a schema that Hudi could not write."""
     try:
-        if len(text) > LONGEST_SCHEMA:
-            raise ValueError(f"{len(text)} characters")
-        tree = json.loads(text)
-        check_json_depth(tree)
-        parsed = fastavro.parse_schema(_with_logical_types(tree, None), _write_hint=False)
-        check_types(parsed)
-        return AvroSchema(text, parsed)
+        return _parsed(text)
     except Exception as e:
         raise CorruptFile(f"{path} has no valid Avro schema: {_first_line(e)}") from e
+
+
+# Many files have the same schema; parsing it takes longer than reading a small file.
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str) -> AvroSchema:
+    if len(text) > LONGEST_SCHEMA:
+        raise ValueError(f"{len(text)} characters")
+    tree = json.loads(text)
+    check_json_depth(tree)
+    parsed = fastavro.parse_schema(_with_logical_types(tree, None))
+    check_types(parsed)
+    return AvroSchema(text, parsed)
 
 
 def write_container(schema: AvroSchema, record: Mapping[str, Any]) -> bytes:
@@ -221,12 +227,16 @@ def _decompressed(block: bytes, meta: Mapping[bytes, bytes], path: str, offset: 
 
 
 def _with_logical_types(tree: Any, logical: str | None) -> Any:
-    """`tree` with the logical type `logical` for records, arrays and maps, and no other logical type."""
+    """`tree` with the logical type `logical` for records, arrays and maps, and no other logical type.
+
+    A schema must not say of itself that fastavro has parsed it.
+    """
     if isinstance(tree, list):
         return [_with_logical_types(branch, logical) for branch in tree]
     if isinstance(tree, dict):
         # A field's default may be any JSON, but no default of Hudi has this key.
-        found = {key: _with_logical_types(value, logical) for key, value in tree.items() if key != "logicalType"}
+        kept = (item for item in tree.items() if item[0] not in _NOT_KEPT)
+        found = {key: _with_logical_types(value, logical) for key, value in kept}
         return {**found, "logicalType": logical} if logical and found.get("type") in _CONTAINERS else found
     return tree
 

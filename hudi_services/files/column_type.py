@@ -4,6 +4,7 @@ Physical forms (INT96, list levels, decimal width) are not part of a type; `requ
 Source: parquet-format LogicalTypes.md.
 """
 
+import functools
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -54,6 +55,8 @@ class ColumnType:
 
     def required(self) -> "ColumnType":
         """The same type, not nullable on any level."""
+        if self.kind not in (Kind.LIST, Kind.MAP, Kind.STRUCT):
+            return _with_nullable(self, False)
         return replace(
             self,
             nullable=False,
@@ -77,6 +80,12 @@ class ColumnType:
         return str(self.kind.value)
 
 
+@functools.lru_cache(maxsize=1024)
+def _with_nullable(leaf: ColumnType, nullable: bool) -> ColumnType:
+    """A leaf type; the same object each time, since files have many columns and few types."""
+    return replace(leaf, nullable=nullable)
+
+
 def parquet_type(node: Node) -> ColumnType:
     """The type of a parquet column."""
     item, entry = list_item(node), node.map_entry
@@ -84,7 +93,7 @@ def parquet_type(node: Node) -> ColumnType:
     if item is not None:
         return ColumnType(Kind.LIST, nullable, element=parquet_type(item))
     if not node.is_group:
-        return replace(_leaf_type(node), nullable=nullable)
+        return _with_nullable(_leaf_type(node), nullable)
     if entry is not None:
         return ColumnType(Kind.MAP, nullable, key=parquet_type(entry[0]), value=parquet_type(entry[1]))
     return ColumnType(Kind.STRUCT, nullable, fields=tuple((c.name, parquet_type(c)) for c in node.children))

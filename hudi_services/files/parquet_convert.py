@@ -74,7 +74,9 @@ def convert_column(column: pa.ChunkedArray, source: Node, target: Node, target_t
     Dictionary-encoded strings stay encoded where nothing changes.
     """
     values_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    same = values_type == target_type and parquet_type(source).required() == parquet_type(target).required()
+    same = values_type == target_type and (
+        source is target or parquet_type(source).required() == parquet_type(target).required()
+    )
     if same and source.physical is target.physical:
         return column
     if pa.types.is_dictionary(column.type):
