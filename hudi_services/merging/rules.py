@@ -91,6 +91,8 @@ class MergeRule:
     """Whether the delta merge fills values."""
     fills_base: bool = False
     """Whether the final merge fills values."""
+    fills_log_records_only: bool = False
+    """Final merge: a row of the base file that is preferred is not filled (0.15.0, Postgres)."""
     newest_meta_columns: bool = False
     """Both merges: the meta columns are those of the newer record, even when the older one is preferred."""
     converts_entries: bool = False
@@ -151,6 +153,7 @@ _PAYLOADS: dict[str, Callable[[MergeRule], MergeRule]] = {
         fill=Fill.PLACEHOLDER,
         placeholder=_TOAST,
         fills_base=True,
+        fills_log_records_only=True,
         marker=DeleteMarker("_change_operation_type", "d", True),
     ),
     _DEBEZIUM + "MySqlDebeziumAvroPayload": lambda rule: replace(

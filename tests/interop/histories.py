@@ -133,6 +133,7 @@ LSN: dict[str, list[Cell]] = {
     "toast": [("c1", 50, "c"), (UNAVAILABLE, 60, "u")],
     "toast_chain": [("c1", 50, "c"), ("c2", 60, "u"), (UNAVAILABLE, 70, "u")],
     "toast_late": [("c1", 50, "c"), (UNAVAILABLE, 40, "u")],
+    "toast_in_base": [(UNAVAILABLE, 50, "c"), ("c2", 40, "u")],
     "del": [("c1", 50, "c"), ("c2", 60, "d")],
     "del_late": [("c1", 50, "c"), ("c2", 40, "d")],
     "del_ins": [("c1", 50, "c"), ("c2", 60, "d"), ("c3", 70, "c")],

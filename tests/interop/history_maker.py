@@ -25,6 +25,11 @@ _TYPES = {
 _CUT = 20
 
 
+def by_key(row: dict[str, Any]) -> tuple[str, str]:
+    """The order of rows. Hudi's usual indexes do not find keys that are in log files only, and write them again."""
+    return str(row["id"]), str(row["_hoodie_commit_seqno"])
+
+
 class HistoryMaker:
     """One table of `folder`, made by one release."""
 
@@ -104,7 +109,7 @@ class HistoryMaker:
 
     def _rows(self) -> list[dict[str, Any]]:
         found = self._peer.rows(self._path, {"hoodie.metadata.enable": "false"})
-        return sorted(found.to_pylist(), key=lambda row: str(row["id"]))
+        return sorted(found.to_pylist(), key=by_key)
 
     def _timeline(self) -> list[str]:
         return sorted(file.name for file in self._timeline_files())
@@ -126,6 +131,11 @@ def pack(release: str, folder: Path) -> None:
         for path in sorted(folder.rglob("*")):
             if path.suffix != ".crc":
                 archive.add(path, str(path.relative_to(folder)), recursive=False)
+
+
+def unpack(release: str, folder: Path) -> None:
+    with tarfile.open(FOLDER / f"{release}.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
 
 
 def _schema(columns: str) -> pa.Schema:

@@ -22,10 +22,15 @@ class Instant(NamedTuple):
     action: str
 
 
+def timeline(path: Path) -> Path:
+    """The folder of the active timeline."""
+    folder = path / ".hoodie/timeline"
+    return folder if folder.exists() else path / ".hoodie"
+
+
 def completed(path: Path) -> list[Instant]:
     """The completed instants of the active timeline, in the order of their requested times."""
-    folder = path / ".hoodie/timeline"
-    names = [_INSTANT.match(f.name) for f in (folder if folder.exists() else path / ".hoodie").iterdir()]
+    names = [_INSTANT.match(f.name) for f in timeline(path).iterdir()]
     return sorted(Instant(m[1], m[2] or m[1], m[3]) for m in names if m and m[3] != "inflight")
 
 
@@ -36,8 +41,7 @@ def writes(path: Path) -> list[Instant]:
 
 def pending(path: Path) -> list[str]:
     """The requested times of instants that are not completed."""
-    folder = path / ".hoodie/timeline"
-    files = (folder if folder.exists() else path / ".hoodie").iterdir()
+    files = timeline(path).iterdir()
     begun = {f.name.split(".")[0] for f in files if f.name.endswith((".requested", ".inflight"))}
     return sorted(begun - {i.requested for i in completed(path)})
 

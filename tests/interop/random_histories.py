@@ -1,24 +1,40 @@
-"""Random histories: what a seeded generator writes to a merge-on-read table, step by step, each key by itself."""
+"""Random histories: what a seeded generator writes to a merge-on-read table, step by step, each key by itself.
+
+Between the writes there are services: compactions, log compactions, clusterings and rollbacks of Hudi, compactions,
+clusterings and cleans of ours; and the schema may change.
+"""
 
 import random
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from .histories import (
-    COMPACTS,
+    BUCKETS,
+    DEBEZIUM,
     DELETE,
+    DMS,
     EVENT_TIME,
+    LISTED,
     LOG_COMPACTION,
     MODEL,
+    MYSQL,
     ORDERED,
+    POSTGRES,
+    UNAVAILABLE,
     WIDE,
     Cell,
     History,
     Step,
+    binlog,
     call,
     payload,
     writes,
 )
+from .peer import EACH_DELTA_COMMIT
+
+Row = tuple[Any, ...]
+Operation = Literal["ours compact", "ours plan", "ours cluster", "ours clean"]
 
 _COMPACT = call("call run_compaction(op => 'scheduleandexecute', path => '{path}')")
 _SCHEDULE = call("call run_compaction(op => 'schedule', path => '{path}')")
@@ -26,49 +42,130 @@ _RUN = call("call run_compaction(op => 'run', path => '{path}')")
 _CLUSTER = call("call run_clustering(path => '{path}', op => 'scheduleAndExecute')")
 _ROLL_BACK = call("call rollback_to_instant(table => '{t}', instant_time => '{last}')")
 _LOGS = {"hoodie.log.compaction.inline": "true"}
+_FORMATS: tuple[dict[str, str], ...] = (
+    {},
+    {"hoodie.logfile.data.block.format": "parquet"},
+    {"hoodie.index.type": "SIMPLE"},
+    {**LISTED, "hoodie.index.type": "SIMPLE"},
+)
+_BOTH = ("0.15.0", "1.2.0")
+_ALL = ("0.15.0", "1.0.2", "1.2.0")
+
+
+def _ordered(chance: random.Random, number: int, ts: Any) -> Row:
+    return f"c{number}", ts, chance.random() < 0.2
+
+
+def _fields(chance: random.Random, number: int, ts: Any) -> Row:
+    hole = chance.random() if number > 1 else 1.0
+    return (None if hole < 0.3 else f"c{number}"), (None if 0.2 < hole < 0.5 else number), ts
+
+
+def _dms(chance: random.Random, number: int, ts: Any) -> Row:
+    return f"c{number}", ts, chance.choice("IUUD" if number > 1 else "I")
+
+
+def _postgres(chance: random.Random, number: int, ts: Any) -> Row:
+    gone = number > 1 and chance.random() < 0.2
+    value = UNAVAILABLE if number > 1 and chance.random() < 0.3 else f"c{number}"
+    return value, ts, "d" if gone else "u" if number > 1 else "c"
+
+
+def _mysql(chance: random.Random, number: int, ts: Any) -> Row:
+    gone = number > 1 and chance.random() < 0.2
+    return binlog(f"c{number}", chance.randint(1, 2), int(ts) * 7, "d" if gone else "u")
+
+
+def _two_fields(chance: random.Random, number: int, ts: Any) -> Row:
+    return f"c{number}", int(ts) // 4, chance.choice("lmn")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What the tables of one kind have in common; `ts` makes a random ordering value."""
+    """What the tables of one kind have in common; `row` makes a random row of a step, after its key."""
 
     columns: str
     options: dict[str, str]
-    has_fields: bool = False
-    releases: tuple[str, ...] = ("0.15.0", "1.0.2", "1.2.0")
+    row: Callable[[random.Random, int, Any], Row] = _ordered
+    releases: tuple[str, ...] = _ALL
+    ordering: str | dict[str, str] | None = "ts"
+    order: Callable[[int], Any] = int
+    """An ordering value of a small number."""
+    formats: tuple[dict[str, str], ...] = _FORMATS
+    has_hudi_clustering: bool = True
+    widens: str = ""
+    """An int column that a change of the schema makes a bigint."""
+
+
+def _by(sql_type: str, order: Callable[[int], Any]) -> Kind:
+    columns = f"id string, val string, o {sql_type}, _hoodie_is_deleted boolean, p string"
+    return Kind(columns, EVENT_TIME, ordering="o", order=order, widens="o" if sql_type == "int" else "")
 
 
 KINDS = {
     "event time": Kind(ORDERED, EVENT_TIME),
     "commit time": Kind(ORDERED, payload(MODEL + "OverwriteWithLatestAvroPayload")),
-    "partial": Kind(WIDE, payload(MODEL + "PartialUpdateAvroPayload"), True, ("0.15.0", "1.2.0")),
-    "non defaults": Kind(WIDE, payload(MODEL + "OverwriteNonDefaultsWithLatestAvroPayload"), True, ("0.15.0", "1.2.0")),
-    "first value": Kind(ORDERED, payload(MODEL + "FirstValueAvroPayload"), False, ("0.15.0",)),
+    # 1.2.0 compares text of parquet blocks with what else was in its buffer.
+    "text order": replace(_by("string", str), formats=(_FORMATS[0], *_FORMATS[2:])),
+    "double order": _by("double", lambda n: n / 4),
+    "int order": _by("int", int),
+    "buckets": Kind(
+        ORDERED,
+        {**EVENT_TIME, **BUCKETS, "hoodie.bucket.index.num.buckets": "3"},
+        formats=_FORMATS[:2],
+        has_hudi_clustering=False,
+    ),
+    "fields": Kind(WIDE, EVENT_TIME, _fields, widens="num"),
+    "partial": Kind(WIDE, payload(MODEL + "PartialUpdateAvroPayload"), _fields, _BOTH),
+    "non defaults": Kind(WIDE, payload(MODEL + "OverwriteNonDefaultsWithLatestAvroPayload"), _fields, _BOTH),
+    "dms": Kind(DMS, payload(MODEL + "AWSDmsAvroPayload"), _dms, _BOTH),
+    "postgres": Kind(POSTGRES, payload(DEBEZIUM + "PostgresDebeziumAvroPayload"), _postgres, _BOTH, "_event_lsn"),
+    "mysql": Kind(
+        MYSQL,
+        payload(DEBEZIUM + "MySqlDebeziumAvroPayload"),
+        _mysql,
+        _BOTH,
+        {"0.15.0": "_event_seq", "1.2.0": "_event_bin_file,_event_pos"},
+    ),
+    "first value": Kind(ORDERED, payload(MODEL + "FirstValueAvroPayload"), releases=("0.15.0",)),
+    "two fields": Kind(
+        "id string, val string, a int, b string, p string", EVENT_TIME, _two_fields, ("1.2.0",), "a,b", widens="a"
+    ),
 }
 
 
-def random_history(kind: str, seed: int, keys: int, release: str) -> History:
-    """The history of a table of `keys` keys; the same for the same seed."""
-    found, chance = KINDS[kind], random.Random(f"{kind}/{seed}")
+@dataclass(frozen=True)
+class RandomHistory:
+    """A history, and what it was made from."""
+
+    kind: str
+    seed: int
+    history: History
+
+
+def random_history(seed: int, keys: int, release: str) -> RandomHistory:
+    """The history of a table of `keys` keys; the same for the same seed. The kinds take turns."""
+    names = [name for name, kind in KINDS.items() if release in kind.releases]
+    name = names[seed % len(names)]
+    kind, chance = KINDS[name], random.Random(f"{name}/{seed}")
     count = chance.randint(4, 7)
     deletes = {number for number in range(1, count) if chance.random() < 0.25}
-    cells = {f"k{number:03d}": _cells(found, chance, count, deletes, release) for number in range(keys)}
+    cells = {f"k{number:03d}": _cells(kind, chance, count, deletes, release) for number in range(keys)}
     # Every step writes something, and never a key for the first time alone.
     for number in range(count):
-        cells[f"all{number}"] = [_row(found, 1, 50)] + [None] * (count - 1)
+        cells[f"all{number}"] = [kind.row(chance, 1, kind.order(5))] + [None] * (count - 1)
         if number:
-            cells[f"all{number}"][number] = DELETE if number in deletes else _row(found, number + 1, 60)
-    steps = list(writes(found.columns, cells))
-    return History(found.columns, tuple(_between(steps, chance)), _options(found, chance))
-
-
-def _options(kind: Kind, chance: random.Random) -> dict[str, str]:
-    more = chance.choice([{}, {"hoodie.logfile.data.block.format": "parquet"}, {"hoodie.index.type": "SIMPLE"}])
-    return {**COMPACTS, **LOG_COMPACTION, **more, **kind.options}
+            row = DELETE if number in deletes else kind.row(chance, number + 1, kind.order(6))
+            cells[f"all{number}"][number] = row
+    steps = _evolved(kind, list(writes(kind.columns, cells)), chance)
+    options = {**EACH_DELTA_COMMIT, **LOG_COMPACTION, **chance.choice(kind.formats), **kind.options}
+    return RandomHistory(
+        name, seed, History(kind.columns, tuple(_between(kind, steps, chance)), options, kind.ordering)
+    )
 
 
 def _cells(kind: Kind, chance: random.Random, count: int, deletes: set[int], release: str) -> list[Cell]:
-    row: list[Cell] = [_row(kind, 1, chance.randint(1, 9)) if chance.random() < 0.8 else None]
+    row: list[Cell] = [kind.row(chance, 1, kind.order(chance.randint(1, 9))) if chance.random() < 0.8 else None]
     dead = False
     for number in range(1, count):
         if chance.random() < 0.5:
@@ -80,35 +177,58 @@ def _cells(kind: Kind, chance: random.Random, count: int, deletes: set[int], rel
             # It cannot read a value after a delete without one.
             row.append(None)
         else:
-            gone = not kind.has_fields and chance.random() < 0.2
-            row.append(_row(kind, number + 1, chance.randint(1, 9), chance, gone))
+            row.append(kind.row(chance, number + 1, kind.order(chance.randint(1, 9))))
     return row
 
 
-def _row(kind: Kind, number: int, ts: int, chance: random.Random | None = None, gone: bool = False) -> tuple[Any, ...]:
-    if not kind.has_fields:
-        return f"c{number}", ts, gone
-    hole = chance.random() if chance is not None else 1.0
-    return (None if hole < 0.3 else f"c{number}"), (None if 0.2 < hole < 0.5 else number), ts
+def _evolved(kind: Kind, steps: list[Step], chance: random.Random) -> list[Step]:
+    """The steps; from some step on, perhaps, with one more column, and an int column that became a bigint."""
+    if chance.random() < 0.6:
+        return steps
+    start = chance.randrange(1, len(steps))
+    columns = kind.columns.removesuffix("p string") + "extra string, p string"
+    if kind.widens:
+        columns = columns.replace(f"{kind.widens} int,", f"{kind.widens} bigint,")
+    later = [
+        replace(
+            step,
+            rows=tuple(
+                (*row[:-1], chance.choice((None, f"x{number}")), row[-1]) for number, row in enumerate(step.rows)
+            ),
+            columns=columns,
+        )
+        for step in steps[start:]
+    ]
+    return steps[:start] + later
 
 
-def _between(steps: list[Step], chance: random.Random) -> list[Step]:
-    """The steps with services between them."""
+def _ours(operation: Operation) -> Step:
+    return Step(operation)
+
+
+def _between(kind: Kind, steps: list[Step], chance: random.Random) -> list[Step]:
+    """The steps with services between them; the first of two that share a plan may be Hudi's, the other ours."""
     found = steps[:2]
     for step in steps[2:]:
         what = chance.random()
-        if what < 0.12:
-            found.append(_COMPACT)
-        elif what < 0.24:
-            # A write between the plan of a compaction and its execution.
-            found += [_SCHEDULE, step, _RUN]
-            continue
-        elif what < 0.32:
-            found.append(_CLUSTER)
+        if what < 0.1:
+            found += [_COMPACT, step]
+        elif what < 0.2:
+            found += [_ours("ours compact"), step]
         elif what < 0.4:
-            found += [step, _ROLL_BACK]
-            continue
+            # A write between the plan of a compaction and its execution.
+            plan = chance.choice((_SCHEDULE, _ours("ours plan")))
+            found += [plan, step, chance.choice((_RUN, _ours("ours compact")))]
         elif what < 0.5:
-            step = Step(step.operation, step.rows, step.columns, options=_LOGS)
-        found.append(step)
+            found += [_CLUSTER if kind.has_hudi_clustering else _ours("ours cluster"), step]
+        elif what < 0.6:
+            found += [_ours("ours cluster"), step]
+        elif what < 0.68:
+            found += [step, _ROLL_BACK]
+        elif what < 0.75:
+            found += [step, _ours("ours clean")]
+        elif what < 0.85:
+            found.append(replace(step, options=_LOGS))
+        else:
+            found.append(step)
     return found

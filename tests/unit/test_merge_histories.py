@@ -11,6 +11,7 @@ from hudi_services.merging.slices import MergedSlices, counted_instants
 from hudi_services.snapshot import Snapshot
 from hudi_services.table.view import FileSystemView
 
+from ..interop.history_maker import by_key
 from . import histories
 from .tables import RELEASES, listed_view, open_local
 
@@ -38,7 +39,7 @@ def merged_rows(
         pieces = [rows for _, rows in reader.tables()]
         assert reader.num_rows == sum(piece.num_rows for piece in pieces)
         found += [row for piece in pieces for row in piece.to_pylist()]
-    return sorted(found, key=lambda row: str(row["id"]))
+    return sorted(found, key=by_key)
 
 
 def comparable(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -49,7 +50,7 @@ def comparable(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("memory", [1 << 30, 1], ids=["in memory", "on disk"])
 @pytest.mark.parametrize(("release", "name"), CASES)
 def test_a_history(release: str, name: str, memory: int, tmp_path: Path) -> None:
