@@ -70,6 +70,7 @@ test-interop: install-dev ## Tests with real Apache Hudi 0.15.0, 1.0.2 and 1.2.0
 
 test-deep: install-dev ## Thousands of damaged files, crashes and long lives with real Apache Hudi, not part of `make test`
 	HUDI_TESTS=deep $(RUN) -m $(UNIT)
+	HUDI_TESTS=deep $(RUN) -m pytest -n 2 tests/spark
 	@HUDI_TESTS=deep; export HUDI_TESTS; $(INTEROP)
 
 coverage: install-dev ## Lines and branches that the unit tests run: in all, and the ten modules with the least

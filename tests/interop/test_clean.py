@@ -115,7 +115,7 @@ def test_the_same_files_go(peer: Peer, known: Pristine, table: Tables) -> None:
     _same_as_hudi(peer, path, 2, VERSIONS, "versions-2", before)
 
 
-@pytest.mark.deep("1.0.2", "1.2.0")
+@pytest.mark.deep
 def test_one_clean_after_the_other(peer: Peer, known: Pristine, table: Tables) -> None:
     """Incremental: only partitions that changed; the removal of a savepoint frees what it held."""
     path = _same_as_hudi(peer, table("past"), 3, COMMITS, "first", known.reading("past"))

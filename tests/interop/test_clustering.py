@@ -178,7 +178,7 @@ def _hudi_finds_a_flipped_bit(peer: Peer, path: Path, partition: str) -> None:
     file.write_bytes(sound)
 
 
-@pytest.mark.deep("0.15.0", "1.2.0")
+@pytest.mark.deep
 def test_a_life_after(peer: Peer, known: Pristine, table: Tables) -> None:
     """Real Hudi inserts, clusters and cleans; incremental and time-travel queries give what they did before."""
     path = table("plain")

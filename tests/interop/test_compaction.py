@@ -77,7 +77,7 @@ def test_plans_of_each_other(peer: Peer, tmp_path: Path) -> None:
             assert keyed(peer.rows(made.path, reader)) == wanted, name
 
 
-@pytest.mark.deep("0.15.0", "1.0.2")
+@pytest.mark.deep
 def test_queries_of_the_past(peer: Peer, tmp_path: Path) -> None:
     """Time travel gives the same rows before, while a plan is pending, and afterwards; an incremental query gives those
     that it gives after Hudi's own compaction (of fewer rows: not those whose log records have lost)."""

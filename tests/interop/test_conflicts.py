@@ -88,7 +88,7 @@ def test_hudi_waits_for_a_plan_of_ours(peer: Peer, known: Pristine, table: Table
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.deep("0.15.0")
+@pytest.mark.deep
 def test_clean_beside_a_live_writer(peer: Peer, known: Pristine, table: Tables) -> None:
     """Upserts of Hudi's one after the other, and our cleans all the time, under one lock provider of Hudi's."""
     path, before = table("plain"), known.rows("plain").sort_by("id")

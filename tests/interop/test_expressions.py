@@ -88,7 +88,7 @@ def _are_what_hudi_builds(peer: Peer, path: Path) -> None:
 
 
 @pytest.mark.releases("1.0.2", "1.2.0")
-@pytest.mark.deep("1.0.2")
+@pytest.mark.deep
 def test_indexes_stay_true(peer: Peer, known: Pristine, table: Tables) -> None:
     path, rows = table("expressions"), known.rows("expressions")
     if peer.version == "1.2.0":

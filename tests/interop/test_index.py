@@ -74,7 +74,7 @@ def _builds(peer: Peer, path: Path) -> None:
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.deep("1.2.0")
+@pytest.mark.deep
 def test_clustering_keeps_every_index(peer: Peer, known: Pristine, table: Tables) -> None:
     """Ours, then Hudi's, an undo and a clean: bloom filters, statistics and the record index are true after each."""
     path, before = table("keyed"), known.reading("keyed")

@@ -43,7 +43,7 @@ def each_row_once(peer: Peer, path: Path, before: pa.Table, options: Mapping[str
     assert check_metadata(peer, path) == []
 
 
-@pytest.mark.deep("0.15.0", "1.2.0")
+@pytest.mark.deep
 def test_undo_after_hudi_built_the_metadata_table_anew(peer: Peer, table: Tables) -> None:
     path = table("plain")
     ts = ours.cluster(path, sort=("name",))
@@ -62,7 +62,7 @@ def test_undo_after_hudi_built_the_metadata_table_anew(peer: Peer, table: Tables
     each_row_once(peer, path, before, more)
 
 
-@pytest.mark.deep("0.15.0", "1.2.0")
+@pytest.mark.deep
 def test_rollback_of_an_overwrite_that_is_older_than_the_index(peer: Peer, known: Pristine, table: Tables) -> None:
     path, before = table("plain"), known.rows("plain")
     part = before.slice(0, 20).to_pylist()[0]["part"]

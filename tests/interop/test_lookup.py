@@ -57,7 +57,7 @@ def is_as_hudi_finds_it(peer: Peer, path: Path, keys: list[str], access: Access)
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.deep("0.15.0")
+@pytest.mark.deep
 def test_what_hudi_finds(peer: Peer, table: Tables) -> None:
     _finds_what_hudi_finds(peer, table("keyed"))
 

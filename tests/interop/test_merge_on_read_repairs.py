@@ -108,7 +108,7 @@ def test_clean(peer: Peer, table: Path) -> None:
     assert layout.pending(table) == [] and rows_of(peer, table) == before
 
 
-@pytest.mark.deep("1.0.2", "1.2.0")
+@pytest.mark.deep
 def test_what_is_taken_back(peer: Peer, table: Path) -> None:
     """A failed write of Hudi, a completed write, a compaction, our clustering."""
     before, rows = rows_of(peer, table), peer.rows(table)

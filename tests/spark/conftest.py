@@ -1,6 +1,27 @@
 import os
+from pathlib import Path
+
+import pytest
+
+from ..tiers import is_wanted
 
 # Every JVM of these tests lives for seconds: to compile thoroughly what it runs takes longer than to run it.
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 os.environ["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {_SHORT_LIVED}".strip()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "deep: not in the quick run (make test-deep)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The quick tests or the deep ones."""
+    here = Path(__file__).parent
+    dropped = {
+        item
+        for item in items
+        if here in item.path.parents and not is_wanted(item.nodeid, is_deep=item.get_closest_marker("deep") is not None)
+    }
+    config.hook.pytest_deselected(items=[*dropped])
+    items[:] = [item for item in items if item not in dropped]

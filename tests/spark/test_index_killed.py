@@ -9,7 +9,7 @@ from tests.unit.test_index_bootstrap import indexed_locations, real_locations
 
 from .killed_build import build_killed_twice
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.deep]
 
 
 def test_what_was_done_is_not_done_again(tmp_path: Path) -> None:

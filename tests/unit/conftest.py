@@ -2,7 +2,8 @@ import functools
 import os
 import shutil
 import zlib
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -46,19 +47,37 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The quick tests or the deep ones; sweeps with both."""
     here = Path(__file__).parent
-    kept, dropped = [], []
+    ours = [item for item in items if here in item.path.parents]
+    drawn = _drawn(ours)
+    dropped = set()
+    for item in ours:
+        is_sweep = item.get_closest_marker("sweep") is not None and item in drawn
+        is_deep = item.get_closest_marker("deep") is not None or item not in drawn
+        if not is_wanted(item.nodeid, is_deep=is_deep) and not is_sweep:
+            dropped.add(item)
+    config.hook.pytest_deselected(items=list(dropped))
+    items[:] = [item for item in items if item not in dropped]
+
+
+def _drawn(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """The cases of the quick run, drawn by name, the same each time: of a case on several releases of Hudi one, and of
+    a test that is `spread` one of so many cases. Sweeps divide what they do between the releases themselves."""
+    drawn, cases = set(), defaultdict(list)
     for item in items:
-        is_deep = item.get_closest_marker("deep") is not None or not _is_drawn(item)
-        is_other = not is_wanted(item.nodeid, is_deep=is_deep) and not item.get_closest_marker("sweep")
-        (dropped if is_other and here in item.path.parents else kept).append(item)
-    config.hook.pytest_deselected(items=dropped)
-    items[:] = kept
+        spread = item.get_closest_marker("spread")
+        if spread is None and item.get_closest_marker("sweep") is not None:
+            drawn.add(item)
+        elif spread is None:
+            cases[_without_release(item)].append(item)
+        elif zlib.crc32(item.name.encode()) % spread.args[0] == 0:
+            drawn.add(item)
+    return drawn | {min(same, key=lambda one: zlib.crc32(one.nodeid.encode())) for same in cases.values()}
 
 
-def _is_drawn(item: pytest.Item) -> bool:
-    """Whether the test is not `spread`, or is one of the cases in the quick run: drawn by name, the same each time."""
-    spread = item.get_closest_marker("spread")
-    return spread is None or zlib.crc32(item.name.encode()) % spread.args[0] == 0
+def _without_release(item: pytest.Item) -> str:
+    callspec = getattr(item, "callspec", None)
+    release = callspec.params.get("release") if callspec is not None else None
+    return item.nodeid.replace(release, "*") if isinstance(release, str) else item.nodeid
 
 
 @pytest.fixture(autouse=True)

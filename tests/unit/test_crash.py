@@ -77,7 +77,7 @@ def test_every_write_may_be_the_last(release: str, number: int, tmp_path: Path) 
 def test_every_write_of_a_copy_may_be_the_last(tmp_path: Path) -> None:
     """Unsorted groups are copied page by page: another writer of files, the same attempt."""
     execution = Execution("0.15.0", tmp_path, {"hoodie.parquet.block.size": "8192"})
-    for survived in range(0, len(execution.run().log), 2):
+    for survived in share(range(len(execution.run().log)), 0, 2):
         execution.kill_and_mend(survived)
 
 

@@ -75,6 +75,7 @@ def test_the_pages_say_the_same(page: str) -> None:
     assert without_flags[READS].startswith("only reads")
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("command", [*CASES, *ALSO])
 def test_when_a_command_changes_the_table(command: str, tmp_path: Path) -> None:
     case = {**CASES, **ALSO}[command]

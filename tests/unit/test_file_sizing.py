@@ -65,7 +65,7 @@ def rank(key: pa.Array) -> np.ndarray:
     return found
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("sort", ["key", ""])
@@ -104,6 +104,7 @@ def sizes(folder: Path, table: pa.Table, sort: str, files: int, wanted: int = 1 
     return [new.file.size for new in rewrite_group(task, "0-0-0").files]
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("sort", ["key", ""])
 @pytest.mark.parametrize("content", ["heavy at one end", "repeats"])
 def test_more_files_than_planned_where_these_would_be_too_large(content: str, sort: str, tmp_path: Path) -> None:
