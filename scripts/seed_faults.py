@@ -58,9 +58,10 @@ FAULTS = (
     Fault(
         "commit",
         "writes in progress do not count",
-        "taken = next((group for group in updated if group in groups), None)",
+        "taken = next((group for group in sorted(updated) if group in groups), None)",
         "taken = None",
         ("conflicts", "attempt"),
+        "taken = next((group for group in updated if group in groups), None)",
     ),
     Fault(
         "commit",
@@ -274,6 +275,48 @@ FAULTS = (
         "            if not pending and not build.is_behind(locked):",
         "            if not build.is_behind(locked):",
         ("index_builds", "index_bootstrap"),
+    ),
+    Fault(
+        "merging",
+        "cancelled blocks count",
+        "order.pop(cancelled, None)",
+        "order.get(cancelled)",
+        ("merge_histories", "merge_on_read"),
+    ),
+    Fault(
+        "merging",
+        "a late record replaces a delete of version 6 only if it is newer",
+        "deletes_are_forgotten=True",
+        "deletes_are_forgotten=False",
+        ("merge_histories", "merge_on_read"),
+    ),
+    Fault(
+        "merging",
+        "a preferred base row is filled where Hudi leaves it",
+        "fills_log_records_only=True,",
+        "fills_log_records_only=False,",
+        ("merge_histories",),
+    ),
+    Fault(
+        "merging",
+        "blocks of commits that are not completed count",
+        "return self.is_committed is None or instant == self.also or self.is_committed(instant)",
+        "return True",
+        ("merge_histories", "merge_on_read"),
+    ),
+    Fault(
+        "compaction",
+        "a log file that came after the plan is overlooked",
+        "if found[one.partition].get(one.file_id) != one:",
+        "if found[one.partition].get(one.file_id) is None:",
+        ("compaction",),
+    ),
+    Fault(
+        "compaction",
+        "a writer that began before the plan is overlooked",
+        'if chance is Prospect.MAY_COMMIT:\n                raise ConflictError(\n                    f"{what} began before',
+        'if False:\n                raise ConflictError(\n                    f"{what} began before',
+        ("compaction",),
     ),
 )
 
