@@ -119,9 +119,15 @@ def _execute_pending(peer: Peer, maker: Follower) -> None:
         return
     theirs = maker.path.with_name("theirs")
     shutil.copytree(maker.path, theirs)
-    for instant in pending:
-        peer.compact(theirs, "execute", instant=instant)
+    for _ in pending:
         ours.run("compact", maker.path).ok()
+    try:
+        for instant in pending:
+            peer.compact(theirs, "execute", instant=instant)
+    except PeerError:
+        # It cannot compact a delete without an ordering value that data follows.
+        assert peer.version == "1.0.2", maker.name
+        return
     wanted = in_order(peer.rows(theirs, METADATA_OFF))
     assert in_order(peer.rows(maker.path, METADATA_OFF)) == wanted, f"{maker.name}: pending compaction"
     shutil.rmtree(theirs)
