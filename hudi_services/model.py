@@ -64,6 +64,11 @@ class FileSlice:
         return (*((self.base_file,) if self.base_file is not None else ()), *self.log_files)
 
     @property
+    def base_name(self) -> str:
+        """The name of its base file, "" without one."""
+        return self.base_file.name if self.base_file is not None else ""
+
+    @property
     def size(self) -> int:
         """Bytes of its files."""
         return self.base_bytes + self.log_bytes
@@ -88,6 +93,11 @@ class MergedLogs:
     size: int
     blocks: int
     records: int
+
+    @classmethod
+    def of(cls, merged: FileSlice, *, blocks: int, records: int) -> "MergedLogs":
+        """What the compaction of a slice merged; the blocks and records are those of its log files."""
+        return cls(merged.base_name, len(merged.log_files), merged.log_bytes, blocks, records)
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,8 +293,8 @@ FAULTS = (
     Fault(
         "merging",
         "a preferred base row is filled where Hudi leaves it",
-        "fills_log_records_only=True,",
-        "fills_log_records_only=False,",
+        "fills_base=True,\n        marker",
+        "fills_base=True,\n        fills_base_rows=True,\n        marker",
         ("merge_histories",),
     ),
     Fault(

@@ -9,6 +9,10 @@ share 2/6  the quick tests and the second sixth of the deep tests
 import os
 import re
 import zlib
+from collections import defaultdict
+from collections.abc import Iterable
+
+import pytest
 
 _WANTED = os.environ.get("HUDI_TESTS", "quick")
 _SHARE = re.fullmatch(r"share ([0-9]+)/([0-9]+)", _WANTED)
@@ -17,6 +21,16 @@ if _WANTED not in ("quick", "deep", "all") and _SHARE is None:
 
 DEEP = _WANTED in ("deep", "all")
 """Whether tests with very many cases try all of them."""
+
+
+def one_release_of_each(items: Iterable[pytest.Item], parameter: str) -> set[pytest.Item]:
+    """Of a case on several releases of Hudi, which `parameter` names, one, drawn by its name: the same each time."""
+    cases = defaultdict(list)
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        release = callspec.params.get(parameter) if callspec is not None else None
+        cases[item.nodeid.replace(release, "*") if isinstance(release, str) else item.nodeid].append(item)
+    return {min(same, key=lambda one: zlib.crc32(one.nodeid.encode())) for same in cases.values()}
 
 
 def is_wanted(test: str, *, is_deep: bool) -> bool:

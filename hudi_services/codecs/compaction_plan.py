@@ -44,9 +44,8 @@ class CompactionOperation:
     @classmethod
     def of(cls, one: FileSlice) -> "CompactionOperation":
         """The operation that merges a slice as it is."""
-        base = one.base_file.name if one.base_file is not None else ""
         logs = tuple(log.name for log in one.log_files)
-        return cls(one.partition, one.file_id, one.base_instant, base, logs, one.base_bytes, one.log_bytes)
+        return cls(one.partition, one.file_id, one.base_instant, one.base_name, logs, one.base_bytes, one.log_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,9 +48,10 @@ def _slice(planned: CompactionOperation, found: FileSlice | None, source: str) -
             "and readers do not see this file in its slice",
             hint="find out what happened to it: hudi-services validate",
         )
-    base = found.base_file.name if found.base_file is not None else ""
-    if base != planned.base_file:
-        raise CorruptFile(f"{source} names {planned.base_file or 'no base file'}, and the base file is {base}")
+    if found.base_name != planned.base_file:
+        raise CorruptFile(
+            f"{source} names {planned.base_file or 'no base file'}, and the base file is {found.base_name}"
+        )
     return found
 
 

@@ -75,8 +75,7 @@ def execute_plan(
 def _as_compacted(new: WrittenFile, slices: Mapping[FileGroupId, FileSlice]) -> WrittenFile:
     """The new file with the facts of a compaction in its write stat; log blocks and records are not counted."""
     one = slices[new.stat.partition, new.stat.file_id]
-    base = one.base_file.name if one.base_file is not None else ""
-    merged = MergedLogs(base, len(one.log_files), one.log_bytes, blocks=0, records=0)
+    merged = MergedLogs.of(one, blocks=0, records=0)
     stat = replace(new.stat, prev_commit=one.base_instant, num_inserts=0, merged_logs=merged)
     return replace(new, stat=stat)
 

@@ -123,9 +123,8 @@ class ExpectedRows:
         of_log, of_base, prefers = log.values, values[hits], wins[:, None]
         high, low = np.where(prefers, of_log, of_base), np.where(prefers, of_base, of_log)
         holes = np.where(prefers, log.holes, self._holes(base, None))
-        fills = holes & (self._rule.fills_base or len(self._subsets) > 1) & ~log.deletes[:, None]
-        if self._rule.fills_log_records_only:
-            fills &= prefers
+        may_fill = np.where(prefers, self._rule.fills_base, self._rule.fills_base_rows) | (len(self._subsets) > 1)
+        fills = holes & may_fill & ~log.deletes[:, None]
         if self._newest.any():
             fills = np.where(self._newest, ~prefers & ~log.deletes[:, None], fills)
         self._count(self._joined(of_base), -1)

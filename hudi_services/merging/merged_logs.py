@@ -69,8 +69,7 @@ class Merger:
     @property
     def losers_matter(self) -> bool:
         """Whether a log record may change a base row that is preferred to it."""
-        fills = self._rule.fills_base and not self._rule.fills_log_records_only
-        return fills or bool(self._newest) or self.is_partial
+        return self._rule.fills_base_rows or bool(self._newest) or self.is_partial
 
     def wins(self, log: pa.Table, base: pa.Table) -> Flags:
         """Whether folded records are preferred to base rows, pair by pair. Raises NullOrdering.
@@ -147,7 +146,7 @@ class Merger:
     def _final_holes(self, base: pa.Table, log: pa.Table) -> dict[str, Flags]:
         """For each column that is filled: the holes of the log records, and then those of their base rows."""
         of_log = self._holes(log.select([*base.column_names, SUBSET]), self._lacking(log), self._rule.fills_base)
-        of_base = self._holes(base, {}, self._rule.fills_base and not self._rule.fills_log_records_only)
+        of_base = self._holes(base, {}, self._rule.fills_base_rows)
         none = np.zeros(log.num_rows, np.bool_)
         names = dict.fromkeys((*of_log, *of_base))
         return {name: np.concatenate((of_log.get(name, none), of_base.get(name, none))) for name in names}

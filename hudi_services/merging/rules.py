@@ -90,9 +90,9 @@ class MergeRule:
     fills_logs: bool = False
     """Whether the delta merge fills values."""
     fills_base: bool = False
-    """Whether the final merge fills values."""
-    fills_log_records_only: bool = False
-    """Final merge: a row of the base file that is preferred is not filled (0.15.0, Postgres)."""
+    """Whether the final merge fills values of a log record that is preferred."""
+    fills_base_rows: bool = False
+    """Whether the final merge fills values of a row of the base file that is preferred (not in 0.15.0, Postgres)."""
     newest_meta_columns: bool = False
     """Both merges: the meta columns are those of the newer record, even when the older one is preferred."""
     converts_entries: bool = False
@@ -143,7 +143,13 @@ _PAYLOADS: dict[str, Callable[[MergeRule], MergeRule]] = {
     _MODEL + "EventTimeAvroPayload": lambda rule: replace(rule, final=Final.NOT_LESS),
     _MODEL + "FirstValueAvroPayload": lambda rule: replace(rule, final=Final.GREATER, ties_to_older=True),
     _MODEL + "PartialUpdateAvroPayload": lambda rule: replace(
-        rule, final=Final.NOT_LESS, fill=Fill.NULLS, fills_logs=True, fills_base=True, newest_meta_columns=True
+        rule,
+        final=Final.NOT_LESS,
+        fill=Fill.NULLS,
+        fills_logs=True,
+        fills_base=True,
+        fills_base_rows=True,
+        newest_meta_columns=True,
     ),
     _MODEL + "OverwriteNonDefaultsWithLatestAvroPayload": lambda rule: replace(rule, fill=Fill.NULLS, fills_base=True),
     _MODEL + "AWSDmsAvroPayload": lambda rule: replace(rule, marker=DeleteMarker("Op", "D", True)),
@@ -153,7 +159,6 @@ _PAYLOADS: dict[str, Callable[[MergeRule], MergeRule]] = {
         fill=Fill.PLACEHOLDER,
         placeholder=_TOAST,
         fills_base=True,
-        fills_log_records_only=True,
         marker=DeleteMarker("_change_operation_type", "d", True),
     ),
     _DEBEZIUM + "MySqlDebeziumAvroPayload": lambda rule: replace(
@@ -202,7 +207,7 @@ def _with_partial_updates(config: TableConfig, rule: MergeRule) -> MergeRule:
     mode = config.raw.get(_PARTIAL_MODE)
     if mode is None:
         return rule
-    filling = replace(rule, fills_logs=True, fills_base=True)
+    filling = replace(rule, fills_logs=True, fills_base=True, fills_base_rows=True)
     if mode == "IGNORE_DEFAULTS":
         return replace(filling, fill=Fill.NULLS)
     if mode != "FILL_UNAVAILABLE":

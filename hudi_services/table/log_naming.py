@@ -118,7 +118,7 @@ class BySlice(LogNaming):
         return slice_instant()
 
     def appended_to(self, group: FileSlice) -> tuple[str, tuple[str, ...]]:
-        return (group.base_file.name if group.base_file else ""), tuple(log.name for log in group.log_files)
+        return group.base_name, tuple(log.name for log in group.log_files)
 
     def order(self, write: Write) -> str:
         return write.ts

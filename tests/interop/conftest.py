@@ -8,29 +8,18 @@ HUDI_INTEROP_TABLES names a folder that keeps the unpacked tables between runs.
 
 import os
 import shutil
-import zlib
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from ..tiers import is_wanted
+from ..tiers import is_wanted, one_release_of_each
 from .peer import Peer
 from .pristine import Pristine
 from .recipes import VERSIONS
 
 # Gives a copy of the table of a recipe, in the release of this test.
 Tables = Callable[[str], Path]
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "releases(*versions): the only releases of Hudi that this test needs")
-    config.addinivalue_line(
-        "markers",
-        "deep(*cases): on these releases (1.0.2, or 1.0.2-<recipe>), or all, not in the quick run (make test-deep)",
-    )
-    config.addinivalue_line("markers", "cases(wanted): wanted(recipe, release) says which pairs this test needs")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -62,19 +51,15 @@ def _applies(item: pytest.Item) -> bool:
 
 def _kept(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """The cases that HUDI_TESTS asks for. Of a case on several releases the quick run has one, drawn by name."""
-    same = defaultdict(list)
-    for item in items:
-        if not _is_marked_deep(item):
-            same[item.nodeid.replace(_params(item).get("version", "-"), "*")].append(item)
-    quick = {min(cases, key=lambda one: zlib.crc32(one.nodeid.encode())) for cases in same.values()}
+    quick = one_release_of_each((item for item in items if not _is_marked_deep(item)), "version")
     return [item for item in items if is_wanted(item.nodeid, is_deep=item not in quick)]
 
 
 def _is_marked_deep(item: pytest.Item) -> bool:
-    deep, params = item.get_closest_marker("deep"), _params(item)
+    params = _params(item)
     version = params.get("version")
     cases = {version, f"{version}-{params.get('recipe')}"}
-    return deep is not None and (not deep.args or not cases.isdisjoint(deep.args))
+    return any(not deep.args or not cases.isdisjoint(deep.args) for deep in item.iter_markers("deep"))
 
 
 def _is_of_this_run(item: pytest.Item) -> bool:

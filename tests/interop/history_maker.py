@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from . import layout
 from .histories import History, Step
 from .peer import Peer, PeerError
 from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
@@ -37,7 +38,7 @@ class HistoryMaker:
         self._peer = peer
         self._folder = folder
         self._history = history
-        self._path = folder / "table"
+        self.path = folder / "table"
 
     def make(self) -> None:
         self._folder.mkdir(parents=True)
@@ -52,7 +53,7 @@ class HistoryMaker:
         try:
             return call()
         except PeerError as e:
-            return {"error": str(e).replace(str(self._path), "PATH").splitlines()[-1][:300]}
+            return {"error": str(e).replace(str(self.path), "PATH").splitlines()[-1][:300]}
 
     def _take(self, step: Step) -> None:
         if step.operation in ("sql", "call"):
@@ -62,7 +63,7 @@ class HistoryMaker:
             newest.unlink()
             newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
         elif step.operation == "tear the log":
-            logs = [file for file in self._path.rglob("p0/.*.log.*") if file.suffix != ".crc"]
+            logs = [file for file in self.path.rglob("p0/.*.log.*") if file.suffix != ".crc"]
             newest = max(logs, key=lambda file: file.stat().st_mtime)
             newest.write_bytes(newest.read_bytes()[:-_CUT])
             newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
@@ -71,7 +72,7 @@ class HistoryMaker:
                 [dict(zip(_names(step.columns), row, strict=True)) for row in step.rows], _schema(step.columns)
             )
             operation = {"hoodie.datasource.write.operation": step.operation}
-            self._peer.write(self._path, rows, self._options() | operation | dict(step.options))
+            self._peer.write(self.path, rows, self._options() | operation | dict(step.options))
 
     def _options(self) -> dict[str, str]:
         ordering = self._history.ordering_of(self._peer.version)
@@ -97,18 +98,18 @@ class HistoryMaker:
         last = self._completed()[-1].name.partition(".")[0].partition("_")[0]
         options = {key: value for key, value in self._options().items() if key != "hoodie.table.name"}
         self._peer.sql("drop table if exists t_history")
-        self._peer.sql(f"create table t_history using hudi location '{self._path}'")
+        self._peer.sql(f"create table t_history using hudi location '{self.path}'")
         try:
             for key, value in options.items():
                 self._peer.sql(f"set {key}={value}")
-            text = statement.replace("{t}", "t_history").replace("{path}", str(self._path)).replace("{last}", last)
+            text = statement.replace("{t}", "t_history").replace("{path}", str(self.path)).replace("{last}", last)
             self._peer.sql(text)
         finally:
             for key in options:
                 self._peer.sql(f"reset {key}")
 
     def _rows(self) -> list[dict[str, Any]]:
-        found = self._peer.rows(self._path, {"hoodie.metadata.enable": "false"})
+        found = self._peer.rows(self.path, {"hoodie.metadata.enable": "false"})
         return sorted(found.to_pylist(), key=by_key)
 
     def _timeline(self) -> list[str]:
@@ -119,9 +120,7 @@ class HistoryMaker:
         return sorted(file for file in self._timeline_files() if file.name.endswith(kinds))
 
     def _timeline_files(self) -> list[Path]:
-        folder = self._path / ".hoodie"
-        folder = folder / "timeline" if (folder / "timeline").exists() else folder
-        return [file for file in folder.iterdir() if file.is_file() and file.name[0].isdigit()]
+        return [file for file in layout.timeline(self.path).iterdir() if file.is_file() and file.name[0].isdigit()]
 
 
 def pack(release: str, folder: Path) -> None:

@@ -7,7 +7,7 @@ clusterings and cleans of ours; and the schema may change.
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from .histories import (
     BUCKETS,
@@ -34,13 +34,14 @@ from .histories import (
 from .peer import EACH_DELTA_COMMIT
 
 Row = tuple[Any, ...]
-Operation = Literal["ours compact", "ours plan", "ours cluster", "ours clean"]
 
 _COMPACT = call("call run_compaction(op => 'scheduleandexecute', path => '{path}')")
 _SCHEDULE = call("call run_compaction(op => 'schedule', path => '{path}')")
 _RUN = call("call run_compaction(op => 'run', path => '{path}')")
 _CLUSTER = call("call run_clustering(path => '{path}', op => 'scheduleAndExecute')")
 _ROLL_BACK = call("call rollback_to_instant(table => '{t}', instant_time => '{last}')")
+_OURS_COMPACT, _OURS_PLAN = Step("ours compact"), Step("ours plan")
+_OURS_CLUSTER, _OURS_CLEAN = Step("ours cluster"), Step("ours clean")
 _LOGS = {"hoodie.log.compaction.inline": "true"}
 _FORMATS: tuple[dict[str, str], ...] = (
     {},
@@ -202,10 +203,6 @@ def _evolved(kind: Kind, steps: list[Step], chance: random.Random) -> list[Step]
     return steps[:start] + later
 
 
-def _ours(operation: Operation) -> Step:
-    return Step(operation)
-
-
 def _between(kind: Kind, steps: list[Step], chance: random.Random) -> list[Step]:
     """The steps with services between them; the first of two that share a plan may be Hudi's, the other ours."""
     found = steps[:2]
@@ -214,19 +211,19 @@ def _between(kind: Kind, steps: list[Step], chance: random.Random) -> list[Step]
         if what < 0.1:
             found += [_COMPACT, step]
         elif what < 0.2:
-            found += [_ours("ours compact"), step]
+            found += [_OURS_COMPACT, step]
         elif what < 0.4:
             # A write between the plan of a compaction and its execution.
-            plan = chance.choice((_SCHEDULE, _ours("ours plan")))
-            found += [plan, step, chance.choice((_RUN, _ours("ours compact")))]
+            plan = chance.choice((_SCHEDULE, _OURS_PLAN))
+            found += [plan, step, chance.choice((_RUN, _OURS_COMPACT))]
         elif what < 0.5:
-            found += [_CLUSTER if kind.has_hudi_clustering else _ours("ours cluster"), step]
+            found += [_CLUSTER if kind.has_hudi_clustering else _OURS_CLUSTER, step]
         elif what < 0.6:
-            found += [_ours("ours cluster"), step]
+            found += [_OURS_CLUSTER, step]
         elif what < 0.68:
             found += [step, _ROLL_BACK]
         elif what < 0.75:
-            found += [step, _ours("ours clean")]
+            found += [step, _OURS_CLEAN]
         elif what < 0.85:
             found.append(replace(step, options=_LOGS))
         else:

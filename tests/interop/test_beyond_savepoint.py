@@ -23,7 +23,7 @@ def _seen_by_us(path: Path) -> set[int]:
     return {rows(table, view).num_rows for view in (table.view, listed_view(table))}
 
 
-@pytest.mark.deep("0.15.0")
+@pytest.mark.deep
 def test_we_see_what_hudi_sees(peer: Peer, known: Pristine, table: Tables) -> None:
     path, found = table("beyond"), known.rows("beyond")
     seen = found.num_rows

@@ -50,20 +50,14 @@ _NO_UPSERT = {
 }
 
 
-# The same recipe on another release is among the quick ones.
-@pytest.mark.deep(
-    "0.15.0-paths",
-    "0.15.0-evolved",
-    "1.0.2-paths",
-    "1.0.2-mixed",
-    "1.0.2-types_avro",
-    "1.2.0-mixed",
-    "1.2.0-many",
-    "1.2.0-types_avro",
-    "1.2.0-evolved",
-    "1.2.0-paths",
+# The longest are deep.
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        pytest.param(name, marks=pytest.mark.deep) if name in ("paths", "many", "bulk") else name
+        for name in sorted(RECIPES.keys() - _FOR_OTHER_SERVICES)
+    ],
 )
-@pytest.mark.parametrize("recipe", sorted(RECIPES.keys() - _FOR_OTHER_SERVICES))
 def test_rows_stay_and_hudi_goes_on(recipe: str, peer: Peer, known: Pristine, table: Tables) -> None:
     path = table(recipe)
     before, old_files = known.reading(recipe), known.live_files(recipe, path)
@@ -140,7 +134,7 @@ def _without(rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
 
 
 @pytest.mark.releases("1.2.0")
-@pytest.mark.parametrize("sort", [("id",), ()], ids=["decoded", "copied"])
+@pytest.mark.parametrize("sort", [("id",), pytest.param((), marks=pytest.mark.deep)], ids=["decoded", "copied"])
 def test_keys_that_java_orders_otherwise_are_found_again(
     sort: tuple[str, ...], peer: Peer, known: Pristine, table: Tables
 ) -> None:
@@ -213,7 +207,7 @@ def test_a_life_after(peer: Peer, known: Pristine, table: Tables) -> None:
     assert check_metadata(peer, path) == []
 
 
-@pytest.mark.deep("1.0.2", "1.2.0")
+@pytest.mark.deep
 def test_filtered_reads_find_their_rows(peer: Peer, table: Tables) -> None:
     """Data skipping by our column stats, partition stats and footers loses nothing."""
     path = table("many")

@@ -56,18 +56,9 @@ def is_as_hudi_finds_it(peer: Peer, path: Path, keys: list[str], access: Access)
     return theirs
 
 
-@pytest.mark.releases("0.15.0", "1.2.0")
 @pytest.mark.deep
 def test_what_hudi_finds(peer: Peer, table: Tables) -> None:
-    _finds_what_hudi_finds(peer, table("keyed"))
-
-
-@pytest.mark.releases("1.0.2")
-def test_what_hudi_finds_on_version_8(peer: Peer, table: Tables) -> None:
-    _finds_what_hudi_finds(peer, table("keyed"))
-
-
-def _finds_what_hudi_finds(peer: Peer, path: Path) -> None:
+    path = table("keyed")
     """Keys that were inserted, updated, moved, deleted and inserted anew, in log files and in compacted files."""
     keys = [f"k-{i:06d}" for i in range(180)] + _NEVER_THERE
     rows = peer.rows(path).sort_by("id")

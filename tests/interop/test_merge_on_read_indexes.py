@@ -75,6 +75,7 @@ def test_what_is_repaired_is_right_for_hudi(peer: Peer, tmp_path: Path) -> None:
     goes_on(peer, path)
 
 
+@pytest.mark.deep
 def test_rows_that_hudi_hides_while_a_compaction_is_pending(peer: Peer, tmp_path: Path) -> None:
     """1.0.2 takes the statistics of the newest log files for those of the partition."""
     path = MadeHistory(peer.version, "listed_pending", tmp_path).path

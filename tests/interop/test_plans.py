@@ -18,7 +18,9 @@ from .reading import Reading
 
 # Hudi 1.0.2 cannot cluster url-encoded partitions itself: "File .../city= does not exist".
 @pytest.mark.cases(lambda recipe, release: (recipe, release) != ("paths", "1.0.2"))
-@pytest.mark.parametrize(("recipe", "sort"), [("plain", ("name", "ts")), ("paths", ())])
+@pytest.mark.parametrize(
+    ("recipe", "sort"), [("plain", ("name", "ts")), pytest.param("paths", (), marks=pytest.mark.deep)]
+)
 def test_hudi_executes_our_plan(recipe: str, sort: tuple[str, ...], peer: Peer, known: Pristine, table: Tables) -> None:
     path, before = table(recipe), known.reading(recipe)
     partitions = len(known.live_files(recipe, path))

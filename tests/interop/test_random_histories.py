@@ -1,11 +1,14 @@
 """Random histories of merge-on-read tables: after each step, the rows that we merge are those that Hudi reads."""
 
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+
+from hudi_services.timeline.instant import Action
 
 from ..tiers import DEEP
 from ..unit.tables import open_local
@@ -30,7 +33,6 @@ class Follower(HistoryMaker):
     def __init__(self, peer: Peer, folder: Path, one: RandomHistory) -> None:
         super().__init__(peer, folder, one.history)
         self.name = f"kind {one.kind!r}, seed {one.seed}"
-        self.path = folder / "table"
         self.compared = 0
         self.has_metadata = one.history.options.get("hoodie.metadata.enable") == "true"
         self.has_twins = False
@@ -65,19 +67,24 @@ class Follower(HistoryMaker):
         self.has_twins = len({row["id"] for row in found}) < len(found)
         return found
 
-    def past(self) -> list[Any]:
-        """The rows at an early and a later commit, and those since each, without the file names."""
-        found: list[Any] = []
-        for one in layout.writes(self.path)[1::3][:2]:
-            for query in (
-                lambda at=one.requested: self._peer.as_of(self.path, at),
-                lambda at=one.completed: self._peer.incremental(self.path, at),
-            ):
-                try:
-                    found.append(in_order(query()))
-                except PeerError:
-                    found.append(None)
-        return found
+    def some_commits(self) -> list[layout.Instant]:
+        """An early and a later one."""
+        return layout.writes(self.path)[1::3][:2]
+
+    def as_of(self, commits: Sequence[layout.Instant]) -> list[Any]:
+        """The rows at each of these commits, without the file names; None where the query fails."""
+        return [_answer(lambda at=one.requested: self._peer.as_of(self.path, at)) for one in commits]
+
+    def since(self, commits: Sequence[layout.Instant]) -> list[Any]:
+        """The rows since each of these commits, without the file names; None where the query fails."""
+        return [_answer(lambda at=one.completed: self._peer.incremental(self.path, at)) for one in commits]
+
+
+def _answer(query: Callable[[], pa.Table]) -> list[dict[str, Any]] | None:
+    try:
+        return in_order(query())
+    except PeerError:
+        return None
 
 
 def in_order(rows: pa.Table) -> list[dict[str, Any]]:
@@ -113,8 +120,7 @@ def _execute_pending(peer: Peer, maker: Follower) -> None:
 
     Where values are filled, they are not those from before: the log records up to the plan are merged by themselves.
     """
-    pending = sorted(file.name.partition(".")[0] for file in layout.timeline(maker.path).glob("*.compaction.requested"))
-    pending = [instant for instant in pending if instant in layout.pending(maker.path)]
+    pending = [one.ts for one in open_local(maker.path).timeline.pending({Action.COMPACTION})]
     if not pending:
         return
     theirs = maker.path.with_name("theirs")
@@ -138,15 +144,16 @@ def _last_service(maker: Follower, command: str) -> bool:
 
     False when nothing is due.
     """
-    past = maker.past()
+    commits = maker.some_commits()
+    before, since = maker.as_of(commits), maker.since(commits)
     service = ("--service", "compaction") if command == "compact" else ()
     planned = ours.run("schedule", maker.path, *service, options=_COMPACTION)
     assert planned.code in (0, 3), f"{maker.name}: {planned}"
     if planned.report["state"] != "requested":
         print(planned.report["reason"])
         return False
-    assert maker.past() == past, f"{maker.name}: pending"
+    assert (maker.as_of(commits), maker.since(commits)) == (before, since), f"{maker.name}: pending"
     ours.run(command, maker.path).ok()
     # Afterwards incremental queries give what they give after Hudi's own service: see test_compaction.py.
-    assert maker.past()[: len(past) : 2] == past[::2], f"{maker.name}: time travel"
+    assert maker.as_of(commits) == before, f"{maker.name}: time travel"
     return True

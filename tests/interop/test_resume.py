@@ -30,7 +30,7 @@ def _killed(peer: Peer, path: Path, before: Reading, folder: Path, groups: int) 
     return ts, executions
 
 
-@pytest.mark.deep("0.15.0", "1.0.2")
+@pytest.mark.deep
 def test_the_rest_is_done(peer: Peer, known: Pristine, table: Tables, tmp_path: Path) -> None:
     path, before = table("many"), known.reading("many")
     ts, executions = _killed(peer, path, before, tmp_path, 6)

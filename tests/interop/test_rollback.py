@@ -127,7 +127,7 @@ def test_a_completed_write(peer: Peer, known: Pristine, table: Tables, tmp_path:
     assert check_metadata(peer, path) == []
 
 
-@pytest.mark.deep("1.2.0")
+@pytest.mark.deep
 def test_undo_of_a_clustering_of_hudi(peer: Peer, known: Pristine, table: Tables) -> None:
     path, before = table("plain"), known.reading("plain")
     peer.cluster(path, order="name")

@@ -151,7 +151,7 @@ def test_a_lost_log_file_is_made_up_for(peer: Peer, known: Pristine, table: Tabl
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.deep("1.2.0")
+@pytest.mark.deep
 def test_hudi_first_after_a_repair_that_was_killed(peer: Peer, known: Pristine, table: Tables) -> None:
     path, rows = table("keyed"), known.rows("keyed").sort_by("id")
     keys = [

@@ -13,6 +13,7 @@ from .killed_execution import Executions
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.deep
 def test_what_is_done_survives_a_lost_job(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
     before = rows(open_local(path), listed_view(open_local(path)))

@@ -2,7 +2,6 @@ import functools
 import os
 import shutil
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +16,7 @@ from hudi_services.file_cache import shared_cache
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import ClusteringRequest
 
-from ..tiers import is_wanted
+from ..tiers import is_wanted, one_release_of_each
 
 # The machine is shared and noisy: a slow example is no failure.
 settings.register_profile("shared machine", deadline=None)
@@ -40,10 +39,6 @@ if _in_memory():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "deep: not in the quick run (make test-deep)")
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The quick tests or the deep ones; sweeps with both."""
     here = Path(__file__).parent
@@ -62,22 +57,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _drawn(items: Sequence[pytest.Item]) -> set[pytest.Item]:
     """The cases of the quick run, drawn by name, the same each time: of a case on several releases of Hudi one, and of
     a test that is `spread` one of so many cases. Sweeps divide what they do between the releases themselves."""
-    drawn, cases = set(), defaultdict(list)
+    drawn, others = set(), []
     for item in items:
         spread = item.get_closest_marker("spread")
         if spread is None and item.get_closest_marker("sweep") is not None:
             drawn.add(item)
         elif spread is None:
-            cases[_without_release(item)].append(item)
+            others.append(item)
         elif zlib.crc32(item.name.encode()) % spread.args[0] == 0:
             drawn.add(item)
-    return drawn | {min(same, key=lambda one: zlib.crc32(one.nodeid.encode())) for same in cases.values()}
-
-
-def _without_release(item: pytest.Item) -> str:
-    callspec = getattr(item, "callspec", None)
-    release = callspec.params.get("release") if callspec is not None else None
-    return item.nodeid.replace(release, "*") if isinstance(release, str) else item.nodeid
+    return drawn | one_release_of_each(others, "release")
 
 
 @pytest.fixture(autouse=True)

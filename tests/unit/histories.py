@@ -4,15 +4,14 @@ import atexit
 import functools
 import json
 import shutil
-import tarfile
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..interop import layout
 from ..interop.histories import HISTORIES
-
-FOLDER = Path(__file__).resolve().parent.parent / "fixtures" / "histories"
+from ..interop.history_maker import unpack
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,7 @@ def _unpacked(release: str) -> Path:
     """The tables of the release, unpacked once in each process; not to be changed."""
     folder = Path(tempfile.mkdtemp(prefix="histories-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with tarfile.open(FOLDER / f"{release}.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+    unpack(release, folder)
     return folder
 
 
@@ -61,8 +59,7 @@ class MadeHistory:
 
     @property
     def timeline(self) -> Path:
-        folder = self.path / ".hoodie" / "timeline"
-        return folder if folder.exists() else self.path / ".hoodie"
+        return layout.timeline(self.path)
 
     def rewind(self, reached: Reached) -> bool:
         """Take the commits after a step off the timeline; False where the files of the step are no longer there."""

@@ -17,6 +17,8 @@ from hudi_services.table.facts import TimelineFacts, compacted_file_groups, repl
 from hudi_services.table.partitions import StorageLister
 from hudi_services.table.view import FileSystemView
 
+from ..interop import layout
+
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "tables"
 RELEASES = ("0.15.0", "1.0.2", "1.2.0")
 
@@ -30,8 +32,7 @@ def unpack(release: str, folder: Path, kind: str = "cow") -> Path:
 
 def as_written(path: Path, zone: str = "LOCAL") -> None:
     """Give the instant files of a table the times that its writers, in this zone, had them written at."""
-    folder = path / ".hoodie" / "timeline"
-    for file in (folder if folder.exists() else path / ".hoodie").iterdir():
+    for file in layout.timeline(path).iterdir():
         moment = parse_instant(file.name[:17], zone) if file.is_file() else None
         if moment is not None:
             os.utime(file, (moment.timestamp(), moment.timestamp()))

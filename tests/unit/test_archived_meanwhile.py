@@ -28,7 +28,7 @@ from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 
 from .repairs import both, cluster, repair
-from .shares import TWO_SHARES, share
+from .shares import TWO_SHARES, ends, share
 from .tables import open_local, request, unpack
 
 pytestmark = pytest.mark.usefixtures("without_threads")
@@ -127,10 +127,8 @@ def test_every_instant_file_may_be_archived_meanwhile(
     watching = Archiving(str(clustered(release, tmp_path / "whole")))
     assert JOBS[job](tmp_path / "whole/table", watching).exit_code == 0
     # Each file once, the first time and the last time that it is read: most are read again and again.
-    first = {path: number for number, path in reversed([*enumerate(watching.reads)])}
-    last = {path: number for number, path in enumerate(watching.reads)}
-    assert first
-    for read in share(sorted({*first.values(), *last.values()}), number, 2):
+    assert watching.reads
+    for read in share(ends(watching.reads), number, 2):
         path = clustered(release, tmp_path / str(read))
         report = JOBS[job](path, Archiving(str(path), read))
         assert report.exit_code == 0, (watching.reads[read], report.error)

@@ -199,6 +199,7 @@ def test_more_values_than_any_footer_has(monkeypatch: pytest.MonkeyPatch) -> Non
     ],
     ids=str,
 )
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", ["{:02x}", "column_of_a_name_as_usual_{}"])
 def test_a_wide_footer_is_honest(name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten thousand columns in 14 row groups, as 200 in 20: in every form that has many values in few bytes."""

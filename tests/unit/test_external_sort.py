@@ -74,7 +74,7 @@ def random_table(rows: int) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("layout", [LINEAR, Z_ORDER, HILBERT])
+@pytest.mark.parametrize("layout", [LINEAR, *(pytest.param(one, marks=pytest.mark.deep) for one in (Z_ORDER, HILBERT))])
 def test_runs_with_dictionaries_of_their_own(layout: str, tmp_path: Path) -> None:
     table = random_table(30_000)
     schema = schema_of(table, tmp_path)

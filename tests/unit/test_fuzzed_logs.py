@@ -62,7 +62,7 @@ def test_damage(release: str, name: str, damage: Damage, tmp_path: Path) -> None
     before = comparable(merged_rows(open_local(original), 1 << 20))
     chance = random.Random(f"{release} {name} {damage.__name__}")
     path = tmp_path / "table"
-    for _ in range(-(-CASES // 4)):
+    for _ in range(-(-CASES // 8)):
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(original, path)
         logs = sorted(file for file in path.glob("p0/.*.log.*") if file.suffix != ".crc")

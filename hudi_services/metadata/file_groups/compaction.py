@@ -191,15 +191,7 @@ def _settle(metadata: MetadataTable, ts: str, written: Mapping[str, int], partit
 
 def _stat(task: MergeTask, base: MergedBase) -> WriteStat:
     """The write stat as Hudi writes it; entries that the log files changed are not counted."""
-    old, logs = task.file_slice.base_file, task.file_slice.log_files
-    name = task.path.rpartition("/")[2]
-    merged = MergedLogs(
-        base_file=old.name if old else "",
-        files=len(logs),
-        size=task.file_slice.log_bytes,
-        blocks=base.blocks,
-        records=base.records,
-    )
+    old, name = task.file_slice.base_file, task.path.rpartition("/")[2]
     stat = WriteStat(
         partition=task.file_slice.partition,
         file_id=task.file_slice.file_id,
@@ -208,7 +200,7 @@ def _stat(task: MergeTask, base: MergedBase) -> WriteStat:
         num_writes=base.entries,
         total_write_bytes=base.size,
         file_size=base.size,
-        merged_logs=merged,
+        merged_logs=MergedLogs.of(task.file_slice, blocks=base.blocks, records=base.records),
     )
     gained = base.entries - base.entries_before
     return replace(stat, num_inserts=max(gained, 0), num_deletes=max(-gained, 0))
