@@ -45,7 +45,7 @@ def _cast(target: pa.DataType) -> Callable[[pa.Array], pa.Array]:
 
 
 def _float_to_double(values: pa.Array) -> pa.Array:
-    # Hudi goes through the shortest decimal text: 0.1f becomes 0.1, not 0.10000000149011612.
+    # Hudi goes through the shortest decimal text: 0.1f becomes 0.1, not 0.10000000149011612 (but see `exact_floats`).
     return pc.cast(pc.cast(values, pa.string()), pa.float64())
 
 
@@ -68,11 +68,16 @@ _CASTS: dict[tuple[Kind, Kind], Callable[[pa.Array], pa.Array]] = {
 # --------------------------------------------------------------------------------------------------------- conversion
 
 
-def convert_column(column: pa.ChunkedArray, source: Node, target: Node, target_type: pa.DataType) -> pa.ChunkedArray:
+def convert_column(
+    column: pa.ChunkedArray, source: Node, target: Node, target_type: pa.DataType, *, exact_floats: bool = False
+) -> pa.ChunkedArray:
     """`column` (raw form of `source`) in the raw form of `target`, whose Arrow type is `target_type`.
 
-    Dictionary-encoded strings stay encoded where nothing changes.
+    Dictionary-encoded strings stay encoded where nothing changes. `exact_floats`: a column of floats becomes one of
+    doubles with the same values, not with those of the shortest decimal texts.
     """
+    if exact_floats and source.physical is Physical.FLOAT and target.physical is Physical.DOUBLE:
+        return column.cast(target_type)
     values_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     same = values_type == target_type and (
         source is target or parquet_type(source).required() == parquet_type(target).required()
@@ -86,11 +91,17 @@ def convert_column(column: pa.ChunkedArray, source: Node, target: Node, target_t
 
 
 def converted_table(
-    read: pa.Table, rows: int, source: FileSchema, names: Sequence[str], target: FileSchema
+    read: pa.Table,
+    rows: int,
+    source: FileSchema,
+    names: Sequence[str],
+    target: FileSchema,
+    *,
+    exact_floats: bool = False,
 ) -> pa.Table:
     """The columns `names` of `read` (raw form of `source`) in the raw form of `target`; missing ones are `rows` nulls.
 
-    Dictionary-encoded strings stay encoded where nothing changes.
+    Dictionary-encoded strings stay encoded where nothing changes. `exact_floats` as of `convert_column`.
     """
     arrays = []
     for name in names:
@@ -98,7 +109,7 @@ def converted_table(
         if own is None or wanted is None:
             arrays.append(pa.chunked_array([pa.nulls(rows, kind)]))
         else:
-            arrays.append(convert_column(read.column(name), own, wanted, kind))
+            arrays.append(convert_column(read.column(name), own, wanted, kind, exact_floats=exact_floats))
     fields = [target.arrow.field(name).with_type(array.type) for name, array in zip(names, arrays, strict=True)]
     return pa.table(arrays, schema=pa.schema(fields))
 

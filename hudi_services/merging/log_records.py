@@ -116,9 +116,10 @@ class LogRecords:
 
     def _data(self, read: Read, block: BlockPlace) -> Iterator[pa.Table]:
         found, pieces = records_of(read, block)
-        subset = self._subset(block, found)
+        subset, exact = self._subset(block, found), self.rule.exact_floats and block.type is BlockType.AVRO_DATA
+        names = self.schema.columns
         for piece in pieces:
-            table = converted_table(piece, piece.num_rows, found, self.schema.columns, self.schema)
+            table = converted_table(piece, piece.num_rows, found, names, self.schema, exact_floats=exact)
             self._check(table, block)
             yield self._with_facts(table, self._deletes(table), subset)
 

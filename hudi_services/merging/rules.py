@@ -97,6 +97,8 @@ class MergeRule:
     """Both merges: the meta columns are those of the newer record, even when the older one is preferred."""
     converts_entries: bool = False
     """Ordering values of delete entries are compared even when Hudi stores them as another type (1.2.0)."""
+    exact_floats: bool = False
+    """A float of an Avro block becomes a double of the same value, not of its shortest decimal text (0.15.0, 1.0.2)."""
     marker: DeleteMarker | None = None
 
     @property
@@ -134,7 +136,10 @@ def _by_payload(config: TableConfig) -> MergeRule:
     if make is None:
         raise _refused(config, _PAYLOAD, named)
     fields = _single_ordering(config)
-    return make(MergeRule(fields, deletes_are_forgotten=True, entries_always_delete=True, null_is_least=True))
+    rule = MergeRule(
+        fields, deletes_are_forgotten=True, entries_always_delete=True, null_is_least=True, exact_floats=True
+    )
+    return make(rule)
 
 
 _PAYLOADS: dict[str, Callable[[MergeRule], MergeRule]] = {
@@ -171,7 +176,7 @@ _PAYLOADS: dict[str, Callable[[MergeRule], MergeRule]] = {
 
 
 def _by_mode_of_8(config: TableConfig) -> MergeRule:
-    return _by_mode(config, _single_ordering(config))
+    return replace(_by_mode(config, _single_ordering(config)), exact_floats=True)
 
 
 def _by_mode_of_9(config: TableConfig) -> MergeRule:

@@ -5,24 +5,20 @@ are read, to find the rows that log records touch; then the rows are read, and p
 passed on as they are.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
 from ..errors import CorruptFile, NotFound, UnsupportedTable
-from ..files.avro_columns import avro_decoder
-from ..files.calendar import FooterMetadata, is_hybrid
 from ..files.column_stats import ColumnStats
-from ..files.column_type import Kind, parquet_type
 from ..files.log_blocks import BlockPlace, HeaderKey
 from ..files.log_reader import scan_blocks
 from ..files.parquet_convert import converted_table
-from ..files.parquet_evolution import SourceSchema, resolve_target
 from ..files.parquet_schema import FileSchema
 from ..files.slices import (
     BaseFileSlice,
@@ -42,10 +38,11 @@ from ..timeline.active import Timeline
 from .block_order import replayed
 from .expected_rows import ExpectedRows
 from .fold import NullOrdering
-from .log_records import KEY, LogRecords, column_with_default, header_schema, is_data, is_partial, record_count
+from .log_records import KEY, LogRecords, is_partial, record_count
 from .merged_logs import Merger
+from .merged_schema import merged_schema, widened_floats
 from .ordering import ordering_fields, with_ordering
-from .rules import WITH_HUDI, Fill, MergeRule, merge_rule
+from .rules import WITH_HUDI, MergeRule, merge_rule
 from .updates import Updates, find_updates
 
 T = TypeVar("T")
@@ -130,7 +127,17 @@ class MergedSlices:
 class MergedSlice:
     """An open slice with log files. Raises CorruptFile, UnsupportedTable and StorageError."""
 
-    def __init__(self, storage: Storage, one: FileSlice, rule: MergeRule, counts: CountedInstants, memory: int) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        one: FileSlice,
+        rule: MergeRule,
+        counts: CountedInstants,
+        memory: int,
+        wider: FileSchema | None = None,
+    ) -> None:
+        """`wider`: columns of the wider types that some columns of the slice are to have."""
+        self._again = partial(MergedSlice, storage, one, rule, counts, memory)
         self._storage = storage
         self._memory = memory
         self._slice = one
@@ -140,13 +147,12 @@ class MergedSlice:
         self.full_path = storage.full_path(self.path)
         self._sizes = {log.path: log.size or self._stored_size(log) for log in one.log_files}
         self._paths = {storage.full_path(log.path): log.path for log in one.log_files}
-        self._fills_nulls = rule.fill is Fill.NULLS
         found = list(self._scan())
         self._blocks = replayed(found, counts)
         # A slice without a base file may have no block that counts, and no rows.
         is_empty = self._base is None and not self._blocks
         described = [one for one in found if HeaderKey.SCHEMA in one.header] if is_empty else self._blocks
-        self.schema = self._merged_schema(described)
+        self.schema = merged_schema(self.full_path, self._base, described, rule, wider)
         self._ordering = ordering_fields(rule, self.schema, self.full_path)
         self._rule = rule = with_ordering(rule, self._ordering)
         self._records = LogRecords(self.schema, one.partition, rule, self._ordering)
@@ -213,12 +219,17 @@ class MergedSlice:
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         target = self.schema if target is None else target
         names = list(target.columns if columns is None else columns)
-        yield from self._tables(names, target, at_once, None)
+        yield from self._as_wide_as(target)._tables(names, target, at_once, None)
 
     def checked_tables(
         self, columns: Sequence[str], target: FileSchema, *, at_once: int | None = None
     ) -> CheckedTables | None:
-        return _Checked(self, columns, target, at_once)
+        return _Checked(self._as_wide_as(target), columns, target, at_once)
+
+    def _as_wide_as(self, target: FileSchema) -> "MergedSlice":
+        """This slice with doubles for floats where `target` has doubles: they are widened before they are merged."""
+        wider = widened_floats(self.full_path, self._rule, self.schema, target)
+        return self._again(target.select(wider)) if wider else self
 
     def _tables(
         self, names: Sequence[str], target: FileSchema, at_once: int | None, expected: ExpectedRows | None
@@ -292,33 +303,6 @@ class MergedSlice:
     def _read_of(self, path: str) -> Callable[[int, int], bytes]:
         return lambda start, length: self._storage.read_range(path, start, length)
 
-    def _merged_schema(self, blocks: Sequence[BlockPlace]) -> FileSchema:
-        """The columns of the base file and of the records, in types that hold the values of all."""
-        sources = [] if self._base is None else [SourceSchema(self._base.full_path, self._base.schema)]
-        described = (block for block in reversed(blocks) if is_data(block) or HeaderKey.SCHEMA in block.header)
-        texts = dict.fromkeys(map(header_schema, described))
-        path = self.full_path
-        sources += [SourceSchema(path, avro_decoder(text, path).as_written) for text in texts]
-        if not sources:
-            raise UnsupportedTable(f"{path} has no block with a schema", hint=WITH_HUDI)
-        found = resolve_target(sources, None)
-        self._check_values(found, [source.schema for source in sources], texts)
-        return found
-
-    def _check_values(self, merged: FileSchema, found: Sequence[FileSchema], texts: Iterable[str]) -> None:
-        """Raise UnsupportedTable where values of the base file and of log records do not have the same meaning."""
-        for name in merged.columns:
-            types = [parquet_type(column) for one in found if (column := one.column(name)) is not None]
-            if len({one.unit for one in types if one.kind is Kind.TIMESTAMP}) > 1:
-                self._refuse(f"the timestamps of the column {name} are in different units in its files")
-        if self._base is not None and is_hybrid(FooterMetadata(self.path, self._base.key_values), merged):
-            self._refuse("its base file counts dates before 1582 in the Julian calendar, and its log files do not")
-        if self._fills_nulls and (name := next(filter(None, map(column_with_default, texts)), "")):
-            self._refuse(f"the column {name} has a default value, which partial updates take for no value")
-
-    def _refuse(self, problem: str) -> NoReturn:
-        raise UnsupportedTable(f"{self.full_path}: {problem}", hint=WITH_HUDI)
-
     @cached_property
     def _updates(self) -> Updates:
         pieces = (piece for block in self._blocks for piece in self._records.pieces(self._read_block(block), block))
@@ -328,7 +312,7 @@ class MergedSlice:
         with self._null_orderings():
             found = find_updates(self._merger, records, expected, keys, self._base_rows, self._memory)
         if self._merger.is_partial and any(self._merger.lacks_columns(rows) for rows in found.inserts()):
-            self._refuse("a partial update has no row to update")
+            raise UnsupportedTable(f"{self.full_path}: a partial update has no row to update", hint=WITH_HUDI)
         return found
 
     def _read_block(self, block: BlockPlace) -> Callable[[int, int], bytes]:

@@ -196,6 +196,7 @@ MERGE = "merge into {t} t using ({rows}) s on t.id = s.id when matched then upda
 _COLUMN_ADDED = wide(a=[("c1", 1, 50), ("c2", 2, 60)], b=[("c1", 1, 50)], c=[("c1", 1, 50)])
 _ADDED = "id string, val string, num bigint, ts bigint, extra string, p string"
 _WIDENED = "id string, val string, o int, p string", "id string, val string, o bigint, p string"
+_FLOATS = "id string, val float, ts bigint, p string"
 _PENDING = ordered(a=[at(1, 50), at(2, 60)], b=[at(1, 50), at(2, 40)], c=[at(1, 50), at(2, 60, True)], d=[at(1, 50)])
 _ROLLED_BACK = wide(a=[("c1", 1, 50), ("c2", 2, 60), ("c3", 3, 70)], b=[("c1", 1, 50), None, ("c3", 3, 70)])
 
@@ -342,6 +343,16 @@ HISTORIES: dict[str, History] = {
         ),
         EVENT_TIME,
         "o",
+    ),
+    # In p0 a log file has doubles, in p1 none has.
+    "floats_widened": History(
+        _FLOATS,
+        (
+            Step("bulk_insert", tuple((f"{key}{p}", 1 / 3, 50, p) for key in "abc" for p in ("p0", "p1")), _FLOATS),
+            Step("upsert", tuple((f"{key}{p}", 2 / 3, 60, p) for key in "bc" for p in ("p0", "p1")), _FLOATS),
+            Step("upsert", (("cp0", 4 / 3, 70, "p0"),), _FLOATS.replace("float", "double")),
+        ),
+        EVENT_TIME,
     ),
     "column_added": History(
         WIDE,

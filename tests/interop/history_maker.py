@@ -17,6 +17,7 @@ _TYPES = {
     "string": pa.string(),
     "int": pa.int32(),
     "bigint": pa.int64(),
+    "float": pa.float32(),
     "double": pa.float64(),
     "boolean": pa.bool_(),
     "date": pa.date32(),

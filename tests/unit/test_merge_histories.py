@@ -5,10 +5,14 @@ from typing import Any
 
 import pytest
 
+from hudi_services.codecs.table_schema import for_files, parse_table_schema
 from hudi_services.errors import CorruptFile, HudiServicesError, UnsupportedTable
+from hudi_services.files.parquet_evolution import SourceSchema, resolve_target
+from hudi_services.files.parquet_schema import FileSchema
+from hudi_services.files.slices import SliceReader
 from hudi_services.merging.rules import DeleteMarker, merge_rule
 from hudi_services.merging.slices import MergedSlices, counted_instants
-from hudi_services.snapshot import Snapshot
+from hudi_services.snapshot import Snapshot, current_schema
 from hudi_services.table.view import FileSystemView
 
 from ..interop.history_maker import by_key
@@ -31,10 +35,19 @@ def merged_rows(
     found: list[dict[str, Any]] = []
     for one in (view or listed_view(table)).live_slices():
         reader = source.open(one)
-        pieces = [rows for _, rows in reader.tables()]
+        pieces = [rows for _, rows in reader.tables(target=_in_table(table, reader))]
         assert reader.num_rows == sum(piece.num_rows for piece in pieces)
         found += [row for piece in pieces for row in piece.to_pylist()]
     return sorted(found, key=by_key)
+
+
+def _in_table(table: Snapshot, reader: SliceReader) -> FileSchema | None:
+    """The columns of a slice with the types that the table has; None without a schema of the table."""
+    text = current_schema(table)
+    if text is None:
+        return None
+    schema = for_files(parse_table_schema(text, table.storage.root), reader.schema.columns)
+    return resolve_target([SourceSchema(reader.path, reader.schema)], schema)
 
 
 def comparable(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

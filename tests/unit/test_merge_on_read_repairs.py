@@ -517,4 +517,4 @@ def test_the_newest_write_of_every_history(release: str, tmp_path: Path) -> None
         found = merged_rows(open_local(made.path), MEMORY, is_marked=name == "delete_marker")
         assert comparable(found) == comparable(expected), name
         tried += 1
-    assert tried > 3
+    assert tried > 1

@@ -50,7 +50,7 @@ from .faulty_storage import Killed
 from .quick_storage import QuickStorage
 from .tables import RELEASES, base_files, listed_view, request, rows
 
-LIVES = 48 if DEEP else 2
+LIVES = 48 if DEEP else 4
 """Of each release. A table grows with every run of its life, and they with it in time."""
 RUNS = 7
 PORTIONS = 4 if DEEP else 2

@@ -89,7 +89,7 @@ def _dead(release: str, folder: Path) -> Path:
     path = unpack(release, folder)
     _killed(lambda storage: index_bootstrap.index_bootstrap(_index(path), storage, LocalEngine()), path)
     newest = fail_newest(path, "TIMELINE_SERVER_BASED")
-    _age(path)
+    _age(path, AFTER_ALL.timestamp())
     _killed(lambda storage: rollback.rollback(repair(path, "rollback", newest, _OPTIONS), storage), path)
     fail_newest(path, "DIRECT")
     return path
@@ -103,7 +103,7 @@ def _plain(release: str, folder: Path) -> Path:
 def _listed(release: str, folder: Path) -> Path:
     """Archived, with a metadata table; what it does not know, and storage lists, is quarantined."""
     path = Path(shutil.move(unpack_archived(folder / "all") / release / "listed", folder / "table"))
-    _age(path)
+    _age(path, AFTER_ALL.timestamp())
     _collect(path)
     return path
 
@@ -133,7 +133,7 @@ def make_table(name: str, folder: Path) -> Path:
 
     with patch("uuid.uuid4", identifier), patch.object(SystemClock, "now", now):
         path = _STATES[state](release, folder)
-    _age(path)
+    _age(path, time.time())
     return path
 
 
@@ -142,8 +142,9 @@ def kind_of(path: str) -> str:
     return re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+|[0-9a-f]{16,}|[0-9]+", "#", path)
 
 
-def _age(path: Path) -> None:
-    moment = time.time() - 2 * 86400
+def _age(path: Path, now: float) -> None:
+    """Nobody has worked on the table for two days at the epoch second `now`."""
+    moment = now - 2 * 86400
     for file in path.rglob("*"):
         os.utime(file, (moment, moment))
 

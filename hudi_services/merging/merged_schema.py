@@ -1,0 +1,76 @@
+"""The columns of the rows of a slice with log files, in types that hold the values of its base file and its records.
+
+How values become values of a wider type differs by release in one place: 0.15.0 and 1.0.2 widen the floats of Avro
+blocks to doubles of the same value, and those of base files through their shortest decimal text. So a slice that has
+floats only must know, before its rows are merged, whether they are to be doubles.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+from ..errors import UnsupportedTable
+from ..files.avro_columns import avro_decoder
+from ..files.calendar import FooterMetadata, is_hybrid
+from ..files.column_type import Kind, parquet_type
+from ..files.log_blocks import BlockPlace, HeaderKey
+from ..files.parquet_evolution import SourceSchema, resolve_target
+from ..files.parquet_footer import Physical
+from ..files.parquet_schema import FileSchema
+from ..files.slices import BaseFileSlice
+from .log_records import column_with_default, header_schema, is_data
+from .rules import WITH_HUDI, Fill, MergeRule
+
+
+def merged_schema(
+    path: str, base: BaseFileSlice | None, blocks: Sequence[BlockPlace], rule: MergeRule, wider: FileSchema | None
+) -> FileSchema:
+    """The columns of the base file, of the records of `blocks`, oldest first, and of `wider`; `path` names the slice.
+
+    Raises UnsupportedTable where values of the same column would not have the same meaning.
+    """
+    sources = [] if base is None else [SourceSchema(base.full_path, base.schema)]
+    described = (block for block in reversed(blocks) if is_data(block) or HeaderKey.SCHEMA in block.header)
+    texts = dict.fromkeys(map(header_schema, described))
+    sources += [SourceSchema(path, avro_decoder(text, path).as_written) for text in texts]
+    if not sources:
+        raise UnsupportedTable(f"{path} has no block with a schema", hint=WITH_HUDI)
+    schemas = [source.schema for source in sources]
+    merged = resolve_target([*sources, *([SourceSchema(path, wider)] if wider is not None else [])], None)
+    for name in merged.columns:
+        types = [parquet_type(column) for one in schemas if (column := one.column(name)) is not None]
+        if len({one.unit for one in types if one.kind is Kind.TIMESTAMP}) > 1:
+            _refuse(path, f"the timestamps of the column {name} are in different units in its files")
+    if rule.exact_floats:
+        _check_nested_floats(path, schemas)
+    if base is not None and is_hybrid(FooterMetadata(base.path, base.key_values), merged):
+        _refuse(path, "its base file counts dates before 1582 in the Julian calendar, and its log files do not")
+    if rule.fill is Fill.NULLS and (name := next(filter(None, map(column_with_default, texts)), "")):
+        _refuse(path, f"the column {name} has a default value, which partial updates take for no value")
+    return merged
+
+
+def widened_floats(path: str, rule: MergeRule, schema: FileSchema, target: FileSchema) -> list[str]:
+    """The columns of a slice that must become doubles before its rows are merged. Raises UnsupportedTable."""
+    if not rule.exact_floats:
+        return []
+    _check_nested_floats(path, [schema, target])
+    pairs = ((name, schema.column(name), target.column(name)) for name in schema.columns)
+    return [
+        name
+        for name, own, wanted in pairs
+        if own and wanted and own.physical is Physical.FLOAT and wanted.physical is Physical.DOUBLE
+    ]
+
+
+def _check_nested_floats(path: str, schemas: Iterable[FileSchema]) -> None:
+    """1.0.2 widens nested floats of base files, too, to doubles of the same value, but not where it rewrites them."""
+    nested = [leaf for one in schemas for leaf in one.leaves if len(leaf.path) > 1]
+    floats, doubles = (
+        {leaf.path for leaf in nested if leaf.node.physical is kind} for kind in (Physical.FLOAT, Physical.DOUBLE)
+    )
+    for column in sorted(floats & doubles):
+        _refuse(path, f"the nested column {'.'.join(column)} became a double, which Hudi reads in more than one way")
+
+
+def _refuse(path: str, problem: str) -> NoReturn:
+    raise UnsupportedTable(f"{path}: {problem}", hint=WITH_HUDI)
