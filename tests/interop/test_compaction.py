@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from ..tiers import DEEP
 from ..unit.histories import MadeHistory
 from . import layout, ours
 from .mdt_check import check_metadata
@@ -50,12 +51,16 @@ def test_the_rows_of_every_history_stay(peer: Peer, tmp_path: Path) -> None:
         assert layout.pending(made.path) == [], name
 
 
-@pytest.mark.deep("0.15.0", "1.2.0")
+@pytest.mark.deep("1.0.2", "1.2.0")
 def test_plans_of_each_other(peer: Peer, tmp_path: Path) -> None:
     """Hudi executes our plan, and we execute Hudi's, after a write that came between."""
     for name, made in tables(peer.version, tmp_path):
         # The compaction of 1.0.2 gives a row of a partial update that came late another commit time than its queries.
-        if name not in SOME or made.steps[-1].rows is None or (name, peer.version) == ("merge_into", "1.0.2"):
+        if (
+            name not in (SOME if DEEP else SOME[2:5])
+            or made.steps[-1].rows is None
+            or (name, peer.version) == ("merge_into", "1.0.2")
+        ):
             continue
         is_ours = name != "indexed"
         instant = plan(made.path) if is_ours else ""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ..tiers import DEEP
 from ..unit.faulty_storage import FaultyStorage, Killed
 from . import layout, ours
 from .conftest import Tables
@@ -14,7 +15,7 @@ from .pristine import Pristine
 from .reading import Reading
 
 # tests/unit/test_crash.py tries every write with our own reader.
-_SPREAD = (0.1, 0.3, 0.5, 0.65)
+_SPREAD = (0.1, 0.3, 0.5, 0.65) if DEEP else (0.3,)
 
 
 def _scheduled(path: Path, copy: Path) -> str:
@@ -31,7 +32,7 @@ def _points(path: Path, scratch: Path) -> dict[str, int]:
     log = storage.log
     done = next(i for i, entry in enumerate(log) if entry.endswith(".replacecommit"))
     metadata = next(i for i, entry in enumerate(log) if "metadata" in entry and entry.endswith(".deltacommit"))
-    points = {int(share * len(log)) for share in _SPREAD} | {metadata, metadata + 1, done}
+    points = {int(share * len(log)) for share in _SPREAD} | {metadata + 1, done} | ({metadata} if DEEP else set())
     return {f"{n} of {len(log)}: {log[n]}": n for n in sorted(points)}
 
 

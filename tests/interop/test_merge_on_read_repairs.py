@@ -92,7 +92,7 @@ def goes_on(peer: Peer, path: Path, before: Rows) -> None:
     assert [row["ts"] for row in after.values()].count("6000") == 3
 
 
-@pytest.mark.deep("0.15.0", "1.0.2")
+@pytest.mark.deep
 def test_clean(peer: Peer, table: Path) -> None:
     """After a compaction of Hudi, and while one is pending."""
     compact(peer, table)

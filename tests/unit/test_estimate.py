@@ -59,7 +59,7 @@ def executed(path: Path, options: dict[str, str]) -> Report:
     return clustering.execute(request(path, Mode.EXECUTE, options), engine=LocalEngine())
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("table", [*RELEASES, "demo"])
 def test_on_real_tables(table: str, way: str, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def read(storage: ObjectStorage, path: str) -> pa.Table:
     return pq.read_table(Path(storage.root) / path).drop_columns(["_hoodie_file_name"])
 
 
-@pytest.mark.parametrize("layout", [LINEAR, Z_ORDER])
+@pytest.mark.parametrize("layout", [LINEAR, pytest.param(Z_ORDER, marks=pytest.mark.deep)])
 def test_a_group_larger_than_the_memory(layout: str, tmp_path: Path) -> None:
     """The same files as with enough memory; along a curve, whose sample is then smaller, the same rows."""
     table = random_table(40_000)

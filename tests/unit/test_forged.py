@@ -155,7 +155,7 @@ def test_a_clean_of_what_a_savepoint_holds(release: str, tmp_path: Path, capfd: 
     assert old[0].exists() and not open_local(path).timeline.pending({Action.CLEAN})
 
 
-@pytest.mark.parametrize("kind", ["folder", "pipe", "socket"])
+@pytest.mark.parametrize("kind", ["folder", *(pytest.param(one, marks=pytest.mark.deep) for one in ("pipe", "socket"))])
 def test_what_is_no_lease_and_in_the_way_of_one(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / LEASE_FOLDER
     folder.mkdir(parents=True)

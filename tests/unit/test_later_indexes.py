@@ -126,7 +126,7 @@ def test_keys_that_another_live_file_has_stay(release: str, tmp_path: Path) -> N
     assert indexed_locations(path) == before
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize(("make", "command"), [(cluster, undone), (cluster, rolled_back)])
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("release", RELEASES)

@@ -532,6 +532,7 @@ def rename_note(table: Planned, note: Path) -> None:
 SPOILED = [spoil_note, empty_note, drop_file, cut_file, zero_footer, rename_note]
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("spoil", SPOILED, ids=lambda one: one.__name__)
 def test_a_group_that_is_not_as_it_was_is_done_again(
     spoil: Callable[[Planned, Path], None], planned: Callable[[str], Planned]

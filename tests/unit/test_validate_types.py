@@ -106,7 +106,7 @@ FAULTS: dict[str, tuple[Kind, Kind, Callable[[StatsRecord], dict[str, Any]]]] = 
 """What a look finds in the statistics of files, and in those of partitions."""
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("fault", [*FAULTS, "missing"])
 @pytest.mark.parametrize("index", [COLUMN_STATS, PARTITION_STATS])
 def test_a_wrong_record_of_any_type_is_found_and_mended(index: str, fault: str, made: Path, tmp_path: Path) -> None:

@@ -206,6 +206,7 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 }
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", TYPES)
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
