@@ -32,10 +32,12 @@ class Cursor:
         raise CorruptFile(f"{self.path} is corrupt at offset {self.base + self.pos}: {problem}")
 
     def take(self, length: int, what: str) -> bytes:
-        if not 0 <= length <= self.remaining:
+        start = self.pos
+        end = start + length
+        if length < 0 or end > len(self.data):
             self.fail(f"{what} of {length} bytes, and {self.remaining} are left")
-        start, self.pos = self.pos, self.pos + length
-        return self.data[start : self.pos]
+        self.pos = end
+        return self.data[start:end]
 
     def nested(self, length: int, what: str) -> "Cursor":
         """A cursor over the next `length` bytes, which this cursor skips."""
@@ -53,7 +55,11 @@ class Cursor:
 
     def varint(self, what: str) -> int:
         """A base-128 varint of at most 64 bits, as Protocol Buffers writes it (unsigned)."""
-        value = 0
+        value, start = 0, self.pos
+        # Most numbers have one byte.
+        if 0 <= start < len(self.data) and (only := self.data[start]) < 0x80:
+            self.pos = start + 1
+            return only
         for shift in range(0, 70, 7):
             byte = self.take(1, what)[0]
             value |= (byte & 0x7F) << shift

@@ -6,7 +6,7 @@ Source: HoodieAvroDataBlock, HoodieParquetDataBlock of Apache Hudi 0.15.0 to 1.2
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ from .parquet_reader import BaseFileReader
 _VERSIONS = (1, 2, 3)
 _START = 8
 _LENGTH = struct.Struct(">i")
+_HEAD = struct.Struct(">ii")
 
 
 def avro_pieces(read: Read, block: BlockPlace, decoder: AvroColumns, piece_bytes: int = 8 << 20) -> Iterator[pa.Table]:
@@ -46,6 +47,26 @@ def avro_pieces(read: Read, block: BlockPlace, decoder: AvroColumns, piece_bytes
         data = read(at, min(wanted, end - at)) if at < end else b""
     if found != expected:
         raise CorruptFile(f"{block.path} is corrupt at offset {start}: {found} records, and {expected} by their count")
+
+
+def avro_blocks(contents: Sequence[bytes], decoder: AvroColumns, path: str) -> tuple[pa.Table, list[int]]:
+    """The records of the whole contents of some Avro data blocks of one schema, in order, and how many each has.
+
+    To decode them together takes a fraction of the time when they are small. Raises CorruptFile; `avro_pieces` says
+    at which place.
+    """
+    starts, ends, counts, base = [], [], [], 0
+    for content in contents:
+        body = content[_START:]
+        first, last = _frames(body, path, base)
+        version, count = _HEAD.unpack_from(content) if len(content) >= _START else (0, 0)
+        if version not in _VERSIONS or count != len(first) or (last[-1] if last else 0) != len(body):
+            raise CorruptFile(f"{path} has a corrupt data block")
+        starts.append(np.array(first, np.int64) + base + _START)
+        ends.append(np.array(last, np.int64) + base + _START)
+        counts.append(count)
+        base += len(content)
+    return decoder.decode(b"".join(contents), np.concatenate(starts), np.concatenate(ends), path, 0), counts
 
 
 def avro_record_count(read: Read, block: BlockPlace) -> int:
@@ -86,8 +107,9 @@ class _Content:
 
 def _frames(data: bytes, path: str, base: int) -> tuple[list[int], list[int]]:
     """The starts and ends of the records that are whole in `data`."""
-    starts, ends = [], []
-    unpack, size, at = _LENGTH.unpack_from, len(data), 0
+    starts: list[int] = []
+    ends: list[int] = []
+    unpack, size, at, begins, finishes = _LENGTH.unpack_from, len(data), 0, starts.append, ends.append
     while at + 4 <= size:
         (length,) = unpack(data, at)
         end = at + 4 + length
@@ -95,8 +117,8 @@ def _frames(data: bytes, path: str, base: int) -> tuple[list[int], list[int]]:
             raise CorruptFile(f"{path} is corrupt at offset {base + at}: a record of {length} bytes")
         if end > size:
             break
-        starts.append(at + 4)
-        ends.append(end)
+        begins(at + 4)
+        finishes(end)
         at = end
     return starts, ends
 

@@ -15,8 +15,9 @@ Sources: HoodieDeleteBlock, DeleteContext, OrderingValues, HoodieAvroUtils.rewri
 
 import decimal
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ import pyarrow.compute as pc
 from ..errors import CorruptFile, UnsupportedTable
 from ..files.avro_columns import avro_decoder
 from ..files.column_type import Kind, parquet_type
-from ..files.data_blocks import avro_pieces, avro_record_count, parquet_block
+from ..files.data_blocks import avro_blocks, avro_pieces, avro_record_count, parquet_block
 from ..files.delete_records import DeleteRecord, Wrapped, delete_records
 from ..files.log_blocks import BlockPlace, BlockType, HeaderKey, LogBlock
 from ..files.log_reader import Read
@@ -42,6 +43,7 @@ ENTRY, DELETES, COMPARABLE, UNORDERED, SUBSET, ORDER = (
     f"hudi_services {name}" for name in ("entry", "deletes", "comparable", "unordered", "subset", "order ")
 )
 _DELETES_AT_ONCE = 16384
+_RUN_BYTES = 8 << 20
 _DECIMAL_SCALE = 15
 
 
@@ -108,6 +110,50 @@ class LogRecords:
         else:
             yield from self._entries(read, block)
 
+    def all(self, blocks: Sequence[BlockPlace], read_of: Callable[[BlockPlace], Read]) -> Iterator[pa.Table]:
+        """The records of some blocks, in order, some at a time; `read_of` gives the bytes of a block's file.
+
+        Raises as `pieces`.
+        """
+        for run in block_runs(blocks):
+            try:
+                found = self._together(run, read_of) if len(run) > 1 else None
+            except CorruptFile:
+                # The blocks one by one say which of them it is.
+                found = None
+            if found is not None:
+                yield found
+            else:
+                for block in run:
+                    yield from self.pieces(read_of(block), block)
+
+    def _together(self, run: Sequence[BlockPlace], read_of: Callable[[BlockPlace], Read]) -> pa.Table:
+        """The records of small blocks; those with records have one schema."""
+        contents = [read_of(block)(block.offset, block.length) for block in run]
+        data = [number for number, block in enumerate(run) if is_data(block)]
+        counts, tables = [0] * len(run), []
+        if data:
+            decoder = avro_decoder(header_schema(run[data[0]]), run[data[0]].path)
+            records, of_data = avro_blocks([contents[number] for number in data], decoder, run[data[0]].path)
+            for number, count in zip(data, of_data, strict=True):
+                counts[number] = count
+            tables.append(self._as_table(records, decoder.schema, run[data[0]], 0))
+        entries: list[DeleteRecord] = []
+        for number, block in enumerate(run):
+            if not is_data(block):
+                of_block = list(_entries_of(block, contents[number]))
+                counts[number] = len(of_block)
+                entries += of_block
+        tables.append(self._entry_table(entries))
+        starts = {True: 0, False: sum(count for block, count in zip(run, counts, strict=True) if is_data(block))}
+        order = []
+        for block, count in zip(run, counts, strict=True):
+            start = starts[is_data(block)]
+            order.append(np.arange(start, start + count))
+            starts[is_data(block)] += count
+        whole = pa.concat_tables(tables).combine_chunks()
+        return whole.take(pa.array(np.concatenate(order)))
+
     def none(self) -> pa.Table:
         """A table without records."""
         return self._entry_table([])
@@ -116,12 +162,15 @@ class LogRecords:
 
     def _data(self, read: Read, block: BlockPlace) -> Iterator[pa.Table]:
         found, pieces = records_of(read, block)
-        subset, exact = self._subset(block, found), self.rule.exact_floats and block.type is BlockType.AVRO_DATA
-        names = self.schema.columns
+        subset = self._subset(block, found)
         for piece in pieces:
-            table = converted_table(piece, piece.num_rows, found, names, self.schema, exact_floats=exact)
-            self._check(table, block)
-            yield self._with_facts(table, self._deletes(table), subset)
+            yield self._as_table(piece, found, block, subset)
+
+    def _as_table(self, records: pa.Table, found: FileSchema, block: BlockPlace, subset: int) -> pa.Table:
+        exact = self.rule.exact_floats and block.type is BlockType.AVRO_DATA
+        table = converted_table(records, records.num_rows, found, self.schema.columns, self.schema, exact_floats=exact)
+        self._check(table, block)
+        return self._with_facts(table, self._deletes(table), subset)
 
     def _subset(self, block: BlockPlace, found: FileSchema) -> int:
         if not is_partial(block):
@@ -176,15 +225,9 @@ class LogRecords:
     # ---- delete blocks
 
     def _entries(self, read: Read, block: BlockPlace) -> Iterator[pa.Table]:
-        content = read(block.offset, block.length)
-        waiting: list[DeleteRecord] = []
-        for record in delete_records(LogBlock(block.type, block.header, content, block.path, block.offset)):
-            waiting.append(record)
-            if len(waiting) == _DELETES_AT_ONCE:
-                yield self._entry_table(waiting)
-                waiting = []
-        if waiting:
-            yield self._entry_table(waiting)
+        entries = _entries_of(block, read(block.offset, block.length))
+        while some := list(islice(entries, _DELETES_AT_ONCE)):
+            yield self._entry_table(some)
 
     def _entry_table(self, records: Sequence[DeleteRecord]) -> pa.Table:
         rows = len(records)
@@ -202,6 +245,29 @@ class LogRecords:
             order.append(pa.chunked_array([_unwrapped(values, one)]))
         deletes = pa.chunked_array([pa.repeat(pa.scalar(True), rows)])
         return _joined(table, np.ones(rows, np.bool_), deletes, comparable, unordered, 0, order)
+
+
+def block_runs(blocks: Iterable[BlockPlace]) -> Iterator[list[BlockPlace]]:
+    """Neighbours that are read together: small blocks, with records of the same columns, or with deleted keys."""
+    run: list[BlockPlace] = []
+    size, schema = 0, None
+    for block in blocks:
+        text = header_schema(block) if is_data(block) else schema
+        small = block.type in (BlockType.AVRO_DATA, BlockType.DELETE) and not is_partial(block)
+        if run and (not small or size + block.length > _RUN_BYTES or (schema is not None and text != schema)):
+            yield run
+            run, size, schema = [], 0, None
+        if small:
+            run.append(block)
+            size, schema = size + block.length, text if is_data(block) else schema
+        else:
+            yield [block]
+    if run:
+        yield run
+
+
+def _entries_of(block: BlockPlace, content: bytes) -> Iterator[DeleteRecord]:
+    return delete_records(LogBlock(block.type, block.header, content, block.path, block.offset))
 
 
 def _is_ordered(record: DeleteRecord, fields: int) -> bool:

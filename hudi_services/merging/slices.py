@@ -5,7 +5,7 @@ are read, to find the rows that log records touch; then the rows are read, and p
 passed on as they are.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -157,6 +157,8 @@ class MergedSlice:
         self._rule = rule = with_ordering(rule, self._ordering)
         self._records = LogRecords(self.schema, one.partition, rule, self._ordering)
         self._merger = Merger(self.schema, rule, self._ordering, self._records.subsets)
+        self._kept: list[pa.Table] | None = None
+        """The log records as they were read, for the check of the merged rows."""
 
     # ---- facts
 
@@ -244,15 +246,13 @@ class MergedSlice:
             yield rows, converted_table(rows, rows.num_rows, self.schema, names, target)
 
     def _expected_rows(self, names: Sequence[str], target: FileSchema) -> ExpectedRows:
-        """The expectation of another reading of the log records."""
-        records = LogRecords(self.schema, self._slice.partition, self._rule, self._ordering)
+        """What the records, as they were read, must make of the base file; they are read again if there was no room."""
         partial = any(map(is_partial, self._blocks))
-        facts = (self._rule, self._ordering, self.schema, records.subsets)
+        facts = (self._rule, self._ordering, self.schema, self._records.subsets)
         expected = ExpectedRows(*facts, names, target, is_partial=partial)
-        expected.add_records(records.none())
-        for block in self._blocks:
-            for piece in records.pieces(self._read_block(block), block):
-                expected.add_records(piece)
+        kept, self._kept = self._kept, None
+        for piece in self._pieces() if kept is None else kept:
+            expected.add_records(piece)
         expected.decide()
         return expected
 
@@ -305,15 +305,20 @@ class MergedSlice:
 
     @cached_property
     def _updates(self) -> Updates:
-        pieces = (piece for block in self._blocks for piece in self._records.pieces(self._read_block(block), block))
+        records: Iterable[pa.Table] = self._pieces()
         keys = self._base_pieces(list(dict.fromkeys((KEY, *self._merger.deciding_columns))))
         expected = _EXPANSION * sum(block.length for block in self._blocks)
-        records = chain([self._records.none()], pieces)
+        if 2 * expected <= self._memory:
+            records = self._kept = list(records)
         with self._null_orderings():
             found = find_updates(self._merger, records, expected, keys, self._base_rows, self._memory)
         if self._merger.is_partial and any(self._merger.lacks_columns(rows) for rows in found.inserts()):
             raise UnsupportedTable(f"{self.full_path}: a partial update has no row to update", hint=WITH_HUDI)
         return found
+
+    def _pieces(self) -> Iterator[pa.Table]:
+        """The log records, oldest first."""
+        return chain([self._records.none()], self._records.all(self._blocks, self._read_block))
 
     def _read_block(self, block: BlockPlace) -> Callable[[int, int], bytes]:
         return self._read_of(self._paths[block.path])

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hudi_services.codecs.table_schema import for_files, parse_table_schema
@@ -10,8 +11,9 @@ from hudi_services.errors import CorruptFile, HudiServicesError, UnsupportedTabl
 from hudi_services.files.parquet_evolution import SourceSchema, resolve_target
 from hudi_services.files.parquet_schema import FileSchema
 from hudi_services.files.slices import SliceReader
+from hudi_services.merging import log_records
 from hudi_services.merging.rules import DeleteMarker, merge_rule
-from hudi_services.merging.slices import MergedSlices, counted_instants
+from hudi_services.merging.slices import MergedSlice, MergedSlices, counted_instants
 from hudi_services.snapshot import Snapshot, current_schema
 from hudi_services.table.view import FileSystemView
 
@@ -93,3 +95,23 @@ def answer_beyond_hudi(release: str, name: str, table: Snapshot, memory: int) ->
             merged_rows(table, memory)
         except HudiServicesError as e:
             pytest.fail(e.message)
+
+
+@pytest.mark.spread(6)
+@pytest.mark.parametrize(("release", "name"), CASES)
+def test_blocks_that_are_read_together(
+    release: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The records are those of the blocks one by one, in their order."""
+    if name == "torn_tail" or (release == "1.0.2" and name in CUSTOM):
+        return
+    table = open_local(histories.MadeHistory(release, name, tmp_path).path)
+    source = MergedSlices(table.storage, merge_rule(table.config), counted_instants(table.config, table.timeline))
+    for one in listed_view(table).live_slices():
+        reader = source.open(one)
+        if not isinstance(reader, MergedSlice):
+            continue
+        together = pa.concat_tables(reader._pieces())
+        with monkeypatch.context() as patched:
+            patched.setattr(log_records, "block_runs", lambda blocks: ([block] for block in blocks))
+            assert together.equals(pa.concat_tables(reader._pieces()))
