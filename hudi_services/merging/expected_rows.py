@@ -1,9 +1,10 @@
 """The checksum of the rows that a file slice must have, by other code than that which merges the rows.
 
-It shares with the merge the records and ordering values as they were read (`log_records`, `ordering`) and what is known of the
-table (`rules`), but none of its decisions: here the records of a key are sorted, and the best one is taken; where a key
-has a delete and several records, or where values are filled, the rule is followed record by record. Keys and values are
-known by their hashes. A log record takes about 60 bytes of memory; where values are filled, 10 more for each column.
+It shares with the merge the records and ordering values as they were read (`log_records`, `ordering`) and what is
+known of the table (`rules`), but none of its decisions: here the records of a key are sorted, and the best one is
+taken; where a key has a delete and several records, or where values are filled, the rule is followed record by record.
+Keys and values are known by their hashes. A log record takes about 60 bytes of memory; where values are filled, 10
+more for each column.
 """
 
 from collections.abc import Sequence
