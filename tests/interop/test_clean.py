@@ -140,6 +140,7 @@ def test_change_data_goes_with_its_slice(peer: Peer, known: Pristine, table: Tab
     _same_as_hudi(peer, table("changes"), 2, COMMITS, "changes", known.reading("changes"))
 
 
+@pytest.mark.deep
 def test_without_a_metadata_table(peer: Peer, known: Pristine, table: Tables) -> None:
     path, rows = table("no_mdt"), known.rows("no_mdt").sort_by("id")
     for _ in range(3):

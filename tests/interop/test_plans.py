@@ -31,7 +31,7 @@ def test_hudi_executes_our_plan(recipe: str, sort: tuple[str, ...], peer: Peer, 
     _is_clustered(peer, path, before, partitions, sort)
 
 
-@pytest.mark.deep("0.15.0-bulk", "1.0.2-plain", "1.2.0-bulk")
+@pytest.mark.deep("0.15.0-bulk", "1.0.2-bulk", "1.0.2-plain", "1.2.0-bulk")
 @pytest.mark.parametrize(("recipe", "sort"), [("plain", ("name", "ts")), ("bulk", ())])
 def test_we_execute_the_plan_of_hudi(
     recipe: str, sort: tuple[str, ...], peer: Peer, known: Pristine, table: Tables
