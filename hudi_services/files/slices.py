@@ -152,7 +152,12 @@ class SliceReader(Protocol):
         """
 
     def checked_tables(
-        self, columns: Sequence[str], target: FileSchema, *, at_once: int | None = None
+        self,
+        columns: Sequence[str],
+        target: FileSchema,
+        dictionary: Collection[str] = (),
+        *,
+        at_once: int | None = None,
     ) -> "CheckedTables | None":
         """The tables of `tables` when rows must be merged, and what they must hold; None when rows are as stored."""
 
@@ -274,7 +279,12 @@ class BaseFileSlice(BaseFileReader):
             yield from self.pieces_as_read(group, columns, target, dictionary, at_once=at_once)
 
     def checked_tables(
-        self, columns: Sequence[str], target: FileSchema, *, at_once: int | None = None
+        self,
+        columns: Sequence[str],
+        target: FileSchema,
+        dictionary: Collection[str] = (),
+        *,
+        at_once: int | None = None,
     ) -> CheckedTables | None:
         return None
 

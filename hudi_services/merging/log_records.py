@@ -17,7 +17,7 @@ import decimal
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -131,28 +131,20 @@ class LogRecords:
         """The records of small blocks; those with records have one schema."""
         contents = [read_of(block)(block.offset, block.length) for block in run]
         data = [number for number, block in enumerate(run) if is_data(block)]
-        counts, tables = [0] * len(run), []
+        deletes = [number for number, block in enumerate(run) if not is_data(block)]
+        tables = []
+        numbers = []  # of the block that each record is from
         if data:
-            decoder = avro_decoder(header_schema(run[data[0]]), run[data[0]].path)
-            records, of_data = avro_blocks([contents[number] for number in data], decoder, run[data[0]].path)
-            for number, count in zip(data, of_data, strict=True):
-                counts[number] = count
-            tables.append(self._as_table(records, decoder.schema, run[data[0]], 0))
-        entries: list[DeleteRecord] = []
-        for number, block in enumerate(run):
-            if not is_data(block):
-                of_block = list(_entries_of(block, contents[number]))
-                counts[number] = len(of_block)
-                entries += of_block
-        tables.append(self._entry_table(entries))
-        starts = {True: 0, False: sum(count for block, count in zip(run, counts, strict=True) if is_data(block))}
-        order = []
-        for block, count in zip(run, counts, strict=True):
-            start = starts[is_data(block)]
-            order.append(np.arange(start, start + count))
-            starts[is_data(block)] += count
-        whole = pa.concat_tables(tables).combine_chunks()
-        return whole.take(pa.array(np.concatenate(order)))
+            first = run[data[0]]
+            decoder = avro_decoder(header_schema(first), first.path)
+            records, counts = avro_blocks([run[n] for n in data], [contents[n] for n in data], decoder)
+            tables.append(self._as_table(records, decoder.schema, first, 0))
+            numbers.append(np.repeat(np.array(data, np.int64), counts))
+        entries = [list(_entries_of(run[n], contents[n])) for n in deletes]
+        tables.append(self._entry_table(list(chain.from_iterable(entries))))
+        numbers.append(np.repeat(np.array(deletes, np.int64), [len(of_block) for of_block in entries]))
+        order = np.argsort(np.concatenate(numbers), kind="stable")
+        return pa.concat_tables(tables).combine_chunks().take(pa.array(order))
 
     def none(self) -> pa.Table:
         """A table without records."""

@@ -4,8 +4,7 @@
 key, so that its result can be folded again with newer records.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -71,10 +70,16 @@ class Merger:
         """Whether a log record may change a base row that is preferred to it."""
         return self._rule.fills_base_rows or bool(self._newest) or self.is_partial
 
+    @property
+    def deciding_facts(self) -> list[str]:
+        """The columns of a folded record that decide whether it is preferred to a base row."""
+        order = [f"{ORDER}{i}" for i in range(len(self._ordering))]
+        return [ENTRY, DELETES, UNORDERED, *order, *([BINLOG_PLACE] if BINLOG_PLACE in self.deciding_columns else [])]
+
     def wins(self, log: pa.Table, base: pa.Table) -> Flags:
         """Whether folded records are preferred to base rows, pair by pair. Raises NullOrdering.
 
-        `base` has at least the `deciding_columns`.
+        `log` has at least the `deciding_facts`, `base` the `deciding_columns`.
         """
         pairs = log.num_rows
         if not self.deciding_columns:
@@ -98,6 +103,8 @@ class Merger:
 
     def rows(self, base: pa.Table, at: Numbers, log: pa.Table, wins: Flags) -> pa.Table:
         """The rows of a table after the final merge, in its order and with its columns, without the deleted ones.
+
+        Columns that are dictionaries stay so; none of the `deciding_columns` is one, nor is one that is filled.
 
         `at` are the row numbers of the pairs, ascending; `log` has the folded record of each pair, `wins` whether it is
         preferred.
@@ -205,11 +212,18 @@ def _by_key(keys: pa.ChunkedArray) -> list[Numbers]:
     return [order[starts[:end] + number] for number, end in enumerate(ends.tolist())]
 
 
+def with_dictionaries(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """`table` with the columns `names` as dictionaries."""
+    for i, name in enumerate(table.column_names):
+        if name in names:
+            table = table.set_column(i, name, table.column(i).dictionary_encode())
+    return table
+
+
 def _chosen(base: pa.ChunkedArray, log: pa.ChunkedArray, rows: Numbers) -> pa.ChunkedArray:
-    both = pa.chunked_array([*base.chunks, *log.chunks], type=base.type)
-    # Taking from one chunk costs a quarter; more than 2 GiB of strings do not fit into one.
-    with suppress(pa.ArrowInvalid):
-        both = pa.chunked_array([both.combine_chunks()])
+    if pa.types.is_dictionary(base.type):
+        log = log.dictionary_encode()
+    both = pa.chunked_array([*base.chunks, *log.chunks], type=base.type).unify_dictionaries()
     return take_rows(both, pa.array(rows))
 
 

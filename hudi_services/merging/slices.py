@@ -39,10 +39,10 @@ from .block_order import replayed
 from .expected_rows import ExpectedRows
 from .fold import NullOrdering
 from .log_records import KEY, LogRecords, is_partial, record_count
-from .merged_logs import Merger
+from .merged_logs import Merger, with_dictionaries
 from .merged_schema import merged_schema, widened_floats
 from .ordering import ordering_fields, with_ordering
-from .rules import WITH_HUDI, MergeRule, merge_rule
+from .rules import WITH_HUDI, Fill, MergeRule, merge_rule
 from .updates import Updates, find_updates
 
 T = TypeVar("T")
@@ -196,7 +196,10 @@ class MergedSlice:
 
     @property
     def dictionary_columns(self) -> frozenset[str]:
-        return frozenset()
+        # What decides, and what may be filled from another record, is compared as values.
+        if self._base is None or self._rule.fill is not Fill.NOTHING:
+            return frozenset()
+        return self._base.dictionary_columns.difference({KEY}, self._merger.deciding_columns)
 
     @property
     def plain_leaves(self) -> frozenset[str]:
@@ -221,12 +224,19 @@ class MergedSlice:
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         target = self.schema if target is None else target
         names = list(target.columns if columns is None else columns)
-        yield from self._as_wide_as(target)._tables(names, target, at_once, None)
+        encoded = self.dictionary_columns.intersection(dictionary)
+        yield from self._as_wide_as(target)._tables(names, target, encoded, at_once, None)
 
     def checked_tables(
-        self, columns: Sequence[str], target: FileSchema, *, at_once: int | None = None
+        self,
+        columns: Sequence[str],
+        target: FileSchema,
+        dictionary: Collection[str] = (),
+        *,
+        at_once: int | None = None,
     ) -> CheckedTables | None:
-        return _Checked(self._as_wide_as(target), columns, target, at_once)
+        encoded = self.dictionary_columns.intersection(dictionary)
+        return _Checked(self._as_wide_as(target), columns, target, encoded, at_once)
 
     def _as_wide_as(self, target: FileSchema) -> "MergedSlice":
         """This slice with doubles for floats where `target` has doubles: they are widened before they are merged."""
@@ -234,7 +244,12 @@ class MergedSlice:
         return self._again(target.select(wider)) if wider else self
 
     def _tables(
-        self, names: Sequence[str], target: FileSchema, at_once: int | None, expected: ExpectedRows | None
+        self,
+        names: Sequence[str],
+        target: FileSchema,
+        dictionary: frozenset[str],
+        at_once: int | None,
+        expected: ExpectedRows | None,
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         own = [name for name in names if self.schema.column(name) is not None]
 
@@ -242,14 +257,13 @@ class MergedSlice:
             if expected is not None:
                 expected.add_base(converted_table(rows, rows.num_rows, self.schema, names, target))
 
-        for rows in self._merged(own, at_once, stored):
+        for rows in self._merged(own, dictionary, at_once, stored):
             yield rows, converted_table(rows, rows.num_rows, self.schema, names, target)
 
     def _expected_rows(self, names: Sequence[str], target: FileSchema) -> ExpectedRows:
         """What the records, as they were read, must make of the base file; they are read again if there was no room."""
-        partial = any(map(is_partial, self._blocks))
         facts = (self._rule, self._ordering, self.schema, self._records.subsets)
-        expected = ExpectedRows(*facts, names, target, is_partial=partial)
+        expected = ExpectedRows(*facts, names, target, is_partial=any(map(is_partial, self._blocks)))
         kept, self._kept = self._kept, None
         for piece in self._pieces() if kept is None else kept:
             expected.add_records(piece)
@@ -267,11 +281,15 @@ class MergedSlice:
             self._base.release()
 
     def _merged(
-        self, names: Sequence[str], at_once: int | None, stored: Callable[[pa.Table], None]
+        self,
+        names: Sequence[str],
+        dictionary: frozenset[str],
+        at_once: int | None,
+        stored: Callable[[pa.Table], None],
     ) -> Iterator[pa.Table]:
         """The rows of the slice in the raw form of its schema; `stored` gets those of the base file."""
         start = 0
-        for piece in self._base_pieces(names, at_once):
+        for piece in self._base_pieces(names, dictionary, at_once):
             touched = self._updates.touched(start, start + piece.num_rows)
             start += piece.num_rows
             stored(piece)
@@ -280,12 +298,14 @@ class MergedSlice:
             else:
                 yield self._merger.rows(piece, touched.at, touched.log, touched.wins)
         for rows in self._updates.inserts():
-            yield rows.select(names)
+            yield with_dictionaries(rows.select(names), dictionary)
 
-    def _base_pieces(self, names: Sequence[str], at_once: int | None = None) -> Iterator[pa.Table]:
+    def _base_pieces(
+        self, names: Sequence[str], dictionary: frozenset[str] = frozenset(), at_once: int | None = None
+    ) -> Iterator[pa.Table]:
         if self._base is not None:
             for group in range(len(self._base.row_groups)):
-                yield from self._base.pieces(group, names, self.schema, at_once=at_once)
+                yield from self._base.pieces(group, names, self.schema, dictionary, at_once=at_once)
 
     # ---- the merge
 
@@ -343,9 +363,16 @@ class MergedSlice:
 class _Checked:
     """See `CheckedTables`."""
 
-    def __init__(self, reader: MergedSlice, names: Sequence[str], target: FileSchema, at_once: int | None) -> None:
+    def __init__(
+        self,
+        reader: MergedSlice,
+        names: Sequence[str],
+        target: FileSchema,
+        dictionary: frozenset[str],
+        at_once: int | None,
+    ) -> None:
         self._rows = reader._expected_rows(names, target)
-        self._tables = reader._tables(names, target, at_once, self._rows)
+        self._tables = reader._tables(names, target, dictionary, at_once, self._rows)
 
     def __iter__(self) -> Iterator[tuple[pa.Table, pa.Table]]:
         return self._tables

@@ -76,6 +76,7 @@ class _Join:
     def __init__(self, merger: Merger, folded: pa.Table) -> None:
         self._merger = merger
         self.folded = folded
+        self._facts = folded.select(merger.deciding_facts)
         self._deletes = np.asarray(folded.column(DELETES).to_numpy())
         self._seen = np.zeros(folded.num_rows, np.bool_)
         self.deleted = 0
@@ -90,7 +91,7 @@ class _Join:
         is_first &= ~self._seen[log]
         at, log = at[is_first], log[is_first]
         self._seen[log] = True
-        wins = self._merger.wins(self.folded.take(pa.array(log)), base.take(pa.array(at)))
+        wins = self._merger.wins(self._facts.take(pa.array(log)), base.take(pa.array(at)))
         self.deleted += int((wins & self._deletes[log]).sum())
         matters = wins | self._merger.losers_matter
         rows = np.asarray(base.column(_ROW).to_numpy())[at]

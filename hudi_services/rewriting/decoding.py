@@ -69,7 +69,9 @@ class DecodedGroup:
         for reader in self._readers:
             check = ConversionCheck(reader.full_path, reader.schema, self._target, self._columns)
             with self._clock.phase("proof"):
-                checked = reader.checked_tables(self._columns, self._target, at_once=self._task.memory.stored)
+                checked = reader.checked_tables(
+                    self._columns, self._target, self._dictionary, at_once=self._task.memory.stored
+                )
             pieces = self._read(reader, self._columns) if checked is None else self._timed(iter(checked), "read")
             for read, table in pieces:
                 with self._clock.phase("proof"):

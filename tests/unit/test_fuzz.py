@@ -12,7 +12,7 @@ from .fuzzing.runner import Runner
 from .fuzzing.tables import NAMES
 
 _SEED, _CASES = 3, 2
-"""63 in all, and 2,100 in the deep run."""
+"""42 in all, and 2,100 in the deep run."""
 _DEEP_SEED, _DEEP_CASES = map(int, os.environ.get("HUDI_FUZZ", "1000 100").split())
 
 

@@ -64,6 +64,16 @@ def comparable(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("memory", [1 << 30, 1], ids=["in memory", "on disk"])
 @pytest.mark.parametrize(("release", "name"), CASES)
 def test_a_history(release: str, name: str, memory: int, tmp_path: Path) -> None:
+    answers_as_hudi(release, name, memory, tmp_path)
+
+
+@pytest.mark.spread(1)
+@pytest.mark.parametrize(("release", "name"), [("0.15.0", "postgres"), ("1.2.0", "postgres")])
+def test_what_releases_merge_differently(release: str, name: str, tmp_path: Path) -> None:
+    answers_as_hudi(release, name, 1 << 30, tmp_path)
+
+
+def answers_as_hudi(release: str, name: str, memory: int, tmp_path: Path) -> None:
     made = histories.MadeHistory(release, name, tmp_path)
     if release == "1.0.2" and name in CUSTOM:
         with pytest.raises(UnsupportedTable, match="a rule of merging log files that is not supported"):
