@@ -60,7 +60,7 @@ FAULTS = (
         "writes in progress do not count",
         "taken = next((group for group in sorted(updated) if group in groups), None)",
         "taken = None",
-        ("conflicts", "attempt"),
+        ("conflicts", "liveness"),
         "taken = next((group for group in updated if group in groups), None)",
     ),
     Fault(
@@ -160,7 +160,7 @@ FAULTS = (
         "deleted keys of the record index stay",
         "        if len(gone):\n            content = delete_block_content",
         "        if False:\n            content = delete_block_content",
-        ("record_index", "index_bootstrap", "completed_rollback", "take_back"),
+        ("later_indexes",),
     ),
     Fault(
         "metadata",

@@ -63,6 +63,8 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     with clock.phase("read"):
         readers = open_inputs(task)
         form = _form(task, readers, write_token)
+        # Slices with log files are merged to be counted.
+        rows = sum(reader.num_rows for reader in readers)
     pieces = _pieces(task, readers, clock)
     plan = copy_plan(task, readers, form.target, pieces)
     if isinstance(plan, CopyPlan):
@@ -72,7 +74,6 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     files = group.write()
     with clock.phase("proof"):
         after = sum((group.checksum_of(_read_back(task, form, readers, new)) for new in files), start=Checksum())
-    rows = sum(reader.num_rows for reader in readers)
     if group.before != after or after.rows != rows:
         raise CheckFailed(
             f"{task.storage.full_path(task.partition)}: the rewrite of {len(readers)} files does not hold the same "

@@ -3,11 +3,13 @@
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hudi_services.clock import SystemClock, parse_instant
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.codecs.compaction_plan import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_services.engine import LocalEngine
@@ -29,6 +31,7 @@ from .test_clean import COMMITS_1, VERSIONS_1, wanted
 from .test_merge_histories import comparable, merged_rows
 
 MEMORY = 1 << 20
+HOURS_1 = {"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": "1"}
 P = "p0"
 
 
@@ -73,10 +76,17 @@ def cleaned(path: Path, options: Mapping[str, str] = VERSIONS_1) -> Any:
     return job.clean(wanted(path, options))
 
 
-@pytest.mark.parametrize("policy", [VERSIONS_1, COMMITS_1], ids=["versions", "commits"])
+@pytest.mark.parametrize("policy", [VERSIONS_1, COMMITS_1, HOURS_1], ids=["versions", "commits", "hours"])
 @pytest.mark.parametrize("release", RELEASES)
-def test_log_files_go_with_their_slice(release: str, policy: dict[str, str], tmp_path: Path) -> None:
+def test_log_files_go_with_their_slice(
+    release: str, policy: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = histories.MadeHistory(release, "compaction", tmp_path).path
+    if policy is HOURS_1:
+        timeline = open_local(path).timeline
+        newest_write = parse_instant(timeline.completed_writes()[-1].ts, timeline.zone)
+        assert newest_write is not None
+        monkeypatch.setattr(SystemClock, "now", lambda clock: newest_write + timedelta(hours=1))
     before = both_rows(path)
     old, newest = group_of_old_slices(path)
     change_data = path / P / f"{old.log_files[0].name}.cdc"
