@@ -281,7 +281,7 @@ FAULTS = (
         "cancelled blocks count",
         "order.pop(cancelled, None)",
         "order.get(cancelled)",
-        ("merge_histories", "merge_on_read"),
+        ("merge_on_read_repairs",),
     ),
     Fault(
         "merging",
@@ -409,7 +409,8 @@ def _first_failure(tree: Path, tests: list[str], *, parallel: bool) -> str:
         done = subprocess.run(
             [*command, f"--basetemp={base}/t"],
             cwd=tree,
-            env={**os.environ, "PYTHONPATH": str(tree)},
+            # The launcher finds spark-submit on the path: the copy has no .venv.
+            env={**os.environ, "PYTHONPATH": str(tree), "PATH": f"{sys.prefix}/bin:{os.environ['PATH']}"},
             # A shell that starts this in the background has SIGINT ignored, and one test sends it.
             preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
             capture_output=True,

@@ -166,6 +166,14 @@ def test_a_failed_delta_commit(release: str, step: int, markers: bool, tmp_path:
         assert rows_listed(passed_by(path)) == rows_listed(passed_by(before))
 
 
+def test_a_command_block_hides_the_blocks_of_an_archived_instant(tmp_path: Path) -> None:
+    """On version 6 nothing else does."""
+    path = at_step("0.15.0", 1, tmp_path)
+    before = before_newest(path, tmp_path / "before")
+    rolled_back(path, fail_newest(path, markers=True))
+    assert rows_listed(passed_by(path)) == rows_listed(passed_by(before))
+
+
 def begun(
     release: str, name: str, step: int, folder: Path, kind: Action = Action.DELTA_COMMIT
 ) -> tuple[Path, Instant, list[dict[str, Any]]]:
