@@ -69,6 +69,11 @@ class Cursor:
 
     def zigzag(self, what: str) -> int:
         """An Avro int or long."""
+        start = self.pos
+        # As in `varint`, without the call: this is where the time goes.
+        if 0 <= start < len(self.data) and (only := self.data[start]) < 0x80:
+            self.pos = start + 1
+            return (only >> 1) ^ -(only & 1)
         value = self.varint(what)
         return (value >> 1) ^ -(value & 1)
 

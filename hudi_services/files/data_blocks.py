@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import CorruptFile
@@ -19,6 +20,8 @@ from .cursor import Cursor
 from .log_blocks import BlockPlace
 from .log_reader import Read
 from .parquet_reader import BaseFileReader
+
+Offsets = npt.NDArray[np.int64]
 
 _VERSIONS = (1, 2, 3)
 _START = 8
@@ -37,12 +40,12 @@ def avro_pieces(read: Read, block: BlockPlace, decoder: AvroColumns, piece_bytes
     at, data = start + _START, data[_START:]
     while at < end:
         starts, ends = _frames(data, block.path, at)
-        if ends:
+        if len(ends):
             found += len(ends)
-            yield decoder.decode(data, np.array(starts, np.int64), np.array(ends, np.int64), block.path, at)
-            at += ends[-1]
+            yield decoder.decode(data, starts, ends, block.path, at)
+            at += int(ends[-1])
         # A record may be longer than a piece.
-        wanted = piece_bytes if ends else max(piece_bytes, _needed(data, block.path, at, end))
+        wanted = piece_bytes if len(ends) else max(piece_bytes, _needed(data, block.path, at, end))
         data = read(at, min(wanted, end - at)) if at < end else b""
     if found != expected:
         raise CorruptFile(f"{block.path} is corrupt at offset {start}: {found} records, and {expected} by their count")
@@ -60,10 +63,10 @@ def avro_blocks(
     for block, content in zip(blocks, contents, strict=True):
         count = _count(content, block)
         first, last = _frames(content, block.path, block.offset, _START)
-        if len(first) != count or (last[-1] if last else _START) != len(content):
+        if len(first) != count or (last[-1] if count else _START) != len(content):
             raise CorruptFile(f"{block.path} has a corrupt data block at {block.offset}")
-        starts.append(np.array(first, np.int64) + base)
-        ends.append(np.array(last, np.int64) + base)
+        starts.append(first + base)
+        ends.append(last + base)
         counts.append(count)
         base += len(content)
     return decoder.decode(b"".join(contents), np.concatenate(starts), np.concatenate(ends), blocks[0].path, 0), counts
@@ -105,20 +108,20 @@ class _Content:
         return None
 
 
-def _frames(data: bytes, path: str, base: int, at: int = 0) -> tuple[list[int], list[int]]:
+def _frames(data: bytes, path: str, base: int, at: int = 0) -> tuple[Offsets, Offsets]:
     """The starts and ends of the records from `at` on that are whole in `data`, which begins at `base` of its file."""
-    starts: list[int] = []
-    ends: list[int] = []
-    while at + 4 <= len(data):
-        (length,) = _LENGTH.unpack_from(data, at)
+    bounds = [at]
+    last, size, length_at = len(data) - 4, len(data), _LENGTH.unpack_from
+    while at <= last:
+        (length,) = length_at(data, at)
         if length < 0:
             raise CorruptFile(f"{path} is corrupt at offset {base + at}: a record of {length} bytes")
-        if at + 4 + length > len(data):
-            break
-        starts.append(at + 4)
         at += 4 + length
-        ends.append(at)
-    return starts, ends
+        if at > size:
+            break
+        bounds.append(at)
+    found = np.array(bounds, np.int64)
+    return found[:-1] + 4, found[1:]
 
 
 def _needed(data: bytes, path: str, at: int, end: int) -> int:

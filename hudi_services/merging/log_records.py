@@ -17,7 +17,7 @@ import decimal
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Any
 
 import numpy as np
@@ -132,19 +132,16 @@ class LogRecords:
         contents = [read_of(block)(block.offset, block.length) for block in run]
         data = [number for number, block in enumerate(run) if is_data(block)]
         deletes = [number for number, block in enumerate(run) if not is_data(block)]
-        tables = []
-        numbers = []  # of the block that each record is from
+        parts: dict[int, pa.Table] = {}
         if data:
             first = run[data[0]]
             decoder = avro_decoder(header_schema(first), first.path)
             records, counts = avro_blocks([run[n] for n in data], [contents[n] for n in data], decoder)
-            tables.append(self._as_table(records, decoder.schema, first, 0))
-            numbers.append(np.repeat(np.array(data, np.int64), counts))
+            parts |= _parts(self._as_table(records, decoder.schema, first, 0), data, counts)
         entries = [list(_entries_of(run[n], contents[n])) for n in deletes]
-        tables.append(self._entry_table(list(chain.from_iterable(entries))))
-        numbers.append(np.repeat(np.array(deletes, np.int64), [len(of_block) for of_block in entries]))
-        order = np.argsort(np.concatenate(numbers), kind="stable")
-        return pa.concat_tables(tables).combine_chunks().take(pa.array(order))
+        table = self._entry_table(list(chain.from_iterable(entries)))
+        parts |= _parts(table, deletes, [len(of_block) for of_block in entries])
+        return pa.concat_tables(parts[number] for number in range(len(run))).combine_chunks()
 
     def none(self) -> pa.Table:
         """A table without records."""
@@ -256,6 +253,12 @@ def block_runs(blocks: Iterable[BlockPlace]) -> Iterator[list[BlockPlace]]:
             yield [block]
     if run:
         yield run
+
+
+def _parts(table: pa.Table, blocks: Sequence[int], counts: Sequence[int]) -> dict[int, pa.Table]:
+    """The records of each of the blocks with these numbers, which have so many each, in order."""
+    starts = accumulate(counts, initial=0)
+    return {block: table.slice(start, count) for block, start, count in zip(blocks, starts, counts, strict=False)}
 
 
 def _entries_of(block: BlockPlace, content: bytes) -> Iterator[DeleteRecord]:

@@ -114,7 +114,7 @@ class Merger:
         kept[at[deletes]] = False
         rows = np.flatnonzero(kept)
         lives = ~_flags(log, DELETES)
-        holes = self._final_holes(_take_all(base, at), log)
+        holes = self._final_holes(base, at, log)
         pairs = np.arange(log.num_rows)
         columns = []
         for name in base.column_names:
@@ -150,10 +150,10 @@ class Merger:
             newest=self._newest,
         )
 
-    def _final_holes(self, base: pa.Table, log: pa.Table) -> dict[str, Flags]:
+    def _final_holes(self, base: pa.Table, at: Numbers, log: pa.Table) -> dict[str, Flags]:
         """For each column that is filled: the holes of the log records, and then those of their base rows."""
         of_log = self._holes(log.select([*base.column_names, SUBSET]), self._lacking(log), self._rule.fills_base)
-        of_base = self._holes(base, {}, self._rule.fills_base_rows)
+        of_base = self._holes(_take_all(base, at), {}, True) if self._rule.fills_base_rows else {}
         none = np.zeros(log.num_rows, np.bool_)
         names = dict.fromkeys((*of_log, *of_base))
         return {name: np.concatenate((of_log.get(name, none), of_base.get(name, none))) for name in names}
