@@ -24,7 +24,9 @@ def partition_ranges(
     columns = {column: list(records) for column, records in new.items()}
     prefixes = {column_stats_prefix(column, partition): column for column in columns}
     wanted = {column_stats_key(column, partition, name) for column in columns for name in live}
-    for prefix, records in metadata.reader(source).scan_prefixes(prefixes, wanted.__contains__):
+    # Where no older file lives, there is nothing to look for in the records of the whole partition.
+    stored = metadata.reader(source).scan_prefixes(prefixes, wanted.__contains__) if wanted else ()
+    for prefix, records in stored:
         columns[prefixes[prefix]] += [r for r in records if isinstance(r, StatsRecord) and _tells_range(r)]
     # A file without a record may have the column all the same: then the older range must still count.
     files = frozenset(names).union(live)
