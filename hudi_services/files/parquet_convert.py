@@ -5,6 +5,7 @@ target column: nested values are rebuilt around the same offsets, missing fields
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -78,11 +79,7 @@ def convert_column(
     """
     if exact_floats and source.physical is Physical.FLOAT and target.physical is Physical.DOUBLE:
         return column.cast(target_type)
-    values_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    same = values_type == target_type and (
-        source is target or parquet_type(source).required() == parquet_type(target).required()
-    )
-    if same and source.physical is target.physical:
+    if _values_type(column) == target_type and _is_same(source, target):
         return column
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -103,15 +100,33 @@ def converted_table(
 
     Dictionary-encoded strings stay encoded where nothing changes. `exact_floats` as of `convert_column`.
     """
-    arrays = []
+    arrays, same = [], _same_columns(source, target)
     for name in names:
         own, wanted, kind = source.column(name), target.column(name), target.arrow.field(name).type
         if own is None or wanted is None:
             arrays.append(pa.chunked_array([pa.nulls(rows, kind)]))
+        elif name in same and _values_type(read.column(name)) == kind:
+            arrays.append(read.column(name))
         else:
             arrays.append(convert_column(read.column(name), own, wanted, kind, exact_floats=exact_floats))
     fields = [target.arrow.field(name).with_type(array.type) for name, array in zip(names, arrays, strict=True)]
     return pa.table(arrays, schema=pa.schema(fields))
+
+
+def _values_type(column: pa.ChunkedArray) -> pa.DataType:
+    return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+
+
+def _is_same(source: Node, target: Node) -> bool:
+    """Whether values have the same raw form in both columns."""
+    return source.physical is target.physical and parquet_type(source).required() == parquet_type(target).required()
+
+
+@lru_cache(maxsize=64)
+def _same_columns(source: FileSchema, target: FileSchema) -> frozenset[str]:
+    """The columns that both schemas have in the same raw form. Tables are converted in many pieces."""
+    pairs = ((name, source.column(name), target.column(name)) for name in source.columns)
+    return frozenset(name for name, own, other in pairs if own and other and _is_same(own, other))
 
 
 def _convert(values: pa.Array, source: Node, target: Node, target_type: pa.DataType) -> pa.Array:

@@ -48,25 +48,19 @@ class BaseFileReader:
     """One open base file. `row_groups` are the facts of its footer; data is read on demand."""
 
     @classmethod
-    def open(
-        cls: type[R], storage: FileReads, path: str, size: int | None = None, likely: FileSchema | None = None
-    ) -> R:
+    def open(cls: type[R], storage: FileReads, path: str, size: int | None = None) -> R:
         """Read the footer of the parquet file at `path` (`size` in bytes saves a request).
 
-        `likely` is a schema that the reader shares if the file has the same: a schema is most of a reader's memory.
         Raises CorruptFile, NotFound and the other StorageErrors; UnsupportedTable for types that pyarrow does not know.
         """
         footer, size = read_footer(storage, path, size)
-        return cls(storage, path, size, footer, likely)
+        return cls(storage, path, size, footer)
 
-    def __init__(
-        self, storage: FileReads, path: str, size: int, footer: Footer, likely: FileSchema | None = None
-    ) -> None:
+    def __init__(self, storage: FileReads, path: str, size: int, footer: Footer) -> None:
         self.path = path
         self.size = size
         self.num_rows = footer.num_rows
-        found = FileSchema.of(footer)
-        self.schema = likely if likely is not None and likely == found else found
+        self.schema = FileSchema.of(footer)
         self.created_by = footer.created_by
         self.ordered_leaves = footer.ordered_leaves
         # Without the bloom filter: it may be most of a footer, and a group has many files.

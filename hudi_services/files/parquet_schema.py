@@ -18,7 +18,7 @@ Source: apache/parquet-format LogicalTypes.md.
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -196,12 +196,15 @@ class FileSchema:
 
     @classmethod
     def of(cls, footer: Footer) -> "FileSchema":
-        """The schema in a footer. Raises CorruptFile when its elements do not form a tree."""
+        """The schema in a footer. Raises CorruptFile when its elements do not form a tree.
+
+        Files with the same columns share one: a schema is most of a reader's memory, and much is made of it once.
+        """
         elements = footer.elements
         root, end = _read_node(elements, 0, footer.path, 0)
         if end != len(elements) or not root.is_group:
             raise CorruptFile(f"{footer.path}: the schema in its footer is not one tree")
-        return cls(root)
+        return _shared(cls(root))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FileSchema) and self._encoded == other._encoded
@@ -250,6 +253,12 @@ class FileSchema:
         """The same schema with only the columns `names`, in that order."""
         by_name = {child.name: child for child in self.root.children}
         return FileSchema(self.root.with_children([by_name[name] for name in names]))
+
+
+@lru_cache(maxsize=64)
+def _shared(schema: FileSchema) -> FileSchema:
+    """The schema that came first of those that are equal to `schema`."""
+    return schema
 
 
 def arrow_schema(schema: FileSchema) -> pa.Schema:

@@ -183,11 +183,8 @@ class CheckedTables(Protocol):
 class SliceSource(Protocol):
     """Opens the slices of one table; a plain value, which is sent to the executors."""
 
-    def open(self, one: FileSlice, like: SliceReader | None = None) -> SliceReader:
-        """A reader of a slice; `like` is a reader of another slice, with which it may share memory.
-
-        Raises CorruptFile, NotFound and the other StorageErrors, and UnsupportedTable for what cannot be read.
-        """
+    def open(self, one: FileSlice) -> SliceReader:
+        """A reader of a slice. Raises CorruptFile, NotFound and the other StorageErrors, and UnsupportedTable."""
 
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         """The result of `take` for the facts of a slice, then released. Raises CorruptFile and StorageError."""
@@ -222,9 +219,9 @@ class BaseFileSlices:
 
     storage: Storage
 
-    def open(self, one: FileSlice, like: SliceReader | None = None) -> "BaseFileSlice":
+    def open(self, one: FileSlice) -> "BaseFileSlice":
         base = self._base(one)
-        return BaseFileSlice.open(self.storage, base.path, base.size or None, like.schema if like is not None else None)
+        return BaseFileSlice.open(self.storage, base.path, base.size or None)
 
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         base = self._base(one)

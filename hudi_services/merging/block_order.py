@@ -2,12 +2,14 @@
 
     blocks of instants that do not count are left out; a rollback command cancels the blocks of its target before it
     a block that a log compaction made stands where the newest of its originals stood, and replaces all of them
+    or, by the default scan of 0.15.0 and 1.0.2, it is a block like others, and its originals count, too
 
-Source: BaseHoodieLogRecordReader.scanInternal of Apache Hudi 1.2.0. The default scan of 0.15.0 and 1.0.2 applies the
-originals and the compacted block, with the same result.
+The two differ where a log compaction merges records in another way than a query: that of 1.0.2 forgets a delete when an
+older value follows, which its queries do not.
+Source: BaseHoodieLogRecordReader.scanInternal of Apache Hudi 1.2.0, scanInternalV1 of 0.15.0 and 1.0.2.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ..errors import CorruptFile, UnsupportedTable
 from ..files.log_blocks import BlockPlace, BlockType, HeaderKey
@@ -16,11 +18,14 @@ from .rules import WITH_HUDI
 _RECORDS = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
 
 
-def replayed(blocks: Iterable[BlockPlace], counts: Callable[[str], bool]) -> list[BlockPlace]:
+def replayed(
+    blocks: Sequence[BlockPlace], counts: Callable[[str], bool], *, with_originals: bool = False
+) -> list[BlockPlace]:
     """The data and delete blocks that count, oldest first; `blocks` are those of all log files of the slice, in order.
 
-    `counts` says whether blocks of an instant are read. Raises CorruptFile for a torn block whose records readers would
-    lose and for a block without an instant, UnsupportedTable for blocks of other kinds.
+    `counts` says whether blocks of an instant are read. `with_originals`: as 0.15.0 and 1.0.2 do. Raises CorruptFile
+    for a torn block whose records readers would lose and for a block without an instant, UnsupportedTable for blocks of
+    other kinds.
     """
     order, lost = by_instant(blocks, counts)
     if lost:
@@ -28,6 +33,9 @@ def replayed(blocks: Iterable[BlockPlace], counts: Callable[[str], bool]) -> lis
             f"{lost[0].path} has {lost_records(lost[0])}, and a rewrite would lose them for good",
             hint="restore the log file from a copy, or write its records again and roll the commit back",
         )
+    if with_originals:
+        kept = {id(block) for of_instant in order.values() for block in of_instant}
+        return [block for block in blocks if id(block) in kept]
     return _with_compacted(order)
 
 

@@ -6,6 +6,8 @@ floats only must know, before its rows are merged, whether they are to be double
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NoReturn
 
 from ..errors import UnsupportedTable
@@ -28,24 +30,44 @@ def merged_schema(
 
     Raises UnsupportedTable where values of the same column would not have the same meaning.
     """
-    sources = [] if base is None else [SourceSchema(base.full_path, base.schema)]
+    schemas = [] if base is None else [base.schema]
     described = (block for block in reversed(blocks) if is_data(block) or HeaderKey.SCHEMA in block.header)
     texts = dict.fromkeys(map(header_schema, described))
-    sources += [SourceSchema(path, avro_decoder(text, path).as_written) for text in texts]
-    if not sources:
+    schemas += [avro_decoder(text, path).as_written for text in texts]
+    if not schemas:
         raise UnsupportedTable(f"{path} has no block with a schema", hint=WITH_HUDI)
-    schemas = [source.schema for source in sources]
-    merged = resolve_target([*sources, *([SourceSchema(path, wider)] if wider is not None else [])], None)
-    for name in merged.columns:
-        types = [parquet_type(column) for one in schemas if (column := one.column(name)) is not None]
-        if len({one.unit for one in types if one.kind is Kind.TIMESTAMP}) > 1:
-            _refuse(path, f"the timestamps of the column {name} are in different units in its files")
+    merged = _resolved(_Schemas(tuple(schemas), wider, path, base.full_path if base is not None else path))
     if rule.exact_floats:
         _check_nested_floats(path, schemas)
     if base is not None and is_hybrid(FooterMetadata(base.path, base.key_values), merged):
         _refuse(path, "its base file counts dates before 1582 in the Julian calendar, and its log files do not")
     if rule.fill is Fill.NULLS and (name := next(filter(None, map(column_with_default, texts)), "")):
         _refuse(path, f"the column {name} has a default value, which partial updates take for no value")
+    return merged
+
+
+@dataclass(frozen=True, slots=True)
+class _Schemas:
+    """The schemas of a slice: of its base file, and of its blocks; `wider` as of `merged_schema`."""
+
+    found: tuple[FileSchema, ...]
+    wider: FileSchema | None
+    slice_path: str = field(compare=False)
+    first_path: str = field(compare=False)
+    """The path of the first of them."""
+
+
+@lru_cache(maxsize=64)
+def _resolved(schemas: _Schemas) -> FileSchema:
+    """The columns of all schemas. Most slices of a table have the same ones. Raises UnsupportedTable."""
+    path = schemas.slice_path
+    later = [*schemas.found[1:], *([schemas.wider] if schemas.wider is not None else [])]
+    first = SourceSchema(schemas.first_path, schemas.found[0])
+    merged = resolve_target([first, *(SourceSchema(path, one) for one in later)], None)
+    for name in merged.columns:
+        types = [parquet_type(column) for one in schemas.found if (column := one.column(name)) is not None]
+        if len({one.unit for one in types if one.kind is Kind.TIMESTAMP}) > 1:
+            _refuse(path, f"the timestamps of the column {name} are in different units in its files")
     return merged
 
 

@@ -99,6 +99,8 @@ class MergeRule:
     """Ordering values of delete entries are compared even when Hudi stores them as another type (1.2.0)."""
     exact_floats: bool = False
     """A float of an Avro block becomes a double of the same value, not of its shortest decimal text (0.15.0, 1.0.2)."""
+    applies_originals: bool = False
+    """The block of a log compaction does not replace the blocks that it was made from (0.15.0, 1.0.2)."""
     marker: DeleteMarker | None = None
 
     @property
@@ -137,7 +139,12 @@ def _by_payload(config: TableConfig) -> MergeRule:
         raise _refused(config, _PAYLOAD, named)
     fields = _single_ordering(config)
     rule = MergeRule(
-        fields, deletes_are_forgotten=True, entries_always_delete=True, null_is_least=True, exact_floats=True
+        fields,
+        deletes_are_forgotten=True,
+        entries_always_delete=True,
+        null_is_least=True,
+        exact_floats=True,
+        applies_originals=True,
     )
     return make(rule)
 
@@ -176,7 +183,7 @@ _PAYLOADS: dict[str, Callable[[MergeRule], MergeRule]] = {
 
 
 def _by_mode_of_8(config: TableConfig) -> MergeRule:
-    return replace(_by_mode(config, _single_ordering(config)), exact_floats=True)
+    return replace(_by_mode(config, _single_ordering(config)), exact_floats=True, applies_originals=True)
 
 
 def _by_mode_of_9(config: TableConfig) -> MergeRule:

@@ -98,9 +98,9 @@ class MergedSlices:
         except UnsupportedTable as e:
             return cls(storage, None, counts, refusal=e.message)
 
-    def open(self, one: FileSlice, like: SliceReader | None = None) -> SliceReader:
+    def open(self, one: FileSlice) -> SliceReader:
         if not one.log_files:
-            return BaseFileSlices(self.storage).open(one, like)
+            return BaseFileSlices(self.storage).open(one)
         return MergedSlice(self.storage, one, self._rule(), self.counts, self.memory)
 
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
@@ -148,7 +148,7 @@ class MergedSlice:
         self._sizes = {log.path: log.size or self._stored_size(log) for log in one.log_files}
         self._paths = {storage.full_path(log.path): log.path for log in one.log_files}
         found = list(self._scan())
-        self._blocks = replayed(found, counts)
+        self._blocks = replayed(found, counts, with_originals=rule.applies_originals)
         # A slice without a base file may have no block that counts, and no rows.
         is_empty = self._base is None and not self._blocks
         described = [one for one in found if HeaderKey.SCHEMA in one.header] if is_empty else self._blocks

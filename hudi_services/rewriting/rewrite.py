@@ -97,10 +97,7 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
 
 def open_inputs(task: RewriteTask) -> list[SliceReader]:
     """The old files of the group. Raises CorruptFile, UnsupportedTable and StorageError."""
-    readers: list[SliceReader] = []
-    for one in task.slices:
-        readers.append(task.inputs.open(one, like=readers[-1] if readers else None))
-    return readers
+    return [task.inputs.open(one) for one in task.slices]
 
 
 def target_schema(task: RewriteTask, readers: Sequence[SliceReader]) -> tuple[FileSchema, dict[str, Any] | None]:

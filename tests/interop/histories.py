@@ -485,6 +485,22 @@ HISTORIES: dict[str, History] = {
         ),
         LOG_COMPACTION,
     ),
+    "log_compaction_of_deletes": History(
+        ORDERED,
+        (
+            *writes(
+                ORDERED,
+                {
+                    "a": [at(1, 5), at(2, 7, True), at(3, 4)],
+                    "b": [at(1, 5), at(2, 7, True), at(3, 8)],
+                    "c": [at(1, 5), at(2, 7), at(3, 4, True)],
+                },
+            ),
+            Step("upsert", (("d", "c4", 5, False, "p0"),), ORDERED, options={"hoodie.log.compaction.inline": "true"}),
+            Step("upsert", (("c", "c5", 6, False, "p0"),), ORDERED),
+        ),
+        LOG_COMPACTION,
+    ),
     "positions": History(
         WIDE,
         wide(

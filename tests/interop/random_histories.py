@@ -49,6 +49,8 @@ _FORMATS: tuple[dict[str, str], ...] = (
     {"hoodie.index.type": "SIMPLE"},
     {**LISTED, "hoodie.index.type": "SIMPLE"},
 )
+# 1.2.0 compares text of parquet blocks with what else was in its buffer.
+_NOT_PARQUET = (_FORMATS[0], *_FORMATS[2:])
 _BOTH = ("0.15.0", "1.2.0")
 _ALL = ("0.15.0", "1.0.2", "1.2.0")
 
@@ -106,8 +108,7 @@ def _by(sql_type: str, order: Callable[[int], Any]) -> Kind:
 KINDS = {
     "event time": Kind(ORDERED, EVENT_TIME),
     "commit time": Kind(ORDERED, payload(MODEL + "OverwriteWithLatestAvroPayload")),
-    # 1.2.0 compares text of parquet blocks with what else was in its buffer.
-    "text order": replace(_by("string", str), formats=(_FORMATS[0], *_FORMATS[2:])),
+    "text order": replace(_by("string", str), formats=_NOT_PARQUET),
     "double order": _by("double", lambda n: n / 4),
     "int order": _by("int", int),
     "buckets": Kind(
@@ -127,10 +128,17 @@ KINDS = {
         _mysql,
         _BOTH,
         {"0.15.0": "_event_seq", "1.2.0": "_event_bin_file,_event_pos"},
+        formats=_NOT_PARQUET,
     ),
     "first value": Kind(ORDERED, payload(MODEL + "FirstValueAvroPayload"), releases=("0.15.0",)),
     "two fields": Kind(
-        "id string, val string, a int, b string, p string", EVENT_TIME, _two_fields, ("1.2.0",), "a,b", widens="a"
+        "id string, val string, a int, b string, p string",
+        EVENT_TIME,
+        _two_fields,
+        ("1.2.0",),
+        "a,b",
+        formats=_NOT_PARQUET,
+        widens="a",
     ),
 }
 

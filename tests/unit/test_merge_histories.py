@@ -68,7 +68,9 @@ def test_a_history(release: str, name: str, memory: int, tmp_path: Path) -> None
 
 
 @pytest.mark.spread(1)
-@pytest.mark.parametrize(("release", "name"), [("0.15.0", "postgres"), ("1.2.0", "postgres")])
+@pytest.mark.parametrize(
+    ("release", "name"), [("0.15.0", "postgres"), ("1.2.0", "postgres"), ("1.0.2", "log_compaction_of_deletes")]
+)
 def test_what_releases_merge_differently(release: str, name: str, tmp_path: Path) -> None:
     answers_as_hudi(release, name, 1 << 30, tmp_path)
 

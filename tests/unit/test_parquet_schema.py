@@ -155,11 +155,17 @@ def test_damaged_elements_make_a_schema_or_are_corrupt(data):
     for _ in range(data.draw(st.integers(1, 5))):
         element = data.draw(st.sampled_from(found))
         field = data.draw(st.integers(1, 10))
-        junk = data.draw(st.integers(-5, 2**31) | st.booleans() | st.binary(max_size=3) | st.just(Struct()) | st.none())
+        junk = data.draw(
+            st.tuples(st.just(thrift.I32), st.integers(-5, 2**31))
+            | st.tuples(st.just(thrift.TRUE), st.booleans())
+            | st.tuples(st.just(thrift.BINARY), st.binary(max_size=3))
+            | st.tuples(st.just(thrift.STRUCT), st.just(Struct()))
+            | st.none()
+        )
         if junk is None:
             element.drop(field)
         else:
-            element.set(field, thrift.I32, junk)
+            element.set(field, *junk)
     try:
         schema = FileSchema.of(empty_footer(found))
         for column in schema.root.children:
