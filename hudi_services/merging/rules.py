@@ -109,16 +109,17 @@ class MergeRule:
         return [name.partition(".")[0] for name in self.ordering]
 
 
-def merge_rule(config: TableConfig, marker: DeleteMarker | None = None) -> MergeRule:
-    """The rule of a table; `marker` is for table version 6, which does not store the marker that its writers use.
+def merge_rule(config: TableConfig) -> MergeRule:
+    """The rule of a table. Raises UnsupportedTable, naming the property, for a rule that is not supported.
 
-    Raises UnsupportedTable, naming the property, for a rule that is not supported.
+    The options `hoodie.payload.delete.*` of writers of version 6 are no part of it: such writers leave delete entries,
+    and queries of 0.15.0 do not know the options (its compactions do).
     """
     found = _READERS[config.version.number](config)
     for key, text in _REFUSED.items():
         if config.raw.get(key, "").lower() == text:
             raise _refused(config, key, text)
-    return found if marker is None or found.marker is not None else replace(found, marker=marker)
+    return found
 
 
 # ------------------------------------------------------------------------------------------------ version 6: payloads

@@ -12,7 +12,7 @@ from hudi_services.files.parquet_evolution import SourceSchema, resolve_target
 from hudi_services.files.parquet_schema import FileSchema
 from hudi_services.files.slices import SliceReader
 from hudi_services.merging import log_records
-from hudi_services.merging.rules import DeleteMarker, merge_rule
+from hudi_services.merging.rules import merge_rule
 from hudi_services.merging.slices import MergedSlice, MergedSlices, counted_instants
 from hudi_services.snapshot import Snapshot, current_schema
 from hudi_services.table.view import FileSystemView
@@ -26,14 +26,10 @@ CUSTOM = {"event_time_payload", "first_value", "partial_update", "non_defaults",
 CASES = [(release, name) for release in RELEASES for name in histories.names(release)]
 
 
-def merged_rows(
-    table: Snapshot, memory: int, *, is_marked: bool = False, view: FileSystemView | None = None
-) -> list[dict[str, Any]]:
+def merged_rows(table: Snapshot, memory: int, *, view: FileSystemView | None = None) -> list[dict[str, Any]]:
     """The rows of a snapshot query, by key; `view` is that of a reader that lists storage, unless it is given."""
-    # Version 6 does not store what its writers delete by.
-    marker = DeleteMarker("Op", "D") if is_marked else None
     counts = counted_instants(table.config, table.timeline)
-    source = MergedSlices(table.storage, merge_rule(table.config, marker), counts, memory)
+    source = MergedSlices(table.storage, merge_rule(table.config), counts, memory)
     found: list[dict[str, Any]] = []
     for one in (view or listed_view(table)).live_slices():
         reader = source.open(one)
@@ -91,9 +87,7 @@ def answers_as_hudi(release: str, name: str, memory: int, tmp_path: Path) -> Non
         elif reached.rows is None:
             answer_beyond_hudi(release, name, table, memory)
         else:
-            assert comparable(merged_rows(table, memory, is_marked=name == "delete_marker")) == comparable(
-                reached.rows
-            ), reached.step
+            assert comparable(merged_rows(table, memory)) == comparable(reached.rows), reached.step
 
 
 def answer_beyond_hudi(release: str, name: str, table: Snapshot, memory: int) -> None:
