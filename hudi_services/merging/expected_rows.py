@@ -114,12 +114,14 @@ class ExpectedRows:
         self._count(self._joined(values), 1)
         if not len(winners.keys):
             return
-        place = np.minimum(np.searchsorted(winners.keys, keys), len(winners.keys) - 1)
-        hits = np.flatnonzero((winners.keys[place] == keys) & ~self._seen[place])
+        found = pc.index_in(pa.array(keys), pa.array(winners.keys))
+        hits, place = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False)), found.drop_null().to_numpy()
         # Of rows with the same key, only the first one is merged.
-        hits = hits[np.sort(np.unique(place[hits], return_index=True)[1])]
-        self._seen[place[hits]] = True
-        log, base = winners.take(place[hits]), rows.take(pa.array(hits))
+        first = np.sort(np.unique(place, return_index=True)[1])
+        first = first[~self._seen[place[first]]]
+        hits, place = hits[first], place[first]
+        self._seen[place] = True
+        log, base = winners.take(place), rows.take(pa.array(hits))
         wins = self._beats(log, base)
         of_log, of_base, prefers = log.values, values[hits], wins[:, None]
         high, low = np.where(prefers, of_log, of_base), np.where(prefers, of_base, of_log)
