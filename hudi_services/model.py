@@ -1,7 +1,7 @@
 """Plain values that all packages share: base files, log files, file slices, write stats."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 
 def path_in(partition: str, name: str) -> str:
@@ -85,19 +85,38 @@ class FileSlice:
 
 
 @dataclass(frozen=True, slots=True)
+class LogCounts:
+    """What the log files of file slices hold, and what their records do; `+` joins the counts of different slices."""
+
+    blocks: int = 0
+    """Blocks of every kind."""
+    records: int = 0
+    """Records and deletes, in the blocks that count."""
+    keys: int = 0
+    updates: int = 0
+    """Rows of base files that a log record replaces."""
+    deletes: int = 0
+    """Keys that are deleted in the end."""
+    inserts: int = 0
+    """Rows that only log records have."""
+
+    def __add__(self, other: "LogCounts") -> "LogCounts":
+        return LogCounts(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
 class MergedLogs:
     """The log files that a compaction merged into one base file; sizes in bytes. `base_file`: the old one, or ""."""
 
     base_file: str
     files: int
     size: int
-    blocks: int
-    records: int
+    counts: LogCounts
 
     @classmethod
-    def of(cls, merged: FileSlice, *, blocks: int, records: int) -> "MergedLogs":
-        """What the compaction of a slice merged; the blocks and records are those of its log files."""
-        return cls(merged.base_name, len(merged.log_files), merged.log_bytes, blocks, records)
+    def of(cls, merged: FileSlice, counts: LogCounts) -> "MergedLogs":
+        """What the compaction of a slice merged; the counts are those of its log files."""
+        return cls(merged.base_name, len(merged.log_files), merged.log_bytes, counts)
 
 
 @dataclass(frozen=True, slots=True)

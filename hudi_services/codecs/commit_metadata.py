@@ -99,9 +99,9 @@ def _merged(stat: WriteStat) -> dict[str, Any]:
     return {
         "totalLogFilesCompacted": merged.files,
         "totalLogSizeCompacted": merged.size,
-        "totalLogBlocks": merged.blocks,
-        "totalLogRecords": merged.records,
-        "totalUpdatedRecordsCompacted": stat.num_writes,
+        "totalLogBlocks": merged.counts.blocks,
+        "totalLogRecords": merged.counts.records,
+        "totalUpdatedRecordsCompacted": merged.counts.keys,
     }
 
 

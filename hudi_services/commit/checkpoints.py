@@ -17,13 +17,14 @@ from ..codecs.json_text import parse_json
 from ..concurrency import at_once
 from ..errors import CorruptFile, NotFound
 from ..files.names import OWN_FOLDER, instant_in
+from ..model import LogCounts
 from ..paths import is_below
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Instant, State
 from .liveness import last_written_millis
 
-_VERSION = 2
+_VERSION = 3
 _FILE = re.compile(r"group-([0-9a-f]+)\.json")
 
 
@@ -43,7 +44,7 @@ class Checkpoint:
     """A finished group. `rows` and `bytes` are those of the old files.
 
     `before` and `after` are row count and checksum of the old and of the new files. `decoded` is the reason why the
-    rows were decoded, None when they were copied.
+    rows were decoded, None when they were copied; `logs` counts the log files of the old slices.
     """
 
     digest: str
@@ -53,6 +54,7 @@ class Checkpoint:
     before: tuple[int, int]
     after: tuple[int, int]
     decoded: str | None
+    logs: LogCounts
 
 
 def checkpoint_folder(instant: str) -> str:
@@ -77,7 +79,8 @@ def read_checkpoint(storage: Storage, instant: str, digest: str) -> Checkpoint:
         if not all(is_below(file.path) and instant_in(file.path.rpartition("/")[2]) == instant for file in files):
             raise ValueError("it names files of others")
         before, after = _pair(content.pop("before")), _pair(content.pop("after"))
-        return Checkpoint(files=files, before=before, after=after, **content)
+        logs = LogCounts(**content.pop("logs"))
+        return Checkpoint(files=files, before=before, after=after, logs=logs, **content)
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise CorruptFile(f"{storage.full_path(path)} is no checkpoint of a finished group: {e}") from e
 

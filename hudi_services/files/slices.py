@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ..concurrency import at_once
 from ..errors import CorruptFile, UnsupportedTable
-from ..model import BaseFile, FileSlice
+from ..model import BaseFile, FileSlice, LogCounts
 from ..storage import Storage
 from .bloom import SIMPLE
 from .chunk_bounds import complete_stats
@@ -104,6 +104,10 @@ class SliceReader(Protocol):
     @property
     def num_rows(self) -> int:
         """Rows that readers see."""
+
+    @property
+    def log_counts(self) -> LogCounts:
+        """What its log files hold, and what their records do; all 0 without log files."""
 
     @property
     def size(self) -> int:
@@ -247,6 +251,8 @@ class BaseFileSlices:
 
 class BaseFileSlice(BaseFileReader):
     """A slice without log files: its base file."""
+
+    log_counts = LogCounts()
 
     @property
     def encoded_bytes(self) -> int:

@@ -27,7 +27,7 @@ from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts, rewrite_tasks
 from .report import InOut, Report
 from .request import ClusteringRequest
-from .rewriting import Rewrite, carry_out
+from .rewriting import Rewrite, carry_out, stat_of
 from .settings import transaction_settings
 
 
@@ -67,7 +67,7 @@ def execute_plan(
         replaced = _replaced(one for one in inputs if one not in kept)
         return CommitDraft(instant, CLUSTER, written, replaced, moved, computed, expected, merged)
 
-    rewrite = Rewrite("clustering", instant, inputs, tasks, InputsUnchanged(inputs), draft, moves_keys=True)
+    rewrite = Rewrite("clustering", instant, inputs, tasks, InputsUnchanged(inputs), stat_of, draft, moves_keys=True)
     return carry_out(rewrite, wanted, table, expressions, settings, report, engine)
 
 

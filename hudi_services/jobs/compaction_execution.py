@@ -1,7 +1,7 @@
 """Executes a compaction plan: the tasks, the commit, and their part of the report."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..codecs.compaction_plan import COMPACT
@@ -14,14 +14,15 @@ from ..engine import Engine
 from ..errors import NothingToDo
 from ..metadata.expression_index.index import Computation, ComputedIndex
 from ..metadata.record_index.log_writing import MovedKeys
-from ..model import FileSlice, MergedLogs
+from ..model import FileSlice, LogCounts, MergedLogs, WriteStat
+from ..rewriting.rewrite import RewriteResult
+from ..rows.output import NewFile
 from ..snapshot import Snapshot
-from ..table.view import FileGroupId
 from ..timeline.instant import Instant, State
 from .report import InOut, Report
 from .request import CompactionRequest
 from .rewrite_tasks import task_maker
-from .rewriting import Rewrite, carry_out
+from .rewriting import Rewrite, carry_out, stat_of
 from .settings import file_settings, transaction_settings
 
 
@@ -63,21 +64,27 @@ def execute_plan(
     def draft(
         written: Sequence[WrittenFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]
     ) -> CommitDraft:
-        new = [_as_compacted(one, by_group) for one in written]
-        expected = (unchanged, InputsStayCommitted(slices, settings), FilesStored([one.stat for one in new]))
-        return CommitDraft(instant, COMPACT, new, None, moved, computed, expected, merged)
+        expected = (unchanged, InputsStayCommitted(slices, settings), FilesStored([one.stat for one in written]))
+        return CommitDraft(instant, COMPACT, written, None, moved, computed, expected, merged)
+
+    def stat(result: RewriteResult, new: NewFile) -> WriteStat:
+        return _compacted(by_group[result.partition, new.file_id], stat_of(result, new), result.logs)
 
     # The keys stay in their file groups, and so does the record index.
-    rewrite = Rewrite("compaction", instant, slices, tasks, unchanged, draft, moves_keys=False)
+    rewrite = Rewrite("compaction", instant, slices, tasks, unchanged, stat, draft, moves_keys=False)
     return carry_out(rewrite, wanted, table, expressions, settings, report, engine)
 
 
-def _as_compacted(new: WrittenFile, slices: Mapping[FileGroupId, FileSlice]) -> WrittenFile:
-    """The new file with the facts of a compaction in its write stat; log blocks and records are not counted."""
-    one = slices[new.stat.partition, new.stat.file_id]
-    merged = MergedLogs.of(one, blocks=0, records=0)
-    stat = replace(new.stat, prev_commit=one.base_instant, num_inserts=0, merged_logs=merged)
-    return replace(new, stat=stat)
+def _compacted(one: FileSlice, stat: WriteStat, logs: LogCounts) -> WriteStat:
+    """The write stat of a new file of a compaction, with what it merged."""
+    return replace(
+        stat,
+        prev_commit=one.base_instant if one.base_file is not None else "null",
+        num_inserts=logs.inserts,
+        num_update_writes=logs.updates,
+        num_deletes=logs.deletes,
+        merged_logs=MergedLogs.of(one, logs),
+    )
 
 
 def _dry_run(instant: Instant, slices: Sequence[FileSlice], report: Report) -> Report:

@@ -25,6 +25,7 @@ from ..rewriting.rewrite import RewriteResult
 from ..rewriting.task import RewriteTask
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
+from ..rows.output import NewFile
 from ..snapshot import Snapshot
 from ..timeline.instant import Instant
 from .metadata_compaction import compaction_afterwards
@@ -41,8 +42,8 @@ Drafting = Callable[[Sequence[WrittenFile], MovedKeys | None, tuple[ComputedInde
 class Rewrite:
     """A pending plan that rewrites `inputs` by `tasks`.
 
-    `operation` names it for people. `unchanged` is what it expects of its inputs from the beginning. `moves_keys` says
-    that the rows get into other file groups.
+    `operation` names it for people. `unchanged` is what it expects of its inputs from the beginning. `stat` makes the
+    write stat of a new file. `moves_keys` says that the rows get into other file groups.
     """
 
     operation: str
@@ -50,6 +51,7 @@ class Rewrite:
     inputs: Sequence[FileSlice]
     tasks: Sequence[RewriteTask]
     unchanged: Expectation
+    stat: Callable[[RewriteResult, NewFile], WriteStat]
     draft: Drafting
     moves_keys: bool
 
@@ -69,7 +71,9 @@ def carry_out(
     with attempt, _running(rewrite, wanted, report, engine) as runner:
         shards = record_shards(table) if rewrite.moves_keys else None
         results = _run(runner, rewrite.tasks, wanted, report)
-        written = [file for result in results for file in _written(result)]
+        written = [
+            WrittenFile(rewrite.stat(result, new), new.file.columns) for result in results for new in result.files
+        ]
         _account(report, results, written)
         report.resumed_groups = sum(result.taken_over for result in results) if attempt.taken_up else 0
         stats = [one.stat for one in written]
@@ -125,23 +129,18 @@ def _run(engine: Engine, tasks: Sequence[RewriteTask], wanted: SparkRequest, rep
     return results
 
 
-def _written(result: RewriteResult) -> list[WrittenFile]:
-    return [
-        WrittenFile(
-            WriteStat(
-                partition=result.partition,
-                file_id=new.file_id,
-                path=new.file.path,
-                num_writes=new.file.rows,
-                num_inserts=new.file.rows,
-                total_write_bytes=new.file.size,
-                file_size=new.file.size,
-                create_millis=new.millis,
-            ),
-            new.file.columns,
-        )
-        for new in result.files
-    ]
+def stat_of(result: RewriteResult, new: NewFile) -> WriteStat:
+    """The write stat of a new file whose rows count as inserts, as those of a clustering do."""
+    return WriteStat(
+        partition=result.partition,
+        file_id=new.file_id,
+        path=new.file.path,
+        num_writes=new.file.rows,
+        num_inserts=new.file.rows,
+        total_write_bytes=new.file.size,
+        file_size=new.file.size,
+        create_millis=new.millis,
+    )
 
 
 def _account(report: Report, results: Sequence[RewriteResult], written: Sequence[WrittenFile]) -> None:

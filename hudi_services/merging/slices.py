@@ -29,7 +29,7 @@ from ..files.slices import (
     SliceReader,
     StoredRowGroup,
 )
-from ..model import FileSlice, LogFile
+from ..model import FileSlice, LogCounts, LogFile
 from ..storage import Storage
 from ..table.facts import TimelineFacts
 from ..table.log_naming import log_naming
@@ -148,6 +148,7 @@ class MergedSlice:
         self._sizes = {log.path: log.size or self._stored_size(log) for log in one.log_files}
         self._paths = {storage.full_path(log.path): log.path for log in one.log_files}
         found = list(self._scan())
+        self._stored_blocks = len(found)
         self._blocks = replayed(found, counts, with_originals=rule.applies_originals)
         # A slice without a base file may have no block that counts, and no rows.
         is_empty = self._base is None and not self._blocks
@@ -172,6 +173,10 @@ class MergedSlice:
     def most_rows(self) -> int:
         """As `SliceFacts.most_rows`."""
         return self._base_rows + sum(record_count(self._read_block(block), block) for block in self._blocks)
+
+    @property
+    def log_counts(self) -> LogCounts:
+        return self._updates.counts + LogCounts(self._stored_blocks)
 
     @property
     def size(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..model import LogCounts
 from .fold import Flags, Numbers
 from .log_records import DELETES, KEY
 from .merged_logs import Merger
@@ -35,10 +36,11 @@ class Touched:
 
 
 class Updates(Protocol):
-    """All that the log records of a slice do; `deleted` and `added` count rows."""
+    """All that the log records of a slice do; `deleted` and `added` count rows, `counts` all but the blocks."""
 
     deleted: int
     added: int
+    counts: LogCounts
 
     def touched(self, start: int, end: int) -> Touched | None:
         """The rows from number `start` to `end` that are touched, numbered from `start` on; None for none."""
@@ -73,13 +75,15 @@ class _Found:
 class _Join:
     """Finds base rows for the folded records of some keys; of base rows with the same key, Hudi merges the first."""
 
-    def __init__(self, merger: Merger, folded: pa.Table) -> None:
+    def __init__(self, merger: Merger, records: pa.Table) -> None:
         self._merger = merger
+        self._records = records.num_rows
+        folded = merger.folded(records)
         self.folded = folded
         self._facts = folded.select(merger.deciding_facts)
         self._deletes = np.asarray(folded.column(DELETES).to_numpy())
         self._seen = np.zeros(folded.num_rows, np.bool_)
-        self.deleted = 0
+        self.deleted = self._updated = 0
 
     def find(self, base: pa.Table) -> _Found:
         """The pairs in a part of the base file, in its order; it has the numbers of its rows."""
@@ -92,10 +96,19 @@ class _Join:
         at, log = at[is_first], log[is_first]
         self._seen[log] = True
         wins = self._merger.wins(self._facts.take(pa.array(log)), base.take(pa.array(at)))
-        self.deleted += int((wins & self._deletes[log]).sum())
+        deleted = int((wins & self._deletes[log]).sum())
+        self.deleted += deleted
+        self._updated += int(wins.sum()) - deleted
         matters = wins | self._merger.losers_matter
         rows = np.asarray(base.column(_ROW).to_numpy())[at]
         return _Found(rows[matters], log[matters], wins[matters])
+
+    @property
+    def counts(self) -> LogCounts:
+        """What the records do, after all parts of the base file; without their blocks."""
+        unknown = int((~self._seen & self._deletes).sum())
+        inserts = int((~self._seen & ~self._deletes).sum())
+        return LogCounts(0, self._records, self.folded.num_rows, self._updated, self.deleted + unknown, inserts)
 
     def inserts(self) -> pa.Table:
         """The folded records that no base row was found for, without deletes."""
@@ -106,7 +119,7 @@ class _InMemory:
     """Updates whose records fit into memory."""
 
     def __init__(self, merger: Merger, records: Iterable[pa.Table], base: Iterable[pa.Table]) -> None:
-        join = _Join(merger, merger.folded(pa.concat_tables(records)))
+        join = _Join(merger, pa.concat_tables(records))
         none = _Found(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
         found = [none, *map(join.find, _numbered(base))]
         self._folded = join.folded
@@ -114,7 +127,7 @@ class _InMemory:
         self._log = np.concatenate([one.log for one in found])
         self._wins = np.concatenate([one.wins for one in found])
         self._inserts = join.inserts()
-        self.deleted, self.added = join.deleted, self._inserts.num_rows
+        self.deleted, self.added, self.counts = join.deleted, self._inserts.num_rows, join.counts
 
     def touched(self, start: int, end: int) -> Touched | None:
         low, high = np.searchsorted(self._rows, (start, end))
@@ -134,6 +147,7 @@ class _OnDisk:
         self, merger: Merger, records: Iterable[pa.Table], base: Iterable[pa.Table], rows: int, partitions: int
     ) -> None:
         self.deleted = self.added = 0
+        self.counts = LogCounts()
         self._width = max(1, -(-rows // partitions))
         self._ranges: Partitions | None = None
         self._inserts: Spill | None = None
@@ -148,7 +162,7 @@ class _OnDisk:
 
     def _merge(self, merger: Merger, log: Spill, base: Spill, partitions: int) -> None:
         """Merge the records of one partition of the keys."""
-        join = _Join(merger, merger.folded(log.read()))
+        join = _Join(merger, log.read())
         log.close()
         for part in base.tables():
             found = join.find(part)
@@ -164,6 +178,7 @@ class _OnDisk:
         self._inserts.add(inserts)
         self.deleted += join.deleted
         self.added += inserts.num_rows
+        self.counts += join.counts
 
     def touched(self, start: int, end: int) -> Touched | None:
         if self._ranges is None:

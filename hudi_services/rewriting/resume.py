@@ -47,7 +47,7 @@ def _done(result: RewriteResult, digest: str) -> Checkpoint:
         CheckpointFile(new.file_id, new.file.path, new.file.size, new.file.rows, new.millis) for new in result.files
     ]
     before, after = ((one.rows, one.total) for one in (result.before, result.after))
-    return Checkpoint(digest, tuple(files), result.rows_in, result.bytes_in, before, after, result.decoded)
+    return Checkpoint(digest, tuple(files), result.rows_in, result.bytes_in, before, after, result.decoded, result.logs)
 
 
 def _taken_over(task: RewriteTask, done: Checkpoint) -> RewriteResult:
@@ -71,6 +71,7 @@ def _taken_over(task: RewriteTask, done: Checkpoint) -> RewriteResult:
         after=after,
         seconds=clock.seconds,
         decoded=done.decoded,
+        logs=done.logs,
         bounds=bounds,
         taken_over=True,
     )

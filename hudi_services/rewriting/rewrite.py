@@ -16,7 +16,7 @@ from ..files.parquet_evolution import SourceSchema, agrees, resolve_target
 from ..files.parquet_schema import FileSchema
 from ..files.record_keys import AVRO_SCHEMA, WRITER_MODEL
 from ..files.slices import SliceReader
-from ..model import FileSlice
+from ..model import FileSlice, LogCounts
 from ..process import keep_freed_blocks, peak_bytes, reset_peak
 from ..rows.conservation import Checksum
 from ..rows.file_sizing import Piece, needs_no_cut, unweighed, weighed_readers
@@ -42,6 +42,8 @@ class RewriteResult:
     after: Checksum
     seconds: Mapping[str, float]
     decoded: str | None
+    logs: LogCounts
+    """What the log files of the old slices held, and what their records did."""
     spilled: int = 0
     """Bytes of rows that were written to local disk, because they did not fit into memory."""
     peak: int = 0
@@ -91,6 +93,7 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
         after,
         clock.seconds,
         plan if isinstance(plan, str) else None,
+        sum((reader.log_counts for reader in readers), start=LogCounts()),
         group.spilled_bytes,
         peak_bytes(),
         skipping_bounds(task, readers, files),

@@ -7,6 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hudi_services.codecs.avro import read_container
+
 from ..tiers import DEEP
 from ..unit.histories import MadeHistory
 from . import layout, ours
@@ -17,6 +19,18 @@ from .test_merge_on_read import keyed, read_by_all, tables, texts
 
 SOME = ("default_order", "log_only", "compaction", "indexed", "merge_into", "column_added", "log_compaction")
 # Otherwise a write executes the pending compactions itself.
+COUNTED = (
+    "prevCommit",
+    "prevBaseFile",
+    "numWrites",
+    "numInserts",
+    "numUpdateWrites",
+    "numDeletes",
+    "totalLogFilesCompacted",
+    "totalLogBlocks",
+    "totalLogRecords",
+    "totalUpdatedRecordsCompacted",
+)
 NOT_INLINE = {"hoodie.compact.inline": "false"}
 
 
@@ -107,6 +121,24 @@ def test_queries_of_the_past(peer: Peer, tmp_path: Path) -> None:
         assert (past(), since(made.path)) == (before, compacted), name
         ours.cluster(made.path)
         assert (past(), since(made.path)) == (before, compacted), name
+
+
+@pytest.mark.deep("1.2.0")
+def test_the_commit_counts_what_was_merged(peer: Peer, tmp_path: Path) -> None:
+    """As a compaction of 1.2.0 does. 0.15.0 does not count deletes as records, and counts rows that stay as updates."""
+    for name in ("default_order", "log_only", "indexed", "log_compaction", "parquet_blocks"):
+        theirs = MadeHistory(peer.version, name, tmp_path / "theirs" / name)
+        made = MadeHistory(peer.version, name, tmp_path / name)
+        peer.compact(theirs.path)
+        compact(made.path)
+        assert _counts(made.path) == _counts(theirs.path), name
+
+
+def _counts(path: Path) -> dict[str, dict[str, Any]]:
+    """The counts in the write stats of the newest compaction, by file id."""
+    file = max((path / ".hoodie" / "timeline").glob("*.commit"))
+    stats = read_container(file.read_bytes(), file.name)["partitionToWriteStats"]
+    return {one["fileId"]: {name: one[name] for name in COUNTED} for some in stats.values() for one in some}
 
 
 def test_hudi_goes_on(peer: Peer, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from hudi_services.jobs.report import Report
 from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import ClusteringRequest, Mode, RecoverRequest, ValidateRequest
 from hudi_services.jobs.validate import validate
-from hudi_services.model import CommitMetadata
+from hudi_services.model import CommitMetadata, LogCounts
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.orphan_files.model import OrphanKind
@@ -552,7 +552,9 @@ def test_other_options_are_another_rewrite(planned: Callable[[str], Planned]) ->
     table.is_whole()
 
 
-NOTE = Checkpoint("ab", (CheckpointFile("a-0", "p=1/a-0_0-0-0_1.parquet", 10, 3, 5),), 3, 9, (3, 7), (3, 7), None)
+NOTE = Checkpoint(
+    "ab", (CheckpointFile("a-0", "p=1/a-0_0-0-0_1.parquet", 10, 3, 5),), 3, 9, (3, 7), (3, 7), None, LogCounts(7, 9)
+)
 
 
 @pytest.fixture(scope="module")

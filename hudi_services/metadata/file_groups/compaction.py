@@ -20,7 +20,7 @@ from ...codecs.compaction_plan import COMPACT, CompactionOperation, CompactionPl
 from ...concurrency import at_once
 from ...errors import ConflictError, CorruptFile
 from ...files.names import base_file_name, parse_base_file, parse_log_file
-from ...model import CommitMetadata, FileSlice, MergedLogs, WriteStat
+from ...model import CommitMetadata, FileSlice, LogCounts, MergedLogs, WriteStat
 from ...table.partitions import Files
 from ...timeline.instant import Action, Instant, State
 from ..statistics.indexed_columns import typed_among
@@ -200,7 +200,7 @@ def _stat(task: MergeTask, base: MergedBase) -> WriteStat:
         num_writes=base.entries,
         total_write_bytes=base.size,
         file_size=base.size,
-        merged_logs=MergedLogs.of(task.file_slice, blocks=base.blocks, records=base.records),
+        merged_logs=MergedLogs.of(task.file_slice, LogCounts(base.blocks, base.records, base.entries)),
     )
     gained = base.entries - base.entries_before
     return replace(stat, num_inserts=max(gained, 0), num_deletes=max(-gained, 0))
