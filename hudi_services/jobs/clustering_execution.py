@@ -28,6 +28,7 @@ from .clustering_tasks import copying_that_sorts, rewrite_tasks
 from .report import InOut, Report
 from .request import ClusteringRequest
 from .rewriting import Rewrite, carry_out, stat_of
+from .running import Running, started
 from .settings import transaction_settings
 
 
@@ -39,7 +40,7 @@ def execute_plan(
     report: Report,
     engine: Engine | None,
 ) -> Report:
-    settings = transaction_settings(wanted.options, table.storage)
+    """Execute the plan of the pending clustering `instant`, or say what that would do."""
     report.instant = instant.ts
     refuse_ahead(table, instant.ts)
     with report.phase("open"):
@@ -48,6 +49,22 @@ def execute_plan(
         groups = input_slices(plan, source)
         for group in groups:
             check_group(group, table.storage)
+    with started("clustering", groups, wanted, report, engine) as running:
+        return _execute(wanted, table, instant, plan, groups, expressions, report, running)
+
+
+def _execute(
+    wanted: ClusteringRequest,
+    table: Snapshot,
+    instant: Instant,
+    plan: ClusteringPlan,
+    groups: Sequence[Sequence[FileSlice]],
+    expressions: tuple[Computation, ...],
+    report: Report,
+    running: Running,
+) -> Report:
+    settings = transaction_settings(wanted.options, table.storage)
+    with report.phase("open"):
         at_once(table.slices.check, [one for group in groups for one in group if one.log_files])
         tasks = rewrite_tasks(wanted, table, instant.ts, plan, groups)
         report.warnings += copying_that_sorts(plan.strategy_class, tasks[0].sort if tasks else ())
@@ -68,7 +85,7 @@ def execute_plan(
         return CommitDraft(instant, CLUSTER, written, replaced, moved, computed, expected, merged)
 
     rewrite = Rewrite("clustering", instant, inputs, tasks, InputsUnchanged(inputs), stat_of, draft, moves_keys=True)
-    return carry_out(rewrite, wanted, table, expressions, settings, report, engine)
+    return carry_out(rewrite, wanted, table, expressions, settings, report, running)
 
 
 def _dry_run(

@@ -23,6 +23,7 @@ from .report import InOut, Report
 from .request import CompactionRequest
 from .rewrite_tasks import task_maker
 from .rewriting import Rewrite, carry_out, stat_of
+from .running import Running, started
 from .settings import file_settings, transaction_settings
 
 
@@ -34,22 +35,38 @@ def execute_plan(
     report: Report,
     engine: Engine | None,
 ) -> Report:
-    settings = transaction_settings(wanted.options, table.storage)
+    """Execute the plan of the pending compaction `instant`, or say what that would do."""
     report.instant = instant.ts
     refuse_ahead(table, instant.ts)
     seen = frozenset(write.ts for write in table.timeline.completed_writes())
     with report.phase("open"):
         plan = table.timeline.read_compaction_plan(instant)
         slices = compacted_slices(table, plan, instant)
-        at_once(table.slices.check, slices)
+    with started("compaction", slices, wanted, report, engine) as running:
+        with report.phase("open"):
+            at_once(table.slices.check, slices)
+        if len(slices) < len(plan.operations):
+            report.warnings.append(
+                f"{len(plan.operations) - len(slices)} of {len(plan.operations)} file groups were replaced since the "
+                "plan was made, and are left out"
+            )
+        return _execute(wanted, table, instant, slices, seen, expressions, report, running)
+
+
+def _execute(
+    wanted: CompactionRequest,
+    table: Snapshot,
+    instant: Instant,
+    slices: Sequence[FileSlice],
+    seen: frozenset[str],
+    expressions: tuple[Computation, ...],
+    report: Report,
+    running: Running,
+) -> Report:
+    settings = transaction_settings(wanted.options, table.storage)
     report.groups = len(slices)
     report.files = InOut(sum(len(one.files) for one in slices), len(slices))
     report.bytes = InOut(sum(one.size for one in slices), None)
-    if len(slices) < len(plan.operations):
-        report.warnings.append(
-            f"{len(plan.operations) - len(slices)} of {len(plan.operations)} file groups were replaced since the plan "
-            "was made, and are left out"
-        )
     unchanged = SlicesComplete(instant, slices, seen, settings)
     if wanted.dry_run:
         unchanged.check(table)
@@ -72,7 +89,7 @@ def execute_plan(
 
     # The keys stay in their file groups, and so does the record index.
     rewrite = Rewrite("compaction", instant, slices, tasks, unchanged, stat, draft, moves_keys=False)
-    return carry_out(rewrite, wanted, table, expressions, settings, report, engine)
+    return carry_out(rewrite, wanted, table, expressions, settings, report, running)
 
 
 def _compacted(one: FileSlice, stat: WriteStat, logs: LogCounts) -> WriteStat:

@@ -28,7 +28,7 @@ from ..timeline.instant import Instant, State
 from .opening import open_supported
 from .report import InOut, Report
 from .request import IndexRequest
-from .running import check_engine, running
+from .running import Running, check_engine
 from .settings import group_sizing, transaction_settings
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def index_bootstrap(wanted: IndexRequest, storage: Storage | None = None, engine
         return _dry_run(wanted, table, sizing, report)
     with (
         Transaction(table, "index-bootstrap", "index-bootstrap", settings),
-        running(f"hudi_services index {table.config.name}", wanted, report, engine) as runner,
+        Running(f"hudi_services index {table.config.name}", wanted, report, engine) as runner,
     ):
         build = Build(table, metadata, runner, wanted.progress, hash_name)
         with report.phase("plan"):

@@ -4,14 +4,14 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 
 from ..commit.attempt import Attempt
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import Expectation
 from ..commit.settings import TransactionSettings
-from ..engine import Engine, LocalEngine
+from ..engine import Engine
 from ..errors import HudiServicesError
 from ..indexing.expressions import computed_indexes
 from ..indexing.keys import moved_keys, record_shards
@@ -32,7 +32,7 @@ from .metadata_compaction import compaction_afterwards
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import SparkRequest
 from .rewrite_tasks import memory_row
-from .running import running
+from .running import Running
 
 Drafting = Callable[[Sequence[WrittenFile], MovedKeys | None, tuple[ComputedIndex, ...]], CommitDraft]
 """Makes the draft of the new files, with their keys for the record index and records for the expression indexes."""
@@ -63,12 +63,12 @@ def carry_out(
     expressions: tuple[Computation, ...],
     settings: TransactionSettings,
     report: Report,
-    engine: Engine | None,
+    engine: Running,
 ) -> Report:
-    """Execute the plan, commit it, and end the report."""
+    """Execute the plan, commit it, and end the report; `engine` is closed before."""
     instant = rewrite.instant
     attempt = Attempt(table, instant, rewrite.operation, [rewrite.unchanged], settings)
-    with attempt, _running(rewrite, wanted, report, engine) as runner:
+    with attempt, engine as runner:
         shards = record_shards(table) if rewrite.moves_keys else None
         results = _run(runner, rewrite.tasks, wanted, report)
         written = [
@@ -101,15 +101,6 @@ def carry_out(
                 f"the {rewrite.operation} is complete, but its markers could not be deleted: {error}"
             )
     return report
-
-
-def _running(
-    rewrite: Rewrite, wanted: SparkRequest, report: Report, engine: Engine | None
-) -> AbstractContextManager[Engine]:
-    """The engine that runs the tasks, until the commit is made; a plan without tasks needs no Spark."""
-    if not rewrite.tasks:
-        engine = LocalEngine()
-    return running(f"hudi_services {rewrite.operation} {report.instant}", wanted, report, engine)
 
 
 def _run(engine: Engine, tasks: Sequence[RewriteTask], wanted: SparkRequest, report: Report) -> list[RewriteResult]:

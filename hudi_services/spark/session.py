@@ -128,6 +128,11 @@ def _start(app_name: str, master: str | None, memory: str | None) -> tuple[Spark
 
 
 def _stop(session: SparkSession) -> None:
+    # Spark's server of accumulators, which no task of ours uses, looks once a second whether it is to end.
+    server = session.sparkContext._accumulatorServer
+    session.sparkContext._accumulatorServer = None  # type: ignore[assignment]
+    if server is not None:
+        threading.Thread(target=server.shutdown, daemon=True).start()
     try:
         session.stop()
     except (Py4JError, ConnectionError):
