@@ -1,19 +1,25 @@
 """Merge-on-read: real Apache Hudi 1.2.0 and this tool cluster and compact copies of one table, in one run.
 
 The table is that of bench.py as merge-on-read; delta commits then update 2 % of its rows and delete 0.2 % each, so that
-ten of them touch a fifth of the rows. `--memory-limit` measures our execute with so many bytes for each task, on a
-table of one file group whose log files hold `--records` records. The tables are kept in FOLDER for the next run.
+ten of them touch a fifth of the rows. Our jobs run twice: as processes of their own, from the shell's point of view,
+and as Hudi's jobs run, in a Spark session that is there and has run the same job on a small table. `--memory-limit`
+measures our execute with so many bytes for each task, on a table of one file group whose log files hold `--records`
+records. The tables are kept in FOLDER for the next run.
 """
 
 import argparse
+import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from bench import VERSION, Bench, Case, run
+from bench import CODEC, SORT, VERSION, Bench, Case, run
 from make_bench_table import OPTIONS, rides
 from process_memory import PeakMemory
+
+from tests.interop.peer import EACH_DELTA_COMMIT
 
 MERGE_ON_READ = {
     **OPTIONS,
@@ -50,18 +56,48 @@ def compared(bench: Bench, folder: Path, rows: int, memory: str, sort: str) -> N
     table = made(folder / f"merge-{rows}", rows, 4, 25, memory, COMMITS)
     cases = [Case(), Case(sort)]
     hudi = bench.hudi(table, cases, warm_up=small)
+    theirs = [*(hudi[case].execute for case in cases), bench.hudi_compaction(table, small)]
     ours = {case: bench.ours(table, case) for case in cases}
-    lines = [
-        (f"cluster, {'sorted' if case.sort else 'unsorted'}", hudi[case].execute, ours[case].job, ours[case].execute)
-        for case in cases
-    ]
-    lines.append(("compact", bench.hudi_compaction(table, small), *bench.our_compaction(table)))
+    whole = [*(ours[case].execute for case in cases), bench.our_compaction(table)[1]]
+    warm = in_warm_session(bench, table, small, cases, memory)
     print(f"\n{rows:,} rows with {COMMITS} delta commits; Hudi {VERSION}, warm; seconds\n")
-    print("| | Hudi | ours, job | ours, process | job | process | rows/s of our job |\n|---|---|---|---|---|---|---|")
-    for title, theirs, job, whole in lines:
-        assert job is not None
-        ratios = f"{theirs / job:.1f} | {theirs / whole:.1f}"
-        print(f"| {title} | {theirs:.1f} | {job:.1f} | {whole:.1f} | {ratios} | {rows / job:,.0f} |")
+    print("| | Hudi | ours, warm | | ours, process | | rows/s and core, warm |\n|---|---|---|---|---|---|---|")
+    titles = [*(f"cluster, {'sorted' if case.sort else 'unsorted'}" for case in cases), "compact"]
+    for title, one, two, three in zip(titles, theirs, warm, whole, strict=True):
+        ratios = f"{two:.1f} | {one / two:.1f}x | {three:.1f} | {one / three:.1f}x"
+        print(f"| {title} | {one:.1f} | {ratios} | {rows / two / (os.cpu_count() or 1):,.0f} |")
+
+
+def in_warm_session(bench: Bench, table: Path, warm_up: Path, cases: Sequence[Case], memory: str) -> list[float]:
+    """The seconds in which our jobs, the cases and then a compaction, run in a Spark session of this process."""
+    from pyspark.sql import SparkSession
+
+    import hudi_services
+
+    def seconds(at: Path, case: Case | None) -> float:
+        with bench.copy(at) as path:
+            one = hudi_services.open(path, options={CODEC: "zstd", **({SORT: case.sort} if case and case.sort else {})})
+            if case is None:
+                one.plan_compaction(options=EACH_DELTA_COMMIT)
+            else:
+                one.plan_clustering()
+            start = time.perf_counter()
+            done = one.execute_compaction() if case is None else one.execute_clustering()
+            if done.state != "completed":
+                sys.exit(f"our job ended as {done.state}")
+            return time.perf_counter() - start
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[*]").config("spark.driver.memory", memory)
+    builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    spark = builder.getOrCreate()
+    try:
+        every = [*cases, None]
+        for case in every:
+            seconds(warm_up, case)
+        return [seconds(table, case) for case in every]
+    finally:
+        spark.stop()
 
 
 def limited(bench: Bench, folder: Path, records: int, memory: str, limit: str) -> None:

@@ -110,6 +110,10 @@ class SliceReader(Protocol):
         """What its log files hold, and what their records do; all 0 without log files."""
 
     @property
+    def spilled_bytes(self) -> int:
+        """Bytes that its reads have written to the local disk."""
+
+    @property
     def size(self) -> int:
         """Bytes of its files."""
 
@@ -253,6 +257,7 @@ class BaseFileSlice(BaseFileReader):
     """A slice without log files: its base file."""
 
     log_counts = LogCounts()
+    spilled_bytes = 0
 
     @property
     def encoded_bytes(self) -> int:

@@ -4,14 +4,23 @@ It shares with the merge the records and ordering values as they were read (`log
 known of the table (`rules`), but none of its decisions: here the records of a key are sorted, and the best one is
 taken; where a key has a delete and several records, or where values are filled, the rule is followed record by record,
 for all such keys at once.
-Keys and values are known by their hashes. A log record takes about 60 bytes of memory; where values are filled, 10
-more for each column.
+Keys and values are known by their hashes. What is known of log records, and then of base rows with their keys, is a
+table with the columns below. It is divided among temporary files by key when memory has no room for it.
+
+    KEY_HASH   uint64
+    VALUES     uint64 each: the hash of the row, or those of its columns where values are filled
+    HOLES      bool each: the columns that are filled from another record
+    ENTRY, DELETES, COMPARABLE, UNORDERED, ORDER + n    as in `log_records`; of base rows only ORDER
+    BINLOG     int64 each: file and position in MySQL's binary log, -1 for none
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,9 +31,15 @@ from .fold import Flags, Numbers
 from .log_records import COMPARABLE, DELETES, ENTRY, KEY, ORDER, SUBSET, UNORDERED
 from .ordering import OrderingField, numbers
 from .rules import BINLOG_PLACE, META_COLUMNS, Fill, Final, MergeRule
+from .spill import Partitions
 
+_KEY_HASH, _VALUES, _HOLES, _BINLOG = (f"hudi_services {name}" for name in ("key hash", "values", "holes", "binlog"))
 _FLAGS = (ENTRY, DELETES, COMPARABLE, UNORDERED)
 _MODULUS = 1 << 64
+_RECORD_BYTES, _FILLED_BYTES = 240, 40
+"""The memory that the decision about a log record takes, and what each column adds where values are filled; four times
+the bytes of its facts."""
+_MOST_PARTITIONS = 128
 
 
 @dataclass(slots=True)
@@ -33,15 +48,13 @@ class _Records:
 
     keys: Hashes
     values: Hashes
-    """The hash of the row, or those of its columns."""
     holes: Flags
-    """The columns that are filled from another record."""
     entry: Flags
     deletes: Flags
     comparable: Flags
     unordered: Flags
     order: pa.Table
-    binlog: list[tuple[int, int]]
+    binlog: Numbers
 
     def take(self, rows: Numbers) -> "_Records":
         return _Records(
@@ -53,15 +66,25 @@ class _Records:
             self.comparable[rows],
             self.unordered[rows],
             self.order.take(pa.array(rows)),
-            [self.binlog[row] for row in rows.tolist()] if self.binlog else [],
+            self.binlog[rows],
         )
+
+
+class _Winners:
+    """One record for each key; `seen` says for which keys the first base row was found."""
+
+    def __init__(self, records: _Records) -> None:
+        self.records = records
+        self.keys = pa.array(records.keys)
+        self.seen = np.zeros(len(records.keys), np.bool_)
 
 
 class ExpectedRows:
     """Counts the rows of one slice: give it the log records, then the rows of the base file, both in order.
 
     Log records have the raw form of `schema`; `is_partial` says that some have only some of the columns. Rows have the
-    columns `names` in the raw form of `target`.
+    columns `names` in the raw form of `target`. `partitions`: among so many parts the keys are divided, and one part at
+    a time is in memory; see `partitions_for`. Raises StorageError when the local disk has no room for them.
     """
 
     def __init__(
@@ -74,6 +97,7 @@ class ExpectedRows:
         target: FileSchema,
         *,
         is_partial: bool,
+        partitions: int = 1,
     ) -> None:
         self._rule = rule
         self._ordering = ordering
@@ -82,7 +106,10 @@ class ExpectedRows:
         self._names = names
         self._target = target
         self._added: list[pa.Table] = []
-        self._parts: list[tuple[Hashes, Hashes, Flags, list[tuple[int, int]]]] = []
+        self._winners: _Winners | None = None
+        self._partitions = partitions
+        self._logs: Partitions | None = None
+        self._bases: Partitions | None = None
         self._fills = is_partial or rule.fill is not Fill.NOTHING
         self._newest = np.array(
             [rule.newest_meta_columns and name.startswith(META_COLUMNS) for name in names], np.bool_
@@ -92,40 +119,78 @@ class ExpectedRows:
     def add_records(self, table: pa.Table) -> None:
         """Add log records, as `log_records` describes them."""
         rows = converted_table(table, table.num_rows, self._schema, self._names, self._target)
-        facts = [name for name in table.column_names if name not in self._schema.columns]
         values, keys = self._values(rows)
-        self._parts.append((keys, values, self._holes(rows, table), _places(rows)))
-        self._added.append(table.select(facts))
+        orders = [f"{ORDER}{i}" for i in range(len(self._ordering))]
+        facts = _facts(keys, values, self._holes(rows, table), self._places(rows), table.select([*_FLAGS, *orders]))
+        if self._partitions == 1:
+            self._added.append(facts)
+        else:
+            self._logs = _spilled(self._logs, facts, self._partitions)
 
     def decide(self) -> None:
-        """Find one record for each key; to be called between the last log record and the first base row."""
-        facts = pa.concat_tables(self._added)
-        keys, values, holes = (np.concatenate([part[i] for part in self._parts]) for i in range(3))
-        entry, deletes, typed, free = (np.asarray(facts.column(name).to_numpy()) for name in _FLAGS)
-        order = facts.select([f"{ORDER}{i}" for i in range(len(self._ordering))])
-        binlog = [place for part in self._parts for place in part[3]]
-        self._winners = self._decided(_Records(keys, values, holes, entry, deletes, typed, free, order, binlog))
-        self._seen = np.zeros(len(self._winners.keys), np.bool_)
-        self._added, self._parts = [], []
+        """To be called between the last log record and the first base row."""
+        if self._partitions == 1:
+            self._winners = self._winners_of(pa.concat_tables(self._added))
+            self._added = []
 
     def add_base(self, rows: pa.Table) -> None:
         """Add rows of the base file."""
-        (values, keys), winners = self._values(rows), self._winners
+        values, keys = self._values(rows)
         self._count(self._joined(values), 1)
+        if self._winners is None:
+            facts = self._base_facts(rows, keys, values)
+            self._bases = _spilled(self._bases, facts, self._partitions)
+        else:
+
+            def touched(hits: Numbers) -> pa.Table:
+                return self._base_facts(_taken(rows, hits), keys[hits], values[hits])
+
+            self._merge(self._winners, keys, touched)
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes that were written to the local disk."""
+        return sum(parts.stored_bytes for parts in (self._logs, self._bases) if parts is not None)
+
+    def finish(self) -> tuple[int, int]:
+        """The number of rows and the sum of their hashes modulo 2**64, with the rows that only log records have."""
+        if self._winners is not None:
+            self._count_alone(self._winners)
+        for number, spill in enumerate(self._logs.spills if self._logs is not None else ()):
+            winners = self._winners_of(spill.read())
+            for part in self._bases.spills[number].tables() if self._bases is not None else ():
+                keys = part.column(_KEY_HASH).to_numpy()
+                self._merge(winners, keys, partial(_taken, part))
+            self._count_alone(winners)
+        for parts in (self._logs, self._bases):
+            if parts is not None:
+                parts.close()
+        return self._rows, self._total % _MODULUS
+
+    def _winners_of(self, facts: pa.Table) -> _Winners:
+        return _Winners(self._decided(_records(facts, len(self._ordering))))
+
+    def _base_facts(self, rows: pa.Table, keys: Hashes, values: Hashes) -> pa.Table:
+        in_schema = self._in_schema(rows)
+        order = {f"{ORDER}{i}": one.values(in_schema) for i, one in enumerate(self._ordering)}
+        return _facts(keys, values, self._holes(rows, None), self._places(rows), pa.table(order) if order else None)
+
+    def _merge(self, winners: _Winners, keys: Hashes, facts: Callable[[Numbers], pa.Table]) -> None:
+        """Count what log records change in base rows with these keys; `facts` gives the facts of some of the rows."""
         if not len(winners.keys):
             return
-        found = pc.index_in(pa.array(keys), pa.array(winners.keys))
+        found = pc.index_in(pa.array(keys), winners.keys)
         hits, place = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False)), found.drop_null().to_numpy()
         # Of rows with the same key, only the first one is merged.
         first = np.sort(np.unique(place, return_index=True)[1])
-        first = first[~self._seen[place[first]]]
+        first = first[~winners.seen[place[first]]]
         hits, place = hits[first], place[first]
-        self._seen[place] = True
-        log, base = winners.take(place), rows.take(pa.array(hits))
+        winners.seen[place] = True
+        log, base = winners.records.take(place), facts(hits)
         wins = self._beats(log, base)
-        of_log, of_base, prefers = log.values, values[hits], wins[:, None]
+        of_log, of_base, prefers = log.values, _rows_of(base, _VALUES), wins[:, None]
         high, low = np.where(prefers, of_log, of_base), np.where(prefers, of_base, of_log)
-        holes = np.where(prefers, log.holes, self._holes(base, None))
+        holes = np.where(prefers, log.holes, _rows_of(base, _HOLES))
         may_fill = np.where(prefers, self._rule.fills_base, self._rule.fills_base_rows) | (len(self._subsets) > 1)
         fills = holes & may_fill & ~log.deletes[:, None]
         if self._newest.any():
@@ -133,11 +198,10 @@ class ExpectedRows:
         self._count(self._joined(of_base), -1)
         self._count(self._joined(np.where(fills, low, high))[~(wins & log.deletes)], 1)
 
-    def finish(self) -> tuple[int, int]:
-        """The number of rows and the sum of their hashes modulo 2**64, with the rows that only log records have."""
-        alone = ~self._seen & ~self._winners.deletes
-        self._count(self._joined(self._winners.values[alone]), 1)
-        return self._rows, self._total % _MODULUS
+    def _count_alone(self, winners: _Winners) -> None:
+        """Count the rows that only log records have."""
+        alone = ~winners.seen & ~winners.records.deletes
+        self._count(self._joined(winners.records.values[alone]), 1)
 
     # ---- one record for each key
 
@@ -215,12 +279,12 @@ class ExpectedRows:
         if rule.final is Final.ALWAYS or not rule.ordering:
             return np.ones(pairs, np.bool_)
         if rule.final is Final.LATER_IN_BINLOG:
-            later = [one > other for one, other in zip(log.binlog, _places(base), strict=True)]
-            return (log.entry & rule.entries_always_delete) | np.array(later, np.bool_)
+            less, _ = _compared(_rows_of(base, _BINLOG), log.binlog)
+            return (log.entry & rule.entries_always_delete) | less
         more, less = np.zeros(pairs, np.bool_), np.zeros(pairs, np.bool_)
         nulls = np.zeros(pairs, np.bool_)
         for i, one in enumerate(self._ordering):
-            of_base = one.values(self._in_schema(base))
+            of_base = base.column(f"{ORDER}{i}")
             nulls |= pc.is_null(of_base).to_numpy()
             both = pa.chunked_array([*log.order.column(i).chunks, *of_base.chunks], type=of_base.type)
             found = numbers(pc.fill_null(both, 0) if one.is_int else both)
@@ -258,6 +322,12 @@ class ExpectedRows:
             lacks = [np.array([name in lacking for lacking in self._subsets])[subset] for name in self._names]
             found = [one | other for one, other in zip(found, lacks, strict=True)]
         return np.stack(found, axis=1)
+
+    def _places(self, rows: pa.Table) -> Numbers:
+        """BINLOG; without columns where it decides nothing."""
+        if self._rule.final is not Final.LATER_IN_BINLOG:
+            return np.zeros((rows.num_rows, 0), np.int64)
+        return _places(rows)
 
     def _unset(self, values: pa.ChunkedArray) -> Flags:
         texts = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
@@ -317,9 +387,67 @@ def _compared(ones: Numbers, others: Numbers) -> tuple[Flags, Flags]:
     return less, more
 
 
-def _places(rows: pa.Table) -> list[tuple[int, int]]:
-    """File and position in MySQL's binary log; [] for tables without such a column."""
-    if BINLOG_PLACE not in rows.column_names:
-        return []
-    texts = rows.column(BINLOG_PLACE).to_pylist()
-    return [(-1, -1) if text is None else (int(text.split(".")[0]), int(text.split(".")[1])) for text in texts]
+def _places(rows: pa.Table) -> Numbers:
+    """File and position in MySQL's binary log of each row."""
+    parts = pc.split_pattern(rows.column(BINLOG_PLACE).cast(pa.string()), ".")
+    numbers_of = (pc.fill_null(pc.list_element(parts, n).cast(pa.int64()), -1) for n in range(2))
+    return np.stack([one.to_numpy() for one in numbers_of], axis=1)
+
+
+def _facts(keys: Hashes, values: Hashes, holes: Flags, places: Numbers, more: pa.Table | None) -> pa.Table:
+    """What is known of records or rows; `more` has further columns."""
+    columns = {
+        _KEY_HASH: pa.array(keys),
+        _VALUES: _lists(values),
+        _HOLES: _lists(holes.view(np.uint8)),
+        _BINLOG: _lists(places),
+    }
+    columns |= dict(zip(more.column_names, more.columns, strict=True)) if more is not None else {}
+    return pa.table(columns)
+
+
+def _lists(rows: npt.NDArray[Any]) -> pa.Array:
+    """An array of lists, one for each row of a matrix."""
+    flat = pa.array(np.ascontiguousarray(rows).reshape(-1))
+    kind = pa.list_(flat.type, rows.shape[1])
+    return pa.Array.from_buffers(kind, len(rows), [None], null_count=0, children=[flat])
+
+
+def _rows_of(facts: pa.Table, name: str) -> Any:
+    """The matrix that `_lists` made a column of; HOLES as flags."""
+    column = facts.column(name).combine_chunks()
+    width = column.type.list_size
+    flat = column.values.slice(column.offset * width, len(column) * width).to_numpy()
+    matrix = flat.reshape(len(column), width)
+    return matrix.view(np.bool_) if name == _HOLES else matrix
+
+
+def _records(facts: pa.Table, fields: int) -> _Records:
+    entry, deletes, comparable, unordered = (np.asarray(facts.column(name).to_numpy()) for name in _FLAGS)
+    return _Records(
+        facts.column(_KEY_HASH).to_numpy(),
+        _rows_of(facts, _VALUES),
+        _rows_of(facts, _HOLES),
+        entry,
+        deletes,
+        comparable,
+        unordered,
+        facts.select([f"{ORDER}{i}" for i in range(fields)]),
+        _rows_of(facts, _BINLOG),
+    )
+
+
+def _taken(facts: pa.Table, rows: Numbers) -> pa.Table:
+    return facts.take(pa.array(rows))
+
+
+def _spilled(parts: Partitions | None, facts: pa.Table, count: int) -> Partitions:
+    parts = Partitions(facts.schema, count) if parts is None else parts
+    parts.add(facts, (facts.column(_KEY_HASH).to_numpy() % np.uint64(count)).astype(np.int64))
+    return parts
+
+
+def partitions_for(records: int, columns: int, memory: int, *, fills: bool) -> int:
+    """The partitions in which `memory` bytes are enough to decide about the keys of so many log records."""
+    needed = records * (_RECORD_BYTES + (_FILLED_BYTES * columns if fills else 0))
+    return min(_MOST_PARTITIONS, max(1, -(-needed // max(1, memory))))

@@ -36,7 +36,7 @@ from ..table.log_naming import log_naming
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
 from .block_order import replayed
-from .expected_rows import ExpectedRows
+from .expected_rows import ExpectedRows, partitions_for
 from .fold import NullOrdering
 from .log_records import KEY, LogRecords, is_partial, record_count
 from .merged_logs import Merger, with_dictionaries
@@ -158,6 +158,8 @@ class MergedSlice:
         self._rule = rule = with_ordering(rule, self._ordering)
         self._records = LogRecords(self.schema, one.partition, rule, self._ordering)
         self._merger = Merger(self.schema, rule, self._ordering, self._records.subsets)
+        self._checks_spilled = 0
+        """Bytes that the checks of merged rows have written to the local disk."""
         self._kept: list[pa.Table] | None = None
         """The log records as they were read, for the check of the merged rows."""
         self._kept_base: pa.Table | None = None
@@ -177,6 +179,10 @@ class MergedSlice:
     @property
     def log_counts(self) -> LogCounts:
         return self._updates.counts + LogCounts(self._stored_blocks)
+
+    @property
+    def spilled_bytes(self) -> int:
+        return self._updates.spilled_bytes + self._checks_spilled
 
     @property
     def size(self) -> int:
@@ -270,7 +276,10 @@ class MergedSlice:
     def _expected_rows(self, names: Sequence[str], target: FileSchema) -> ExpectedRows:
         """What the records, as they were read, must make of the base file; they are read again if there was no room."""
         facts = (self._rule, self._ordering, self.schema, self._records.subsets)
-        expected = ExpectedRows(*facts, names, target, is_partial=any(map(is_partial, self._blocks)))
+        partial = any(map(is_partial, self._blocks))
+        fills = partial or self._rule.fill is not Fill.NOTHING
+        partitions = partitions_for(self._updates.counts.records, len(names), self._memory, fills=fills)
+        expected = ExpectedRows(*facts, names, target, is_partial=partial, partitions=partitions)
         kept, self._kept = self._kept, None
         for piece in self._pieces() if kept is None else kept:
             expected.add_records(piece)
@@ -403,6 +412,7 @@ class _Checked:
         dictionary: frozenset[str],
         at_once: int | None,
     ) -> None:
+        self._reader = reader
         self._rows = reader._expected_rows(names, target)
         self._tables = reader._tables(names, target, dictionary, at_once, self._rows)
 
@@ -410,7 +420,9 @@ class _Checked:
         return self._tables
 
     def expected(self) -> tuple[int, int]:
-        return self._rows.finish()
+        expected = self._rows.finish()
+        self._reader._checks_spilled += self._rows.spilled_bytes
+        return expected
 
 
 class _MergedFacts:

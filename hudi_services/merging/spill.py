@@ -19,6 +19,8 @@ class Spill:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
+        self.stored_bytes = 0
+        """Bytes on the local disk, also after `close`."""
         self._file: IO[bytes] | None = None
         self._writer: pa.RecordBatchStreamWriter | None = None
 
@@ -27,11 +29,12 @@ class Spill:
         if not table.num_rows:
             return
         with disk_errors(_TASK):
-            if self._writer is None:
+            if self._writer is None or self._file is None:
                 self._file = temporary_file()
                 options = pa.ipc.IpcWriteOptions(compression="lz4")
                 self._writer = pa.ipc.new_stream(self._file, self._schema, options=options)
             self._writer.write_table(table.combine_chunks())
+            self.stored_bytes = self._file.tell()
 
     def tables(self) -> Iterator[pa.Table]:
         """The rows, some at a time; no more may be added. Raises StorageError."""
@@ -60,6 +63,10 @@ class Partitions:
     def __init__(self, schema: pa.Schema, count: int) -> None:
         self.spills = [Spill(schema) for _ in range(count)]
 
+    @property
+    def stored_bytes(self) -> int:
+        return sum(spill.stored_bytes for spill in self.spills)
+
     def add_by_key(self, table: pa.Table) -> None:
         """Add each row to the spill of its record key."""
         if table.num_rows:
@@ -68,10 +75,11 @@ class Partitions:
     def add(self, table: pa.Table, numbers: npt.NDArray[np.int64]) -> None:
         """Add each row to the spill with its number."""
         order = np.argsort(numbers, kind="stable")
-        ends = np.cumsum(np.bincount(numbers, minlength=len(self.spills)))
+        ends = np.cumsum(np.bincount(numbers, minlength=len(self.spills))).tolist()
+        # To take all rows once costs a fraction of taking those of each spill.
+        in_order = table.take(pa.array(order))
         for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
-            if start < end:
-                self.spills[number].add(table.take(pa.array(order[start:end])))
+            self.spills[number].add(in_order.slice(start, end - start))
 
     def close(self) -> None:
         for spill in self.spills:

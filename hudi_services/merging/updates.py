@@ -42,6 +42,10 @@ class Updates(Protocol):
     added: int
     counts: LogCounts
 
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes that were written to the local disk."""
+
     def touched(self, start: int, end: int) -> Touched | None:
         """The rows from number `start` to `end` that are touched, numbered from `start` on; None for none."""
 
@@ -118,6 +122,8 @@ class _Join:
 class _InMemory:
     """Updates whose records fit into memory."""
 
+    spilled_bytes = 0
+
     def __init__(self, merger: Merger, records: Iterable[pa.Table], base: Iterable[pa.Table]) -> None:
         join = _Join(merger, pa.concat_tables(records))
         none = _Found(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
@@ -152,13 +158,20 @@ class _OnDisk:
         self._ranges: Partitions | None = None
         self._inserts: Spill | None = None
         self._loaded: tuple[int, Touched] | None = None
+        self._divided_bytes = 0
         logs, keys = _by_key(records, partitions), _by_key(_numbered(base), partitions)
         try:
             for log, key in zip(logs.spills, keys.spills, strict=True):
                 self._merge(merger, log, key, partitions)
         finally:
+            self._divided_bytes = logs.stored_bytes + keys.stored_bytes
             logs.close()
             keys.close()
+
+    @property
+    def spilled_bytes(self) -> int:
+        ranges = self._ranges.stored_bytes if self._ranges is not None else 0
+        return self._divided_bytes + ranges + (self._inserts.stored_bytes if self._inserts is not None else 0)
 
     def _merge(self, merger: Merger, log: Spill, base: Spill, partitions: int) -> None:
         """Merge the records of one partition of the keys."""

@@ -45,7 +45,7 @@ class RewriteResult:
     logs: LogCounts
     """What the log files of the old slices held, and what their records did."""
     spilled: int = 0
-    """Bytes of rows that were written to local disk, because they did not fit into memory."""
+    """Bytes that were written to the local disk, because rows or log records did not fit into memory."""
     peak: int = 0
     """The most bytes of memory that the process had."""
     bounds: tuple[ColumnBounds, ...] = ()
@@ -94,7 +94,7 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
         clock.seconds,
         plan if isinstance(plan, str) else None,
         sum((reader.log_counts for reader in readers), start=LogCounts()),
-        group.spilled_bytes,
+        group.spilled_bytes + sum(reader.spilled_bytes for reader in readers),
         peak_bytes(),
         skipping_bounds(task, readers, files),
     )

@@ -10,10 +10,12 @@ from hudi_services.codecs.table_schema import for_files, parse_table_schema
 from hudi_services.errors import CorruptFile, HudiServicesError, UnsupportedTable
 from hudi_services.files.parquet_evolution import SourceSchema, resolve_target
 from hudi_services.files.parquet_schema import FileSchema
+from hudi_services.files.parquet_writer import FILE_NAME_COLUMN
 from hudi_services.files.slices import SliceReader
 from hudi_services.merging import log_records
 from hudi_services.merging.rules import merge_rule
 from hudi_services.merging.slices import MergedSlice, MergedSlices, counted_instants
+from hudi_services.rows.conservation import Checksum, checksum
 from hudi_services.snapshot import Snapshot, current_schema
 from hudi_services.table.view import FileSystemView
 
@@ -27,14 +29,22 @@ CASES = [(release, name) for release in RELEASES for name in histories.names(rel
 
 
 def merged_rows(table: Snapshot, memory: int, *, view: FileSystemView | None = None) -> list[dict[str, Any]]:
-    """The rows of a snapshot query, by key; `view` is that of a reader that lists storage, unless it is given."""
+    """The rows of a snapshot query, by key; `view` is that of a reader that lists storage, unless it is given.
+
+    The check of merged rows expects the same rows.
+    """
     counts = counted_instants(table.config, table.timeline)
     source = MergedSlices(table.storage, merge_rule(table.config), counts, memory)
     found: list[dict[str, Any]] = []
     for one in (view or listed_view(table)).live_slices():
         reader = source.open(one)
-        pieces = [rows for _, rows in reader.tables(target=_in_table(table, reader))]
+        target = _in_table(table, reader) or reader.schema
+        names = [name for name in target.columns if name != FILE_NAME_COLUMN]
+        checked = reader.checked_tables(names, target)
+        pieces = [rows for _, rows in checked or reader.tables(names, target)]
         assert reader.num_rows == sum(piece.num_rows for piece in pieces)
+        if checked is not None:
+            assert Checksum(*checked.expected()) == sum((checksum(piece) for piece in pieces), start=Checksum())
         found += [row for piece in pieces for row in piece.to_pylist()]
     return sorted(found, key=by_key)
 
