@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_services.codecs.varint import encode_varint
 from hudi_services.errors import CorruptFile
+from hudi_services.files import delete_records
 from hudi_services.files.delete_records import delete_block_keys
 from hudi_services.files.hfile_reader import HFileReader
 from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
@@ -158,3 +160,36 @@ def test_random_delete_lists(array: bytes) -> None:
     content = (3).to_bytes(4, "big") + len(array).to_bytes(4, "big") + array
     with contextlib.suppress(CorruptFile):
         delete_block_keys(LogBlock(BlockType.DELETE, {}, content))
+
+
+_LENGTHS = st.sampled_from([0, 1, 62, 63, 64, 200])
+_TEXTS = st.none() | _LENGTHS.map(lambda length: b"k" * length)
+_RECORDS = st.tuples(_TEXTS, _TEXTS, st.sampled_from([*ORDERING_VALUES.values(), b"\x04\x00", b"\x06\xfe\x01"]))
+
+
+@given(st.lists(_RECORDS, max_size=5), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=3))
+def test_short_records_are_read_as_all_are(
+    records: list[tuple[bytes | None, bytes | None, bytes]], damage: list[tuple[int, int]]
+) -> None:
+    """Most records take a shorter way, with the same result, and the same error for damaged bytes."""
+    text = b"".join(_text(key) + _text(partition) + ordering for key, partition, ordering in records)
+    array = bytearray(encode_varint(2 * len(records)) + text + b"\x00" if records else b"\x00")
+    for at, byte in damage:
+        if at < len(array):
+            array[at] = byte
+    content = (3).to_bytes(4, "big") + len(array).to_bytes(4, "big") + bytes(array)
+    with pytest.MonkeyPatch.context() as patched:
+        found = _read_all(content)
+        patched.setattr(delete_records, "_short_record", lambda cursor: None)
+        assert _read_all(content) == found
+
+
+def _text(value: bytes | None) -> bytes:
+    return b"\x00" if value is None else b"\x02" + encode_varint(2 * len(value)) + value
+
+
+def _read_all(content: bytes) -> list[delete_records.DeleteRecord] | str:
+    try:
+        return list(delete_records.delete_records(LogBlock(BlockType.DELETE, {}, content, "f")))
+    except CorruptFile as error:
+        return error.message
