@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -128,17 +128,25 @@ def _start(app_name: str, master: str | None, memory: str | None) -> tuple[Spark
 
 
 def _stop(session: SparkSession) -> None:
-    # Spark's server of accumulators, which no task of ours uses, looks once a second whether it is to end.
-    server = session.sparkContext._accumulatorServer
-    session.sparkContext._accumulatorServer = None  # type: ignore[assignment]
-    if server is not None:
-        threading.Thread(target=server.shutdown, daemon=True).start()
+    _drop_accumulators(session.sparkContext)
     try:
         session.stop()
     except (Py4JError, ConnectionError):
         # The Java process is gone. The error is reported elsewhere; the next session must not use the old process.
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
         SparkSession._instantiatedSession = None
+
+
+def _drop_accumulators(context: SparkContext) -> None:
+    """End Spark's server of accumulators, which no task of ours uses, without waiting for it.
+
+    It looks once a second whether it is to end. When Java ends earlier, it would report the lost connection on stderr.
+    """
+    server: Any = context._accumulatorServer
+    context._accumulatorServer = None  # type: ignore[assignment]
+    if server is not None:
+        server.handle_error = lambda request, address: None
+        threading.Thread(target=server.shutdown, daemon=True).start()
 
 
 def _end_java() -> None:

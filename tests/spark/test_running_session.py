@@ -199,3 +199,4 @@ def test_a_session_of_our_own_leaves_nothing_behind(tmp_path: Path) -> None:
         "pyspark-shell 600m False",
         "True",
     ], done.stderr[-3000:]
+    assert "Exception" not in done.stderr
