@@ -105,6 +105,12 @@ def high(holes: Any, base: Any, log: Any, wins: Any) -> Any:
     return np.where(wins, log, base)
 
 
+class SmallEngine(LocalEngine):
+    """Its tasks have so little memory that log records, and what the check knows of them, go to the local disk."""
+
+    task_memory = 4096
+
+
 @pytest.mark.parametrize(
     ("release", "name", "place", "lie"),
     [
@@ -125,10 +131,14 @@ def test_a_merge_that_lies_is_found(
     path = histories.MadeHistory(release, name, tmp_path).path
     before = comparable(merged_rows(open_local(path), MEMORY))
     clustering.schedule(request(path, Mode.SCHEDULE))
-    with monkeypatch.context() as patched:
-        patched.setattr(merged_logs, place, lie)
-        with pytest.raises(CheckFailed, match="does not hold the same rows"):
-            clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+    for engine in (LocalEngine(), SmallEngine()):
+        with monkeypatch.context() as patched:
+            patched.setattr(merged_logs, place, lie)
+            with pytest.raises(CheckFailed, match="does not hold the same rows"):
+                clustering.execute(request(path, Mode.EXECUTE), engine=engine)
+    assert comparable(merged_rows(open_local(path), MEMORY)) == before
+    done = clustering.execute(request(path, Mode.EXECUTE), engine=SmallEngine())
+    assert done.tables["memory"][0]["spilled_groups"] == done.groups
     assert comparable(merged_rows(open_local(path), MEMORY)) == before
 
 
