@@ -167,7 +167,9 @@ def random_history(seed: int, keys: int, release: str) -> RandomHistory:
             row = DELETE if number in deletes else kind.row(chance, number + 1, kind.order(6))
             cells[f"all{number}"][number] = row
     steps = _evolved(kind, list(writes(kind.columns, cells)), chance)
-    options = {**EACH_DELTA_COMMIT, **LOG_COMPACTION, **chance.choice(kind.formats), **kind.options}
+    # 0.15.0 cannot read its own parquet blocks of an int column that became a bigint.
+    formats = _NOT_PARQUET if kind.widens and release == "0.15.0" else kind.formats
+    options = {**EACH_DELTA_COMMIT, **LOG_COMPACTION, **chance.choice(formats), **kind.options}
     return RandomHistory(
         name, seed, History(kind.columns, tuple(_between(kind, steps, chance)), options, kind.ordering)
     )
