@@ -123,7 +123,8 @@ def test_queries_of_the_past(peer: Peer, tmp_path: Path) -> None:
         assert (past(), since(made.path)) == (before, compacted), name
 
 
-@pytest.mark.deep("1.2.0")
+@pytest.mark.deep
+@pytest.mark.releases("1.2.0")
 def test_the_commit_counts_what_was_merged(peer: Peer, tmp_path: Path) -> None:
     """As a compaction of 1.2.0 does. 0.15.0 does not count deletes as records, and counts rows that stay as updates."""
     for name in ("default_order", "log_only", "indexed", "log_compaction", "parquet_blocks"):
