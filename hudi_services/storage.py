@@ -35,6 +35,14 @@ class FileReads(Protocol):
     def head(self, path: str) -> FileInfo | None: ...
 
 
+class FileWrites(Protocol):
+    """The part of a storage that writes files."""
+
+    def full_path(self, path: str) -> str: ...
+
+    def open_output(self, path: str) -> IO[bytes]: ...
+
+
 class Storage(Protocol):
     """Files below one root URL. Every method raises the StorageError family, naming the full path.
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import CheckFailed, UnsupportedTable
-from ..storage import Storage
+from ..storage import FileWrites
 from .column_stats import ColumnStats, column_stats
 from .column_type import Kind, parquet_type
 from .parquet_codec import codec_called
@@ -54,7 +54,7 @@ class BaseFileWriter:
 
     def __init__(
         self,
-        storage: Storage,
+        storage: FileWrites,
         path: str,
         target: FileSchema,
         *,

@@ -57,6 +57,21 @@ class StoredRowGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class Segment:
+    """Consecutive rows of a slice: those of one row group of its base file, or those that only log records have."""
+
+    slice: "SliceReader"
+    index: int | None
+    """The number of the row group; None for the rows that only log records have."""
+    rows: int
+    """Rows that readers see."""
+    stored_bytes: int
+    """Bytes of the rows as they are stored in a base file; an estimate when rows must be merged."""
+    stored: StoredRowGroup | None
+    """The row group, when all its rows are rows of the slice as they are stored; None when rows must be merged."""
+
+
+@dataclass(frozen=True, slots=True)
 class BloomBits:
     """The bloom filter of record keys as a base file holds it."""
 
@@ -145,6 +160,10 @@ class SliceReader(Protocol):
     def stored(self) -> tuple[StoredRowGroup, ...]:
         """The row groups that hold all rows as they are stored; () when rows must be merged."""
 
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """All rows, in order."""
+
     def tables(
         self,
         columns: Sequence[str] | None = None,
@@ -184,8 +203,17 @@ class CheckedTables(Protocol):
 
     def __iter__(self) -> Iterator[tuple[pa.Table, pa.Table]]: ...
 
+    def rows(self, one: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """The pieces of one segment; segments are read in order, each by this method or by `stored`."""
+
+    def stored(self, one: Segment) -> Iterator[pa.Table]:
+        """Pieces of a segment that is copied as it is stored: its record keys, and what decides about log records."""
+
     def expected(self) -> tuple[int, int]:
-        """The number of rows and the sum of their hashes modulo 2**64; after the last piece."""
+        """The number of rows that were not copied, and the sum of their hashes modulo 2**64; after the last segment.
+
+        Raises CheckFailed when log records change rows that were copied.
+        """
 
 
 class SliceSource(Protocol):
@@ -274,6 +302,10 @@ class BaseFileSlice(BaseFileReader):
     @property
     def stored(self) -> tuple[StoredRowGroup, ...]:
         return tuple(StoredRowGroup(self, i) for i in range(len(self.row_groups)))
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return tuple(Segment(self, one.index, one.rows, one.facts.compressed_bytes, one) for one in self.stored)
 
     def tables(
         self,

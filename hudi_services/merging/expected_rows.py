@@ -12,6 +12,7 @@ table with the columns below. It is divided among temporary files by key when me
     HOLES      bool each: the columns that are filled from another record
     ENTRY, DELETES, COMPARABLE, UNORDERED, ORDER + n    as in `log_records`; of base rows only ORDER
     BINLOG     int64 each: file and position in MySQL's binary log, -1 for none
+    COPIED     of base rows only: the row is copied as it is stored; it has no VALUES, and all its columns are HOLES
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +34,9 @@ from .ordering import OrderingField, numbers
 from .rules import BINLOG_PLACE, META_COLUMNS, Fill, Final, MergeRule
 from .spill import Partitions
 
-_KEY_HASH, _VALUES, _HOLES, _BINLOG = (f"hudi_services {name}" for name in ("key hash", "values", "holes", "binlog"))
+_KEY_HASH, _VALUES, _HOLES, _BINLOG, _COPIED = (
+    f"hudi_services {name}" for name in ("key hash", "values", "holes", "binlog", "copied")
+)
 _FLAGS = (ENTRY, DELETES, COMPARABLE, UNORDERED)
 _MODULUS = 1 << 64
 _RECORD_BYTES, _FILLED_BYTES = 240, 40
@@ -82,9 +85,12 @@ class _Winners:
 class ExpectedRows:
     """Counts the rows of one slice: give it the log records, then the rows of the base file, both in order.
 
+    Rows of the base file that are copied as they are stored are not counted, but compared with the log records.
+
     Log records have the raw form of `schema`; `is_partial` says that some have only some of the columns. Rows have the
-    columns `names` in the raw form of `target`. `partitions`: among so many parts the keys are divided, and one part at
-    a time is in memory; see `partitions_for`. Raises StorageError when the local disk has no room for them.
+    columns `names` in the raw form of `target`. When `memory` (in bytes) has no room for what is known of all `records`
+    log records, they are divided by key, and one part at a time is in memory. Raises StorageError when the local disk
+    has no room for them.
     """
 
     def __init__(
@@ -97,7 +103,8 @@ class ExpectedRows:
         target: FileSchema,
         *,
         is_partial: bool,
-        partitions: int = 1,
+        records: int,
+        memory: int,
     ) -> None:
         self._rule = rule
         self._ordering = ordering
@@ -107,14 +114,17 @@ class ExpectedRows:
         self._target = target
         self._added: list[pa.Table] = []
         self._winners: _Winners | None = None
-        self._partitions = partitions
         self._logs: Partitions | None = None
         self._bases: Partitions | None = None
         self._fills = is_partial or rule.fill is not Fill.NOTHING
+        needed = records * (_RECORD_BYTES + (_FILLED_BYTES * len(names) if self._fills else 0))
+        self._partitions = min(_MOST_PARTITIONS, max(1, -(-needed // max(1, memory))))
         self._newest = np.array(
             [rule.newest_meta_columns and name.startswith(META_COLUMNS) for name in names], np.bool_
         )
         self._rows = self._total = 0
+        self.changed_copies = 0
+        """Rows of `add_copied` that log records change; known after `finish`."""
 
     def add_records(self, table: pa.Table) -> None:
         """Add log records, as `log_records` describes them."""
@@ -137,13 +147,22 @@ class ExpectedRows:
         """Add rows of the base file."""
         values, keys = self._values(rows)
         self._count(self._joined(values), 1)
+        self._compare(rows, keys, values, copied=False)
+
+    def add_copied(self, rows: pa.Table) -> None:
+        """Add rows of the base file that are copied: their keys, and the columns that decide about log records."""
+        keys = all_row_hashes(rows.select([KEY]))
+        width = len(self._names) if self._fills else 1
+        self._compare(rows, keys, np.zeros((rows.num_rows, width), np.uint64), copied=True)
+
+    def _compare(self, rows: pa.Table, keys: Hashes, values: Hashes, *, copied: bool) -> None:
         if self._winners is None:
-            facts = self._base_facts(rows, keys, values)
+            facts = self._base_facts(rows, keys, values, copied=copied)
             self._bases = _spilled(self._bases, facts, self._partitions)
         else:
 
             def touched(hits: Numbers) -> pa.Table:
-                return self._base_facts(_taken(rows, hits), keys[hits], values[hits])
+                return self._base_facts(_taken(rows, hits), keys[hits], values[hits], copied=copied)
 
             self._merge(self._winners, keys, touched)
 
@@ -170,10 +189,12 @@ class ExpectedRows:
     def _winners_of(self, facts: pa.Table) -> _Winners:
         return _Winners(self._decided(_records(facts, len(self._ordering))))
 
-    def _base_facts(self, rows: pa.Table, keys: Hashes, values: Hashes) -> pa.Table:
+    def _base_facts(self, rows: pa.Table, keys: Hashes, values: Hashes, *, copied: bool) -> pa.Table:
         in_schema = self._in_schema(rows)
-        order = {f"{ORDER}{i}": one.values(in_schema) for i, one in enumerate(self._ordering)}
-        return _facts(keys, values, self._holes(rows, None), self._places(rows), pa.table(order) if order else None)
+        more = {f"{ORDER}{i}": one.values(in_schema) for i, one in enumerate(self._ordering)}
+        more[_COPIED] = pa.array(np.full(rows.num_rows, copied))
+        holes = np.ones(values.shape, np.bool_) if copied else self._holes(rows, None)
+        return _facts(keys, values, holes, self._places(rows), pa.table(more))
 
     def _merge(self, winners: _Winners, keys: Hashes, facts: Callable[[Numbers], pa.Table]) -> None:
         """Count what log records change in base rows with these keys; `facts` gives the facts of some of the rows."""
@@ -195,8 +216,10 @@ class ExpectedRows:
         fills = holes & may_fill & ~log.deletes[:, None]
         if self._newest.any():
             fills = np.where(self._newest, ~prefers & ~log.deletes[:, None], fills)
-        self._count(self._joined(of_base), -1)
-        self._count(self._joined(np.where(fills, low, high))[~(wins & log.deletes)], 1)
+        copied = np.asarray(base.column(_COPIED).to_numpy(), np.bool_)
+        self.changed_copies += int((copied & (wins | fills.any(axis=1))).sum())
+        self._count(self._joined(of_base)[~copied], -1)
+        self._count(self._joined(np.where(fills, low, high))[~(copied | (wins & log.deletes))], 1)
 
     def _count_alone(self, winners: _Winners) -> None:
         """Count the rows that only log records have."""
@@ -394,7 +417,7 @@ def _places(rows: pa.Table) -> Numbers:
     return np.stack([one.to_numpy() for one in numbers_of], axis=1)
 
 
-def _facts(keys: Hashes, values: Hashes, holes: Flags, places: Numbers, more: pa.Table | None) -> pa.Table:
+def _facts(keys: Hashes, values: Hashes, holes: Flags, places: Numbers, more: pa.Table) -> pa.Table:
     """What is known of records or rows; `more` has further columns."""
     columns = {
         _KEY_HASH: pa.array(keys),
@@ -402,8 +425,7 @@ def _facts(keys: Hashes, values: Hashes, holes: Flags, places: Numbers, more: pa
         _HOLES: _lists(holes.view(np.uint8)),
         _BINLOG: _lists(places),
     }
-    columns |= dict(zip(more.column_names, more.columns, strict=True)) if more is not None else {}
-    return pa.table(columns)
+    return pa.table(columns | dict(zip(more.column_names, more.columns, strict=True)))
 
 
 def _lists(rows: npt.NDArray[Any]) -> pa.Array:
@@ -445,9 +467,3 @@ def _spilled(parts: Partitions | None, facts: pa.Table, count: int) -> Partition
     parts = Partitions(facts.schema, count) if parts is None else parts
     parts.add(facts, (facts.column(_KEY_HASH).to_numpy() % np.uint64(count)).astype(np.int64))
     return parts
-
-
-def partitions_for(records: int, columns: int, memory: int, *, fills: bool) -> int:
-    """The partitions in which `memory` bytes are enough to decide about the keys of so many log records."""
-    needed = records * (_RECORD_BYTES + (_FILLED_BYTES * columns if fills else 0))
-    return min(_MOST_PARTITIONS, max(1, -(-needed // max(1, memory))))

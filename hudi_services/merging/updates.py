@@ -5,7 +5,7 @@ do not fit into the given memory, they and the keys of the base file are divided
 merged a file at a time, and the results are divided among temporary files by the numbers of the rows that they touch.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,9 +36,9 @@ class Touched:
 
 
 class Updates(Protocol):
-    """All that the log records of a slice do; `deleted` and `added` count rows, `counts` all but the blocks."""
+    """All that the log records of a slice do; `added` counts rows, `counts` all but the blocks."""
 
-    deleted: int
+    row_groups: "ChangedRowGroups"
     added: int
     counts: LogCounts
 
@@ -54,17 +54,44 @@ class Updates(Protocol):
 
 
 def find_updates(
-    merger: Merger, records: Iterable[pa.Table], expected: int, base: Iterable[pa.Table], rows: int, memory: int
+    merger: Merger,
+    records: Iterable[pa.Table],
+    expected: int,
+    base: Iterable[pa.Table],
+    row_groups: Sequence[int],
+    memory: int,
 ) -> Updates:
     """Merge `records` (as `log_records` describes them, oldest first) of about `expected` bytes.
 
-    `base` are tables of the record keys, and of the columns that decide, of the base file, which has `rows` rows in
-    all. `memory` in bytes. Raises NullOrdering and StorageError.
+    `base` are tables of the record keys, and of the columns that decide, of the base file; `row_groups` are the numbers
+    of rows of its row groups. `memory` in bytes. Raises NullOrdering and StorageError.
     """
+    changed = ChangedRowGroups(row_groups)
     if expected <= memory:
-        return _InMemory(merger, records, base)
+        return _InMemory(merger, records, base, changed)
     partitions = min(_MOST_PARTITIONS, -(-expected // memory))
-    return _OnDisk(merger, records, base, rows, partitions)
+    return _OnDisk(merger, records, base, changed, partitions)
+
+
+class ChangedRowGroups:
+    """How many rows of each row group of a base file log records touch, and how many of those they delete."""
+
+    def __init__(self, rows: Sequence[int]) -> None:
+        """`rows` of each row group."""
+        self._ends = np.cumsum(np.array(rows, np.int64))
+        self.touched = np.zeros(len(rows), np.int64)
+        self.deleted = np.zeros(len(rows), np.int64)
+
+    @property
+    def rows(self) -> int:
+        """Rows of all row groups."""
+        return int(self._ends[-1]) if self._ends.size else 0
+
+    def add(self, touched: Numbers, deletes: Flags) -> None:
+        """Count rows with these numbers in the base file, some of which are deleted."""
+        groups = np.searchsorted(self._ends, touched, "right")
+        self.touched += np.bincount(groups, minlength=self.touched.size)
+        self.deleted += np.bincount(groups[deletes], minlength=self.deleted.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +106,16 @@ class _Found:
 class _Join:
     """Finds base rows for the folded records of some keys; of base rows with the same key, Hudi merges the first."""
 
-    def __init__(self, merger: Merger, records: pa.Table) -> None:
+    def __init__(self, merger: Merger, records: pa.Table, changed: ChangedRowGroups) -> None:
         self._merger = merger
+        self._changed = changed
         self._records = records.num_rows
         folded = merger.folded(records)
         self.folded = folded
         self._facts = folded.select(merger.deciding_facts)
         self._deletes = np.asarray(folded.column(DELETES).to_numpy())
         self._seen = np.zeros(folded.num_rows, np.bool_)
-        self.deleted = self._updated = 0
+        self._deleted = self._updated = 0
 
     def find(self, base: pa.Table) -> _Found:
         """The pairs in a part of the base file, in its order; it has the numbers of its rows."""
@@ -100,11 +128,13 @@ class _Join:
         at, log = at[is_first], log[is_first]
         self._seen[log] = True
         wins = self._merger.wins(self._facts.take(pa.array(log)), base.take(pa.array(at)))
-        deleted = int((wins & self._deletes[log]).sum())
-        self.deleted += deleted
+        deletes = wins & self._deletes[log]
+        deleted = int(deletes.sum())
+        self._deleted += deleted
         self._updated += int(wins.sum()) - deleted
         matters = wins | self._merger.losers_matter
         rows = np.asarray(base.column(_ROW).to_numpy())[at]
+        self._changed.add(rows[matters], deletes[matters])
         return _Found(rows[matters], log[matters], wins[matters])
 
     @property
@@ -112,7 +142,7 @@ class _Join:
         """What the records do, after all parts of the base file; without their blocks."""
         unknown = int((~self._seen & self._deletes).sum())
         inserts = int((~self._seen & ~self._deletes).sum())
-        return LogCounts(0, self._records, self.folded.num_rows, self._updated, self.deleted + unknown, inserts)
+        return LogCounts(0, self._records, self.folded.num_rows, self._updated, self._deleted + unknown, inserts)
 
     def inserts(self) -> pa.Table:
         """The folded records that no base row was found for, without deletes."""
@@ -124,8 +154,11 @@ class _InMemory:
 
     spilled_bytes = 0
 
-    def __init__(self, merger: Merger, records: Iterable[pa.Table], base: Iterable[pa.Table]) -> None:
-        join = _Join(merger, pa.concat_tables(records))
+    def __init__(
+        self, merger: Merger, records: Iterable[pa.Table], base: Iterable[pa.Table], changed: ChangedRowGroups
+    ) -> None:
+        self.row_groups = changed
+        join = _Join(merger, pa.concat_tables(records), changed)
         none = _Found(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
         found = [none, *map(join.find, _numbered(base))]
         self._folded = join.folded
@@ -133,7 +166,7 @@ class _InMemory:
         self._log = np.concatenate([one.log for one in found])
         self._wins = np.concatenate([one.wins for one in found])
         self._inserts = join.inserts()
-        self.deleted, self.added, self.counts = join.deleted, self._inserts.num_rows, join.counts
+        self.added, self.counts = self._inserts.num_rows, join.counts
 
     def touched(self, start: int, end: int) -> Touched | None:
         low, high = np.searchsorted(self._rows, (start, end))
@@ -150,11 +183,17 @@ class _OnDisk:
     """Updates in temporary files: the touched rows by ranges of row numbers, and the inserts."""
 
     def __init__(
-        self, merger: Merger, records: Iterable[pa.Table], base: Iterable[pa.Table], rows: int, partitions: int
+        self,
+        merger: Merger,
+        records: Iterable[pa.Table],
+        base: Iterable[pa.Table],
+        changed: ChangedRowGroups,
+        partitions: int,
     ) -> None:
-        self.deleted = self.added = 0
+        self.row_groups = changed
+        self.added = 0
         self.counts = LogCounts()
-        self._width = max(1, -(-rows // partitions))
+        self._width = max(1, -(-changed.rows // partitions))
         self._ranges: Partitions | None = None
         self._inserts: Spill | None = None
         self._loaded: tuple[int, Touched] | None = None
@@ -175,7 +214,7 @@ class _OnDisk:
 
     def _merge(self, merger: Merger, log: Spill, base: Spill, partitions: int) -> None:
         """Merge the records of one partition of the keys."""
-        join = _Join(merger, log.read())
+        join = _Join(merger, log.read(), self.row_groups)
         log.close()
         for part in base.tables():
             found = join.find(part)
@@ -189,7 +228,6 @@ class _OnDisk:
         if self._inserts is None:
             self._inserts = Spill(inserts.schema)
         self._inserts.add(inserts)
-        self.deleted += join.deleted
         self.added += inserts.num_rows
         self.counts += join.counts
 

@@ -166,7 +166,7 @@ class FooterReader:
     @cached_property
     def _counts(self) -> Callable[[str], bool]:
         """Whether blocks of an instant are read."""
-        from ..merging.slices import counted_instants
+        from ..merging.counted_instants import counted_instants
 
         return counted_instants(self._metadata.table_config, self._metadata.data_timeline)
 

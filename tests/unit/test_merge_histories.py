@@ -13,8 +13,10 @@ from hudi_services.files.parquet_schema import FileSchema
 from hudi_services.files.parquet_writer import FILE_NAME_COLUMN
 from hudi_services.files.slices import SliceReader
 from hudi_services.merging import log_records
+from hudi_services.merging.counted_instants import counted_instants
+from hudi_services.merging.merged_slice import MergedSlice
 from hudi_services.merging.rules import merge_rule
-from hudi_services.merging.slices import MergedSlice, MergedSlices, counted_instants
+from hudi_services.merging.slices import MergedSlices
 from hudi_services.rows.conservation import Checksum, checksum
 from hudi_services.snapshot import Snapshot, current_schema
 from hudi_services.table.view import FileSystemView

@@ -1,0 +1,406 @@
+"""An open file slice with log files.
+
+A slice is read in three steps: the log records are read and merged with each other; the record keys of the base file
+are read, to find the rows that log records touch; then the rows are read, and pieces that no log record touches are
+passed on as they are. Row groups that no log record touches may be copied instead.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial
+from itertools import chain
+
+import pyarrow as pa
+
+from ..errors import CheckFailed, CorruptFile, NotFound, UnsupportedTable
+from ..files.column_stats import ColumnStats
+from ..files.log_blocks import BlockPlace, HeaderKey
+from ..files.log_reader import scan_blocks
+from ..files.parquet_convert import converted_table
+from ..files.parquet_schema import FileSchema
+from ..files.slices import BaseFileSlice, CheckedTables, Segment, StoredRowGroup
+from ..model import FileSlice, LogCounts, LogFile
+from ..storage import Storage
+from .block_order import replayed
+from .counted_instants import CountedInstants
+from .expected_rows import ExpectedRows
+from .fold import NullOrdering
+from .log_records import KEY, LogRecords, is_partial, record_count
+from .merged_logs import Merger, with_dictionaries
+from .merged_schema import merged_schema, widened_floats
+from .ordering import ordering_fields, with_ordering
+from .rules import WITH_HUDI, Fill, MergeRule
+from .updates import Updates, find_updates
+
+_COMPRESSION = 3
+"""About how many times as large records are in a log file as in a base file."""
+_EXPANSION = 3
+"""About how many times as large records are in memory as in a log file."""
+
+
+class MergedSlice:
+    """An open slice with log files. Raises CorruptFile, UnsupportedTable and StorageError."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        one: FileSlice,
+        rule: MergeRule,
+        counts: CountedInstants,
+        memory: int,
+        wider: FileSchema | None = None,
+    ) -> None:
+        """`wider`: columns of the wider types that some columns of the slice are to have."""
+        self._again = partial(MergedSlice, storage, one, rule, counts, memory)
+        self._storage = storage
+        self._memory = memory
+        self._slice = one
+        base = one.base_file
+        self._base = BaseFileSlice.open(storage, base.path, base.size or None) if base is not None else None
+        self._row_groups = [group.num_rows for group in self._base.row_groups] if self._base is not None else []
+        self.path = base.path if base is not None else one.log_files[0].path
+        self.full_path = storage.full_path(self.path)
+        self._sizes = {log.path: log.size or self._stored_size(log) for log in one.log_files}
+        self._paths = {storage.full_path(log.path): log.path for log in one.log_files}
+        found = list(self._scan())
+        self._stored_blocks = len(found)
+        self._blocks = replayed(found, counts, with_originals=rule.applies_originals)
+        # A slice without a base file may have no block that counts, and no rows.
+        is_empty = self._base is None and not self._blocks
+        described = [one for one in found if HeaderKey.SCHEMA in one.header] if is_empty else self._blocks
+        self.schema = merged_schema(self.full_path, self._base, described, rule, wider)
+        self._ordering = ordering_fields(rule, self.schema, self.full_path)
+        self._rule = rule = with_ordering(rule, self._ordering)
+        self._records = LogRecords(self.schema, one.partition, rule, self._ordering)
+        self._merger = Merger(self.schema, rule, self._ordering, self._records.subsets)
+        self._checks_spilled = 0
+        """Bytes that the checks of merged rows have written to the local disk."""
+        self._kept: list[pa.Table] | None = None
+        """The log records as they were read, for the check of the merged rows."""
+        self._kept_base: pa.Table | None = None
+        """Columns of all rows of the base file, which the merge has read, until `release`."""
+
+    # ---- facts
+
+    @property
+    def num_rows(self) -> int:
+        return self._base_rows - int(self._updates.row_groups.deleted.sum()) + self._updates.added
+
+    @property
+    def most_rows(self) -> int:
+        """As `SliceFacts.most_rows`."""
+        return self._base_rows + sum(record_count(self._read_block(block), block) for block in self._blocks)
+
+    @property
+    def log_counts(self) -> LogCounts:
+        return self._updates.counts + LogCounts(self._stored_blocks)
+
+    @property
+    def spilled_bytes(self) -> int:
+        return self._updates.spilled_bytes + self._checks_spilled
+
+    @property
+    def size(self) -> int:
+        return (self._base.size if self._base is not None else 0) + sum(self._sizes.values())
+
+    @property
+    def encoded_bytes(self) -> int:
+        base = self._base.encoded_bytes if self._base is not None else 0
+        return base + sum(block.length for block in self._blocks)
+
+    @property
+    def stored_bytes(self) -> int:
+        if self._base is None or not self._base.num_rows:
+            return self.encoded_bytes // _COMPRESSION
+        return self._base.stored_bytes * self.num_rows // self._base.num_rows
+
+    @property
+    def overhead_bytes(self) -> int:
+        return self._base.overhead_bytes if self._base is not None else 0
+
+    @property
+    def key_values(self) -> Mapping[str, str]:
+        return self._base.key_values if self._base is not None else {}
+
+    @property
+    def dictionary_columns(self) -> frozenset[str]:
+        # What decides, and what may be filled from another record, is compared as values.
+        if self._base is None or self._rule.fill is not Fill.NOTHING:
+            return frozenset()
+        return self._base.dictionary_columns.difference({KEY}, self._merger.deciding_columns)
+
+    @property
+    def plain_leaves(self) -> frozenset[str]:
+        return self._base.plain_leaves if self._base is not None else frozenset()
+
+    @property
+    def stored(self) -> tuple[StoredRowGroup, ...]:
+        return ()
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        updates, base = self._updates, self._base
+        changed = updates.row_groups
+        sizes = [rows - deleted for rows, deleted in zip(self._row_groups, changed.deleted.tolist(), strict=True)]
+        each = self.stored_bytes / max(1, self.num_rows)
+
+        def stored(index: int) -> StoredRowGroup | None:
+            return StoredRowGroup(base, index) if base is not None and not changed.touched[index] else None
+
+        found = [Segment(self, i, rows, round(rows * each), stored(i)) for i, rows in enumerate(sizes)]
+        if updates.added:
+            found.append(Segment(self, None, updates.added, round(updates.added * each), None))
+        return tuple(found)
+
+    def column_stats(self, complete: Collection[str] = ()) -> tuple[ColumnStats, ...]:
+        return ()
+
+    # ---- rows
+
+    def tables(
+        self,
+        columns: Sequence[str] | None = None,
+        target: FileSchema | None = None,
+        dictionary: Collection[str] = (),
+        *,
+        at_once: int | None = None,
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+        target = self.schema if target is None else target
+        names = list(target.columns if columns is None else columns)
+        encoded = self.dictionary_columns.intersection(dictionary)
+        reader = self._as_wide_as(target)
+        for index in reader._indexes:
+            yield from reader._tables(index, names, target, encoded, at_once, None)
+
+    def checked_tables(
+        self,
+        columns: Sequence[str],
+        target: FileSchema,
+        dictionary: Collection[str] = (),
+        *,
+        at_once: int | None = None,
+    ) -> CheckedTables | None:
+        encoded = self.dictionary_columns.intersection(dictionary)
+        return _Checked(self._as_wide_as(target), columns, target, encoded, at_once)
+
+    def _as_wide_as(self, target: FileSchema) -> "MergedSlice":
+        """This slice with doubles for floats where `target` has doubles: they are widened before they are merged."""
+        wider = widened_floats(self.full_path, self._rule, self.schema, target)
+        return self._again(target.select(wider)) if wider else self
+
+    @property
+    def _indexes(self) -> list[int | None]:
+        """Those of the segments."""
+        return [*range(len(self._row_groups)), None]
+
+    def _tables(
+        self,
+        index: int | None,
+        names: Sequence[str],
+        target: FileSchema,
+        dictionary: frozenset[str],
+        at_once: int | None,
+        expected: ExpectedRows | None,
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+        own = [name for name in names if self.schema.column(name) is not None]
+
+        def stored(rows: pa.Table) -> None:
+            if expected is not None:
+                expected.add_base(converted_table(rows, rows.num_rows, self.schema, names, target))
+
+        for rows in self._merged(index, own, dictionary, at_once, stored):
+            yield rows, converted_table(rows, rows.num_rows, self.schema, names, target)
+
+    def _expected_rows(self, names: Sequence[str], target: FileSchema) -> ExpectedRows:
+        """What the records, as they were read, must make of the base file; they are read again if there was no room."""
+        facts = (self._rule, self._ordering, self.schema, self._records.subsets)
+        expected = ExpectedRows(
+            *facts,
+            names,
+            target,
+            is_partial=any(map(is_partial, self._blocks)),
+            records=self._updates.counts.records,
+            memory=self._memory,
+        )
+        kept, self._kept = self._kept, None
+        for piece in self._pieces() if kept is None else kept:
+            expected.add_records(piece)
+        expected.decide()
+        return expected
+
+    def record_keys(self) -> Iterator[pa.ChunkedArray]:
+        for rows, _ in self.tables([KEY]):
+            if rows.column(KEY).null_count:
+                raise CorruptFile(f"{self.full_path} has rows without a record key")
+            yield rows.column(KEY)
+
+    def release(self) -> None:
+        self._kept_base = None
+        if self._base is not None:
+            self._base.release()
+
+    def _merged(
+        self,
+        index: int | None,
+        names: Sequence[str],
+        dictionary: frozenset[str],
+        at_once: int | None,
+        stored: Callable[[pa.Table], None],
+    ) -> Iterator[pa.Table]:
+        """The rows of a segment in the raw form of the schema; `stored` gets those of the base file."""
+        if index is None:
+            for rows in self._updates.inserts():
+                yield with_dictionaries(rows.select(names), dictionary)
+            return
+        start = self._start(index)
+        for piece in self._base_pieces(index, names, dictionary, at_once):
+            touched = self._updates.touched(start, start + piece.num_rows)
+            start += piece.num_rows
+            stored(piece)
+            if touched is None:
+                yield piece
+            else:
+                yield self._merger.rows(piece, touched.at, touched.log, touched.wins)
+
+    def _start(self, index: int) -> int:
+        """The number of the first row of a row group."""
+        return sum(self._row_groups[:index])
+
+    def _base_pieces(
+        self,
+        index: int,
+        names: Sequence[str],
+        dictionary: frozenset[str] = frozenset(),
+        at_once: int | None = None,
+    ) -> Iterator[pa.Table]:
+        """The rows of a row group of the base file."""
+        assert self._base is not None
+        kept, start = self._kept_base, self._start(index)
+        known = frozenset(names).intersection(kept.column_names if kept is not None else ())
+        rest = [name for name in names if name not in known]
+        if kept is not None and not rest:
+            yield kept.slice(start, self._row_groups[index]).select(names)
+            return
+        for piece in self._base.pieces(index, rest, self.schema, dictionary, at_once=at_once):
+            if kept is None:
+                yield piece
+                continue
+            part = kept.slice(start, piece.num_rows)
+            start += piece.num_rows
+            yield pa.table([(part if name in known else piece).column(name) for name in names], names)
+
+    @property
+    def _deciding_columns(self) -> list[str]:
+        """The record key, and the columns that decide whether a log record is preferred to a base row."""
+        return list(dict.fromkeys((KEY, *self._merger.deciding_columns)))
+
+    def _deciding_pieces(self) -> Iterator[pa.Table]:
+        """The record keys of the base file, and the columns that decide; they are kept when memory has room."""
+        kept: list[pa.Table] = []
+        size = 0
+        names = self._deciding_columns
+        for piece in chain.from_iterable(self._base_pieces(index, names) for index in range(len(self._row_groups))):
+            size += piece.nbytes
+            kept = [*kept, piece] if 4 * size <= self._memory else []
+            yield piece
+        if kept and 4 * size <= self._memory:
+            self._kept_base = pa.concat_tables(kept)
+
+    # ---- the merge
+
+    def _scan(self) -> Iterator[BlockPlace]:
+        for log in self._slice.log_files:
+            yield from scan_blocks(self._read_of(log.path), self._sizes[log.path], self._storage.full_path(log.path))
+
+    def _stored_size(self, log: LogFile) -> int:
+        """The bytes of a log file: a plan does not record them."""
+        found = self._storage.head(log.path)
+        if found is None:
+            raise NotFound(f"{self._storage.full_path(log.path)} does not exist")
+        return found.size
+
+    def _read_of(self, path: str) -> Callable[[int, int], bytes]:
+        return lambda start, length: self._storage.read_range(path, start, length)
+
+    @cached_property
+    def _updates(self) -> Updates:
+        records: Iterable[pa.Table] = self._pieces()
+        keys = self._deciding_pieces()
+        expected = _EXPANSION * sum(block.length for block in self._blocks)
+        if 2 * expected <= self._memory:
+            records = self._kept = list(records)
+        with self._null_orderings():
+            found = find_updates(self._merger, records, expected, keys, self._row_groups, self._memory)
+        if self._merger.is_partial and any(self._merger.lacks_columns(rows) for rows in found.inserts()):
+            raise UnsupportedTable(f"{self.full_path}: a partial update has no row to update", hint=WITH_HUDI)
+        return found
+
+    def _pieces(self) -> Iterator[pa.Table]:
+        """The log records, oldest first."""
+        return chain([self._records.none()], self._records.all(self._blocks, self._read_block))
+
+    def _read_block(self, block: BlockPlace) -> Callable[[int, int], bytes]:
+        return self._read_of(self._paths[block.path])
+
+    @property
+    def _base_rows(self) -> int:
+        return self._base.num_rows if self._base is not None else 0
+
+    @contextmanager
+    def _null_orderings(self) -> Iterator[None]:
+        try:
+            yield
+        except NullOrdering:
+            fields = ", ".join(self._rule.ordering)
+            raise UnsupportedTable(
+                f"{self.full_path}: a null in the ordering field {fields} would have to be compared with a value: "
+                "Hudi itself cannot read this file slice",
+                hint="delete the record with Apache Hudi, and write it again with a value",
+            ) from None
+
+
+class _Checked:
+    """See `CheckedTables`."""
+
+    def __init__(
+        self,
+        reader: MergedSlice,
+        names: Sequence[str],
+        target: FileSchema,
+        dictionary: frozenset[str],
+        at_once: int | None,
+    ) -> None:
+        self._reader = reader
+        self._names = names
+        self._target = target
+        self._dictionary = dictionary
+        self._at_once = at_once
+        self._rows = reader._expected_rows(names, target)
+
+    def __iter__(self) -> Iterator[tuple[pa.Table, pa.Table]]:
+        return chain.from_iterable(map(self._of, self._reader._indexes))
+
+    def rows(self, one: Segment) -> Iterator[tuple[pa.Table, pa.Table]]:
+        return self._of(one.index)
+
+    def _of(self, index: int | None) -> Iterator[tuple[pa.Table, pa.Table]]:
+        return self._reader._tables(index, self._names, self._target, self._dictionary, self._at_once, self._rows)
+
+    def stored(self, one: Segment) -> Iterator[pa.Table]:
+        reader, names = self._reader, self._reader._deciding_columns
+        assert one.index is not None
+        for piece in reader._base_pieces(one.index, names, at_once=self._at_once):
+            rows = converted_table(piece, piece.num_rows, reader.schema, names, self._target)
+            self._rows.add_copied(rows)
+            yield rows
+
+    def expected(self) -> tuple[int, int]:
+        expected = self._rows.finish()
+        self._reader._checks_spilled += self._rows.spilled_bytes
+        if self._rows.changed_copies:
+            raise CheckFailed(
+                f"{self._reader.full_path}: log records change {self._rows.changed_copies} rows of row groups that "
+                "were copied because no log record was found to change them",
+                hint="nothing was committed; please report this with the plan and the files",
+            )
+        return expected
