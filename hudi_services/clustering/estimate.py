@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import writer_options
 from ..files.slices import SliceReader, StoredRowGroup, shared_dictionary_columns, shared_plain_leaves
-from ..rewriting.copying import CopyPlan, copy_plan
+from ..rewriting.copy_plan import CopyPlan, copy_plan
 from ..rewriting.rewrite import open_inputs, target_schema
 from ..rewriting.task import RewriteTask
 from ..rows.file_sizing import (
@@ -58,10 +58,9 @@ def estimate_group(task: RewriteTask) -> GroupEstimate:
     pieces = weighed_readers(readers, task.settings.codec, task.memory.stored) if not task.sort else []
     plan = copy_plan(task, readers, target, pieces)
     if isinstance(plan, CopyPlan):
-        weights = dict(zip(groups, pieces, strict=True))
-        cut = [[weights[source] for source in file] for file in plan.files]
-        largest = max(group.facts.compressed_bytes for group in groups)
-        return GroupEstimate(rows, _sizes(task, readers, cut), copy_peak(largest, len(readers)), None, False)
+        weighed = iter(pieces)
+        sizes = _sizes(task, readers, [[next(weighed) for _ in file] for file in plan.files])
+        return GroupEstimate(rows, sizes, _copy_peak(task, readers, plan), plan.decoded, False)
     if not rows:
         return GroupEstimate(0, (), copy_peak(0, len(readers)), plan, False)
     sample = _sample(task, readers, groups, target)
@@ -87,6 +86,17 @@ def estimate_group(task: RewriteTask) -> GroupEstimate:
         plan,
         bool(task.sort) and sort_bytes(int(data), rows) > task.memory.run,
     )
+
+
+def _copy_peak(task: RewriteTask, readers: Sequence[SliceReader], plan: CopyPlan) -> int:
+    segments = [one for file in plan.files for one in file]
+    largest = max(one.stored.facts.compressed_bytes for one in segments if one.stored is not None)
+    merged = sum(one.rows for one in segments if one.stored is None)
+    if not merged:
+        return copy_peak(largest, len(readers))
+    rows = max(1, sum(reader.num_rows for reader in readers))
+    encoded = sum(reader.encoded_bytes for reader in readers) * merged / rows
+    return decoding_peak(task.memory, task.settings.row_group_bytes, encoded, len(readers)) + 2 * largest
 
 
 def _sizes(task: RewriteTask, readers: Sequence[SliceReader], files: Sequence[Sequence[Piece]]) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ The rows of a row group stay together, so the new file has the row groups of the
 """
 
 import hashlib
+import re
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -39,6 +40,9 @@ from .parquet_writer import FILE_NAME_COLUMN, WrittenFile
 from .value_bounds import ValueBounds
 
 _FORMAT_VERSION = 1
+_WITHOUT_ERRATA = re.compile(r"parquet-mr version 1\.1[0-9]\.|parquet-cpp-arrow version (?:[3-9]|[1-9][0-9]+)\.")
+"""Writers whose pages no reader treats in a way of its own. Sources: CorruptStatistics and CorruptDeltaByteArrays of
+parquet-java; ApplicationVersion of Arrow's parquet/metadata.cc."""
 
 
 class Fingerprint:
@@ -126,6 +130,16 @@ def needs_recoding(reader: BaseFileReader, codec: str) -> bool:
     return any(c.codec != number for group in reader.row_groups for c in group.columns)
 
 
+def joint_writer(writers: Collection[str]) -> str | None:
+    """The writer to name in a footer for pages of several writers; None when readers may treat their pages differently.
+
+    Readers look for old releases, whose statistics or encodings were wrong.
+    """
+    if len(writers) > 1 and not all(map(_WITHOUT_ERRATA.match, writers)):
+        return None
+    return min(writers)
+
+
 class RowGroupCopier:
     """Writes one base file out of row groups; use as a context manager, which aborts on an exception.
 
@@ -167,7 +181,12 @@ class RowGroupCopier:
             self.abort()
 
     def append(self, reader: BaseFileReader, index: int) -> Fingerprint:
-        """Copy row group `index`; returns the fingerprint of its old pages. Raises CorruptFile for damaged pages."""
+        """Copy row group `index`; returns the fingerprint of its old pages.
+
+        Raises CorruptFile for damaged pages, and CheckFailed when the new footer would give them another meaning.
+        """
+        if reader.schema != self._target:
+            raise CheckFailed(f"{reader.full_path} has another schema than {self._full_path}")
         old = reader.row_groups[index]
         group = _NewRowGroup(old.num_rows, self._out.position)
         fingerprint = Fingerprint()

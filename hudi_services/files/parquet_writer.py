@@ -27,6 +27,8 @@ from .parquet_schema import FileSchema, Leaf, keeps_order
 from .written_bounds import WrittenBounds
 
 FILE_NAME_COLUMN = "_hoodie_file_name"
+CREATED_BY = f"parquet-cpp-arrow version {pa.cpp_version}"
+"""The writer that the footers of `BaseFileWriter` name."""
 
 _MIB = 1 << 20
 # Below 8 bytes pyarrow writes an empty page before a list, where its reader stops.

@@ -122,6 +122,8 @@ class ExpectedRows:
         self._newest = np.array(
             [rule.newest_meta_columns and name.startswith(META_COLUMNS) for name in names], np.bool_
         )
+        self._compares = bool(rule.ordering) and rule.final not in (Final.ALWAYS, Final.LATER_IN_BINLOG)
+        """Whether the ordering values of base rows decide."""
         self._rows = self._total = 0
         self.changed_copies = 0
         """Rows of `add_copied` that log records change; known after `finish`."""
@@ -190,8 +192,10 @@ class ExpectedRows:
         return _Winners(self._decided(_records(facts, len(self._ordering))))
 
     def _base_facts(self, rows: pa.Table, keys: Hashes, values: Hashes, *, copied: bool) -> pa.Table:
-        in_schema = self._in_schema(rows)
-        more = {f"{ORDER}{i}": one.values(in_schema) for i, one in enumerate(self._ordering)}
+        more = {}
+        if self._compares:
+            in_schema = self._in_schema(rows)
+            more = {f"{ORDER}{i}": one.values(in_schema) for i, one in enumerate(self._ordering)}
         more[_COPIED] = pa.array(np.full(rows.num_rows, copied))
         holes = np.ones(values.shape, np.bool_) if copied else self._holes(rows, None)
         return _facts(keys, values, holes, self._places(rows), pa.table(more))

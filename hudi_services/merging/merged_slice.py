@@ -143,9 +143,11 @@ class MergedSlice:
         changed = updates.row_groups
         sizes = [rows - deleted for rows, deleted in zip(self._row_groups, changed.deleted.tolist(), strict=True)]
         each = self.stored_bytes / max(1, self.num_rows)
+        # Log records may have columns, and wider types, that the base file does not have.
+        is_same = base is not None and base.schema == self.schema
 
         def stored(index: int) -> StoredRowGroup | None:
-            return StoredRowGroup(base, index) if base is not None and not changed.touched[index] else None
+            return StoredRowGroup(base, index) if base is not None and is_same and not changed.touched[index] else None
 
         found = [Segment(self, i, rows, round(rows * each), stored(i)) for i, rows in enumerate(sizes)]
         if updates.added:

@@ -1,80 +1,22 @@
-"""Rewriting a group without decoding it: its row groups are copied into the new files as they are."""
+"""Rewriting a group by copying row groups into the new files as they are; rows that log records touch are merged.
 
-import itertools
+Merged rows are encoded in memory, one row group at a time, and these row groups are then copied, too.
+"""
+
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import pyarrow as pa
+
+from ..errors import CheckFailed
 from ..files.column_stats import column_stats
-from ..files.parquet_copy import RowGroupCopier, can_be_copied, needs_recoding, row_group_fingerprint
-from ..files.parquet_schema import FileSchema
-from ..files.slices import SliceReader, StoredRowGroup
+from ..files.memory_file import MemoryFile
+from ..files.parquet_copy import RowGroupCopier, needs_recoding, row_group_fingerprint
+from ..files.slices import CheckedTables, Segment, SliceReader, StoredRowGroup
 from ..rows.conservation import Checksum
-from ..rows.file_sizing import Piece, files_needed, stored_row_groups
 from ..rows.output import RECORD_KEY_FIELD, Form, NewFile, Output, Stopwatch
+from .columns import Columns
+from .copy_plan import CopyPlan
 from .task import RewriteTask
-
-_SMALLEST_PART = 16
-"""Row groups are copied when their average size is at least the wanted size divided by this: smaller row groups make
-reading slow, and are merged."""
-_LARGEST_TIMES = 2
-"""Row groups larger than this many times the wanted size are decoded and cut."""
-_UNEVEN = 0.05
-"""The share of a file's bytes by which a cut between row groups may differ from an even cut."""
-
-
-@dataclass(frozen=True, slots=True)
-class CopyPlan:
-    """Which row groups go into which new file."""
-
-    files: tuple[tuple[StoredRowGroup, ...], ...]
-
-
-def copy_plan(
-    task: RewriteTask, readers: Sequence[SliceReader], target: FileSchema, pieces: Sequence[Piece]
-) -> CopyPlan | str:
-    """How to copy the group, or the reason why its rows must be decoded; `pieces` are its weighed row groups."""
-    if task.sort:
-        return "sorted"
-    if any(reader.schema != target for reader in readers):
-        return "schemas differ"
-    if any(reader.num_rows and not reader.stored for reader in readers):
-        return "log files"
-    files = {source.reader for reader in readers for source in reader.stored}
-    if len({file.created_by for file in files}) > 1:
-        return "different parquet writers"
-    if not all(can_be_copied(file) for file in files):
-        return "unknown codec"
-    sources = stored_row_groups(readers)
-    if not sources:
-        return "no rows"
-    sizes = [source.facts.uncompressed_bytes for source in sources]
-    wanted = task.settings.row_group_bytes
-    if sum(sizes) * _SMALLEST_PART < wanted * len(sizes):
-        return "small row groups"
-    if max(sizes) > wanted * _LARGEST_TIMES:
-        return "large row groups"
-    if max(source.facts.compressed_bytes for source in sources) > task.memory.stored:
-        return "row groups too large for the memory"
-    count = files_needed(len(task.file_ids), pieces, readers, task.settings)
-    cut = _cut(sources, [weight for _, weight in pieces], count)
-    return CopyPlan(cut) if cut is not None else "large row groups"
-
-
-def _cut(
-    sources: Sequence[StoredRowGroup], weights: Sequence[float], count: int
-) -> tuple[tuple[StoredRowGroup, ...], ...] | None:
-    """`sources` in `count` runs of about equal weight; None when row groups are too large for even runs."""
-    ends = [0.0, *itertools.accumulate(weights)]
-    total = ends[-1]
-    cuts = [0]
-    for i in range(1, count):
-        wanted = total * i / count
-        cut = min(range(len(ends)), key=lambda at: abs(ends[at] - wanted))
-        if abs(ends[cut] - wanted) > _UNEVEN * total / count:
-            return None
-        cuts.append(cut)
-    cuts.append(len(sources))
-    return tuple(tuple(sources[low:high]) for low, high in itertools.pairwise(cuts))
 
 
 def _key_range(source: StoredRowGroup) -> tuple[str, str] | None:
@@ -92,55 +34,148 @@ class CopiedGroup:
 
     spilled_bytes = 0
 
-    def __init__(self, task: RewriteTask, form: Form, plan: CopyPlan, clock: Stopwatch) -> None:
+    def __init__(
+        self, task: RewriteTask, form: Form, readers: Sequence[SliceReader], plan: CopyPlan, clock: Stopwatch
+    ) -> None:
         self._task = task
         self._form = form
+        self._readers = readers
         self._plan = plan
         self._clock = clock
-        readers = {source.reader for file in plan.files for source in file}
+        self._columns = Columns.of(form, readers)
+        segments = [segment for file in plan.files for segment in file]
         codec = form.settings.codec
-        self._codec = codec if any(needs_recoding(reader, codec) for reader in readers) else None
+        stored = {one.stored.reader for one in segments if one.stored is not None}
+        self._codec = codec if any(needs_recoding(reader, codec) for reader in stored) else None
+        self._last = {one.slice: one for one in segments}
+        """The last segment of each slice."""
+        self._checked: dict[SliceReader, CheckedTables | None] = {}
+        self._encoded: dict[str, list[bool]] = {}
+        """Which row groups of each new file have merged rows."""
         self.before = Checksum()
 
     def write(self) -> list[NewFile]:
-        """Copy every row group, and add it to the checksum `before`."""
+        """Write all rows, and add copied row groups, and what merged rows must be, to the checksum `before`."""
         files = self._plan.files
         pairs = zip(self._task.ids_of(len(files)), files, strict=True)
-        return [self._write_file(file_id, sources) for file_id, sources in pairs]
+        written = [self._write_file(file_id, segments) for file_id, segments in pairs]
+        for reader in self._readers:
+            if reader not in self._last:
+                # No rows, says the merge: other code must say so, too.
+                self._end(reader, self._checked_tables(reader))
+        return written
 
-    def _write_file(self, file_id: str, sources: Sequence[StoredRowGroup]) -> NewFile:
-        output = Output(self._form, file_id, sum(source.rows for source in sources))
+    def _write_file(self, file_id: str, segments: Sequence[Segment]) -> NewFile:
+        output = Output(self._form, file_id, sum(one.rows for one in segments))
         with RowGroupCopier(
             self._form.storage,
             output.path,
             self._form.target,
             file_name=output.file_name,
             codec=self._codec,
-            created_by=sources[0].reader.created_by,
+            created_by=self._plan.created_by,
             ranged=self._form.ranged,
         ) as copier:
-            for source in sources:
-                self._copy(source, output, copier)
+            merged = _MergedRows(self._task, output, copier, self._columns)
+            for one in segments:
+                checked = self._checked_tables(one.slice)
+                if one.stored is not None:
+                    self._copy(one, one.stored, checked, output, copier)
+                    merged.is_encoded.append(False)
+                elif checked is not None:
+                    for _, rows in self._clock.each("read", checked.rows(one)):
+                        with self._clock.phase("write"):
+                            merged.add(rows)
+                if one is self._last[one.slice]:
+                    self._end(one.slice, checked)
             with self._clock.phase("write"):
+                merged.flush()
+                self._encoded[output.path] = merged.is_encoded
                 return output.close(copier)
 
-    def _copy(self, source: StoredRowGroup, output: Output, copier: RowGroupCopier) -> None:
+    def _checked_tables(self, reader: SliceReader) -> CheckedTables | None:
+        if reader not in self._checked:
+            with self._clock.phase("proof"):
+                self._checked[reader] = reader.checked_tables(
+                    self._columns.kept, self._form.target, self._columns.dictionary, at_once=self._task.memory.stored
+                )
+        return self._checked[reader]
+
+    def _end(self, reader: SliceReader, checked: CheckedTables | None) -> None:
+        if checked is not None:
+            with self._clock.phase("proof"):
+                self.before += Checksum(*checked.expected())
+        self._checked[reader] = None
+        reader.release()
+
+    def _copy(
+        self,
+        one: Segment,
+        source: StoredRowGroup,
+        checked: CheckedTables | None,
+        output: Output,
+        copier: RowGroupCopier,
+    ) -> None:
         with source.reader.held(source.index, page_indexes=True):
             with self._clock.phase("copy"):
                 fingerprint = copier.append(source.reader, source.index)
             self._clock.move("copy", "proof", fingerprint.seconds)
             self.before += Checksum(source.rows, int(fingerprint))
-            if output.wants_keys and not output.add_key_range(_key_range(source)):
+            if checked is not None:
+                for keys in self._clock.each("proof", checked.stored(one)):
+                    with self._clock.phase("keys"):
+                        output.add_keys(keys)
+            elif output.wants_keys and not output.add_key_range(_key_range(source)):
                 with self._clock.phase("keys"):
                     output.add_keys(source.reader.read_row_group(source.index, [RECORD_KEY_FIELD]))
-        if source.index + 1 == len(source.reader.row_groups):
-            source.reader.release()
 
     def checksum_of(self, new: SliceReader) -> Checksum:
-        """The checksum of the row groups of a new file."""
+        """The checksum of the row groups of a new file; of its rows where they were merged."""
         name = new.path.rpartition("/")[2] if self._form.meta_fields else None
-        result = Checksum()
-        for one in new.stored:
-            found = row_group_fingerprint(one.reader, one.index, file_name=name, recoded=self._codec is not None)
-            result += Checksum(one.rows, found)
+        is_encoded = self._encoded[new.path]
+        if len(new.stored) != len(is_encoded):
+            raise CheckFailed(f"{new.full_path} has {len(new.stored)} row groups, and {len(is_encoded)} were written")
+        merged = [one for one, encoded in zip(new.stored, is_encoded, strict=True) if encoded]
+        result = self._columns.checksum(new, merged, self._task.memory.stored)
+        for one, encoded in zip(new.stored, is_encoded, strict=True):
+            if not encoded:
+                found = row_group_fingerprint(one.reader, one.index, file_name=name, recoded=self._codec is not None)
+                result += Checksum(one.rows, found)
         return result
+
+
+class _MergedRows:
+    """Gathers merged rows of one new file until they fill a row group, which is then appended to the file."""
+
+    def __init__(self, task: RewriteTask, output: Output, copier: RowGroupCopier, columns: Columns) -> None:
+        self._full_path = task.storage.full_path(output.path)
+        self._row_group_bytes = task.memory.row_group(task.settings.row_group_bytes)
+        self._output = output
+        self._copier = copier
+        self._columns = columns
+        self._pending: list[pa.Table] = []
+        self._pending_bytes = 0
+        self.is_encoded: list[bool] = []
+        """For each row group of the file, whether it has merged rows."""
+
+    def add(self, rows: pa.Table) -> None:
+        if self._pending_bytes + rows.nbytes > self._row_group_bytes:
+            self.flush()
+        self._output.add_keys(rows)
+        self._pending.append(rows)
+        self._pending_bytes += rows.nbytes
+
+    def flush(self) -> None:
+        """Append the rows so far."""
+        pending, self._pending, self._pending_bytes = self._pending, [], 0
+        if not sum(rows.num_rows for rows in pending):
+            return
+        file = MemoryFile(self._full_path)
+        with self._output.row_writer(self._row_group_bytes, self._columns.plain_leaves, file) as writer:
+            while pending:
+                writer.write(pending.pop(0))
+            writer.close({})
+        encoded = file.open(self._output.path)
+        for index in range(len(encoded.row_groups)):
+            self._copier.append(encoded, index)
+            self.is_encoded.append(True)

@@ -1,23 +1,21 @@
 """Rewriting a group by decoding it, a piece of a row group at a time; a sort may spill rows to the local disk."""
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from ..files.parquet_writer import FILE_NAME_COLUMN, writer_options
-from ..files.slices import SliceReader, shared_dictionary_columns, shared_plain_leaves
-from ..rows.conservation import Checksum, check_file_names, checksum
+from ..files.parquet_writer import writer_options
+from ..files.slices import SliceReader
+from ..rows.conservation import Checksum, checksum
 from ..rows.conversion_check import ConversionCheck
 from ..rows.external_sort import ExternalSort
 from ..rows.file_sizing import Piece, even_cuts, files_needed, needs_no_cut, weighed
 from ..rows.ordering import SAMPLE_ROWS
 from ..rows.output import Form, NewFile, Output, Stopwatch
 from ..rows.sorting import RowSorter
+from .columns import Columns
 from .task import RewriteTask
-
-Item = TypeVar("Item")
 
 
 class DecodedGroup:
@@ -37,11 +35,7 @@ class DecodedGroup:
         self._readers = readers
         self._pieces = pieces
         self._clock = clock
-        # The one column that is written anew; in tables without meta fields it is empty, and stays so.
-        self._made = [FILE_NAME_COLUMN] if form.meta_fields and form.target.column(FILE_NAME_COLUMN) else []
-        self._columns = [name for name in form.target.columns if name not in self._made]
-        self._dictionary = shared_dictionary_columns(readers)
-        self._plain_leaves = shared_plain_leaves(readers)
+        self._columns = Columns.of(form, readers)
         self.before = Checksum()
         self.spilled_bytes = 0
         """Bytes of rows that were written to local disk, because they did not fit into memory."""
@@ -66,13 +60,14 @@ class DecodedGroup:
 
     def _tables(self) -> Iterator[pa.Table]:
         """Every row of every input, in the raw form of the target; adds the rows to the checksum `before`."""
+        columns = self._columns
         for reader in self._readers:
-            check = ConversionCheck(reader.full_path, reader.schema, self._target, self._columns)
+            check = ConversionCheck(reader.full_path, reader.schema, self._target, columns.kept)
             with self._clock.phase("proof"):
                 checked = reader.checked_tables(
-                    self._columns, self._target, self._dictionary, at_once=self._task.memory.stored
+                    columns.kept, self._target, columns.dictionary, at_once=self._task.memory.stored
                 )
-            pieces = self._read(reader, self._columns) if checked is None else self._timed(iter(checked), "read")
+            pieces = self._read(reader, columns.kept) if checked is None else self._clock.each("read", iter(checked))
             for read, table in pieces:
                 with self._clock.phase("proof"):
                     rows = check.rows(read, table)
@@ -86,8 +81,8 @@ class DecodedGroup:
 
     def _read(self, reader: SliceReader, columns: Sequence[str]) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Every row of a file, as it was read and in the raw form of the target."""
-        dictionary, at_once = self._dictionary.intersection(columns), self._task.memory.stored
-        yield from self._timed(reader.tables(columns, self._target, dictionary, at_once=at_once), "read")
+        dictionary, at_once = self._columns.dictionary.intersection(columns), self._task.memory.stored
+        yield from self._clock.each("read", reader.tables(columns, self._target, dictionary, at_once=at_once))
         reader.release()
 
     def _sorter(self) -> RowSorter:
@@ -112,23 +107,14 @@ class DecodedGroup:
             return [(sort.rows, 1.0)]
         path = self._task.storage.full_path(self._task.partition)
         with self._clock.phase("cut"):
-            options = writer_options(self._target, path, self._task.settings.codec, self._plain_leaves)
+            options = writer_options(self._target, path, self._task.settings.codec, self._columns.plain_leaves)
             return weighed(sort.sections(), sort.rows, count, options)
 
     def _in_order(self, sort: ExternalSort) -> Iterator[pa.Table]:
-        for section in self._timed(sort.sections(), "sort"):
+        for section in self._clock.each("sort", sort.sections()):
             with self._clock.phase("sort"):
                 table = section.rows(0, section.num_rows)
             yield table
-
-    def _timed(self, items: Iterator[Item], phase: str) -> Iterator[Item]:
-        """`items`; the time that they take counts for `phase`."""
-        while True:
-            with self._clock.phase(phase):
-                item = next(items, None)
-            if item is None:
-                return
-            yield item
 
     def _write(self, tables: Iterator[pa.Table], cuts: Sequence[int]) -> list[NewFile]:
         """Write the files; `cuts` are the numbers of their rows."""
@@ -137,7 +123,7 @@ class DecodedGroup:
         rest: pa.Table | None = None
         for file_id, wanted in zip(self._task.ids_of(len(cuts)), cuts, strict=True):
             output = Output(self._form, file_id, wanted)
-            with output.row_writer(row_group, self._plain_leaves) as writer:
+            with output.row_writer(row_group, self._columns.plain_leaves) as writer:
                 while wanted:
                     if rest is None or rest.num_rows == 0:
                         rest = next(tables, None)
@@ -158,11 +144,4 @@ class DecodedGroup:
 
     def checksum_of(self, new: SliceReader) -> Checksum:
         """The checksum of the rows of a new file. Raises CheckFailed when a row has another file name."""
-        dictionary = new.dictionary_columns & {*self._dictionary, *self._made}
-        result = Checksum()
-        columns, at_once = [*self._columns, *self._made], self._task.memory.stored
-        for _, table in new.tables(columns, dictionary=dictionary, at_once=at_once):
-            for column in table.select(self._made).columns:
-                check_file_names(column, new.full_path)
-            result += checksum(table.select(self._columns))
-        return result
+        return self._columns.checksum(new, new.stored, self._task.memory.stored)

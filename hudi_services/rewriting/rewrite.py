@@ -21,7 +21,8 @@ from ..process import keep_freed_blocks, peak_bytes, reset_peak
 from ..rows.conservation import Checksum
 from ..rows.file_sizing import Piece, needs_no_cut, unweighed, weighed_readers
 from ..rows.output import Form, NewFile, Stopwatch
-from .copying import CopiedGroup, CopyPlan, copy_plan
+from .copy_plan import CopyPlan, copy_plan
+from .copying import CopiedGroup
 from .data_skipping import ColumnBounds, column_bounds
 from .decoding import DecodedGroup
 from .task import RewriteTask
@@ -31,7 +32,7 @@ from .task import RewriteTask
 class RewriteResult:
     """The result of a task; `seconds` by phase, of this task alone.
 
-    `decoded`: why the rows were decoded, None when they were copied.
+    `decoded`: why rows were decoded, None when all row groups were copied.
     """
 
     partition: str
@@ -72,7 +73,7 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     pieces = _pieces(task, readers, clock)
     plan = copy_plan(task, readers, form.target, pieces)
     if isinstance(plan, CopyPlan):
-        group: CopiedGroup | DecodedGroup = CopiedGroup(task, form, plan, clock)
+        group: CopiedGroup | DecodedGroup = CopiedGroup(task, form, readers, plan, clock)
     else:
         group = DecodedGroup(task, form, readers, pieces, clock)
     files = group.write()
@@ -92,7 +93,7 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
         group.before,
         after,
         clock.seconds,
-        plan if isinstance(plan, str) else None,
+        plan.decoded if isinstance(plan, CopyPlan) else plan,
         sum((reader.log_counts for reader in readers), start=LogCounts()),
         group.spilled_bytes + sum(reader.spilled_bytes for reader in readers),
         peak_bytes(),

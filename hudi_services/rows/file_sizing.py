@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from ..files.parquet_codec import codec_called
 from ..files.parquet_writer import writer_options
-from ..files.slices import SliceReader, StoredRowGroup
+from ..files.slices import Segment, SliceReader, StoredRowGroup
 from .external_sort import Section, plain
 from .settings import FileSettings
 
@@ -34,33 +34,28 @@ _MUCH_LARGER = 1.05
 
 
 def stored_row_groups(readers: Iterable[SliceReader]) -> list[StoredRowGroup]:
-    """The row groups that have rows, in order."""
+    """The row groups that have rows, in order, of slices whose rows need not be merged."""
     return [group for reader in readers for group in reader.stored if group.rows]
+
+
+def segments_of(readers: Iterable[SliceReader]) -> list[Segment]:
+    """The segments in order, without row groups that have no rows."""
+    return [one for reader in readers for one in reader.segments if one.rows or one.stored is None]
 
 
 def unweighed(readers: Iterable[SliceReader]) -> list[Piece]:
     """The pieces of `weighed_readers` where no weight is needed."""
-    return [(rows, 1.0) for reader in readers for rows in _stored_rows(reader)]
-
-
-def _stored_rows(reader: SliceReader) -> list[int]:
-    return [group.rows for group in reader.stored if group.rows] or ([reader.num_rows] if reader.num_rows else [])
+    return [(one.rows, 1.0) for one in segments_of(readers)]
 
 
 def weighed_readers(readers: Sequence[SliceReader], codec: str, at_once: int) -> list[Piece]:
-    """Weighed pieces of unsorted slices in order: their row groups, or all rows of a slice whose rows must be merged.
-
-    `codec` and `at_once` as for `weighed_row_groups`.
-    """
-    if all(reader.stored or not reader.num_rows for reader in readers):
-        return weighed_row_groups(stored_row_groups(readers), codec, at_once)
-    pieces: list[Piece] = []
-    for reader in readers:
-        if reader.stored:
-            pieces += weighed_row_groups(stored_row_groups([reader]), codec, at_once)
-        elif reader.num_rows:
-            pieces.append((reader.num_rows, float(reader.stored_bytes)))
-    return pieces
+    """The segments of unsorted slices, weighed; `codec` and `at_once` as for `weighed_row_groups`."""
+    weights = iter(weighed_row_groups(stored_row_groups(readers), codec, at_once))
+    return [
+        next(weights) if reader.stored else (one.rows, float(one.stored_bytes))
+        for reader in readers
+        for one in segments_of([reader])
+    ]
 
 
 def compressed_bytes(group: StoredRowGroup, shares: Mapping[LeafPath, float]) -> float:

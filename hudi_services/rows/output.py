@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -16,10 +16,12 @@ from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import BaseFileWriter, WrittenFile
 from ..files.record_keys import RecordKeys
 from ..model import path_in
-from ..storage import Storage
+from ..storage import FileWrites, Storage
 from .settings import FileSettings
 
 RECORD_KEY_FIELD = "_hoodie_record_key"
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,15 @@ class Stopwatch:
     def phase(self, name: str) -> Iterator[None]:
         with counted(self.seconds, name):
             yield
+
+    def each(self, name: str, items: Iterator[Item]) -> Iterator[Item]:
+        """`items`; the time that they take counts for a phase."""
+        while True:
+            with self.phase(name):
+                item = next(items, None)
+            if item is None:
+                return
+            yield item
 
     def move(self, of: str, to: str, seconds: float) -> None:
         """Move `seconds` from the phase `of` to the phase `to`, which ran inside it."""
@@ -96,11 +107,16 @@ class Output:
         if self._keys is not None:
             self._keys.add(table.column(RECORD_KEY_FIELD))
 
-    def row_writer(self, row_group_bytes: int, plain_leaves: Collection[str]) -> BaseFileWriter:
-        """The writer of the file's rows, in row groups of `row_group_bytes` in memory; `close` takes it at the end."""
+    def row_writer(
+        self, row_group_bytes: int, plain_leaves: Collection[str], storage: FileWrites | None = None
+    ) -> BaseFileWriter:
+        """The writer of the file's rows, in row groups of `row_group_bytes` in memory; `close` takes it at the end.
+
+        `storage`: where it writes; None for the table.
+        """
         form = self._form
         return BaseFileWriter(
-            form.storage,
+            form.storage if storage is None else storage,
             self.path,
             form.target,
             file_name=self.file_name,

@@ -1,6 +1,8 @@
 """Random histories of merge-on-read tables: after each step, the rows that we merge are those that Hudi reads."""
 
+import os
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from .reading import METADATA_OFF, METADATA_ON, READ_OPTIMISED
 OF_EACH_RELEASE = 200
 KEYS = 60
 _COMPACTION = {**EACH_DELTA_COMMIT, "hoodie.compact.inline": "false"}
+_DAYS_AGO = time.time() - 3 * 24 * 3600
 _CLEAN = {"hoodie.clean.commits.retained": "1", "hoodie.cleaner.commits.retained": "1"}
 
 
@@ -43,7 +46,13 @@ class Follower(HistoryMaker):
         if self.has_twins and "cluster" in step.operation + step.statement:
             return
         if not step.operation.startswith("ours "):
-            super()._take(step)
+            try:
+                super()._take(step)
+            except PeerError as e:
+                # 1.0.2 has begun the rollback then, and cannot end it.
+                if "is earlier than the latest compaction" in str(e):
+                    self._finish_rollback()
+                raise
             return
         what = step.operation.removeprefix("ours ")
         if what == "compact":
@@ -66,6 +75,13 @@ class Follower(HistoryMaker):
         self.compared += 1
         self.has_twins = len({row["id"] for row in found}) < len(found)
         return found
+
+    def _finish_rollback(self) -> None:
+        """Recover the table from a rollback whose process gave no sign of life for days."""
+        for file in (self.path / ".hoodie").rglob("*"):
+            os.utime(file, (_DAYS_AGO, _DAYS_AGO))
+        found = ours.run("recover", self.path, "--apply")
+        assert found.code == 0, f"{self.name}: {found}"
 
     def is_unreadable(self) -> bool:
         """Whether Hudi itself cannot read the table."""
@@ -107,10 +123,12 @@ def test_random_histories(seed: int, peer: Peer, tmp_path: Path) -> None:
     print(maker.name)
     maker.make()
     assert maker.compared > len(one.history.steps) // 2, maker.name
+    # AWSDmsAvroPayload of 0.15.0: a delete of a key that no base row has is not read.
     if one.kind == "dms" and maker.is_unreadable():
-        # AWSDmsAvroPayload of 0.15.0: a delete of a key that no base row has is not read.
         return
     _execute_pending(peer, maker)
+    if one.kind == "dms" and maker.is_unreadable():
+        return
     before = comparable(maker._rows())
     was_merged = _last_service(maker, "compact" if seed % 3 == 0 or maker.has_twins else "execute")
     after = {"off": METADATA_OFF, **({"read-optimised": READ_OPTIMISED} if was_merged else {})}
@@ -147,8 +165,8 @@ def _execute_pending(peer: Peer, maker: Follower) -> None:
         # It cannot compact a delete without an ordering value that data follows.
         assert peer.version == "1.0.2", maker.name
         return
-    wanted = in_order(peer.rows(theirs, METADATA_OFF))
-    assert in_order(peer.rows(maker.path, METADATA_OFF)) == wanted, f"{maker.name}: pending compaction"
+    wanted, found = (_answer(lambda path=path: peer.rows(path, METADATA_OFF)) for path in (theirs, maker.path))
+    assert found == wanted, f"{maker.name}: pending compaction"
     shutil.rmtree(theirs)
 
 

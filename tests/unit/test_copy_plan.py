@@ -16,7 +16,7 @@ from hudi_services.files.parquet_reader import BaseFileReader
 from hudi_services.files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
 from hudi_services.files.slices import BaseFileSlice
 from hudi_services.object_storage import ObjectStorage
-from hudi_services.rewriting.copying import CopyPlan, copy_plan
+from hudi_services.rewriting.copy_plan import CopyPlan, copy_plan
 from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.file_sizing import stored_row_groups, weighed_row_groups

@@ -20,7 +20,7 @@ from hudi_services.files.parquet_reader import BaseFileReader
 from hudi_services.files.parquet_writer import BaseFileWriter
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
-from hudi_services.rewriting import copying
+from hudi_services.rewriting import copy_plan
 from hudi_services.rewriting.decoding import DecodedGroup
 from hudi_services.rows.output import NewFile, Output, Writer
 from hudi_services.rows.sorting import RowSorter
@@ -168,9 +168,9 @@ def test_another_file_name_in_the_rows(
 @pytest.mark.parametrize("options", [SORTED, COPIED], ids=["decoded", "copied"])
 def test_a_row_group_that_nobody_read(options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What went in is counted by the footers, not by what was read."""
-    read, cut = DecodedGroup._read, copying._cut
+    read, cut = DecodedGroup._read, copy_plan._cut
     monkeypatch.setattr(DecodedGroup, "_read", lambda *of: itertools.islice(read(*of), 1, None))
-    monkeypatch.setattr(copying, "_cut", lambda sources, weights, count: cut(sources[1:], weights[1:], count))
+    monkeypatch.setattr(copy_plan, "_cut", lambda sources, weights, count: cut(sources[1:], weights[1:], count))
     refused(unpack("1.0.2", tmp_path), options)
 
 
