@@ -18,7 +18,6 @@ from .reading import METADATA_OFF, METADATA_ON, READ_OPTIMISED
 from .test_merge_on_read import keyed, read_by_all, tables, texts
 
 SOME = ("default_order", "log_only", "compaction", "indexed", "merge_into", "column_added", "log_compaction")
-# Otherwise a write executes the pending compactions itself.
 COUNTED = (
     "prevCommit",
     "prevBaseFile",
@@ -31,6 +30,7 @@ COUNTED = (
     "totalLogRecords",
     "totalUpdatedRecordsCompacted",
 )
+# Otherwise a write executes the pending compactions itself.
 NOT_INLINE = {"hoodie.compact.inline": "false"}
 
 
