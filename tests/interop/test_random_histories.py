@@ -25,6 +25,9 @@ from .reading import METADATA_OFF, METADATA_ON, READ_OPTIMISED
 OF_EACH_RELEASE = 200
 KEYS = 60
 _COMPACTION = {**EACH_DELTA_COMMIT, "hoodie.compact.inline": "false"}
+# Tables that their release itself may become unable to read: 0.15.0 when AWSDmsAvroPayload deletes a key that no base
+# row has, 1.0.2 when it compares ordering values of an int column and of the bigint that it became.
+_UNREADABLE = {("0.15.0", "dms"), ("1.0.2", "int order")}
 _DAYS_AGO = time.time() - 3 * 24 * 3600
 _CLEAN = {"hoodie.clean.commits.retained": "1", "hoodie.cleaner.commits.retained": "1"}
 
@@ -122,12 +125,11 @@ def test_random_histories(seed: int, peer: Peer, tmp_path: Path) -> None:
     maker = Follower(peer, tmp_path / str(seed), one)
     print(maker.name)
     maker.make()
-    assert maker.compared > len(one.history.steps) // 2, maker.name
-    # AWSDmsAvroPayload of 0.15.0: a delete of a key that no base row has is not read.
-    if one.kind == "dms" and maker.is_unreadable():
+    if (peer.version, one.kind) in _UNREADABLE and maker.is_unreadable():
         return
+    assert maker.compared > len(one.history.steps) // 2, maker.name
     _execute_pending(peer, maker)
-    if one.kind == "dms" and maker.is_unreadable():
+    if (peer.version, one.kind) in _UNREADABLE and maker.is_unreadable():
         return
     before = comparable(maker._rows())
     was_merged = _last_service(maker, "compact" if seed % 3 == 0 or maker.has_twins else "execute")
