@@ -30,6 +30,11 @@ def xxh64_key(text: str) -> str:
     return base64.b64encode(struct.pack(">Q", _xxh64(text.encode(), _SEED))).decode()
 
 
+def xxh64_hex(text: str) -> str:
+    """The 64-bit identifier as 16 hexadecimal digits, as the names of locks have it (generateXXHashAsString)."""
+    return f"{_xxh64(text.encode(), _SEED):016X}"
+
+
 def md5_key(text: str) -> str:
     """The 128-bit identifier of a file name: 24 characters of base64."""
     return base64.b64encode(hashlib.md5(text.encode(), usedforsecurity=False).digest()).decode()

@@ -129,7 +129,7 @@ def refuse_beside_writers(
     caller replaces file groups: its files show neither its kind nor the file groups that it will replace, because the
     inflight file names at most the partitions of new rows.
     """
-    locked, listed = settings.lock.file_system, Signs(table.storage)
+    locked, listed = settings.lock.is_shared, Signs(table.storage)
     for write in pending_writes(table):
         if write.ts == repairs or (locked and (plan is None or write.action is not Action.REPLACE_COMMIT)):
             continue

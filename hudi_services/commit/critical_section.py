@@ -11,7 +11,6 @@ from ..table.support import check_timeline
 from ..timeline.instant import Action, State
 from .conflicts import refuse_beside_index_builds, refuse_beside_writers
 from .lease import Lease, check_leases
-from .lock import table_lock
 from .settings import TransactionSettings
 from .times import Times, refuse_ahead
 
@@ -40,8 +39,8 @@ def critical_section(
     a restore that has begun meanwhile, and for a write whose writer died, unless the action repairs a write
     (`repairs`); PartlyDone when the body completed the change `completes`, but the lock could not be released.
     """
-    wait, done = settings.lock.wait_millis / 1000, False
-    lock = table_lock(table.storage, settings.lock_storage, settings.lock)
+    wait, done = settings.lock_wait.wait_millis / 1000, False
+    lock = settings.lock.lock(table.storage, settings.lock_wait)
     try:
         with Lease(table.storage, "table", action, wait) as own_lease, lock:
 

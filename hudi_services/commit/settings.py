@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ..storage import Storage
-from .lock import LockSettings
+from ..locking.protocol import LockProvider, LockWait, NoLockProvider
 
 _PATIENCE = 10
 """In expiries of a heartbeat: twenty minutes by Hudi's defaults."""
@@ -13,9 +12,8 @@ _PATIENCE = 10
 class TransactionSettings:
     """Lock and times; all times are milliseconds."""
 
-    lock: LockSettings = field(default_factory=LockSettings)
-    lock_storage: Storage | None = None
-    """The folder of the lock file when it is not the table's `.hoodie`."""
+    lock: LockProvider = field(default_factory=NoLockProvider)
+    lock_wait: LockWait = field(default_factory=LockWait)
     skew_millis: int = 200
     heartbeat_millis: int = 60_000
     heartbeat_misses: int = 2

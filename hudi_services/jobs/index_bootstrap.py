@@ -122,7 +122,7 @@ def _publish(build: Build, table: Snapshot, bases: list[WrittenBase], settings: 
     A write that began before the index existed may not add its rows to the index. Raises ConflictError or NeedsRecovery
     when such a write stays pending for too long.
     """
-    deadline = time.monotonic() + settings.lock.wait_millis / 1000
+    deadline = time.monotonic() + settings.lock_wait.wait_millis / 1000
     while True:
         current = reopen(table)
         if build.is_behind(current):

@@ -9,15 +9,16 @@ from ..clock import process_zone
 from ..clustering.partitions import PartitionFilter, PartitionRules
 from ..clustering.plan import PlanRules
 from ..clustering.selection import SizeRules
-from ..commit.lock import LockSettings
 from ..commit.settings import TransactionSettings
 from ..compaction.plan import CompactionRules, Trigger
 from ..compaction.strategies import Limits
 from ..errors import ConfigError
 from ..files.bloom import BloomSettings
 from ..indexing.sizing import GroupSizing
+from ..locking.protocol import LockWait
+from ..locking.registry import lock_provider
 from ..metadata.expression_index.times import Zone
-from ..options import Options, keys
+from ..options import Options, keys, lock_keys
 from ..rows.settings import FileSettings
 from ..rows.sort_order import parse_sort_columns
 from ..storage import Storage
@@ -124,7 +125,7 @@ def clean_rules(options: Options) -> CleanRules:
 
 def failed_writes_are_ours(options: Options) -> bool:
     """Whether writers leave the rollback of failed writes to cleans: as set, and always with several writers."""
-    several = options[keys.CONCURRENCY_MODE] != keys.CONCURRENCY_MODE.default
+    several = options[lock_keys.CONCURRENCY_MODE] != lock_keys.CONCURRENCY_MODE.default
     return several or options[keys.CLEAN_FAILED_WRITES] == "LAZY"
 
 
@@ -161,18 +162,12 @@ def group_sizing(options: Options) -> GroupSizing:
 
 def transaction_settings(options: Options, storage: Storage) -> TransactionSettings:
     """The settings of transactions on the table in `storage`."""
-    folder = options[keys.LOCK_FOLDER]
-    lock = LockSettings(
-        file_system=bool(options[keys.LOCK_PROVIDER]),
-        expire_minutes=options[keys.LOCK_EXPIRE_MINUTES],
-        wait_millis=options[keys.LOCK_WAIT_MILLIS],
-        retry_wait_millis=options[keys.LOCK_RETRY_WAIT_MILLIS],
-    )
+    lock = lock_provider(options, storage)
     return TransactionSettings(
         lock=lock,
-        lock_storage=storage.elsewhere(folder) if folder else None,
+        lock_wait=LockWait(options[lock_keys.LOCK_WAIT_MILLIS], options[lock_keys.LOCK_RETRY_WAIT_MILLIS]),
         # As Hudi: without a lock there is one writer at a time, and no other clock to wait for.
-        skew_millis=options[keys.CLOCK_SKEW_MILLIS] if lock.file_system else 0,
+        skew_millis=options[keys.CLOCK_SKEW_MILLIS] if lock.is_shared else 0,
         heartbeat_millis=options[keys.HEARTBEAT_INTERVAL_MILLIS],
         heartbeat_misses=options[keys.HEARTBEAT_TOLERABLE_MISSES],
         abandoned_millis=options[keys.ABANDONED_AFTER_MINUTES] * 60_000,

@@ -7,6 +7,7 @@ HoodieWriteConfig, HoodieTimeGeneratorConfig and HoodieMetadataConfig of Apache 
 from typing import Any
 
 from ..limits import LEAST_BLOOM_RATE, MOST_BLOOM_ENTRIES
+from . import lock_keys
 from .option import (
     ANY_VALUE,
     BUT_CODE,
@@ -28,7 +29,6 @@ from .option import (
     size,
     some_of,
     text,
-    url,
 )
 
 _PLAN_PACKAGE = "org.apache.hudi.client.clustering.plan.strategy"
@@ -69,8 +69,6 @@ _COMPACTION_NAMES = {
 _COMPACTION_CLASSES = {name: name for name in _COMPACTION_NAMES} | {
     f"{_COMPACTION_PACKAGE}.{of_class}CompactionStrategy": name for name, of_class in _COMPACTION_NAMES.items()
 }
-
-FILE_SYSTEM_LOCK = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 
 DEPRECATED_PLAN_FILTERS = {
     f"{_PLAN_PACKAGE}.SparkRecentDaysClusteringPlanStrategy": "RECENT_DAYS",
@@ -602,56 +600,6 @@ EMPTY_CLEAN_HOURS = Option(
 
 # Living with other writers.
 
-CONCURRENCY_MODE = Option(
-    "hoodie.write.concurrency.mode",
-    choice("SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
-    "SINGLE_WRITER",
-    Phase.ANY,
-    "Whether other writers may write to the table at the same time.",
-    in_table=ANY_VALUE,
-)
-LOCK_PROVIDER = Option(
-    "hoodie.write.lock.provider",
-    one_of(
-        {"": "", FILE_SYSTEM_LOCK: FILE_SYSTEM_LOCK},
-        f"is a lock that this tool cannot hold together with other writers: use {FILE_SYSTEM_LOCK}",
-    ),
-    "",
-    Phase.ANY,
-    "The lock provider of the table; when empty, no lock.",
-    in_table=ANY_VALUE,
-)
-LOCK_FOLDER = Option(
-    "hoodie.write.lock.filesystem.path",
-    url,
-    "",
-    Phase.ANY,
-    "Folder of the lock file; when empty, .hoodie of the table.",
-)
-LOCK_EXPIRE_MINUTES = Option(
-    "hoodie.write.lock.filesystem.expire",
-    integer(0, _MINUTES),
-    0,
-    Phase.ANY,
-    "Minutes after which another process may take over a lock file; 0 is never.",
-    in_table=between(0, 10_080),
-)
-LOCK_WAIT_MILLIS = Option(
-    "hoodie.write.lock.wait_time_ms",
-    integer(0, 7 * _DAY_MILLIS),
-    60_000,
-    Phase.ANY,
-    "Milliseconds to wait for the lock.",
-    in_table=between(0, 600_000),
-)
-LOCK_RETRY_WAIT_MILLIS = Option(
-    "hoodie.write.lock.wait_time_ms_between_retry",
-    integer(1, _DAY_MILLIS),
-    1_000,
-    Phase.ANY,
-    "Milliseconds between two attempts to take the lock.",
-    in_table=between(1, 60_000),
-)
 HEARTBEAT_INTERVAL_MILLIS = Option(
     "hoodie.client.heartbeat.interval_in_ms",
     integer(1, _DAY_MILLIS),
@@ -758,8 +706,7 @@ LOOKUP_SCAN_SHARE = Option(
     "With auto: the share of wanted keys from which on all blocks of an HFile are read.",
 )
 
-LOCKING: tuple[Option[Any], ...] = (CONCURRENCY_MODE, LOCK_PROVIDER, LOCK_FOLDER)
-"""The options that say how the table is locked. A process that takes a wrong value for none works without the lock
-that others hold."""
-
-ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))
+ALL: tuple[Option[Any], ...] = (
+    *(value for value in list(globals().values()) if isinstance(value, Option)),
+    *lock_keys.ALL,
+)

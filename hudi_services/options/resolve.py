@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from ..errors import ConfigError
 from ..urls import without_secrets
-from . import keys
+from . import keys, lock_keys
 from .option import NEVER, Option, Phase
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class Options:
         except ConfigError as error:
             if setting is None or not setting.is_tables:
                 raise
-            if not lenient or option in keys.LOCKING:
+            if not lenient or option in lock_keys.LOCKING:
                 self._errors[option.key] = error
                 return ""
             self._settings[option.key], self._values[option.key] = None, option.default
@@ -120,7 +120,7 @@ class Options:
         return any(option.key in self._errors for option in options)
 
     def _require_lock(self) -> None:
-        mode, lock = keys.CONCURRENCY_MODE, keys.LOCK_PROVIDER
+        mode, lock = lock_keys.CONCURRENCY_MODE, lock_keys.LOCK_PROVIDER
         if self._is_refused(mode, lock):
             return
         if self[mode] != mode.default and not self[lock]:

@@ -9,7 +9,6 @@ import pytest
 
 from hudi_services.commit.conflicts import StaleInput, check_inputs, refuse_beside_writers
 from hudi_services.commit.heartbeat import heartbeat_path
-from hudi_services.commit.lock import LockSettings
 from hudi_services.commit.settings import TransactionSettings
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, HudiServicesError, NeedsRecovery
@@ -17,6 +16,7 @@ from hudi_services.jobs import clean, clustering, undo
 from hudi_services.jobs.report import Report
 from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import CleanRequest, Mode
+from hudi_services.locking.file_system import FileSystemProvider
 from hudi_services.options import resolve
 from hudi_services.timeline.instant import Action, State
 
@@ -24,7 +24,7 @@ from .repairs import both, cluster, hide_metadata, repair
 from .tables import open_local, request, unpack
 
 UNLOCKED = TransactionSettings()
-LOCKED = TransactionSettings(lock=LockSettings(file_system=True))
+LOCKED = TransactionSettings(lock=FileSystemProvider())
 LOCK = {
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
     "hoodie.write.lock.wait_time_ms": "100",

@@ -32,7 +32,7 @@ ROWS = [
     {"storage"},
     {"object_storage", "file_cache"},
     {"codecs"},
-    {"files", "table_config"},
+    {"files", "table_config", "locking"},
     {"timeline"},
     {"table"},
     {"merging"},
@@ -57,6 +57,8 @@ DOORS = {
     "rich": ("cli/",),
     "obstore": ("object_storage.py",),
     "fastavro": ("codecs/avro.py",),
+    "kazoo": ("locking/zookeeper.py",),
+    "boto3": ("locking/dynamodb.py",),
     "isal": ("files/hfile_gzip.py", "files/parquet_page_checks.py"),
 }
 SEAMS = {

@@ -7,9 +7,10 @@ import pytest
 
 from hudi_services.commit import lease
 from hudi_services.commit.lease import LEASE_FOLDER, Lease, LeaseState, read_lease
-from hudi_services.commit.lock import FileSystemLock, LockSettings, NoLock, table_lock
 from hudi_services.commit.markers import Marker, create_marker, delete_markers, read_markers
 from hudi_services.errors import ConflictError, CorruptFile, LockBusy
+from hudi_services.locking.file_system import FileSystemLock, FileSystemProvider
+from hudi_services.locking.protocol import LockWait, NoLock, NoLockProvider
 from hudi_services.object_storage import ObjectStorage
 
 FOLDER = ".hoodie/.locks/hudi_services"
@@ -170,11 +171,14 @@ def test_forgotten_guards_leave_nothing(storage: ObjectStorage) -> None:
 
 
 def test_lock_file_of_hudi(storage: ObjectStorage) -> None:
-    settings = LockSettings(file_system=True, wait_millis=200, retry_wait_millis=20)
-    with table_lock(storage, None, settings):
+    wait = LockWait(200, 20)
+    with FileSystemProvider().lock(storage, wait):
         held = storage.head(".hoodie/lock")
         assert held is not None and b"hudi_services, process" in storage.read(".hoodie/lock")
-        with pytest.raises(LockBusy, match="lock is held"), table_lock(storage, None, settings):
+        with (
+            pytest.raises(LockBusy, match=r"lock is held by another writer \(hudi_services"),
+            FileSystemProvider().lock(storage, wait),
+        ):
             pass
     assert storage.head(".hoodie/lock") is None
 
@@ -182,14 +186,14 @@ def test_lock_file_of_hudi(storage: ObjectStorage) -> None:
 def test_expired_lock_file_is_taken_over(storage: ObjectStorage, tmp_path: Path) -> None:
     storage.create(".hoodie/lock", b"")
     os.utime(tmp_path / ".hoodie" / "lock", (0, 0))
-    with pytest.raises(LockBusy), FileSystemLock(storage, ".hoodie/lock", LockSettings(True, 0, 50, 10)):
+    with pytest.raises(LockBusy), FileSystemLock(storage, ".hoodie/lock", 0, LockWait(50, 10)):
         pass
-    with FileSystemLock(storage, ".hoodie/lock", LockSettings(True, 5, 50, 10)):
+    with FileSystemLock(storage, ".hoodie/lock", 5, LockWait(50, 10)):
         pass
 
 
 def test_single_writer_mode_takes_no_lock(storage: ObjectStorage) -> None:
-    with table_lock(storage, None, LockSettings()) as lock:
+    with NoLockProvider().lock(storage, LockWait()) as lock:
         assert isinstance(lock, NoLock)
     assert storage.list_tree("") == []
 

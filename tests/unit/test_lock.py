@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.commit.lock import FileSystemLock, LockSettings
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, HudiServicesError, LockBusy
 from hudi_services.jobs import clean, clustering, rollback, undo
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.recover import recover
 from hudi_services.jobs.request import CleanRequest, IndexRequest, Mode, RecoverRequest
+from hudi_services.locking.file_system import FileSystemLock
+from hudi_services.locking.protocol import LockWait
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 
@@ -30,7 +31,7 @@ OPTIONS = {
     "hoodie.write.lock.wait_time_ms": "20",
     "hoodie.write.lock.wait_time_ms_between_retry": "10",
 }
-EXPIRES = LockSettings(file_system=True, expire_minutes=1, wait_millis=20, retry_wait_millis=10)
+EXPIRES_MINUTES, WAIT = 1, LockWait(20, 10)
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def storage(tmp_path: Path) -> ObjectStorage:
 
 
 def lock_of(storage: ObjectStorage) -> FileSystemLock:
-    return FileSystemLock(storage, LOCK, EXPIRES)
+    return FileSystemLock(storage, LOCK, EXPIRES_MINUTES, WAIT)
 
 
 def expire(path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.errors import ConfigError
-from hudi_services.options import DEFAULT_SOURCE, Option, Options, keys, resolve
+from hudi_services.options import DEFAULT_SOURCE, Option, Options, keys, lock_keys, resolve
 from hudi_services.options.known_keys import KEYS
 from hudi_services.options.option import Phase
 from hudi_services.options.resolve import as_text
@@ -63,7 +63,7 @@ def test_the_highest_layer_wins_and_is_named() -> None:
         (keys.EXECUTION_STRATEGY_CLASS, f"{RUNS}.JavaSortAndSizeExecutionStrategy", keys.SORT_AND_SIZE_EXECUTION),
         (keys.EXECUTION_STRATEGY_CLASS, keys.SINGLE_FILE_EXECUTION, keys.SINGLE_FILE_EXECUTION),
         *((keys.EXECUTION_STRATEGY_CLASS, name, name) for name in keys.COPY_EXECUTIONS),
-        (keys.LOCK_PROVIDER, keys.FILE_SYSTEM_LOCK, keys.FILE_SYSTEM_LOCK),
+        (lock_keys.LOCK_PROVIDER, lock_keys.FILE_SYSTEM_LOCK, lock_keys.FILE_SYSTEM_LOCK),
         (keys.LAYOUT_STRATEGY, "linear", "LINEAR"),
         (keys.LAYOUT_STRATEGY, "ZOrder", "ZORDER"),
         (keys.LAYOUT_STRATEGY, "my.layouts:Mine", "my.layouts:Mine"),
@@ -103,7 +103,7 @@ def test_values(option: Option[Any], text: str, value: Any) -> None:
         (keys.EXECUTION_STRATEGY_CLASS, "org.example.MyStrategy"),
         (keys.EXECUTION_STRATEGY_CLASS, f"{RUNS}.SparkConsistentBucketClusteringExecutionStrategy"),
         (keys.EXECUTION_STRATEGY_CLASS, f"{RUNS}.SparkExternalFileClusteringExecutionStrategy"),
-        (keys.LOCK_PROVIDER, "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"),
+        (lock_keys.LOCK_PROVIDER, "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"),
     ],
 )
 def test_wrong_values_name_the_key_and_who_set_it(option: Option[Any], text: str) -> None:
@@ -164,7 +164,11 @@ def test_old_plan_strategies_are_filter_modes(name: str, mode: str) -> None:
 def test_in_force_lists_every_option_of_the_phase() -> None:
     plan = {setting.key for setting in resolve([]).in_force(Phase.PLAN)}
     write = {setting.key for setting in resolve([]).in_force(Phase.WRITE)}
-    assert TARGET in plan - write and keys.PARQUET_CODEC.key in write - plan and keys.LOCK_PROVIDER.key in plan & write
+    assert (
+        TARGET in plan - write
+        and keys.PARQUET_CODEC.key in write - plan
+        and lock_keys.LOCK_PROVIDER.key in plan & write
+    )
     assert plan | write == {option.key for option in keys.ALL if option.phase & Phase.CLUSTERING}
     (setting,) = [s for s in one(TARGET, "7").in_force() if s.key == TARGET]
     assert (setting.value, setting.source) == ("7", "--hoodie-conf")
@@ -181,9 +185,9 @@ def test_every_option_is_a_key_of_hudi_or_ours_and_reads_its_default_back(option
 @pytest.mark.parametrize("mode", ["OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"])
 def test_several_writers_need_a_lock(mode: str) -> None:
     with pytest.raises(ConfigError, match="needs a lock"):
-        one(keys.CONCURRENCY_MODE.key, mode)
-    conf = {keys.CONCURRENCY_MODE.key: mode, keys.LOCK_PROVIDER.key: keys.FILE_SYSTEM_LOCK}
-    assert resolve([("conf", conf)])[keys.CONCURRENCY_MODE] == mode
+        one(lock_keys.CONCURRENCY_MODE.key, mode)
+    conf = {lock_keys.CONCURRENCY_MODE.key: mode, lock_keys.LOCK_PROVIDER.key: lock_keys.FILE_SYSTEM_LOCK}
+    assert resolve([("conf", conf)])[lock_keys.CONCURRENCY_MODE] == mode
 
 
 # Options with one value that is supported, or that are checked together with another: resolving them is all.

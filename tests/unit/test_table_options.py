@@ -13,7 +13,7 @@ from hudi_services.codecs.clustering_plan import decode_requested_replace, encod
 from hudi_services.errors import ConfigError
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
-from hudi_services.options import Option, keys, resolve
+from hudi_services.options import Option, keys, lock_keys, resolve
 from hudi_services.options.option import Phase
 from hudi_services.options.resolve import as_text
 from hudi_services.rows.ordering import RowOrder
@@ -139,15 +139,15 @@ HELD_UP = {
     keys.MEMORY_PER_TASK: ("1t", "execute"),
     keys.MAX_PARALLELISM: ("1000000", "execute"),
     keys.CLOCK_SKEW_MILLIS: ("100000", "schedule"),
-    keys.LOCK_WAIT_MILLIS: ("600001", "clean"),
-    keys.LOCK_RETRY_WAIT_MILLIS: ("60001", "clean"),
+    lock_keys.LOCK_WAIT_MILLIS: ("600001", "clean"),
+    lock_keys.LOCK_RETRY_WAIT_MILLIS: ("60001", "clean"),
     keys.BLOOM_ENTRIES: ("2147483647", "execute"),
     keys.BLOOM_FPP: ("1e-300", "execute"),
     keys.BLOOM_MAX_ENTRIES: ("1", "execute"),
     keys.PARQUET_BLOCK_BYTES: ("1", "execute"),
     keys.TARGET_FILE_BYTES: ("1", "schedule"),
     keys.RECORD_INDEX_GROWTH: ("1000", "index-bootstrap"),
-    keys.LOCK_FOLDER: ("/somewhere/else", "schedule"),
+    lock_keys.LOCK_FOLDER: ("/somewhere/else", "schedule"),
 }
 
 
@@ -167,9 +167,9 @@ def test_a_lock_folder_of_the_table_is_not_touched(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "lock").write_text("mine")
     lock = {
-        keys.LOCK_PROVIDER.key: keys.FILE_SYSTEM_LOCK,
-        keys.LOCK_FOLDER.key: str(folder),
-        keys.LOCK_EXPIRE_MINUTES.key: "1",
+        lock_keys.LOCK_PROVIDER.key: lock_keys.FILE_SYSTEM_LOCK,
+        lock_keys.LOCK_FOLDER.key: str(folder),
+        lock_keys.LOCK_EXPIRE_MINUTES.key: "1",
     }
     set_in_table(path, **lock)
     for command in (["schedule"], ["clean"], ["recover", "--apply"]):
@@ -180,7 +180,7 @@ def test_a_lock_folder_of_the_table_is_not_touched(tmp_path: Path) -> None:
     assert run(["schedule", "--base-path", str(path), *given]) == 0
 
 
-WRONG = [one for one in keys.ALL if one not in keys.LOCKING and one.parse.__name__ != "text"]
+WRONG = [one for one in keys.ALL if one not in lock_keys.LOCKING and one.parse.__name__ != "text"]
 
 
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
@@ -203,7 +203,8 @@ def test_wrong_values_of_a_table_do_not_block_its_repair(
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [(keys.LOCK_PROVIDER, "nonsense"), (keys.CONCURRENCY_MODE, "OPTIMISTIC_CONCURRENCY_CONTROL")]
+    ("option", "value"),
+    [(lock_keys.LOCK_PROVIDER, "nonsense"), (lock_keys.CONCURRENCY_MODE, "OPTIMISTIC_CONCURRENCY_CONTROL")],
 )
 def test_nobody_repairs_without_the_lock_that_a_table_asks_for(
     option: Option[str], value: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hudi_services.cli.app import run
 from hudi_services.errors import ConfigError, StorageError
 from hudi_services.object_storage import ObjectStorage
-from hudi_services.options import keys, resolve
+from hudi_services.options import lock_keys, resolve
 from hudi_services.urls import check_url, message_without_secrets, without_secrets
 
 from .tables import digest, unpack
@@ -68,7 +68,7 @@ PLACES = [
 @pytest.mark.parametrize("url", [*WITH_SECRETS, *(url for url in LIKE_PATHS if url.isprintable())])
 @pytest.mark.parametrize(
     "flags",
-    [["--base-path"], ["--props"], ["--conf-file"], ["--hoodie-conf", f"{keys.LOCK_FOLDER.key}="], ["include="]],
+    [["--base-path"], ["--props"], ["--conf-file"], ["--hoodie-conf", f"{lock_keys.LOCK_FOLDER.key}="], ["include="]],
     ids=lambda flags: flags[-1],
 )
 def test_secrets_are_refused_and_not_repeated(
@@ -98,10 +98,10 @@ def test_secrets_are_refused_and_not_repeated(
 def test_a_lock_folder_of_the_table_is_not_repeated_either(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     table = unpack("1.2.0", tmp_path)
     with (table / ".hoodie/hoodie.properties").open("a") as file:
-        file.write(f"{keys.LOCK_FOLDER.key}=s3\\://KEY\\:{SECRET}@bucket/x\n")
+        file.write(f"{lock_keys.LOCK_FOLDER.key}=s3\\://KEY\\:{SECRET}@bucket/x\n")
     assert run(["schedule", "--verbose", "--format", "json", "--base-path", str(table)]) == 2
     said = capfd.readouterr()
-    assert SECRET not in said.out + said.err and keys.LOCK_FOLDER.key in said.err
+    assert SECRET not in said.out + said.err and lock_keys.LOCK_FOLDER.key in said.err
 
 
 @pytest.mark.parametrize("url", PLACES)
@@ -109,7 +109,7 @@ def test_places_are_taken(url: str) -> None:
     check_url(url)
     assert without_secrets(url) == url
     ObjectStorage(url)
-    assert resolve([("x", {keys.LOCK_FOLDER.key: url})])[keys.LOCK_FOLDER] == url
+    assert resolve([("x", {lock_keys.LOCK_FOLDER.key: url})])[lock_keys.LOCK_FOLDER] == url
 
 
 def test_the_host_of_a_file_url_is_not_dropped() -> None:

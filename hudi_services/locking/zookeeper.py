@@ -1,0 +1,132 @@
+"""ZookeeperBasedLockProvider: the lock of Curator's InterProcessMutex, with kazoo.
+
+A process waits in line: it creates the ephemeral node `<base path>/<lock key>/_c_<uuid>-lock-<ten digits>`, whose
+digits ZooKeeper counts up. The node with the least digits holds the lock. A node goes when its owner deletes it, or
+when the owner's session has ended. Its data names the owner (`application_id=…`), for people.
+
+ZookeeperBasedImplicitBasePathLockProvider is the same at `/tmp/<XXH64 of the table's base path>/lock_key`.
+Source: BaseZookeeperBasedLockProvider of Apache Hudi, 0.15 to 1.2; InterProcessMutex and LockInternals of Curator.
+"""
+
+import logging
+import os
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from ..codecs.hashing import xxh64_hex
+from ..errors import ConflictError, StorageError
+from ..storage import Storage
+from .clients import client
+from .holders import readable
+from .protocol import LockWait, PolledLock, TableLock
+
+_log = logging.getLogger(__name__)
+
+_PREFIX = "-lock-"
+_IMPLICIT_FOLDER, _IMPLICIT_KEY = "/tmp", "lock_key"
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperProvider:
+    """`hosts` is ZooKeeper's connect string; an empty `base_path` derives path and key from the table's base path."""
+
+    hosts: str
+    base_path: str
+    key: str
+    session_millis: int = 60_000
+    connection_millis: int = 15_000
+    is_shared = True
+
+    def lock(self, table: Storage, wait: LockWait) -> TableLock:
+        path = f"{self.base_path.rstrip('/')}/{self.key}" if self.base_path else implicit_path(table.root)
+        kazoo = client("kazoo.client", "zookeeper", "the lock in ZooKeeper")
+        session = kazoo.KazooClient(hosts=self.hosts, timeout=self.session_millis / 1000, logger=_log)
+        return ZooKeeperLock(session, self.hosts, path, self.connection_millis / 1000, wait)
+
+
+def implicit_path(base_path: str) -> str:
+    """The path of the lock of ZookeeperBasedImplicitBasePathLockProvider."""
+    return f"{_IMPLICIT_FOLDER}/{implicit_name(base_path)}/{_IMPLICIT_KEY}"
+
+
+def implicit_name(base_path: str) -> str:
+    """The name of a table for the providers that derive it from the base path."""
+    return xxh64_hex("s3" + base_path.removeprefix("s3a") if base_path.startswith("s3a:") else base_path)
+
+
+class ZooKeeperLock(PolledLock):
+    """A place in the line of one lock; `session` is a client of kazoo that was not started."""
+
+    advice = "wait for that writer; a lock whose holder died is free when the holder's session has timed out"
+
+    def __init__(self, session: Any, hosts: str, path: str, connection_seconds: float, wait: LockWait) -> None:
+        super().__init__(f"{path} in ZooKeeper at {hosts}", wait)
+        self._session = session
+        self._path = path
+        self._connection_seconds = connection_seconds
+        self._node = ""
+        """The name of our node in the line."""
+
+    def check(self) -> None:
+        with self._errors():
+            if self._session.connected and self._line()[:1] == [self._node]:
+                return
+        raise ConflictError(
+            f"the lock {self.name} was lost: the session with ZooKeeper has ended",
+            hint="run again: nothing was published",
+        )
+
+    def _try(self) -> bool:
+        with self._errors():
+            if not self._node:
+                self._session.start(timeout=self._connection_seconds)
+                self._session.ensure_path(self._path)
+                who = f"application_id=hudi_services, process {os.getpid()} on {socket.gethostname()}".encode()
+                node = f"{self._path}/_c_{uuid.uuid4()}{_PREFIX}"
+                created = self._session.create(node, who, ephemeral=True, sequence=True)
+                self._node = str(created).rpartition("/")[2]
+            line = self._line()
+            if self._node not in line:
+                raise ConflictError(f"the session with ZooKeeper ended while this process waited for {self.name}")
+            return line[0] == self._node
+
+    def _line(self) -> list[str]:
+        """The nodes that wait for the lock, its holder first."""
+        nodes = [name for name in self._session.get_children(self._path) if _PREFIX in name]
+        return sorted(nodes, key=lambda name: name.rpartition(_PREFIX)[2])
+
+    def _holder(self) -> str:
+        # The holder may go at any time.
+        with suppress(Exception):
+            data, facts = self._session.get(f"{self._path}/{self._line()[0]}")
+            who = data.decode("utf-8", "replace").removeprefix("application_id=")[:80]
+            return f"another writer ({who}), since {readable(facts.ctime)}"
+        return "another writer"
+
+    def _give_up(self) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        # Without a connection, the server deletes the node when the session times out.
+        with suppress(Exception):
+            if self._node:
+                self._session.delete(f"{self._path}/{self._node}")
+        with suppress(Exception):
+            self._session.stop()
+            self._session.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        exceptions = client("kazoo.exceptions", "zookeeper", "the lock in ZooKeeper")
+        timeouts = client("kazoo.handlers.threading", "zookeeper", "the lock in ZooKeeper")
+        try:
+            yield
+        except (exceptions.KazooException, timeouts.KazooTimeoutError) as e:
+            raise StorageError(
+                f"the lock {self.name}: {type(e).__name__}{f': {e}' if str(e) else ''}",
+                hint="check hoodie.write.lock.zookeeper.url, and whether ZooKeeper answers from here",
+            ) from e

@@ -1,0 +1,135 @@
+"""Locks in ZooKeeper: real Hudi and we wait for each other, at the same place and in the same line."""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from kazoo.client import KazooClient
+
+from hudi_services.locking.protocol import LockWait
+from hudi_services.locking.zookeeper import ZooKeeperProvider, implicit_path
+from hudi_services.object_storage import ObjectStorage
+
+from . import layout, ours
+from .conftest import Tables
+from .peer import Peer, PeerError
+from .reading import newer
+
+_PACKAGE = "org.apache.hudi.client.transaction.lock"
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """host:port of the ZooKeeper server that comes with Spark."""
+    folder = tmp_path_factory.mktemp("zookeeper")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    config = folder / "zoo.cfg"
+    config.write_text(f"dataDir={folder}/data\nclientPort={port}\nadmin.enableServer=false\ntickTime=200\n")
+    jars = Path(pyspark.__file__).parent / "jars/*"
+    java = f"{os.environ['JAVA_HOME']}/bin/java" if "JAVA_HOME" in os.environ else "java"
+    command = [java, "-cp", str(jars), "org.apache.zookeeper.server.ZooKeeperServerMain", str(config)]
+    with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
+        for _ in range(300):
+            with socket.socket() as client:
+                if client.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert server.poll() is None
+            time.sleep(0.1)
+        yield f"127.0.0.1:{port}"
+        server.kill()
+
+
+def options_of(provider: str, url: str, **more: str) -> dict[str, str]:
+    return {
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.cleaner.policy.failed.writes": "LAZY",
+        "hoodie.write.lock.provider": f"{_PACKAGE}.{provider}",
+        "hoodie.write.lock.zookeeper.url": url,
+        "hoodie.write.lock.zookeeper.port": url.partition(":")[2],
+        "hoodie.write.lock.wait_time_ms": "1500",
+        "hoodie.write.lock.num_retries": "1",
+        "hoodie.write.lock.wait_time_ms_between_retry": "100",
+        "hoodie.write.lock.max_wait_time_ms_between_retry": "100",
+        "hoodie.write.lock.client.num_retries": "1",
+        "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
+        **more,
+    }
+
+
+# Hudi's lock provider, held in the JVM of its session; `path` is the base path.
+_HOLD = """
+gateway = spark.sparkContext._gateway
+properties = jvm.org.apache.hudi.common.config.TypedProperties()
+for key, value in options.items():
+    properties.setProperty(key, value)
+properties.setProperty("hoodie.base.path", path)
+configuration = jvm.org.apache.hudi.common.config.LockConfiguration(properties)
+hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+storage = jvm.org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(hadoop)
+kind = jvm.java.lang.Class.forName(provider, True, jvm.java.lang.Thread.currentThread().getContextClassLoader())
+held = None
+for maker in kind.getConstructors():
+    types = [one.getName() for one in maker.getParameterTypes()]
+    if len(types) == 2 and types[1].endswith("StorageConfiguration"):
+        arguments = gateway.new_array(jvm.java.lang.Object, 2)
+        arguments[0], arguments[1] = configuration, storage
+        held = maker.newInstance(arguments)
+result = bool(held.tryLock(5, jvm.java.util.concurrent.TimeUnit.SECONDS))
+spark._held_lock = held
+"""
+_RELEASE = """
+spark._held_lock.unlock()
+spark._held_lock.close()
+result = True
+"""
+
+
+def hold(peer: Peer, path: Path, options: Mapping[str, str]) -> Any:
+    provider = options["hoodie.write.lock.provider"]
+    return peer.eval(_HOLD, options=dict(options), path=str(path), provider=provider)
+
+
+_HAS_IMPLICIT = pytest.mark.releases("1.0.2", "1.2.0")
+
+
+@pytest.mark.parametrize("is_implicit", [False, pytest.param(True, marks=_HAS_IMPLICIT)], ids=["named", "implicit"])
+def test_one_zookeeper(is_implicit: bool, peer: Peer, table: Tables, zookeeper: str) -> None:
+    path = table("plain")
+    if is_implicit:
+        options = options_of("ZookeeperBasedImplicitBasePathLockProvider", zookeeper)
+        provider, place = ZooKeeperProvider(zookeeper, "", ""), implicit_path(str(path))
+    else:
+        key = path.parent.name
+        named = {"hoodie.write.lock.zookeeper.base_path": "/hudi", "hoodie.write.lock.zookeeper.lock_key": key}
+        options = options_of("ZookeeperBasedLockProvider", zookeeper, **named)
+        provider, place = ZooKeeperProvider(zookeeper, "/hudi", key), f"/hudi/{key}"
+    looks = KazooClient(zookeeper)
+    looks.start(timeout=60)
+    row = peer.rows(path).slice(0, 1)
+    # Hudi holds the lock.
+    assert hold(peer, path, options) is True
+    assert len(looks.get_children(place)) == 1
+    run = ours.run("schedule", path, options=options)
+    assert run.code == 4 and f"the lock {place} in ZooKeeper at {zookeeper} is held by another writer (" in run.stderr
+    assert layout.pending(path) == [] and len(looks.get_children(place)) == 1
+    peer.eval(_RELEASE)
+    # We hold it.
+    with provider.lock(ObjectStorage(str(path)), LockWait(5_000, 10)) as lock:
+        with pytest.raises(PeerError, match=r"(?i)lock"):
+            peer.upsert(path, newer(row), **options)
+        lock.check()
+    # Nobody does.
+    ours.execute(path, "--mode", "scheduleAndExecute", options=options)
+    peer.upsert(path, newer(row), **options)
+    assert peer.rows(path).num_rows
+    assert looks.get_children(place) == []
+    looks.stop()
+    looks.close()
