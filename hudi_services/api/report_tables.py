@@ -32,6 +32,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "memory": "limit_bytes peak_bytes spilled_groups spilled_bytes",
         "new_files": "files p50_bytes p95_bytes max_bytes variation",
         "skipping": "column files_before read_before files_after read_after",
+        "dropped_groups": "group partition files why",
         "metadata_compaction": "instant file_groups log_files",
     },
     "clean": {

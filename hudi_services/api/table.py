@@ -174,22 +174,32 @@ class Table:
         instant: str | None = None,
         *,
         dry_run: bool = False,
+        all_or_nothing: bool = False,
         engine: EngineName | None = None,
         options: OptionValues | None = None,
     ) -> Result:
-        """Execute the plan of `instant`, or else the earliest pending one; `dry_run` only checks and estimates it."""
-        wanted = self._clustering(Mode.EXECUTE, options, instant=instant, dry_run=dry_run)
+        """Execute the plan of `instant`, or else the earliest pending one; `dry_run` only checks and estimates it.
+
+        Groups that other writers have changed are left out; with `all_or_nothing` nothing is committed then.
+        """
+        more = {"instant": instant, "dry_run": dry_run, "all_or_nothing": all_or_nothing}
+        wanted = self._clustering(Mode.EXECUTE, options, **more)
         return self._run(wanted, self._on_engine(clustering.execute, engine), self._retries)
 
     def cluster(
         self,
         *,
         retry_last_failed: bool = False,
+        all_or_nothing: bool = False,
         engine: EngineName | None = None,
         options: OptionValues | None = None,
     ) -> Result:
-        """Plan a clustering and execute it; with `retry_last_failed` execute the last unfinished plan, if any."""
-        wanted = self._clustering(Mode.SCHEDULE_AND_EXECUTE, options, retry_last_failed=retry_last_failed)
+        """Plan a clustering and execute it; with `retry_last_failed` execute the last unfinished plan, if any.
+
+        `all_or_nothing` as for `execute_clustering`.
+        """
+        more = {"retry_last_failed": retry_last_failed, "all_or_nothing": all_or_nothing}
+        wanted = self._clustering(Mode.SCHEDULE_AND_EXECUTE, options, **more)
         return self._run(wanted, self._on_engine(clustering.schedule_and_execute, engine), self._retries)
 
     def plan_compaction(

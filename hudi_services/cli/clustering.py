@@ -28,6 +28,14 @@ MaxProcessingTime: TypeAlias = Annotated[
         help="With -rc: leave a plan alone that is younger than MS milliseconds; another run may be executing it.",
     ),
 ]
+AllOrNothing: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--all-or-nothing",
+        help="Commit nothing when other writers have changed a group of the plan. Default: leave out the groups that "
+        "they have changed, commit the others, and end with exit code 7.",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +44,7 @@ class ClusteringFlags(PlanFlags):
 
     retry_last_failed: RetryLastFailed = False
     max_processing_time: MaxProcessingTime = 0
+    all_or_nothing: AllOrNothing = False
 
 
 def run_clustering(flags: ClusteringFlags, command: Mode) -> int:
@@ -61,6 +70,7 @@ def clustering_request(flags: ClusteringFlags, mode: Mode) -> ClusteringRequest:
         dry_run=not flags.changes,
         retry_last_failed=flags.retry_last_failed,
         max_processing_millis=flags.max_processing_time,
+        all_or_nothing=flags.all_or_nothing,
     )
 
 

@@ -47,6 +47,7 @@ class ScheduleFlags(ClusteringFlags):
         "schedule_only",
         "retry_last_failed",
         "max_processing_time",
+        "all_or_nothing",
     )
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from ..codecs.table_schema import parse_table_schema
-from ..commit.conflicts import announced_updates
+from ..commit.conflicts import touches
 from ..concurrency import at_once
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..files.names import log_order, parse_base_file, parse_log_file
@@ -127,7 +127,7 @@ def _uncommitted(table: Snapshot, partitions: Sequence[str]) -> set[FileGroupId]
     if not table.config.is_merge_on_read:
         return set()
     named = {(partition, file_id) for partition in partitions for file_id in table.view.uncommitted(partition)}
-    return named.union(*(groups for _, groups in announced_updates(table)))
+    return named.union(*(one.groups for _, one in touches(table)))
 
 
 def _strategy(table: Snapshot, rules: PlanRules) -> PlanStrategy:

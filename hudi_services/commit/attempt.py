@@ -27,7 +27,7 @@ from .markers import delete_markers, read_markers
 from .rollback.execution import drop_requested, pending_rollback, roll_back
 from .settings import TransactionSettings
 from .times import Times
-from .transaction import Transaction, complete
+from .transaction import Transaction, expect, publish
 
 
 class Attempt:
@@ -57,7 +57,7 @@ class Attempt:
         self._rollbacks: frozenset[str] = frozenset()
         """The rollback instants on the timeline when this attempt began."""
         self._files: frozenset[str] = frozenset()
-        """Paths of the new files, once `finish` was called."""
+        """Paths of the new files, also of groups that were dropped, once `finish` was called."""
         self.taken_up = False
         """Whether this attempt continues an earlier one: tasks may find that their groups are finished."""
         self.rolled_back: list[str] = []
@@ -90,17 +90,19 @@ class Attempt:
 
         `afterwards` is called after that step under the same lock, with the metadata table as it was before the step
         and a source of instants. Raises ConflictError, StaleInput, CheckFailed and StorageError, and PartlyDone when
-        the commit is complete but the lock could not be released.
+        the commit is complete but the lock could not be released. Nothing was written when an expectation of the draft
+        raises: `finish` may be called again with another draft.
         """
-        self._files = draft.paths
+        self._files |= draft.paths
         ts = self.instant.ts
         with self._transaction.section(f"commit {ts}", plan=ts, completes=self._what) as current:
             times = Times(current, self._settings.skew_millis)
             self._require_ours(current)
             # If this process was stopped for long, another process may have taken over, and own the files to delete.
             current.check_held()
-            _remove_strays(current, ts, self._files)
-            complete(current, draft, times.next)
+            expect(current, draft)
+            _remove_strays(current, ts, draft.paths)
+            publish(current, draft, times.next)
             self._begun = False
             if afterwards is not None and current.metadata is not None:
                 afterwards(current.metadata, times.next)
@@ -214,7 +216,7 @@ class Attempt:
         found = current.timeline.find(self.instant.ts, self.instant.action)
         if found is None or not found.is_completed or not self._files:
             return False
-        return self._files == _committed_files(current, found)
+        return _committed_files(current, found) <= self._files
 
     def _undo_or_leave(self, error: BaseException) -> None:
         """Roll the attempt back, unless it was lost or interrupted and the next attempt can take it up."""

@@ -1,20 +1,25 @@
 """Conflicts with other writers: which are visibly at work, and whether one changed what we are about to replace."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from enum import Enum
 
 from ..concurrency import at_once
-from ..errors import ConflictError, CorruptFile, NeedsRecovery, NotFound
+from ..errors import ConflictError, CorruptFile, HudiServicesError, NeedsRecovery, NotFound
+from ..files.names import parse_base_file, parse_log_file
 from ..metadata.records.keys import FILES
 from ..metadata.table import being_built
-from ..model import CommitMetadata, FileSlice
+from ..model import FileSlice
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
 from .liveness import Signs, age_millis, is_clustering, is_stale_rollback, liveness
+from .markers import read_markers
 from .newest_files import check_newest
 from .settings import TransactionSettings
 
+_LARGEST_ADDED_TO = 240 << 20
+"""Bytes of a base file from which on no writer adds rows to it: twice Hudi's largest file."""
 _PLANNED = {Action.CLUSTERING, Action.REPLACE_COMMIT, Action.ROLLBACK, Action.CLEAN}
 _WRITES = {Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT}
 
@@ -72,11 +77,13 @@ def _knows_of(table: Snapshot, write: Instant, plan: str | None) -> bool:
     """
     if write.state is not State.REQUESTED:
         return False
-    if plan is None:
-        return True
+    return plan is None or (_begun_after(table, write, plan) and write.action is not Action.REPLACE_COMMIT)
+
+
+def _begun_after(table: Snapshot, write: Instant, plan: str) -> bool:
+    """Whether the requested file of a write is later than a plan, by the clocks of the writers and of the store."""
     begun = table.timeline.begun
-    is_later = plan in begun and write.ts > plan and begun[write.ts] > begun[plan]
-    return is_later and write.action is not Action.REPLACE_COMMIT
+    return plan in begun and write.ts > plan and begun[write.ts] > begun[plan]
 
 
 def _is_recent(table: Snapshot, write: Instant, settings: TransactionSettings) -> bool:
@@ -175,8 +182,22 @@ def refuse_beside_index_builds(table: Snapshot) -> None:
         raise being_built(table.storage, FILES)
 
 
+Problems = dict[FileGroupId, HudiServicesError]
+"""Why file groups cannot be replaced, by file group."""
+
+
 def check_inputs(table: Snapshot, inputs: Iterable[FileSlice]) -> None:
-    """Raise StaleInput unless each input is still the whole newest slice of a live file group.
+    """Raise StaleInput for the first of `input_changes`."""
+    raise_first(input_changes(table, inputs))
+
+
+def raise_first(problems: Problems) -> None:
+    for problem in problems.values():
+        raise problem
+
+
+def input_changes(table: Snapshot, inputs: Iterable[FileSlice]) -> Problems:
+    """A StaleInput for each input that is no longer the whole newest slice of a live file group.
 
     The check covers every table version and every change: another writer updated the group, wrote log files to it,
     replaced it, or rolled back a file of the plan. Raises the errors of `check_newest` when the sources disagree or
@@ -186,15 +207,17 @@ def check_inputs(table: Snapshot, inputs: Iterable[FileSlice]) -> None:
     for one in inputs:
         wanted.setdefault(one.partition, []).append(one)
     check_newest(table, [(one.partition, one.file_id) for slices in wanted.values() for one in slices])
+    found: Problems = {}
     for partition, slices in wanted.items():
         latest = {one.file_id: one for one in table.view.latest_slices(partition)}
         for one in slices:
             problem = _change(latest.get(one.file_id), one)
             if problem:
-                raise StaleInput(
+                found[partition, one.file_id] = StaleInput(
                     f"{table.storage.full_path(one.files[0].path)} {problem} since the plan was made",
                     hint="nothing was committed; schedule a new plan",
                 )
+    return found
 
 
 def _change(current: FileSlice | None, planned: FileSlice) -> str:
@@ -210,36 +233,44 @@ def _change(current: FileSlice | None, planned: FileSlice) -> str:
     return "lost log files" if planned_logs - logs else ""
 
 
-def check_ended_writes(table: Snapshot, inputs: Iterable[FileSlice], seen: Collection[str]) -> None:
-    """Raise StaleInput when a write that is completed, and not among the `seen` instants, changed one of `inputs`."""
+def ended_updates(table: Snapshot, inputs: Iterable[FileSlice], seen: Collection[str]) -> Problems:
+    """A StaleInput for each input that a write has changed which is completed, and not among the `seen` instants."""
     groups = {(one.partition, one.file_id): one for one in inputs}
     ended = [write for write in table.timeline.completed_writes() if write.ts not in seen]
+    found: Problems = {}
     for write, commit in zip(ended, at_once(table.timeline.read_commit, ended), strict=True):
-        for partition, stats in commit.stats.items():
-            changed = next((groups[partition, s.file_id] for s in stats if (partition, s.file_id) in groups), None)
-            if changed is not None:
-                raise StaleInput(
-                    f"{table.storage.full_path(changed.files[0].path)} was updated by {write.ts} since it was read",
-                    hint="nothing was committed; schedule a new plan",
-                )
+        written = {(partition, stat.file_id) for partition, stats in commit.stats.items() for stat in stats}
+        for group in sorted(written.intersection(groups)):
+            found[group] = StaleInput(
+                f"{table.storage.full_path(groups[group].files[0].path)} was updated by {write.ts} since it was read",
+                hint="nothing was committed; schedule a new plan",
+            )
+    return found
 
 
 def check_pending_rollbacks(table: Snapshot, inputs: Iterable[FileSlice], settings: TransactionSettings) -> None:
-    """Raise ConflictError while the rollback of a commit that wrote one of `inputs` is pending: its rows must not stay.
+    """Raise the first of `pending_rollbacks`."""
+    raise_first(pending_rollbacks(table, inputs, settings))
 
-    Raises NeedsRecovery when no process works at that rollback any more.
+
+def pending_rollbacks(table: Snapshot, inputs: Iterable[FileSlice], settings: TransactionSettings) -> Problems:
+    """A ConflictError for each input that a commit wrote whose rollback is pending: its rows must not stay.
+
+    A NeedsRecovery when no process works at that rollback any more.
     """
-    written_by = {file.instant for one in inputs for file in one.files}
+    slices, found = list(inputs), Problems()
     for rollback in table.timeline.pending({Action.ROLLBACK}):
         target = table.timeline.read_rollback_plan(rollback).ts
-        if target not in written_by:
-            continue
-        message = (
-            f"{table.storage.root}: {rollback.file_name} rolls back {target}, which wrote input files of this plan"
-        )
-        if is_stale_rollback(table, rollback, settings):
-            raise NeedsRecovery(message, hint=recover_hint(table))
-        raise ConflictError(message, hint="nothing was committed; wait until that rollback has ended")
+        for one in (one for one in slices if any(file.instant == target for file in one.files)):
+            message = (
+                f"{table.storage.root}: {rollback.file_name} rolls back {target}, which wrote input files of this plan"
+            )
+            found[one.partition, one.file_id] = (
+                NeedsRecovery(message, hint=recover_hint(table))
+                if is_stale_rollback(table, rollback, settings)
+                else ConflictError(message, hint="nothing was committed; wait until that rollback has ended")
+            )
+    return found
 
 
 def rollbacks_of(table: Snapshot, ts: str, known: Collection[str]) -> list[str]:
@@ -248,35 +279,58 @@ def rollbacks_of(table: Snapshot, ts: str, known: Collection[str]) -> list[str]:
     return [one.ts for one in rollbacks if table.timeline.read_rollback_plan(one).ts == ts]
 
 
-def check_pending_writes(table: Snapshot, groups: Collection[FileGroupId], settings: TransactionSettings) -> None:
-    """Raise ConflictError when an inflight write has announced that it updates one of `groups`.
+def pending_updates(
+    table: Snapshot, inputs: Iterable[FileSlice], settings: TransactionSettings, plan: str | None = None
+) -> Problems:
+    """A ConflictError for each input that a write in progress touches.
 
-    Raises NeedsRecovery when the writer of that write is dead.
+    A NeedsRecovery when the writer of that write is dead. A write that knows of the pending plan `plan` adds no rows to
+    its file groups.
+    """
+    slices, found = list(inputs), Problems()
+    for instant, touched in touches(table):
+        adds = frozenset[str]() if plan is not None and _begun_after(table, instant, plan) else touched.adding
+        for one in slices:
+            group = one.partition, one.file_id
+            if group in touched.groups or (one.partition in adds and one.base_bytes < _LARGEST_ADDED_TO):
+                found.setdefault(group, _updates(table, instant, group, settings))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Touches:
+    """What a write in progress changes, as far as its inflight file and its markers tell.
+
+    `groups` are the file groups that it updates. `adding` are the partitions in which it inserts rows: a writer adds
+    rows to small base files, and its inflight file does not name them; markers do, once the writer has begun the file.
     """
 
-    for instant, updated in announced_updates(table):
-        taken = next((group for group in sorted(updated) if group in groups), None)
-        if taken is not None:
-            raise _updates(table, instant, taken, settings)
+    groups: frozenset[FileGroupId]
+    adding: frozenset[str]
 
 
-def announced_updates(table: Snapshot) -> list[tuple[Instant, set[FileGroupId]]]:
-    """The inflight writes, each with the file groups that it has announced to update."""
-
-    def forecast_of(instant: Instant) -> CommitMetadata | None:
-        try:
-            return table.timeline.read_commit(instant)
-        except (NotFound, CorruptFile):
-            # Completed or rolled back since the timeline was listed: then check_inputs decides.
-            return None
-
+def touches(table: Snapshot) -> list[tuple[Instant, Touches]]:
+    """The inflight writes, each with what it touches."""
     begun = [instant for instant in pending_writes(table) if instant.state is State.INFLIGHT]
-    forecasts = zip(begun, at_once(forecast_of, begun), strict=True)
-    return [
-        (instant, {(p, stat.file_id) for p, stats in forecast.stats.items() for stat in stats if stat.file_id})
-        for instant, forecast in forecasts
-        if forecast is not None
-    ]
+    found = at_once(lambda instant: _touches(table, instant), begun)
+    return [(instant, one) for instant, one in zip(begun, found, strict=True) if one is not None]
+
+
+def _touches(table: Snapshot, write: Instant) -> Touches | None:
+    try:
+        workload = table.timeline.read_commit(write)
+    except (NotFound, CorruptFile):
+        # Completed or rolled back since the timeline was listed: then the newest slices decide.
+        return None
+    stats = [(partition, stat) for partition, some in workload.stats.items() for stat in some]
+    groups = {(partition, stat.file_id) for partition, stat in stats if stat.file_id}
+    for marker in read_markers(table.storage, write.ts):
+        place = marker.partition, marker.file_name, 0
+        file = parse_base_file(*place) or parse_log_file(*place)
+        if file is not None:
+            groups.add((file.partition, file.file_id))
+    adding = {partition for partition, stat in stats if not stat.file_id and stat.num_inserts}
+    return Touches(frozenset(groups), frozenset(adding))
 
 
 def _updates(

@@ -12,7 +12,7 @@ from ..concurrency import at_once
 from ..errors import CheckFailed
 from ..model import FileSlice, WriteStat
 from ..snapshot import Snapshot
-from .conflicts import check_ended_writes, check_inputs, check_pending_rollbacks, check_pending_writes
+from .conflicts import check_inputs, check_pending_rollbacks
 from .newest_files import check_superseded
 from .settings import TransactionSettings
 
@@ -36,34 +36,6 @@ class InputsUnchanged:
 
     def check(self, current: Snapshot) -> None:
         check_inputs(current, self.slices)
-
-
-@dataclass(frozen=True, slots=True)
-class NobodyUpdated:
-    """No write has ended since the inputs were read that changed them; otherwise `check` raises StaleInput.
-
-    On version 6 a plan may name the log file of a write in progress: its name does not tell its writer. The file is the
-    same when the write has ended, and its records were not read.
-    """
-
-    sentence: ClassVar[str] = "no write that has ended since these file groups were read has changed them"
-    slices: Sequence[FileSlice]
-    seen: frozenset[str]
-    """The instants that were completed when the inputs were read."""
-
-    def check(self, current: Snapshot) -> None:
-        check_ended_writes(current, self.slices, self.seen)
-
-
-@dataclass(frozen=True, slots=True)
-class NobodyUpdates:
-    sentence: ClassVar[str] = "no write in progress has announced that it updates one of these file groups"
-    slices: Sequence[FileSlice]
-    settings: TransactionSettings
-
-    def check(self, current: Snapshot) -> None:
-        groups = {(one.partition, one.file_id) for one in self.slices}
-        check_pending_writes(current, groups, self.settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from ..clock import duration, parse_instant
 from ..errors import ConfigError
 from ..snapshot import Snapshot
 from ..table.time_zone import drawing_zone, latest_reading
@@ -41,11 +42,18 @@ def refuse_ahead(table: Snapshot, instant: str) -> None:
     if instant <= latest_reading(table.timeline, table.clock.now() + _TOLERANCE):
         return
     latest = table.timeline.latest_time()
+    ahead = _millis(instant) - _millis(latest_reading(table.timeline, table.clock.now()))
     newest, hint = f"the newest time of the timeline, {latest},", "wait until then, or set the clock that is wrong"
     if instant <= latest:
         newest, hint = f"the pending clustering {instant}", "roll it back with hudi-services rollback, and plan again"
     raise ConfigError(
-        f"{table.storage.root}: {newest} is ahead of the clock here, and readers would prefer the new files to all "
-        "that is written until then",
+        f"{table.storage.root}: {newest} is {duration(ahead)} ahead of the clock here, and readers would prefer the "
+        "new files to all that is written until then",
         hint=f"{hint} (docs/runbooks/time-zone.md)",
     )
+
+
+def _millis(instant: str) -> float:
+    """A time as a number, to compare it with another one of the same zone."""
+    moment = parse_instant(instant, "UTC")
+    return moment.timestamp() * 1000 if moment is not None else 0.0

@@ -36,9 +36,19 @@ def complete(current: Snapshot, draft: Draft, times: TimesSource) -> None:
     Raises the errors of the draft's expectations, before anything is written, ConflictError when the lock was lost,
     and StorageError.
     """
+    expect(current, draft)
+    publish(current, draft, times)
+
+
+def expect(current: Snapshot, draft: Draft) -> None:
+    """Check the expectations of `draft`; raises their errors."""
     for one in draft.expectations:
         _log.debug("expected: %s", one.sentence)
         one.check(current)
+
+
+def publish(current: Snapshot, draft: Draft, times: TimesSource) -> None:
+    """`complete` without the expectations, which the caller has just checked under the same lock."""
     current.check_held()
     draft.sync(current, times)
     if draft.instant is None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ..clock import parse_instant
 from ..codecs.compaction_plan import CompactionOperation, CompactionPlan
-from ..commit.conflicts import announced_updates
+from ..commit.conflicts import touches
 from ..concurrency import at_once
 from ..model import FileSlice
 from ..snapshot import Snapshot, pending_clusterings, pending_compactions
@@ -158,4 +158,4 @@ def _uncommitted(table: Snapshot, partitions: Collection[str]) -> set[FileGroupI
     """
     tells = table.log_naming.tells_writers
     found = {(one, file_id) for one in partitions for file_id in table.view.uncommitted(one, logs=not tells)}
-    return found if tells else found.union(*(groups for _, groups in announced_updates(table)))
+    return found if tells else found.union(*(one.groups for _, one in touches(table)))

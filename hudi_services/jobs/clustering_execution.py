@@ -1,25 +1,19 @@
 """Executes a clustering plan: the tasks, the commit, and their part of the report."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ..clustering.plan import input_slices
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan
 from ..commit.drafts import CommitDraft, WrittenFile
-from ..commit.expectations import (
-    Expectation,
-    FilesStored,
-    InputsStayCommitted,
-    InputsUnchanged,
-    NobodyUpdated,
-    NobodyUpdates,
-)
-from ..commit.settings import TransactionSettings
+from ..commit.expectations import FilesStored
+from ..commit.planned_groups import InputsOfGroups, PlannedGroups
 from ..commit.times import refuse_ahead
 from ..concurrency import at_once
 from ..engine import Engine
 from ..metadata.expression_index.index import Computation, ComputedIndex
 from ..metadata.record_index.log_writing import MovedKeys
-from ..model import FileSlice, WriteStat
+from ..model import FileSlice
 from ..snapshot import Snapshot
 from ..table.support import are_buckets, check_group
 from ..timeline.instant import Instant, State
@@ -27,7 +21,7 @@ from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts, rewrite_tasks
 from .report import InOut, Report
 from .request import ClusteringRequest
-from .rewriting import Rewrite, carry_out, stat_of
+from .rewriting import Rewrite, add_dropped_groups, carry_out, stat_of
 from .running import Running, started
 from .settings import transaction_settings
 
@@ -71,20 +65,30 @@ def _execute(
     inputs = [one for group in groups for one in group]
     report.groups = len(groups)
     report.files = InOut(len(inputs), None)
-    if wanted.dry_run:
-        return _dry_run(wanted, table, instant, plan, groups, report)
     seen = frozenset(write.ts for write in table.timeline.completed_writes())
+    # As the tasks: without groups that have no slices.
+    planned = PlannedGroups(
+        [group for group in groups if group],
+        seen,
+        settings,
+        plan=instant.ts,
+        all_or_nothing=wanted.all_or_nothing,
+    )
+    if wanted.dry_run:
+        return _dry_run(wanted, table, instant, plan, planned, report)
 
     def draft(
         written: Sequence[WrittenFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]
     ) -> CommitDraft:
-        expected = _expectations(inputs, seen, [one.stat for one in written], settings)
-        kept = [group[0] for group in groups if are_buckets(group)]
+        left = planned.inputs(planned.kept)
+        expected = (planned, FilesStored([one.stat for one in written]))
+        kept = [group[0] for group in groups if are_buckets(group) and group[0] in left]
         merged = frozenset(log.path for one in kept for log in one.log_files)
-        replaced = _replaced(one for one in inputs if one not in kept)
+        replaced = _replaced(one for one in left if one not in kept)
         return CommitDraft(instant, CLUSTER, written, replaced, moved, computed, expected, merged)
 
-    rewrite = Rewrite("clustering", instant, inputs, tasks, InputsUnchanged(inputs), stat_of, draft, moves_keys=True)
+    unchanged = InputsOfGroups(planned)
+    rewrite = Rewrite("clustering", instant, tasks, planned.dropped, unchanged, stat_of, draft, moves_keys=True)
     return carry_out(rewrite, wanted, table, expressions, settings, report, running)
 
 
@@ -93,28 +97,31 @@ def _dry_run(
     table: Snapshot,
     instant: Instant,
     plan: ClusteringPlan,
-    groups: Sequence[Sequence[FileSlice]],
+    planned: PlannedGroups,
     report: Report,
 ) -> Report:
     """Report what executing the plan would do. Raises StaleInput for a plan whose files were changed."""
     report.dry_run = True
-    pairs = [(planned, group) for planned, group in zip(plan.groups, groups, strict=True) if group]
-    InputsUnchanged([one for _, group in pairs for one in group]).check(table)
-    sizes = _live_sizes(table, {group[0].partition for _, group in pairs})
-    group_bytes = [sum(sizes[one.partition, one.file_id] for one in group) for _, group in pairs]
+    InputsOfGroups(planned).check(table)
+    left = {number: planned.inputs([number]) for number in planned.kept}
+    sizes = _live_sizes(table, {group[0].partition for group in left.values()})
+    group_bytes = [sum(sizes[one.partition, one.file_id] for one in group) for group in left.values()]
+    named = [group for group in plan.groups if group.slices]
     report.tables["clustering_groups"] = [
         {
             "group": number,
             "partition": group[0].partition,
             "files": len(group),
             "bytes": size,
-            "new_files": planned.output_groups,
+            "new_files": named[number].output_groups,
         }
-        for number, ((planned, group), size) in enumerate(zip(pairs, group_bytes, strict=True))
+        for (number, group), size in zip(left.items(), group_bytes, strict=True)
     ]
     report.bytes = InOut(sum(group_bytes), None)
-    if pairs:
-        add_estimate(wanted, table, plan, report)
+    if left:
+        add_estimate(wanted, table, replace(plan, groups=tuple(named[number] for number in left)), report)
+    if planned.dropped:
+        add_dropped_groups(report, {n: planned.inputs([n]) for n in planned.dropped}, planned.dropped)
     if instant.state is State.INFLIGHT:
         report.warnings.append(
             "an earlier attempt at this plan is not finished: the next run continues it, or rolls it back"
@@ -129,18 +136,6 @@ def _live_sizes(table: Snapshot, partitions: Iterable[str]) -> dict[tuple[str, s
         for partition in partitions
         for one in table.view.latest_slices(partition)
     }
-
-
-def _expectations(
-    inputs: Sequence[FileSlice], seen: frozenset[str], stats: Sequence[WriteStat], settings: TransactionSettings
-) -> tuple[Expectation, ...]:
-    return (
-        InputsUnchanged(inputs),
-        NobodyUpdated(inputs, seen),
-        NobodyUpdates(inputs, settings),
-        InputsStayCommitted(inputs, settings),
-        FilesStored(stats),
-    )
 
 
 def _replaced(inputs: Iterable[FileSlice]) -> dict[str, list[str]]:

@@ -88,7 +88,7 @@ def _execute(
         return _compacted(by_group[result.partition, new.file_id], stat_of(result, new), result.logs)
 
     # The keys stay in their file groups, and so does the record index.
-    rewrite = Rewrite("compaction", instant, slices, tasks, unchanged, stat, draft, moves_keys=False)
+    rewrite = Rewrite("compaction", instant, tasks, {}, unchanged, stat, draft, moves_keys=False)
     return carry_out(rewrite, wanted, table, expressions, settings, report, running)
 
 

@@ -3,16 +3,18 @@
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 
 from ..commit.attempt import Attempt
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import Expectation
+from ..commit.planned_groups import GroupsDropped
 from ..commit.settings import TransactionSettings
 from ..engine import Engine
 from ..errors import HudiServicesError
+from ..files.parquet_writer import WrittenFile as NewBaseFile
 from ..indexing.expressions import computed_indexes
 from ..indexing.keys import moved_keys, record_shards
 from ..metadata.expression_index.index import Computation, ComputedIndex
@@ -40,16 +42,17 @@ Drafting = Callable[[Sequence[WrittenFile], MovedKeys | None, tuple[ComputedInde
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A pending plan that rewrites `inputs` by `tasks`.
+    """A pending plan that rewrites the slices of `tasks`, one task for each group.
 
-    `operation` names it for people. `unchanged` is what it expects of its inputs from the beginning. `stat` makes the
-    write stat of a new file. `moves_keys` says that the rows get into other file groups.
+    `operation` names it for people. `unchanged` is what it expects of its inputs from the beginning. `dropped` says of
+    groups, by number, why they are left out; expectations add to it. `stat` makes the write stat of a new file.
+    `moves_keys` says that the rows get into other file groups.
     """
 
     operation: str
     instant: Instant
-    inputs: Sequence[FileSlice]
     tasks: Sequence[RewriteTask]
+    dropped: Mapping[int, HudiServicesError]
     unchanged: Expectation
     stat: Callable[[RewriteResult, NewFile], WriteStat]
     draft: Drafting
@@ -69,24 +72,12 @@ def carry_out(
     instant = rewrite.instant
     attempt = Attempt(table, instant, rewrite.operation, [rewrite.unchanged], settings)
     with attempt, engine as runner:
-        shards = record_shards(table) if rewrite.moves_keys else None
-        results = _run(runner, rewrite.tasks, wanted, report)
-        written = [
-            WrittenFile(rewrite.stat(result, new), new.file.columns) for result in results for new in result.files
-        ]
-        _account(report, results, written)
+        begun = [(number, task) for number, task in enumerate(rewrite.tasks) if number not in rewrite.dropped]
+        done = dict(zip((n for n, _ in begun), _run(runner, [t for _, t in begun], wanted, report), strict=True))
+        results = _finish(rewrite, attempt, done, wanted, table, expressions, report, runner)
         report.resumed_groups = sum(result.taken_over for result in results) if attempt.taken_up else 0
-        stats = [one.stat for one in written]
-        moved = None
-        if shards is not None:
-            with report.phase("read keys"):
-                moved = moved_keys(runner, table, shards, instant.ts, stats)
-        with report.phase("compute expressions") if expressions else nullcontext():
-            computed = computed_indexes(runner, table, expressions, instant.ts, stats, rewrite.inputs)
-        with report.phase("commit"):
-            compaction = compaction_afterwards(runner, wanted, report)
-            attempt.finish(rewrite.draft(written, moved, computed), compaction)
     report.completed(instant.ts)
+    _account(report, results, [new.file for result in results for new in result.files])
     if attempt.rolled_back:
         report.warnings.append(f"an earlier attempt was rolled back ({', '.join(attempt.rolled_back)})")
     if report.resumed_groups:
@@ -100,7 +91,57 @@ def carry_out(
             return report.partly_done(
                 f"the {rewrite.operation} is complete, but its markers could not be deleted: {error}"
             )
-    return report
+    return _left_out(rewrite, report) if rewrite.dropped else report
+
+
+def _finish(
+    rewrite: Rewrite,
+    attempt: Attempt,
+    done: Mapping[int, RewriteResult],
+    wanted: SparkRequest,
+    table: Snapshot,
+    expressions: tuple[Computation, ...],
+    report: Report,
+    runner: Engine,
+) -> list[RewriteResult]:
+    """Commit the groups that are `done`, without those that are dropped meanwhile; the results of the others."""
+    shards = record_shards(table) if rewrite.moves_keys else None
+    while True:
+        results = [result for number, result in done.items() if number not in rewrite.dropped]
+        inputs = [one for number in done if number not in rewrite.dropped for one in rewrite.tasks[number].slices]
+        written = [
+            WrittenFile(rewrite.stat(result, new), new.file.columns) for result in results for new in result.files
+        ]
+        stats = [one.stat for one in written]
+        moved = None
+        if shards is not None:
+            with report.phase("read keys"):
+                moved = moved_keys(runner, table, shards, rewrite.instant.ts, stats)
+        with report.phase("compute expressions") if expressions else nullcontext():
+            computed = computed_indexes(runner, table, expressions, rewrite.instant.ts, stats, inputs)
+        # Nothing was published: the keys and records of fewer files are computed without the lock.
+        with report.phase("commit"), suppress(GroupsDropped):
+            attempt.finish(rewrite.draft(written, moved, computed), compaction_afterwards(runner, wanted, report))
+            return results
+
+
+def _left_out(rewrite: Rewrite, report: Report) -> Report:
+    """End the report of a plan of which some groups were left out."""
+    add_dropped_groups(report, {n: rewrite.tasks[n].slices for n in rewrite.dropped}, rewrite.dropped)
+    return report.partly_done(
+        f"{len(rewrite.dropped)} of {len(rewrite.tasks)} groups were left out, because other writers changed them",
+        hint="no row was touched in these groups; the next plan takes them",
+    )
+
+
+def add_dropped_groups(
+    report: Report, groups: Mapping[int, Sequence[FileSlice]], why: Mapping[int, HudiServicesError]
+) -> None:
+    """List the groups of a plan that are left out, by number."""
+    report.tables["dropped_groups"] = [
+        {"group": number, "partition": group[0].partition, "files": len(group), "why": why[number].message}
+        for number, group in sorted(groups.items())
+    ]
 
 
 def _run(engine: Engine, tasks: Sequence[RewriteTask], wanted: SparkRequest, report: Report) -> list[RewriteResult]:
@@ -134,13 +175,13 @@ def stat_of(result: RewriteResult, new: NewFile) -> WriteStat:
     )
 
 
-def _account(report: Report, results: Sequence[RewriteResult], written: Sequence[WrittenFile]) -> None:
+def _account(report: Report, results: Sequence[RewriteResult], written: Sequence[NewBaseFile]) -> None:
     report.files = replace(report.files, after=len(written))
-    report.bytes = InOut(sum(r.bytes_in for r in results), sum(one.stat.file_size for one in written))
-    report.rows = InOut(sum(r.rows_in for r in results), sum(one.stat.num_writes for one in written))
+    report.bytes = InOut(sum(r.bytes_in for r in results), sum(one.size for one in written))
+    report.rows = InOut(sum(r.rows_in for r in results), sum(one.rows for one in written))
     report.decoded = dict(Counter(r.decoded for r in results if r.decoded is not None))
     if written:
-        report.tables["new_files"] = [_evenness([one.stat.file_size for one in written])]
+        report.tables["new_files"] = [_evenness([one.size for one in written])]
     gains = skipping(result.bounds for result in results)
     if gains:
         report.tables["skipping"] = [asdict(gain) for gain in gains]

@@ -99,6 +99,25 @@ def write_delta_commit(
     fields = {"schema": load_schema("HoodieMetadataRecord", release).text, **(extra or {})}
     done = CommitMetadata(_OPERATION, _by_partition(stats), fields)
     timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, encode(done, release), times())
+    _check_still_there(metadata, instant, stats)
+
+
+def _check_still_there(metadata: MetadataTable, instant: str, stats: Sequence[WriteStat]) -> None:
+    """Raise ConflictError when another writer has rolled the delta commit back while it was not completed.
+
+    Hudi's writers do that to every incomplete delta commit when they open the metadata table, with or without a lock.
+    """
+    inflight = metadata.timeline.layout.file_name(instant, Action.DELTA_COMMIT, State.INFLIGHT)
+    logs = ((metadata.path(one.partition, one.path.rpartition("/")[2]), one.file_size) for one in stats)
+    wanted = [(metadata.timeline.path(inflight), None), *logs]
+    found = at_once(metadata.storage.head, [path for path, _ in wanted])
+    for (path, size), file in zip(wanted, found, strict=True):
+        if file is None or size not in (None, file.size):
+            raise ConflictError(
+                f"{metadata.storage.full_path(path)} is not there as it was written: another writer has rolled the "
+                f"delta commit {instant} of the metadata table back",
+                hint="run again; set hoodie.write.lock.provider here and in the writers, so that they wait",
+            )
 
 
 def _group_writes(

@@ -41,7 +41,7 @@ def test_files_that_changed_since_the_plan_are_a_conflict(peer: Peer, table: Tab
     peer.upsert(path, newer(row), **_ALLOW_UPDATES)
     after = peer.rows(path)
 
-    run = ours.run("execute", path)
+    run = ours.run("execute", path, "--all-or-nothing")
 
     assert run.code == 4, run.stderr
     assert same_rows(after, peer.rows(path)) == []

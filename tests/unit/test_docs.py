@@ -49,6 +49,7 @@ from hudi_services.orphan_files import model as garbage_model
 from hudi_services.validation import model as validation_model
 
 from . import histories
+from . import test_salvage as salvage
 from .corruptions import do_damage, wrong_listing
 from .repairs import DEAD_AT_ONCE, P, cluster, fail_newest, repair
 from .tables import request, unpack
@@ -283,6 +284,9 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     due = {"hoodie.metadata.compact.max.delta.commits": "1", **quick}
     due["hoodie.clustering.plan.strategy.sort.columns"] = "_hoodie_record_key"
     executed = clustering.schedule_and_execute(request(indexed, Mode.SCHEDULE_AND_EXECUTE, due), engine=LocalEngine())
+    left = salvage.Planned("1.2.0", folder / "left")
+    left.update(left.groups[0][0])
+    left_out = left.execute()
     wrong = unpack("1.2.0", folder / "wrong")
     do_damage(wrong, wrong_listing(wrong))
     shutil.copy(next(wrong.glob("day=*/*.parquet")), wrong / P / "f-0_0-0-0_20200101000000000.parquet")
@@ -304,6 +308,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         ("clean", cleaned),
         ("schedule", planned),
         ("execute", executed),
+        ("execute", left_out),
         ("index-lookup", looked_up),
         ("rollback and undo", undone),
         ("recover", recovered),

@@ -11,18 +11,19 @@ import pytest
 from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_plan
 from hudi_services.commit.conflicts import (
     check_pending_rollbacks,
-    check_pending_writes,
+    pending_updates,
     recover_hint,
     refuse_beside_writers,
 )
 from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.commit.lease import Lease
 from hudi_services.commit.liveness import Liveness, liveness
+from hudi_services.commit.markers import create_marker
 from hudi_services.commit.settings import TransactionSettings
-from hudi_services.errors import ConflictError, NeedsRecovery
+from hudi_services.errors import ConflictError, HudiServicesError, NeedsRecovery
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
-from hudi_services.model import CommitMetadata, WriteStat
+from hudi_services.model import BaseFile, CommitMetadata, FileSlice, WriteStat
 from hudi_services.snapshot import Snapshot
 from hudi_services.timeline.instant import Action, State
 
@@ -160,15 +161,49 @@ def test_writers_that_live_and_writers_that_died(path: Path) -> None:
     refuse_beside_writers(pending.table, SETTINGS, repairs="20980101000000000")
 
 
+def slice_called(file_id: str, size: int = 1000) -> FileSlice:
+    instant = "20260101000000000"
+    name = f"{file_id}_0-0-0_{instant}.parquet"
+    return FileSlice.of_base(BaseFile("day=2026-01-01", name, file_id, "0-0-0", instant, size))
+
+
+def in_progress(path: Path, file_id: str, size: int = 1000, plan: str | None = None) -> list[HudiServicesError]:
+    """Why the file group cannot be replaced."""
+    return list(pending_updates(open_local(path), [slice_called(file_id, size)], SETTINGS, plan).values())
+
+
 def test_an_announced_update(path: Path) -> None:
     stat = WriteStat("day=2026-01-01", "file-0", "", prev_commit="20260101000000000", num_update_writes=1)
     pending = Pending(path, forecast=CommitMetadata("UPSERT", {stat.partition: (stat,)}))
-    check_pending_writes(pending.table, {(stat.partition, "file-1")}, SETTINGS)
-    with pytest.raises(ConflictError, match="in progress updates file-0"):
-        check_pending_writes(pending.table, {(stat.partition, "file-0")}, SETTINGS)
+    assert in_progress(path, "file-1") == []
+    (error,) = in_progress(path, "file-0")
+    assert isinstance(error, ConflictError) and "in progress updates file-0" in error.message
     pending.age_instant(61)
-    with pytest.raises(NeedsRecovery, match="was abandoned, updates file-0"):
-        check_pending_writes(pending.table, {(stat.partition, "file-0")}, SETTINGS)
+    (error,) = in_progress(path, "file-0")
+    assert isinstance(error, NeedsRecovery) and "was abandoned, updates file-0" in error.message
+
+
+def test_rows_that_are_added_to_small_files(path: Path) -> None:
+    """The inflight file of a write names the partitions of its inserts, and not the small files that they go to."""
+    stat = WriteStat("day=2026-01-01", "", "", num_inserts=10)
+    pending = Pending(path, forecast=CommitMetadata("UPSERT", {stat.partition: (stat,)}))
+    assert len(in_progress(path, "file-0")) == 1
+    assert in_progress(path, "file-0", 240 << 20) == []
+    # A write that began after the plan leaves its file groups alone.
+    plan = str(int(T) - 1)
+    pending.table.timeline.publish(plan, Action.REPLACE_COMMIT, State.REQUESTED)
+    for file in path.glob(f".hoodie/**/{plan}*"):
+        age(file, 1)
+    assert in_progress(path, "file-0", plan=plan) == []
+    pending.age_instant(2)
+    assert len(in_progress(path, "file-0", plan=plan)) == 1
+
+
+def test_markers_name_files_that_a_write_has_begun(path: Path) -> None:
+    pending = Pending(path, forecast=CommitMetadata("UPSERT", {}))
+    assert in_progress(path, "file-0") == []
+    create_marker(pending.table.storage, T, f"day=2026-01-01/file-0_1-1-1_{T}.parquet")
+    assert len(in_progress(path, "file-0")) == 1
 
 
 def test_a_rollback_that_nobody_finishes(path: Path) -> None:

@@ -77,9 +77,14 @@ class Planned:
         self.before = both_views(path)[0]
 
     def execute(
-        self, storage: ObjectStorage | None = None, engine: LocalEngine | None = None, **options: str
+        self,
+        storage: ObjectStorage | None = None,
+        engine: LocalEngine | None = None,
+        *,
+        all_or_nothing: bool = False,
+        **options: str,
     ) -> Report:
-        wanted = request(self.path, Mode.EXECUTE, SMALL | options)
+        wanted = request(self.path, Mode.EXECUTE, SMALL | options, all_or_nothing=all_or_nothing)
         return clustering.execute(wanted, storage, engine or LocalEngine())
 
     def kill(self, when: Callable[[str], bool]) -> FaultyStorage:
@@ -333,8 +338,9 @@ def recovered(table: Planned, apply: bool = False) -> Mapping[str, object]:
 
 
 @TWO
-def test_the_plan_is_stale(release: str, planned: Callable[[str], Planned]) -> None:
-    """A file of it was overwritten since: whatever was done, it can never be executed."""
+@pytest.mark.parametrize("all_or_nothing", [True, False])
+def test_the_plan_is_stale(release: str, all_or_nothing: bool, planned: Callable[[str], Planned]) -> None:
+    """A file of it was overwritten since: it can never be executed whole, but without the group of that file."""
     table = planned(release)
     table.kill_after_groups(5)
     opened = open_local(table.path)
@@ -345,8 +351,16 @@ def test_the_plan_is_stale(release: str, planned: Callable[[str], Planned]) -> N
     overwrite = CommitMetadata("insert_overwrite", {}, {}, {victim.partition: (victim.file_id,)})
     data = timeline.layout.encode_commit(overwrite, opened.config.version.release)
     timeline.publish(ts, Action.REPLACE_COMMIT, State.COMPLETED, data, Times(opened, 0).next())
+    if not all_or_nothing:
+        done = table.execute()
+        ((dropped,),) = (done.tables["dropped_groups"],)
+        assert done.exit_code == 7 and "was replaced or removed since the plan was made" in str(dropped["why"])
+        # Of the finished groups one may be the one that is left out.
+        assert done.groups and done.resumed_groups in (4, 5)
+        assert len(table.new_files()) == done.groups - 1
+        return
     with pytest.raises(StaleInput, match="was replaced or removed since the plan was made"):
-        table.execute()
+        table.execute(all_or_nothing=True)
     assert (table.notes(), table.new_files()) == ([], {})
     assert open_local(table.path).timeline.find(table.ts) is None
 

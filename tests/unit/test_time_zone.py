@@ -237,7 +237,7 @@ def test_a_timeline_ahead_of_the_clock(hours: float, known: bool, fine: bool, tm
             instant = clustering.schedule(request(path, Mode.SCHEDULE)).instant
             assert instant is not None and instant > latest
             return
-        with pytest.raises(ConfigError, match=f"{latest}, is ahead of the clock"):
+        with pytest.raises(ConfigError, match=f"{latest}, is [0-9]+ (minutes|hours) ahead of the clock"):
             clustering.schedule(request(path, Mode.SCHEDULE))
     assert not open_local(path).timeline.pending_clusterings()
 
@@ -249,5 +249,5 @@ def test_a_plan_ahead_of_the_clock(tmp_path: Path) -> None:
         ts = clustering.schedule(request(path, Mode.SCHEDULE)).instant
         folder, later = path / ".hoodie" / "timeline", hours_from_now(20)
         (folder / f"{ts}.clustering.requested").rename(folder / f"{later}.clustering.requested")
-        with pytest.raises(ConfigError, match=f"the pending clustering {later} is ahead"):
+        with pytest.raises(ConfigError, match=f"the pending clustering {later} is [0-9]+ hours ahead"):
             clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())

@@ -1,0 +1,93 @@
+"""The groups of a plan: writers may change some of them while the plan is executed, and the others are still committed.
+
+A completed replacecommit may cover fewer groups than its plan: readers, writers, cleans and archives look at the
+completed file alone. A group is dropped when its inputs are no longer the newest slices, when a write has ended that
+changed them, when a write in progress updates them, or when a commit that wrote them is being rolled back.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from ..errors import ConflictError, HudiServicesError
+from ..model import FileSlice
+from ..snapshot import Snapshot
+from .conflicts import Problems, StaleInput, ended_updates, input_changes, pending_rollbacks, pending_updates
+from .settings import TransactionSettings
+
+
+class GroupsDropped(ConflictError):
+    """Groups were dropped, and others are left: what was computed for all of them must be computed for these."""
+
+
+class PlannedGroups:
+    """The groups of the plan `plan` (its instant), by number, and why some of them were dropped.
+
+    `seen` are the instants that were completed when the inputs were read: on version 6 a plan may name the log file of
+    a write in progress, whose name is the same when the write has ended. `all_or_nothing`: no group is dropped.
+    """
+
+    sentence: ClassVar[str] = "no other writer has changed, or changes, the file groups of the plan"
+
+    def __init__(
+        self,
+        groups: Sequence[Sequence[FileSlice]],
+        seen: frozenset[str],
+        settings: TransactionSettings,
+        *,
+        plan: str,
+        all_or_nothing: bool,
+    ) -> None:
+        self._groups = groups
+        self._seen = seen
+        self._settings = settings
+        self._plan = plan
+        self._all_or_nothing = all_or_nothing
+        self.dropped: dict[int, HudiServicesError] = {}
+
+    @property
+    def kept(self) -> list[int]:
+        """The numbers of the groups that are left."""
+        return [number for number in range(len(self._groups)) if number not in self.dropped]
+
+    def inputs(self, numbers: Iterable[int]) -> list[FileSlice]:
+        """The file slices of some groups."""
+        return [one for number in numbers for one in self._groups[number]]
+
+    def check(self, current: Snapshot) -> None:
+        """Drop groups that writers have changed, or change; raises GroupsDropped when it dropped one.
+
+        Raises ConflictError, StaleInput or NeedsRecovery when no group is left.
+        """
+        inputs = self.inputs(self.kept)
+        problems = pending_updates(current, inputs, self._settings, self._plan)
+        problems |= pending_rollbacks(current, inputs, self._settings)
+        problems |= ended_updates(current, inputs, self._seen)
+        problems |= input_changes(current, inputs)
+        if self._drop(problems):
+            raise GroupsDropped(f"{len(self.dropped)} groups of the plan were changed by other writers")
+
+    def _drop(self, problems: Problems) -> bool:
+        """Whether a group is dropped; raises its problem when it must not be, or when none is left."""
+        found: dict[int, HudiServicesError] = {}
+        for number in self.kept:
+            for one in self._groups[number]:
+                if (one.partition, one.file_id) in problems:
+                    found[number] = problems[one.partition, one.file_id]
+        if found and (self._all_or_nothing or len(found) == len(self.kept)):
+            # StaleInput drops the plan: it can never be executed, whole or in part. Otherwise another attempt may.
+            raise min(found.values(), key=lambda error: isinstance(error, StaleInput) is not self._all_or_nothing)
+        self.dropped |= found
+        return bool(found)
+
+
+class InputsOfGroups:
+    """The expectation with which an attempt at a plan begins: groups whose inputs were changed are dropped."""
+
+    sentence: ClassVar[str] = "every input of some group is still the whole newest slice of a live file group"
+
+    def __init__(self, groups: PlannedGroups) -> None:
+        self._groups = groups
+
+    def check(self, current: Snapshot) -> None:
+        """Raise StaleInput when no group is left, because the plan can never be executed."""
+        self._groups._drop(input_changes(current, self._groups.inputs(self._groups.kept)))

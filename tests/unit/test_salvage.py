@@ -1,0 +1,218 @@
+"""Other writers change some groups of a plan: those are left out, the others are committed, and no row changes."""
+
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_services.engine import LocalEngine
+from hudi_services.errors import ConflictError, NeedsRecovery, NothingToDo
+from hudi_services.jobs import clustering
+from hudi_services.jobs.report import Report, State
+from hudi_services.jobs.request import Mode
+from hudi_services.model import CommitMetadata, FileSlice, WriteStat
+from hudi_services.timeline.instant import Action
+from hudi_services.timeline.instant import State as InstantState
+
+from ..tiers import DEEP
+from .faulty_storage import FaultyStorage, Killed
+from .repairs import LOCK, complete, hide_metadata
+from .shares import share
+from .tables import RELEASES, _rows, base_files, digest, listed_view, open_local, request, unpack
+
+pytestmark = pytest.mark.usefixtures("without_threads")
+
+Groups = list[list[FileSlice]]
+
+
+class Planned:
+    """A table with a pending plan of some groups of two files; the hand-made writes are not in a metadata table."""
+
+    def __init__(self, release: str, folder: Path) -> None:
+        self.path = unpack(release, folder)
+        hide_metadata(self.path)
+        sizes = [one.base_bytes for one in open_local(self.path).view.live_slices()]
+        options = {**LOCK, "hoodie.clustering.plan.strategy.max.bytes.per.group": str(max(sizes) * 5 // 2)}
+        ts = clustering.schedule(request(self.path, Mode.SCHEDULE, options)).instant
+        assert ts
+        self.ts = ts
+        self.rows = rows(self.path)
+        self.groups = groups_of(self.path)
+        assert len(self.groups) > 3
+        self._later = 0
+
+    def next_ts(self) -> str:
+        self._later += 1
+        return str(int(self.ts) + 1000 * self._later)
+
+    def update(self, one: FileSlice) -> str:
+        """A write that has updated a file group, and kept its rows; its instant."""
+        ts = self.next_ts()
+        complete(self.path, ts, CommitMetadata("UPSERT", {one.partition: (self._new_file(one, ts),)}))
+        return ts
+
+    def announce(self, one: FileSlice) -> str:
+        """A write in progress that has announced to update a file group; its instant."""
+        ts = self.next_ts()
+        table = open_local(self.path)
+        stat = WriteStat(one.partition, one.file_id, "", num_writes=0)
+        data = table.timeline.layout.encode_commit(
+            CommitMetadata("UPSERT", {one.partition: (stat,)}), table.config.version.release
+        )
+        table.timeline.publish(ts, Action.COMMIT, InstantState.REQUESTED)
+        table.timeline.publish(ts, Action.COMMIT, InstantState.INFLIGHT, data)
+        return ts
+
+    def _new_file(self, one: FileSlice, ts: str) -> WriteStat:
+        assert one.base_file is not None
+        new = f"{one.partition}/{one.file_id}_9-9-9_{ts}.parquet"
+        shutil.copy(self.path / one.base_file.path, self.path / new)
+        return WriteStat(one.partition, one.file_id, new, num_writes=1, file_size=(self.path / new).stat().st_size)
+
+    def execute(
+        self,
+        engine: LocalEngine | None = None,
+        storage: FaultyStorage | None = None,
+        lock: dict[str, str] = LOCK,
+        **more: Any,
+    ) -> Report:
+        wanted = request(self.path, Mode.EXECUTE, lock, **more)
+        return clustering.execute(wanted, storage, engine or LocalEngine())
+
+
+def groups_of(path: Path) -> Groups:
+    """The groups of the pending plan."""
+    table = open_local(path)
+    (pending,) = table.timeline.pending_clusterings()
+    live = {(one.partition, one.file_id): one for one in table.view.live_slices()}
+    plan = table.timeline.read_plan(pending)
+    return [[live[one.partition, one.file_id] for one in group.slices] for group in plan.groups]
+
+
+def rows(path: Path) -> pa.Table:
+    table = open_local(path)
+    return _rows(table, base_files(listed_view(table)))
+
+
+class Meanwhile(LocalEngine):
+    """An engine beside which writers act, after the rows were rewritten."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._act = act
+
+    def map(self, function: Any, tasks: Sequence[Any], what: str, progress: Any) -> Any:
+        found = super().map(function, tasks, what, progress)
+        if "rewrite" in what:
+            self._act()
+        return found
+
+
+def replaced_groups(path: Path, ts: str) -> set[str]:
+    """The file groups that the commit of the plan has replaced."""
+    table = open_local(path)
+    (done,) = (one for one in table.timeline.completed_writes() if one.ts == ts)
+    return {file_id for ids in (table.timeline.read_commit(done).replaced or {}).values() for file_id in ids}
+
+
+@pytest.mark.parametrize("seed", range(60 if DEEP else 6))
+def test_groups_that_others_change(seed: int, tmp_path: Path) -> None:
+    """Before the execution and during it, by writes that are complete and by writes in progress."""
+    chance = random.Random(seed)
+    planned = Planned(RELEASES[seed % len(RELEASES)], tmp_path)
+    numbers = range(len(planned.groups))
+    touched: dict[int, str] = {}
+
+    def touch(how: Callable[[FileSlice], str], number: int) -> None:
+        if number not in touched:
+            touched[number] = how(chance.choice(planned.groups[number]))
+
+    for number in numbers:
+        if chance.random() < 0.2:
+            touch(planned.update, number)
+    later = [(chance.choice([planned.update, planned.announce]), n) for n in numbers if chance.random() < 0.3]
+    engine = Meanwhile(lambda: [touch(how, number) for how, number in later])
+    others = set(numbers) - set(touched) - {number for _, number in later}
+    if not others:
+        before = digest(planned.path)
+        with pytest.raises(ConflictError):
+            planned.execute(engine)
+        after = digest(planned.path)
+        assert all(after[name] == content for name, content in before.items() if name.endswith(".parquet"))
+    else:
+        done = planned.execute(engine)
+        assert (done.exit_code, done.state) == ((7, State.PARTLY_DONE) if touched else (0, State.COMPLETED))
+        told = {row["group"]: row["why"] for row in done.tables.get("dropped_groups", ())}
+        assert set(told) == set(touched)
+        # The sentence names the write, by its instant or by the file that it wrote.
+        assert all(touched[number] in why for number, why in told.items())
+        kept = {one.file_id for number in others for one in planned.groups[number]}
+        assert replaced_groups(planned.path, planned.ts) == kept
+    assert not [path for path in planned.path.rglob(f"*_{planned.ts}.parquet") if not is_committed(planned, path)]
+    assert rows(planned.path).equals(planned.rows)
+
+
+def is_committed(planned: Planned, path: Path) -> bool:
+    table = open_local(planned.path)
+    found = [one for one in table.timeline.completed_writes() if one.ts == planned.ts]
+    stats = [table.timeline.read_commit(one).stats for one in found]
+    named = {stat.path for of in stats for some in of.values() for stat in some}
+    return str(path.relative_to(planned.path)) in named
+
+
+def test_all_or_nothing(tmp_path: Path) -> None:
+    planned = Planned("1.2.0", tmp_path)
+    ts = planned.announce(planned.groups[1][0])
+    with pytest.raises(ConflictError, match=f"the write {ts} in progress updates"):
+        planned.execute(all_or_nothing=True)
+    # The plan stays for the next attempt, which may leave the group out.
+    assert planned.execute().exit_code == 7
+    assert rows(planned.path).equals(planned.rows)
+
+
+def test_all_or_nothing_drops_a_stale_plan(tmp_path: Path) -> None:
+    planned = Planned("1.2.0", tmp_path)
+    planned.update(planned.groups[1][0])
+    with pytest.raises(ConflictError, match="was dropped"):
+        planned.execute(all_or_nothing=True)
+    assert open_local(planned.path).timeline.pending_clusterings() == ()
+
+
+def test_every_group_waits_for_abandoned_writes(tmp_path: Path) -> None:
+    planned = Planned("1.2.0", tmp_path)
+    options = {**LOCK, "hudi.services.abandoned.after.minutes": "0"}
+    for group in planned.groups:
+        planned.announce(group[0])
+    with pytest.raises(NeedsRecovery, match="which was abandoned, updates"):
+        clustering.execute(request(planned.path, Mode.EXECUTE, options), engine=LocalEngine())
+    assert [one.ts for one in open_local(planned.path).timeline.pending_clusterings()] == [planned.ts]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
+    """Killed anywhere while a group is left out: readers see the same rows, and the next execute does the rest."""
+    planned = Planned(release, tmp_path / "made")
+    made = Path(shutil.copytree(planned.path, tmp_path / "copy"))
+
+    def run(writes: int | None) -> FaultyStorage:
+        shutil.rmtree(planned.path)
+        shutil.copytree(made, planned.path)
+        storage = FaultyStorage(str(planned.path), writes)
+        with suppress(Killed):
+            # A killed process would leave the lock file.
+            planned.execute(Meanwhile(lambda: planned.update(planned.groups[2][1])), storage, {})
+        return storage
+
+    total = len(run(None).log)
+    for survived in share(range(total), 4, 12):
+        run(survived)
+        assert rows(planned.path).equals(planned.rows), survived
+        with suppress(NothingToDo):
+            planned.execute(lock={})
+        assert rows(planned.path).equals(planned.rows), survived
+        replaced = replaced_groups(planned.path, planned.ts)
+        assert {one.file_id for number in (0, 1, 3) for one in planned.groups[number]} <= replaced, survived
