@@ -190,15 +190,20 @@ class Table:
         self,
         *,
         retry_last_failed: bool = False,
+        publish_late: bool = False,
         all_or_nothing: bool = False,
         engine: EngineName | None = None,
         options: OptionValues | None = None,
     ) -> Result:
         """Plan a clustering and execute it; with `retry_last_failed` execute the last unfinished plan, if any.
 
-        `all_or_nothing` as for `execute_clustering`.
+        `publish_late`: writers go on meanwhile, as with `--publish late`. `all_or_nothing` as for `execute_clustering`.
         """
-        more = {"retry_last_failed": retry_last_failed, "all_or_nothing": all_or_nothing}
+        more = {
+            "retry_last_failed": retry_last_failed,
+            "publish_late": publish_late,
+            "all_or_nothing": all_or_nothing,
+        }
         wanted = self._clustering(Mode.SCHEDULE_AND_EXECUTE, options, **more)
         return self._run(wanted, self._on_engine(clustering.schedule_and_execute, engine), self._retries)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Annotated, TypeAlias
 
 import typer
@@ -28,6 +29,24 @@ MaxProcessingTime: TypeAlias = Annotated[
         help="With -rc: leave a plan alone that is younger than MS milliseconds; another run may be executing it.",
     ),
 ]
+
+
+class Publish(str, Enum):
+    """When other writers see the plan."""
+
+    FIRST = "first"
+    LATE = "late"
+
+
+WhenPublished: TypeAlias = Annotated[
+    Publish,
+    typer.Option(
+        "--publish",
+        help="With --mode scheduleAndExecute: write the plan first, so that writers keep out of its files, or late, so "
+        "that writers go on: the command rewrites the files, waits for a moment without a write in progress (with a "
+        "lock, it does not wait), and leaves out what writers have changed.",
+    ),
+]
 AllOrNothing: TypeAlias = Annotated[
     bool,
     typer.Option(
@@ -44,6 +63,7 @@ class ClusteringFlags(PlanFlags):
 
     retry_last_failed: RetryLastFailed = False
     max_processing_time: MaxProcessingTime = 0
+    publish: WhenPublished = Publish.FIRST
     all_or_nothing: AllOrNothing = False
 
 
@@ -70,6 +90,7 @@ def clustering_request(flags: ClusteringFlags, mode: Mode) -> ClusteringRequest:
         dry_run=not flags.changes,
         retry_last_failed=flags.retry_last_failed,
         max_processing_millis=flags.max_processing_time,
+        publish_late=flags.publish is Publish.LATE,
         all_or_nothing=flags.all_or_nothing,
     )
 

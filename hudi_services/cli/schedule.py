@@ -47,6 +47,7 @@ class ScheduleFlags(ClusteringFlags):
         "schedule_only",
         "retry_last_failed",
         "max_processing_time",
+        "publish",
         "all_or_nothing",
     )
 

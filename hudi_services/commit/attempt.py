@@ -22,6 +22,7 @@ from .checkpoints import checkpointed_files, checkpoints, delete_checkpoints
 from .conflicts import StaleInput, rollbacks_of
 from .drafts import CommitDraft, TimesSource
 from .expectations import Expectation
+from .late_plan import LatePlan
 from .liveness import lease_name, liveness, now_millis, rollback_liveness
 from .markers import delete_markers, read_markers
 from .rollback.execution import drop_requested, pending_rollback, roll_back
@@ -36,7 +37,7 @@ class Attempt:
     `operation` names the attempt for people. `inputs` are expectations that are also checked at the beginning: a plan
     whose inputs are stale is dropped, because it can never be executed. An error rolls the attempt back and leaves the
     table as it was. An attempt whose job was lost or interrupted stays if it has checkpoints; the next attempt takes
-    it up.
+    it up. With a `late` plan nothing stays: nobody else knows the plan.
     """
 
     def __init__(
@@ -46,12 +47,14 @@ class Attempt:
         operation: str,
         inputs: Sequence[Expectation],
         settings: TransactionSettings,
+        late: LatePlan | None = None,
     ) -> None:
         self.table = table
         self.instant = instant
         self._what = f"the {operation} {instant.ts}"
         self._inputs = tuple(inputs)
         self._settings = settings
+        self._late = late
         self._transaction = Transaction(table, lease_name(instant), f"execute {instant.ts}", settings)
         self._begun = False
         self._rollbacks: frozenset[str] = frozenset()
@@ -101,6 +104,8 @@ class Attempt:
             # If this process was stopped for long, another process may have taken over, and own the files to delete.
             current.check_held()
             expect(current, draft)
+            if self._late is not None:
+                current = self._late.show(current, self.instant, draft)
             _remove_strays(current, ts, draft.paths)
             publish(current, draft, times.next)
             self._begun = False
@@ -114,7 +119,7 @@ class Attempt:
 
     def _begin(self) -> None:
         ts = self.instant.ts
-        with self._transaction.section(f"begin {ts}", plan=ts) as current:
+        with self._transaction.section(f"begin {ts}", plan=ts, beside_writers=self._late is not None) as current:
             found = self._require_pending(current)
             # The next Hudi writer would finish a pending rollback, even if the plan was executed meanwhile.
             begun_rollback = pending_rollback(current, found.ts)
@@ -220,7 +225,8 @@ class Attempt:
 
     def _undo_or_leave(self, error: BaseException) -> None:
         """Roll the attempt back, unless it was lost or interrupted and the next attempt can take it up."""
-        kept = self._count_done() if isinstance(error, JobLost | KeyboardInterrupt) else 0
+        may_stay = self._late is None and isinstance(error, JobLost | KeyboardInterrupt)
+        kept = self._count_done() if may_stay else 0
         if not kept:
             self._undo(error)
         elif isinstance(error, JobLost):
@@ -241,11 +247,12 @@ class Attempt:
         stale = isinstance(error, StaleInput)
         published = False
         try:
-            with self._transaction.section(f"undo {self.instant.ts}", repairs=self.instant.ts) as current:
+            ts, is_late = self.instant.ts, self._late is not None
+            with self._transaction.section(f"undo {ts}", repairs=ts, beside_writers=is_late) as current:
                 published = self._is_published(current)
                 found = self._require_ours(current)
                 times = Times(current, self._settings.skew_millis)
-                self.rolled_back.append(roll_back(current, found, times, keep_plan=not stale))
+                self.rolled_back.append(roll_back(current, found, times, keep_plan=not (stale or is_late)))
         except HudiServicesError:
             # The first error is what the operator must read; the next execute rolls this attempt back.
             if published:

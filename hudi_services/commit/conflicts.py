@@ -24,6 +24,10 @@ _PLANNED = {Action.CLUSTERING, Action.REPLACE_COMMIT, Action.ROLLBACK, Action.CL
 _WRITES = {Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT}
 
 
+class WriterAtWork(ConflictError):
+    """Another writer or service is at work, and excludes the action while it is."""
+
+
 class StaleInput(ConflictError):
     """A completed instant rewrote or replaced a file group of a plan: the plan can never be executed."""
 
@@ -164,7 +168,7 @@ def _in_progress(table: Snapshot, instant: Instant, counts: str, *, locked: bool
     why, way_out = "no lock provider is configured", ", or set hoodie.write.lock.provider for both"
     if locked:
         why, way_out = "it is not known which file groups it will replace", ""
-    return ConflictError(
+    return WriterAtWork(
         f"{table.storage.root}: the {instant.action.value} {instant.ts} of another writer is in progress "
         f"({instant.file_name}), and {why}",
         hint=f"wait for it (it counts {counts}){way_out}",

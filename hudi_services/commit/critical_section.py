@@ -26,11 +26,13 @@ def critical_section(
     lease: Lease | None = None,
     repairs: str | None = None,
     completes: str = "",
+    beside_writers: bool = False,
 ) -> Iterator[Snapshot]:
     """Hold our lease of the table and Hudi's lock, and yield the table as it is now.
 
     `own` is the instant that the caller works at. `plan` is the instant of a plan that replaces file groups, see
-    `conflicts.prospect`. `completes` names the change that is complete when the body ends.
+    `conflicts.prospect`. `completes` names the change that is complete when the body ends. `beside_writers`: the action
+    changes nothing that writers use, and is not refused while they are at work.
 
     The table's `check_held` raises ConflictError when the lease of the table, the lock, or the caller's own `lease` was
     lost.
@@ -50,7 +52,8 @@ def critical_section(
 
             current = replace(reopen(table), check_held=check_held)
             check_timeline(current.timeline, current.storage)
-            refuse_beside_writers(current, settings, plan=plan, own=own, repairs=repairs)
+            if not beside_writers:
+                refuse_beside_writers(current, settings, plan=plan, own=own, repairs=repairs)
             if repairs is None:
                 refuse_beside_index_builds(current)
             yield current
@@ -73,14 +76,16 @@ def request(
     *,
     rewrites: bool,
     ts: str | None = None,
+    beside_writers: bool = False,
 ) -> str:
     """Publish the plan of an action and return its instant; `plan` is called with the table as it is under the lock.
 
     `name` is shown to people who wait for the lock. `rewrites` says that the plan replaces file groups by files that
-    bear its time. `ts` is the instant that the caller wants; without it a new instant is drawn. Raises ConflictError
-    when `ts` is not later than all instants of the timeline.
+    bear its time. `beside_writers` as for `critical_section`. `ts` is the instant that the caller wants; without it a
+    new instant is drawn. Raises ConflictError when `ts` is not later than all instants of the timeline.
     """
-    with critical_section(table, name, settings, plan="" if rewrites else None) as current:
+    plan_of = "" if rewrites else None
+    with critical_section(table, name, settings, plan=plan_of, beside_writers=beside_writers) as current:
         data = plan(current)
         instant = ts or Times(current, settings.skew_millis).next()
         if rewrites:

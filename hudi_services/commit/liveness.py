@@ -130,6 +130,14 @@ def is_clustering(table: Snapshot, instant: Instant) -> bool:
         return False
 
 
+def is_reserved(table: Snapshot, clustering: Instant) -> bool:
+    """Whether the pending clustering has no plan yet: a process has reserved its instant (`late_plan`)."""
+    try:
+        return not table.timeline.read_plan(clustering).groups
+    except CorruptFile:
+        return False
+
+
 def last_written_millis(table: Snapshot, instant: Instant, states: Collection[State] = tuple(State)) -> int:
     """When the newest file of the instant in one of `states` was written, epoch milliseconds; 0 without such a file."""
     files = [file for file in table.timeline.files_of(instant.ts, instant.action) if file.state in states]

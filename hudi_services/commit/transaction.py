@@ -96,7 +96,14 @@ class Transaction:
 
     @contextmanager
     def section(
-        self, action: str, *, plan: str | None = None, own: str = "", repairs: str | None = None, completes: str = ""
+        self,
+        action: str,
+        *,
+        plan: str | None = None,
+        own: str = "",
+        repairs: str | None = None,
+        completes: str = "",
+        beside_writers: bool = False,
     ) -> Iterator[Snapshot]:
         """A critical section that also checks this transaction's lease; arguments as for `critical_section`."""
         with critical_section(
@@ -108,6 +115,7 @@ class Transaction:
             lease=self._lease,
             repairs=repairs,
             completes=completes,
+            beside_writers=beside_writers,
         ) as current:
             yield current
 

@@ -1,6 +1,7 @@
 """The clustering job: schedule a plan, execute a plan, or both. Mirrors HoodieClusteringJob of Apache Hudi."""
 
 from ..clock import parse_instant
+from ..commit.liveness import is_reserved
 from ..engine import Engine
 from ..snapshot import Snapshot
 from ..storage import Storage
@@ -45,6 +46,10 @@ def schedule_and_execute(
     check_engine(engine)
     table, over_table, expressions = open_rewritable(wanted, storage, report)
     instant = _last_failed(wanted, table) if wanted.retry_last_failed else None
+    if instant is None and wanted.publish_late and not wanted.dry_run:
+        from .clustering_late import cluster_late
+
+        return cluster_late(over_table, table, expressions, report, engine)
     if instant is None:
         schedule_plan(over_table, table, report)
         if wanted.dry_run:
@@ -57,12 +62,17 @@ def schedule_and_execute(
 def _choose(table: Snapshot, ts: str | None) -> Instant:
     """The pending clustering `ts`, or the earliest one. Raises the errors of `choose_pending`."""
     timeline = table.timeline
-    return choose_pending(table, ts, "clustering", timeline.pending_clusterings(), timeline.is_clustering)
+    return choose_pending(table, ts, "clustering", _planned(table), timeline.is_clustering)
+
+
+def _planned(table: Snapshot) -> list[Instant]:
+    """The pending clusterings that have a plan: not those whose instant is only reserved."""
+    return [one for one in table.timeline.pending_clusterings() if not is_reserved(table, one)]
 
 
 def _last_failed(wanted: ClusteringRequest, table: Snapshot) -> Instant | None:
     # Also a plan that never began: the rollback of a failed attempt leaves such a plan.
-    pending = table.timeline.pending_clusterings()
+    pending = _planned(table)
     if not pending:
         return None
     started = parse_instant(pending[-1].ts, table.timeline.zone)

@@ -7,6 +7,7 @@ from ..clustering.plan import input_slices
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import FilesStored
+from ..commit.late_plan import LatePlan
 from ..commit.planned_groups import InputsOfGroups, PlannedGroups
 from ..commit.times import refuse_ahead
 from ..concurrency import at_once
@@ -14,8 +15,9 @@ from ..engine import Engine
 from ..metadata.expression_index.index import Computation, ComputedIndex
 from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice
+from ..rewriting.task import RewriteTask
 from ..snapshot import Snapshot
-from ..table.support import are_buckets, check_group
+from ..table.support import check_group
 from ..timeline.instant import Instant, State
 from .clustering_estimate import add_estimate
 from .clustering_tasks import copying_that_sorts, rewrite_tasks
@@ -77,19 +79,27 @@ def _execute(
     if wanted.dry_run:
         return _dry_run(wanted, table, instant, plan, planned, report)
 
+    rewrite = clustering_rewrite(instant, planned, tasks)
+    return carry_out(rewrite, wanted, table, expressions, settings, report, running)
+
+
+def clustering_rewrite(
+    instant: Instant, planned: PlannedGroups, tasks: Sequence[RewriteTask], late: LatePlan | None = None
+) -> Rewrite:
+    """The rewrite of the groups of a clustering plan, one task for each group."""
+
     def draft(
         written: Sequence[WrittenFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]
     ) -> CommitDraft:
         left = planned.inputs(planned.kept)
         expected = (planned, FilesStored([one.stat for one in written]))
-        kept = [group[0] for group in groups if are_buckets(group) and group[0] in left]
+        kept = [task.slices[0] for task in tasks if task.keeps_group and task.slices[0] in left]
         merged = frozenset(log.path for one in kept for log in one.log_files)
         replaced = _replaced(one for one in left if one not in kept)
         return CommitDraft(instant, CLUSTER, written, replaced, moved, computed, expected, merged)
 
     unchanged = InputsOfGroups(planned)
-    rewrite = Rewrite("clustering", instant, tasks, planned.dropped, unchanged, stat_of, draft, moves_keys=True)
-    return carry_out(rewrite, wanted, table, expressions, settings, report, running)
+    return Rewrite("clustering", instant, tasks, planned.dropped, unchanged, stat_of, draft, moves_keys=True, late=late)
 
 
 def _dry_run(

@@ -31,6 +31,38 @@ _IN_BUCKETS = "the file groups are the buckets of an index: each is rewritten by
 def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) -> Report:
     report.dry_run = wanted.dry_run
     settings = transaction_settings(wanted.options, table.storage)
+    planned = plan_now(wanted, table, settings, report)
+    if wanted.dry_run:
+        _check_inputs(table, planned)
+        add_estimate(wanted, table, planned, report)
+        return report.looked(_DRY_RUN)
+    refuse_beside_writers(table, settings, plan="")
+    refuse_beside_index_builds(table)
+    with report.phase("publish"):
+        action = table.timeline.layout.clustering_action
+
+        def plan(current: Snapshot) -> bytes:
+            if waiting := _wait_for_commits(wanted, current):
+                raise NothingToDo(waiting)
+            # Planning may take long, and the lock is held: plan again only when the table has changed.
+            if is_unchanged(current, table):
+                return _encode(table, planned)
+            again = build(current, plan_rules(wanted.options))
+            _describe(again, report)
+            if again.plan is None:
+                raise NothingToDo(again.why_empty)
+            return _encode(current, again.plan)
+
+        ts = request(table, action, "schedule", plan, settings, rewrites=True, ts=wanted.instant)
+    report.warnings += zone_warnings(wanted.instant, table)
+    _log.info("scheduled the clustering %s", ts)
+    return report.requested(ts)
+
+
+def plan_now(
+    wanted: ClusteringRequest, table: Snapshot, settings: TransactionSettings, report: Report
+) -> ClusteringPlan:
+    """The plan of the table as it is, without a lock: an idle or wrong call leaves no trace. Raises NothingToDo."""
     rules = plan_rules(wanted.options)
     report.warnings += copying_that_sorts(wanted.options[keys.EXECUTION_STRATEGY_CLASS], rules.sort)
     if wanted.instant is not None:
@@ -42,33 +74,11 @@ def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) ->
         check_order(rules.sort, rules.layout, table)
         if rules.columns:
             check_columns(f"{keys.PLAN_COLUMNS.key} column", rules.columns, table)
-        # First without the lock: an idle or wrong call leaves no trace, and locks are held for no longer than needed.
         planned = build(table, rules, explain=wanted.dry_run)
         _describe(planned, report)
         if planned.plan is None:
             raise _nothing_to_plan(table, planned.why_empty, settings)
-        if not wanted.dry_run:
-            refuse_beside_writers(table, settings, plan="")
-            refuse_beside_index_builds(table)
-    if wanted.dry_run:
-        _check_inputs(table, planned.plan)
-        add_estimate(wanted, table, planned.plan, report)
-        return report.looked(_DRY_RUN)
-    with report.phase("publish"):
-        action = table.timeline.layout.clustering_action
-
-        def plan(current: Snapshot) -> bytes:
-            if waiting := _wait_for_commits(wanted, current):
-                raise NothingToDo(waiting)
-            # Planning may take long, and the lock is held: plan again only when the table has changed.
-            if is_unchanged(current, table):
-                return _encode(table, planned, report)
-            return _encode(current, build(current, rules), report)
-
-        ts = request(table, action, "schedule", plan, settings, rewrites=True, ts=wanted.instant)
-    report.warnings += zone_warnings(wanted.instant, table)
-    _log.info("scheduled the clustering %s", ts)
-    return report.requested(ts)
+    return planned.plan
 
 
 def _wait_for_commits(wanted: ClusteringRequest, table: Snapshot) -> str:
@@ -95,13 +105,10 @@ def _nothing_to_plan(table: Snapshot, why: str, settings: TransactionSettings) -
     )
 
 
-def _encode(table: Snapshot, planned: Planned, report: Report) -> bytes:
-    """The plan as bytes, after a check that all sources agree on its slices. Raises NothingToDo for an empty plan."""
-    _describe(planned, report)
-    if planned.plan is None:
-        raise NothingToDo(planned.why_empty)
-    _check_inputs(table, planned.plan)
-    return encode_clustering_plan(planned.plan, table.config.version.release)
+def _encode(table: Snapshot, plan: ClusteringPlan) -> bytes:
+    """The plan as bytes, after a check that all sources agree on its slices."""
+    _check_inputs(table, plan)
+    return encode_clustering_plan(plan, table.config.version.release)
 
 
 def _check_inputs(table: Snapshot, plan: ClusteringPlan) -> None:

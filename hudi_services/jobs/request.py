@@ -230,6 +230,8 @@ class ClusteringRequest(SparkRequest):
     """SCHEDULE_AND_EXECUTE: execute the last plan that was not finished, if there is one, and plan nothing."""
     max_processing_millis: int = 0
     """With `retry_last_failed`: a younger plan is left alone, because another run may be executing it."""
+    publish_late: bool = False
+    """SCHEDULE_AND_EXECUTE: reserve an instant, and publish the plan only when it is committed."""
     all_or_nothing: bool = False
     """Commit nothing when other writers have changed some groups of the plan; otherwise those groups are left out."""
 

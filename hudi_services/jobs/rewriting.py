@@ -1,15 +1,19 @@
 """Carries out a plan that rewrites file slices: the tasks, the commit, and their part of the report."""
 
+import logging
 import math
 import statistics
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 
 from ..commit.attempt import Attempt
+from ..commit.conflicts import WriterAtWork
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import Expectation
+from ..commit.late_plan import LatePlan
 from ..commit.planned_groups import GroupsDropped
 from ..commit.settings import TransactionSettings
 from ..engine import Engine
@@ -36,6 +40,11 @@ from .request import SparkRequest
 from .rewrite_tasks import memory_row
 from .running import Running
 
+_log = logging.getLogger(__name__)
+
+_MOST_PAUSE_SECONDS = 0.5
+"""The moment between two writes of another writer may be short."""
+
 Drafting = Callable[[Sequence[WrittenFile], MovedKeys | None, tuple[ComputedIndex, ...]], CommitDraft]
 """Makes the draft of the new files, with their keys for the record index and records for the expression indexes."""
 
@@ -46,7 +55,7 @@ class Rewrite:
 
     `operation` names it for people. `unchanged` is what it expects of its inputs from the beginning. `dropped` says of
     groups, by number, why they are left out; expectations add to it. `stat` makes the write stat of a new file.
-    `moves_keys` says that the rows get into other file groups.
+    `moves_keys` says that the rows get into other file groups. A `late` plan waits for writers before it is published.
     """
 
     operation: str
@@ -57,6 +66,7 @@ class Rewrite:
     stat: Callable[[RewriteResult, NewFile], WriteStat]
     draft: Drafting
     moves_keys: bool
+    late: LatePlan | None = None
 
 
 def carry_out(
@@ -70,11 +80,11 @@ def carry_out(
 ) -> Report:
     """Execute the plan, commit it, and end the report; `engine` is closed before."""
     instant = rewrite.instant
-    attempt = Attempt(table, instant, rewrite.operation, [rewrite.unchanged], settings)
+    attempt = Attempt(table, instant, rewrite.operation, [rewrite.unchanged], settings, rewrite.late)
     with attempt, engine as runner:
         begun = [(number, task) for number, task in enumerate(rewrite.tasks) if number not in rewrite.dropped]
         done = dict(zip((n for n, _ in begun), _run(runner, [t for _, t in begun], wanted, report), strict=True))
-        results = _finish(rewrite, attempt, done, wanted, table, expressions, report, runner)
+        results = _finish(rewrite, attempt, done, wanted, table, expressions, settings, report, runner)
         report.resumed_groups = sum(result.taken_over for result in results) if attempt.taken_up else 0
     report.completed(instant.ts)
     _account(report, results, [new.file for result in results for new in result.files])
@@ -101,6 +111,7 @@ def _finish(
     wanted: SparkRequest,
     table: Snapshot,
     expressions: tuple[Computation, ...],
+    settings: TransactionSettings,
     report: Report,
     runner: Engine,
 ) -> list[RewriteResult]:
@@ -119,10 +130,35 @@ def _finish(
                 moved = moved_keys(runner, table, shards, rewrite.instant.ts, stats)
         with report.phase("compute expressions") if expressions else nullcontext():
             computed = computed_indexes(runner, table, expressions, rewrite.instant.ts, stats, inputs)
+        draft = rewrite.draft(written, moved, computed)
         # Nothing was published: the keys and records of fewer files are computed without the lock.
         with report.phase("commit"), suppress(GroupsDropped):
-            attempt.finish(rewrite.draft(written, moved, computed), compaction_afterwards(runner, wanted, report))
+            _publish(rewrite, attempt, draft, wanted, settings, report, runner)
             return results
+
+
+def _publish(
+    rewrite: Rewrite,
+    attempt: Attempt,
+    draft: CommitDraft,
+    wanted: SparkRequest,
+    settings: TransactionSettings,
+    report: Report,
+    runner: Engine,
+) -> None:
+    """Commit the draft; with a late plan, in a moment when no other writer is at work, as long as locks are waited for.
+
+    The lock is not held while this waits.
+    """
+    deadline = time.monotonic() + settings.lock_wait.wait_millis / 1000
+    while True:
+        try:
+            return attempt.finish(draft, compaction_afterwards(runner, wanted, report))
+        except WriterAtWork as error:
+            if rewrite.late is None or time.monotonic() >= deadline:
+                raise
+            _log.info("waiting to publish: %s", error.message)
+            time.sleep(min(settings.lock_wait.retry_wait_millis / 1000, _MOST_PAUSE_SECONDS))
 
 
 def _left_out(rewrite: Rewrite, report: Report) -> Report:

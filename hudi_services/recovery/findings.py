@@ -21,7 +21,7 @@ from ..clock import duration
 from ..clustering.plan import input_slices
 from ..commit.checkpoints import checkpoints
 from ..commit.clean import pending_cleans
-from ..commit.conflicts import StaleInput, check_inputs
+from ..commit.conflicts import input_changes
 from ..commit.liveness import Liveness, Signs, age_millis, is_stale_rollback, liveness, now_millis, rollback_liveness
 from ..commit.markers import read_markers
 from ..commit.newest_files import check_superseded
@@ -233,6 +233,10 @@ def _clustering(case: _Case) -> _Judgement:
         more = f", with {done} finished groups that execute would keep" if done else ""
         why = f"its execution gives no sign of life for {case.silence}; the plan is deleted with it{more}"
         return Decision.ROLL_BACK, why, blocks
+    if not plan.groups:
+        if case.is_young:
+            return Decision.WAIT, "a process has just reserved its instant", blocks
+        return Decision.ROLL_BACK, f"a process reserved its instant {case.silence} ago, and did not go on", blocks
     try:
         stale = _why_stale(case)
     except CheckFailed as error:
@@ -256,11 +260,11 @@ def _why_stale(case: _Case) -> str:
     except HudiServicesError:
         # A slice with log files or no base file, or a group over several partitions: only Hudi can execute this plan.
         return ""
-    try:
-        check_inputs(case.table, [one for group in groups for one in group])
-    except StaleInput as stale:
-        return stale.message
-    return ""
+    changed = input_changes(case.table, [one for group in groups for one in group])
+    # `execute` leaves out the groups that were changed.
+    of_groups = [[changed.get((one.partition, one.file_id)) for one in group] for group in groups if group]
+    firsts = [next(filter(None, found), None) for found in of_groups]
+    return firsts[0].message if firsts and firsts[0] and all(firsts) else ""
 
 
 def _unreadable_replace(case: _Case) -> _Judgement:

@@ -1,0 +1,255 @@
+"""`--publish late`: nobody sees the plan while rows are rewritten, and what writers change meanwhile is left out."""
+
+import random
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_services.commit.times import Times
+from hudi_services.engine import LocalEngine
+from hudi_services.errors import ConfigError, ConflictError, LockBusy, NothingToDo
+from hudi_services.jobs import clustering, recover
+from hudi_services.jobs.report import Report, State
+from hudi_services.jobs.request import Mode, RecoverRequest
+from hudi_services.model import CommitMetadata, FileSlice, WriteStat
+from hudi_services.object_storage import ObjectStorage
+from hudi_services.options import resolve
+from hudi_services.timeline.instant import Action
+from hudi_services.timeline.instant import State as InstantState
+
+from ..tiers import DEEP
+from .faulty_storage import FaultyStorage, Killed
+from .repairs import DEAD_AT_ONCE, LOCK, hide_metadata
+from .shares import share
+from .tables import RELEASES, open_local, request, unpack
+from .test_salvage import Meanwhile, rows
+
+pytestmark = pytest.mark.usefixtures("without_threads")
+
+SOON = {"hoodie.write.lock.wait_time_ms": "400", "hoodie.write.lock.wait_time_ms_between_retry": "20"}
+
+
+class Table:
+    """A table of four groups of two files each; the hand-made writes are not in a metadata table."""
+
+    def __init__(self, release: str, folder: Path) -> None:
+        self.path = unpack(release, folder)
+        hide_metadata(self.path)
+        sizes = [one.base_bytes for one in open_local(self.path).view.live_slices()]
+        self.options = {"hoodie.clustering.plan.strategy.max.bytes.per.group": str(max(sizes) * 5 // 2), **SOON}
+        self.rows = rows(self.path)
+        self.slices = list(open_local(self.path).view.live_slices())
+        self.made: list[str] = []
+
+    def cluster(
+        self, engine: LocalEngine | None = None, storage: ObjectStorage | None = None, **options: str
+    ) -> Report:
+        wanted = request(self.path, Mode.SCHEDULE_AND_EXECUTE, self.options | options, publish_late=True)
+        return clustering.schedule_and_execute(wanted, storage, engine or LocalEngine())
+
+    def next_ts(self) -> str:
+        ts = Times(open_local(self.path), 0).next()
+        self.made.append(ts)
+        return ts
+
+    def update(self, one: FileSlice) -> str:
+        """A write that has updated a file group, and kept its rows; its instant."""
+        ts = self.next_ts()
+        assert one.base_file is not None
+        new = f"{one.partition}/{one.file_id}_9-9-9_{ts}.parquet"
+        shutil.copy(self.path / one.base_file.path, self.path / new)
+        stat = WriteStat(one.partition, one.file_id, new, num_writes=1, file_size=(self.path / new).stat().st_size)
+        table = open_local(self.path)
+        commit = CommitMetadata("UPSERT", {one.partition: (stat,)})
+        data = table.timeline.layout.encode_commit(commit, table.config.version.release)
+        for state in InstantState:
+            is_last = state is InstantState.COMPLETED
+            table.timeline.publish(ts, Action.COMMIT, state, data if is_last else b"", Times(table, 0).next())
+        return ts
+
+    def begin(self, one: FileSlice, storage: ObjectStorage | None = None) -> str:
+        """A write in progress that updates a file group; its instant."""
+        ts = self.next_ts()
+        table = open_local(self.path)
+        workload = CommitMetadata("UPSERT", {one.partition: (WriteStat(one.partition, one.file_id, ""),)})
+        data = table.timeline.layout.encode_commit(workload, table.config.version.release)
+        table.timeline.publish(ts, Action.COMMIT, InstantState.REQUESTED)
+        table.timeline.publish(ts, Action.COMMIT, InstantState.INFLIGHT, data)
+        return ts
+
+    def end(self, ts: str) -> None:
+        """The write was rolled back, or completed."""
+        for file in self.path.glob(f".hoodie/**/{ts}.*"):
+            file.unlink()
+
+    def is_clean(self) -> bool:
+        """Whether nothing of a clustering is left that is not committed."""
+        table = open_local(self.path)
+        writes = table.timeline.completed_writes()
+        known = {one.ts for one in writes}
+        files = [file for file in self.path.rglob("*.parquet") if ".hoodie" not in file.parts]
+        return not table.timeline.pending_clusterings() and {f.stem.rpartition("_")[2] for f in files} <= known
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("lock", [{}, LOCK], ids=["no lock", "lock"])
+def test_nobody_sees_the_plan(release: str, lock: dict[str, str], tmp_path: Path) -> None:
+    table = Table(release, tmp_path)
+    seen: list[int] = []
+
+    def look() -> None:
+        (pending,) = open_local(table.path).timeline.pending_clusterings()
+        seen.append(len(open_local(table.path).timeline.read_plan(pending).groups))
+
+    done = table.cluster(Meanwhile(look), **lock)
+    assert (done.state, done.exit_code, seen) == (State.COMPLETED, 0, [0])
+    timeline = open_local(table.path).timeline
+    last = timeline.last_clustering()
+    assert last is not None and last.is_completed and len(timeline.read_plan(last).groups) == done.groups == 4
+    assert table.is_clean() and rows(table.path).equals(table.rows)
+
+
+@pytest.mark.parametrize("seed", range(40 if DEEP else 4))
+def test_what_writers_change_is_left_out(seed: int, tmp_path: Path) -> None:
+    """With a lock, also beside writes in progress."""
+    chance = random.Random(seed)
+    table = Table(RELEASES[seed % len(RELEASES)], tmp_path)
+    touched = {one.file_id: one for one in table.slices if chance.random() < 0.3}
+    begun = {key for key in touched if chance.random() < 0.5}
+    lock = LOCK if begun else {}
+
+    def act() -> None:
+        for key, one in touched.items():
+            (table.begin if key in begun else table.update)(one)
+
+    before = len(table.slices)
+    try:
+        done = table.cluster(Meanwhile(act), **lock)
+    except ConflictError:
+        assert len(touched) > 2
+        left = before
+    else:
+        left = len(list(open_local(table.path).view.live_slices()))
+        dropped = done.tables.get("dropped_groups", [])
+        assert (done.exit_code == 7) == bool(touched) == bool(dropped)
+        assert left == before - (done.groups or 0) + len(dropped)
+    assert rows(table.path).equals(table.rows)
+    for ts in table.made:
+        if ts not in {w.ts for w in open_local(table.path).timeline.completed_writes()}:
+            table.end(ts)
+    assert table.is_clean()
+
+
+def test_it_waits_for_a_writer(tmp_path: Path) -> None:
+    """Without a lock nothing is published while a write is in progress; when it has ended, its group is left out."""
+    table = Table("1.2.0", tmp_path)
+    one = table.slices[0]
+    begun: list[str] = []
+    with pytest.raises(ConflictError, match="is in progress"):
+        table.cluster(Meanwhile(lambda: begun.append(table.begin(one))))
+    table.end(begun[0])
+    assert table.is_clean() and rows(table.path).equals(table.rows)
+
+    class Ends(ObjectStorage):
+        """The writer ends when we have looked at it for the third time."""
+
+        looks = 0
+
+        def list_dir(self, path: str) -> Any:
+            self.looks += bool(begun[1:]) and path.endswith("timeline")
+            if self.looks == 3:
+                table.end(begun[1])
+                table.update(one)
+            return super().list_dir(path)
+
+    done = table.cluster(Meanwhile(lambda: begun.append(table.begin(one))), Ends(str(table.path)))
+    (dropped,) = done.tables["dropped_groups"]
+    assert (done.exit_code == 7 and "was superseded by" in str(dropped["why"])) or "was updated" in str(dropped["why"])
+    assert table.is_clean() and rows(table.path).equals(table.rows)
+
+
+def test_a_writer_begins_just_when_the_plan_is_shown(tmp_path: Path) -> None:
+    """It may have read the timeline before: the plan is taken back, and shown again when the write has ended."""
+    table = Table("1.2.0", tmp_path)
+    one = table.slices[0]
+    shown: list[int] = []
+
+    class Begins(ObjectStorage):
+        ts = ""
+
+        def put(self, path: str, data: bytes) -> None:
+            super().put(path, data)
+            if path.endswith("clustering.requested"):
+                (pending,) = open_local(table.path).timeline.pending_clusterings()
+                shown.append(len(open_local(table.path).timeline.read_plan(pending).groups))
+                if len(shown) == 1:
+                    self.ts = table.begin(one)
+                elif len(shown) == 2:
+                    table.end(self.ts)
+                    table.update(one)
+
+    done = table.cluster(storage=Begins(str(table.path)))
+    # Shown, taken back, shown without the group that the writer has changed.
+    assert shown == [4, 0, 3] and done.exit_code == 7
+    assert table.is_clean() and rows(table.path).equals(table.rows)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
+    """Readers see the same rows after a kill; the next run, or recover, leaves nothing."""
+    table = Table(release, tmp_path / "made")
+    made = Path(shutil.copytree(table.path, tmp_path / "copy"))
+
+    def run(writes: int | None) -> FaultyStorage:
+        shutil.rmtree(table.path)
+        shutil.copytree(made, table.path)
+        storage = FaultyStorage(str(table.path), writes)
+        with suppress(Killed):
+            table.cluster(Meanwhile(lambda: table.update(table.slices[3])), storage)
+        return storage
+
+    total = len(run(None).log)
+    assert total > 20
+    for survived in share(range(total), 4, 12):
+        run(survived)
+        assert rows(table.path).equals(table.rows), survived
+        # A run that was killed between the reservation and its lease counts as young for two minutes.
+        with suppress(NothingToDo, LockBusy):
+            table.cluster()
+        assert rows(table.path).equals(table.rows), survived
+        if open_local(table.path).timeline.pending_clusterings():
+            with suppress(NothingToDo):
+                clustering.execute(request(table.path, Mode.EXECUTE, table.options), engine=LocalEngine())
+            never = {**DEAD_AT_ONCE, "hoodie.client.heartbeat.interval_in_ms": "1"}
+            options = resolve([("test", {"hoodie.time.generator.max_expected_clock_skew_ms": "0", **never})])
+            with suppress(NothingToDo):
+                recover.recover(RecoverRequest(base_path=str(table.path), options=options, apply=True))
+        assert table.is_clean(), survived
+        assert rows(table.path).equals(table.rows), survived
+
+
+@pytest.mark.parametrize("key", ["hoodie.clustering.inline", "hoodie.clustering.async.enabled"])
+def test_not_where_writers_cluster(key: str, tmp_path: Path) -> None:
+    table = Table("1.2.0", tmp_path)
+    with pytest.raises(ConfigError, match=f"cannot be used with {key}=true"):
+        table.cluster(**{key: "true"})
+    assert table.is_clean()
+
+
+def test_two_runs_at_once(tmp_path: Path) -> None:
+    table = Table("1.2.0", tmp_path)
+    errors: list[Callable[[], object] | Exception] = []
+
+    def another() -> None:
+        try:
+            table.cluster()
+        except LockBusy as error:
+            errors.append(error)
+
+    assert table.cluster(Meanwhile(another)).exit_code == 0
+    assert len(errors) == 1
+    assert table.is_clean() and rows(table.path).equals(table.rows)
