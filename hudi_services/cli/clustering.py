@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from ..errors import ConfigError
 from ..jobs.report import Report
 from ..jobs.request import ClusteringRequest, Mode
 from .plans import PlanFlags, plan_options, run_mode
@@ -78,6 +79,11 @@ def run_clustering(flags: ClusteringFlags, command: Mode) -> int:
 
 def clustering_request(flags: ClusteringFlags, mode: Mode) -> ClusteringRequest:
     """The request of `flags`. Raises ConfigError for a value, a file or a key=value that is wrong."""
+    if flags.publish is Publish.LATE and mode is not Mode.SCHEDULE_AND_EXECUTE:
+        raise ConfigError(
+            "--publish late needs --mode scheduleAndExecute: a plan that is written by itself is seen by everybody",
+            hint="hudi-services execute --mode scheduleAndExecute --publish late",
+        )
     return ClusteringRequest(
         base_path=flags.base_path,
         mode=mode,

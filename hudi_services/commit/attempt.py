@@ -19,7 +19,7 @@ from ..snapshot import Snapshot, reopen
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 from .checkpoints import checkpointed_files, checkpoints, delete_checkpoints
-from .conflicts import StaleInput, rollbacks_of
+from .conflicts import NEW_PLAN, StaleInput, rollbacks_of
 from .drafts import CommitDraft, TimesSource
 from .expectations import Expectation
 from .late_plan import LatePlan
@@ -98,7 +98,8 @@ class Attempt:
         """
         self._files |= draft.paths
         ts = self.instant.ts
-        with self._transaction.section(f"commit {ts}", plan=ts, completes=self._what) as current:
+        plan = ts if self._late is None else NEW_PLAN
+        with self._transaction.section(f"commit {ts}", plan=plan, completes=self._what) as current:
             times = Times(current, self._settings.skew_millis)
             self._require_ours(current)
             # If this process was stopped for long, another process may have taken over, and own the files to delete.

@@ -18,6 +18,8 @@ from .markers import read_markers
 from .newest_files import check_newest
 from .settings import TransactionSettings
 
+NEW_PLAN = ""
+"""In the place of the instant of a plan: no write in progress knows of the plan."""
 _LARGEST_ADDED_TO = 240 << 20
 """Bytes of a base file from which on no writer adds rows to it: twice Hudi's largest file."""
 _PLANNED = {Action.CLUSTERING, Action.REPLACE_COMMIT, Action.ROLLBACK, Action.CLEAN}
@@ -158,6 +160,21 @@ def refuse_beside_writers(
         is_other = service.state is State.INFLIGHT and service.ts != own
         if is_other and liveness(table, service, settings).alive:
             raise _in_progress(table, service, _a_while(settings))
+
+
+def refuse_beside_beginners(table: Snapshot, settings: TransactionSettings) -> None:
+    """Raise WriterAtWork while a live write is only requested: it may update any file group, and does not say which.
+
+    Its check for conflicts would fail, if its file groups were replaced now.
+    """
+    listed = Signs(table.storage)
+    for write in pending_writes(table):
+        if write.state is State.REQUESTED and liveness(table, write, settings, listed=listed).alive:
+            raise WriterAtWork(
+                f"{table.storage.root}: the {write.action.value} {write.ts} of another writer has just begun "
+                f"({write.file_name}), and does not tell yet which file groups it updates",
+                hint="run again, or set hoodie.write.lock.wait_time_ms to more, so that the command waits for longer",
+            )
 
 
 def _a_while(settings: TransactionSettings) -> str:

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from ..snapshot import Snapshot, reopen
 from ..timeline.instant import Instant
-from .conflicts import refuse_beside_writers
+from .conflicts import NEW_PLAN, refuse_beside_beginners, refuse_beside_writers
 from .drafts import Draft
 from .planned_groups import PlannedGroups
 from .settings import TransactionSettings
@@ -38,14 +38,18 @@ class LatePlan:
 
         Raises the errors of the draft's expectations, and WriterAtWork, with the plan taken back.
         """
+        is_shared = self._settings.lock.is_shared
+        if is_shared:
+            # Writers compare their file groups with ours before they commit, and would fail.
+            refuse_beside_beginners(current, self._settings)
         path = current.timeline.path(current.timeline.requested_name(instant))
         current.check_held()
         current.storage.put(path, self._encode(self._groups.kept))
-        if self._settings.lock.is_shared:
+        if is_shared:
             return current
         try:
             again = replace(reopen(current), check_held=current.check_held)
-            refuse_beside_writers(again, self._settings, plan=instant.ts)
+            refuse_beside_writers(again, self._settings, plan=NEW_PLAN)
             expect(again, draft)
         except BaseException:
             current.storage.put(path, self._encode([]))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ..clustering.plan import input_slices
 from ..codecs.clustering_plan import encode_clustering_plan
-from ..commit.conflicts import refuse_beside_index_builds
+from ..commit.conflicts import NEW_PLAN, refuse_beside_index_builds
 from ..commit.critical_section import request
 from ..commit.late_plan import LatePlan
 from ..commit.liveness import age_millis, is_reserved, lease_name, liveness
@@ -81,7 +81,7 @@ def cluster_late(
         report.groups = len(groups)
         report.files = InOut(sum(map(len, groups)), None)
         planned = PlannedGroups(
-            [group for group in groups if group], seen, settings, plan=ts, all_or_nothing=wanted.all_or_nothing
+            [group for group in groups if group], seen, settings, plan=NEW_PLAN, all_or_nothing=wanted.all_or_nothing
         )
         instant = reserved.timeline.find(ts, action)
         assert instant is not None, "it was published under the lock"

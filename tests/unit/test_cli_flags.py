@@ -54,6 +54,7 @@ VALUES = {
     "--spark-master": "local[3]",
     "--spark-memory": "3g",
     "--mode": "scheduleAndExecute",
+    "--publish": "late",
     "--strategy": "unbounded",
     "--service": "compaction",
     "--job-max-processing-time-ms": "77",
@@ -200,6 +201,7 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
         "--min-age": (),
         "--job-max-processing-time-ms": ("--mode", "scheduleAndExecute", "-rc"),
         "--retry-last-failed-clustering-job": ("--mode", "scheduleAndExecute"),
+        "--publish": ("--mode", "scheduleAndExecute"),
         "--strategy": ("--mode", "scheduleAndExecute"),
     }
     for option in own:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.commit.conflicts import StaleInput, check_inputs, refuse_beside_writers
+from hudi_services.commit.conflicts import StaleInput, WriterAtWork, check_inputs, refuse_beside_writers
 from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.commit.settings import TransactionSettings
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConflictError, HudiServicesError, NeedsRecovery
+from hudi_services.errors import HudiServicesError, NeedsRecovery
 from hudi_services.jobs import clean, clustering, undo
 from hudi_services.jobs.report import Report
 from hudi_services.jobs.report import State as Outcome
@@ -68,21 +68,21 @@ def beat(path: Path, ts: str, minutes: float) -> None:
 
 _CASES: dict[str, tuple[Action, tuple[State, ...], int, float, float | None, type | None, type | None]] = {
     # action, states, instant beside the plan's, minutes ago, heartbeat minutes ago; without and with a lock
-    "before the plan, looks up its keys": (COMMIT, REQUESTED, -1, 50, None, ConflictError, GOES_ON),
+    "before the plan, looks up its keys": (COMMIT, REQUESTED, -1, 50, None, WriterAtWork, GOES_ON),
     "before the plan, nobody knows": (COMMIT, REQUESTED, -1, 61, None, NeedsRecovery, GOES_ON),
-    "before the plan, a live heartbeat": (COMMIT, REQUESTED, -1, 999, 0, ConflictError, GOES_ON),
+    "before the plan, a live heartbeat": (COMMIT, REQUESTED, -1, 999, 0, WriterAtWork, GOES_ON),
     "before the plan, a dead heartbeat": (COMMIT, REQUESTED, -1, 5, 4, NeedsRecovery, GOES_ON),
-    "after it, by clocks, but the store has it before": (COMMIT, REQUESTED, 1, 181, 0, ConflictError, GOES_ON),
-    "after it, refused lately": (COMMIT, REQUESTED, 1, 19, None, ConflictError, GOES_ON),
+    "after it, by clocks, but the store has it before": (COMMIT, REQUESTED, 1, 181, 0, WriterAtWork, GOES_ON),
+    "after it, refused lately": (COMMIT, REQUESTED, 1, 19, None, WriterAtWork, GOES_ON),
     "after it, refused some time ago": (COMMIT, REQUESTED, 1, 21, None, GOES_ON, GOES_ON),
-    "after it, a live heartbeat": (COMMIT, REQUESTED, 1, 170, 0, ConflictError, GOES_ON),
-    "inflight": (COMMIT, INFLIGHT, 1, 59, None, ConflictError, GOES_ON),
+    "after it, a live heartbeat": (COMMIT, REQUESTED, 1, 170, 0, WriterAtWork, GOES_ON),
+    "inflight": (COMMIT, INFLIGHT, 1, 59, None, WriterAtWork, GOES_ON),
     "inflight, nobody knows": (COMMIT, INFLIGHT, 1, 61, None, NeedsRecovery, GOES_ON),
-    "an overwrite before the plan": (REPLACE, REQUESTED, -1, 50, None, ConflictError, ConflictError),
+    "an overwrite before the plan": (REPLACE, REQUESTED, -1, 50, None, WriterAtWork, WriterAtWork),
     # insert_overwrite does not look at pending plans.
-    "an overwrite after it": (REPLACE, REQUESTED, 1, 50, None, ConflictError, ConflictError),
-    "an overwrite in flight": (REPLACE, INFLIGHT, 1, 50, None, ConflictError, ConflictError),
-    "an overwrite, a live heartbeat": (REPLACE, INFLIGHT, -1, 999, 0, ConflictError, ConflictError),
+    "an overwrite after it": (REPLACE, REQUESTED, 1, 50, None, WriterAtWork, WriterAtWork),
+    "an overwrite in flight": (REPLACE, INFLIGHT, 1, 50, None, WriterAtWork, WriterAtWork),
+    "an overwrite, a live heartbeat": (REPLACE, INFLIGHT, -1, 999, 0, WriterAtWork, WriterAtWork),
     "an overwrite, nobody knows": (REPLACE, INFLIGHT, -1, 61, None, NeedsRecovery, NeedsRecovery),
     "an overwrite, a dead heartbeat": (REPLACE, REQUESTED, -1, 5, 4, NeedsRecovery, NeedsRecovery),
 }
@@ -100,7 +100,7 @@ def test_who_may_commit_into_what_we_replace(path: Path, case: str) -> None:
     for settings, expected in ((UNLOCKED, unlocked), (LOCKED, locked)):
         assert outcome(lambda settings=settings: refuse_beside_writers(open_local(path), settings, plan=ts)) is expected
     # A plan that is still to be made is later than all of them.
-    expected = unlocked or (NeedsRecovery if minutes > 60 and last_beat is None else ConflictError)
+    expected = unlocked or (NeedsRecovery if minutes > 60 and last_beat is None else WriterAtWork)
     assert outcome(lambda: refuse_beside_writers(open_local(path), UNLOCKED, plan="")) is expected
 
 
@@ -152,7 +152,7 @@ def test_a_delete_partition_in_flight_before_the_plan(path: Path, options: dict[
     begin(path, other, REPLACE, INFLIGHT, 5)
     before = both(path)[0]
     for deed in (scheduled, executed):
-        with pytest.raises(ConflictError, match=f"the replacecommit {other} of another writer is in progress"):
+        with pytest.raises(WriterAtWork, match=f"the replacecommit {other} of another writer is in progress"):
             deed(path, options)
     age(path, other, 61)
     for deed in (scheduled, executed):
@@ -171,10 +171,10 @@ def test_a_requested_write_that_gives_a_heartbeat(path: Path, minutes: float) ->
     begin(path, other, COMMIT, REQUESTED, minutes)
     beat(path, other, 0)
     for deed in (scheduled, executed):
-        with pytest.raises(ConflictError, match=f"the commit {other} of another writer is in progress"):
+        with pytest.raises(WriterAtWork, match=f"the commit {other} of another writer is in progress"):
             deed(path, {})
     # A clean replaces nothing, but writes the metadata table, as that writer may at any moment.
-    with pytest.raises(ConflictError, match="is in progress"):
+    with pytest.raises(WriterAtWork, match="is in progress"):
         cleaned(path)
     (path / heartbeat_path(other)).unlink()
     assert cleaned(path) is Outcome.COMPLETED

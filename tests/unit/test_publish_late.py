@@ -9,20 +9,17 @@ from typing import Any
 
 import pytest
 
-from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConfigError, ConflictError, LockBusy, NothingToDo
 from hudi_services.jobs import clustering, recover
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import Mode, RecoverRequest
-from hudi_services.model import CommitMetadata, FileSlice, WriteStat
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
-from hudi_services.timeline.instant import Action
-from hudi_services.timeline.instant import State as InstantState
 
 from ..tiers import DEEP
 from .faulty_storage import FaultyStorage, Killed
+from .other_writers import OtherWriters
 from .repairs import DEAD_AT_ONCE, LOCK, hide_metadata
 from .shares import share
 from .tables import RELEASES, open_local, request, unpack
@@ -43,48 +40,14 @@ class Table:
         self.options = {"hoodie.clustering.plan.strategy.max.bytes.per.group": str(max(sizes) * 5 // 2), **SOON}
         self.rows = rows(self.path)
         self.slices = list(open_local(self.path).view.live_slices())
-        self.made: list[str] = []
+        others = OtherWriters(self.path)
+        self.update, self.begin, self.end, self.made = others.update, others.begin, others.end, others.made
 
     def cluster(
         self, engine: LocalEngine | None = None, storage: ObjectStorage | None = None, **options: str
     ) -> Report:
         wanted = request(self.path, Mode.SCHEDULE_AND_EXECUTE, self.options | options, publish_late=True)
         return clustering.schedule_and_execute(wanted, storage, engine or LocalEngine())
-
-    def next_ts(self) -> str:
-        ts = Times(open_local(self.path), 0).next()
-        self.made.append(ts)
-        return ts
-
-    def update(self, one: FileSlice) -> str:
-        """A write that has updated a file group, and kept its rows; its instant."""
-        ts = self.next_ts()
-        assert one.base_file is not None
-        new = f"{one.partition}/{one.file_id}_9-9-9_{ts}.parquet"
-        shutil.copy(self.path / one.base_file.path, self.path / new)
-        stat = WriteStat(one.partition, one.file_id, new, num_writes=1, file_size=(self.path / new).stat().st_size)
-        table = open_local(self.path)
-        commit = CommitMetadata("UPSERT", {one.partition: (stat,)})
-        data = table.timeline.layout.encode_commit(commit, table.config.version.release)
-        for state in InstantState:
-            is_last = state is InstantState.COMPLETED
-            table.timeline.publish(ts, Action.COMMIT, state, data if is_last else b"", Times(table, 0).next())
-        return ts
-
-    def begin(self, one: FileSlice, storage: ObjectStorage | None = None) -> str:
-        """A write in progress that updates a file group; its instant."""
-        ts = self.next_ts()
-        table = open_local(self.path)
-        workload = CommitMetadata("UPSERT", {one.partition: (WriteStat(one.partition, one.file_id, ""),)})
-        data = table.timeline.layout.encode_commit(workload, table.config.version.release)
-        table.timeline.publish(ts, Action.COMMIT, InstantState.REQUESTED)
-        table.timeline.publish(ts, Action.COMMIT, InstantState.INFLIGHT, data)
-        return ts
-
-    def end(self, ts: str) -> None:
-        """The write was rolled back, or completed."""
-        for file in self.path.glob(f".hoodie/**/{ts}.*"):
-            file.unlink()
 
     def is_clean(self) -> bool:
         """Whether nothing of a clustering is left that is not committed."""

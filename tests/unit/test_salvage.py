@@ -15,13 +15,12 @@ from hudi_services.errors import ConflictError, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import Mode
-from hudi_services.model import CommitMetadata, FileSlice, WriteStat
-from hudi_services.timeline.instant import Action
-from hudi_services.timeline.instant import State as InstantState
+from hudi_services.model import FileSlice
 
 from ..tiers import DEEP
 from .faulty_storage import FaultyStorage, Killed
-from .repairs import LOCK, complete, hide_metadata
+from .other_writers import OtherWriters
+from .repairs import LOCK, hide_metadata
 from .shares import share
 from .tables import RELEASES, _rows, base_files, digest, listed_view, open_local, request, unpack
 
@@ -44,35 +43,8 @@ class Planned:
         self.rows = rows(self.path)
         self.groups = groups_of(self.path)
         assert len(self.groups) > 3
-        self._later = 0
-
-    def next_ts(self) -> str:
-        self._later += 1
-        return str(int(self.ts) + 1000 * self._later)
-
-    def update(self, one: FileSlice) -> str:
-        """A write that has updated a file group, and kept its rows; its instant."""
-        ts = self.next_ts()
-        complete(self.path, ts, CommitMetadata("UPSERT", {one.partition: (self._new_file(one, ts),)}))
-        return ts
-
-    def announce(self, one: FileSlice) -> str:
-        """A write in progress that has announced to update a file group; its instant."""
-        ts = self.next_ts()
-        table = open_local(self.path)
-        stat = WriteStat(one.partition, one.file_id, "", num_writes=0)
-        data = table.timeline.layout.encode_commit(
-            CommitMetadata("UPSERT", {one.partition: (stat,)}), table.config.version.release
-        )
-        table.timeline.publish(ts, Action.COMMIT, InstantState.REQUESTED)
-        table.timeline.publish(ts, Action.COMMIT, InstantState.INFLIGHT, data)
-        return ts
-
-    def _new_file(self, one: FileSlice, ts: str) -> WriteStat:
-        assert one.base_file is not None
-        new = f"{one.partition}/{one.file_id}_9-9-9_{ts}.parquet"
-        shutil.copy(self.path / one.base_file.path, self.path / new)
-        return WriteStat(one.partition, one.file_id, new, num_writes=1, file_size=(self.path / new).stat().st_size)
+        others = OtherWriters(self.path)
+        self.update, self.announce = others.update, others.begin
 
     def execute(
         self,
