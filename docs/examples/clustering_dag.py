@@ -14,7 +14,7 @@ from airflow.models import BaseOperator
 NOTHING_TO_DO = 3  # with --fail-if-idle
 FINAL = {
     2: "correct the command",
-    5: "a proof failed: report it, with the plan",
+    5: "a check failed: report it, with the plan",
     6: "run hudi-services recover",
     7: "it is done, but for what the hint says: do not repeat it",
 }

@@ -20,8 +20,6 @@ _NARROWEST = 20
 """The width of a folded column, in characters."""
 _TITLES = {"garbage": "orphan-files"}
 """Services whose name in the report is older than their command."""
-_PHASES = {"bill": "estimate", "tasks: proof": "tasks: row conservation check"}
-"""Phases whose name in the report is older than the word for people."""
 _ENDINGS = {
     State.REQUESTED: "a plan was written",
     State.COMPLETED: "done",
@@ -79,7 +77,7 @@ def _facts(report: Report) -> "Table":
         "files": _change(report.files),
         "bytes": _change(report.bytes, sizes=True),
         "rows": _change(report.rows),
-        "seconds": ", ".join(f"{_PHASES.get(name, name)} {seconds:.2f}" for name, seconds in report.seconds.items()),
+        "seconds": ", ".join(f"{name} {seconds:.2f}" for name, seconds in report.seconds.items()),
     }
     for name, value in rows.items():
         if value:

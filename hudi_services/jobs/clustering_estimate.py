@@ -28,7 +28,7 @@ def add_estimate(wanted: ClusteringRequest, table: Snapshot, plan: ClusteringPla
 
     An error in the estimate becomes a warning: the report shows the plan all the same.
     """
-    with report.phase("bill"):
+    with report.phase("estimate"):
         try:
             _add_estimate(wanted, table, plan, report)
         except HudiServicesError as error:

@@ -31,7 +31,7 @@ from ..rewriting.rewrite import RewriteResult
 from ..rewriting.task import RewriteTask
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
-from ..rows.output import NewFile
+from ..rows.output import CHECK, NewFile
 from ..snapshot import Snapshot
 from ..timeline.instant import Instant
 from .metadata_compaction import compaction_afterwards
@@ -227,7 +227,7 @@ def _account(report: Report, results: Sequence[RewriteResult], written: Sequence
     report.seconds |= {f"tasks: {phase}": seconds for phase, seconds in spent.items()}
     before = sum((result.before for result in results), start=Checksum())
     after = sum((result.after for result in results), start=Checksum())
-    cost = spent.get("proof", 0.0) / (sum(spent.values()) or 1.0)
+    cost = spent.get(CHECK, 0.0) / (sum(spent.values()) or 1.0)
     detail = f"{before} read from the old files, {after} read back from the new ones; {cost:.0%} of the tasks' time"
     report.checks.append(Check("row conservation", CheckResult.PASSED, detail))
 

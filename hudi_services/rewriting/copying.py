@@ -13,7 +13,7 @@ from ..files.memory_file import MemoryFile
 from ..files.parquet_copy import RowGroupCopier, needs_recoding, row_group_fingerprint
 from ..files.slices import CheckedTables, Segment, SliceReader, StoredRowGroup
 from ..rows.conservation import Checksum
-from ..rows.output import RECORD_KEY_FIELD, Form, NewFile, Output, Stopwatch
+from ..rows.output import CHECK, RECORD_KEY_FIELD, Form, NewFile, Output, Stopwatch
 from .columns import Columns
 from .copy_plan import CopyPlan
 from .task import RewriteTask
@@ -95,7 +95,7 @@ class CopiedGroup:
 
     def _checked_tables(self, reader: SliceReader) -> CheckedTables | None:
         if reader not in self._checked:
-            with self._clock.phase("proof"):
+            with self._clock.phase(CHECK):
                 self._checked[reader] = reader.checked_tables(
                     self._columns.kept, self._form.target, self._columns.dictionary, at_once=self._task.memory.stored
                 )
@@ -103,7 +103,7 @@ class CopiedGroup:
 
     def _end(self, reader: SliceReader, checked: CheckedTables | None) -> None:
         if checked is not None:
-            with self._clock.phase("proof"):
+            with self._clock.phase(CHECK):
                 self.before += Checksum(*checked.expected())
         self._checked[reader] = None
         reader.release()
@@ -119,10 +119,10 @@ class CopiedGroup:
         with source.reader.held(source.index, page_indexes=True):
             with self._clock.phase("copy"):
                 fingerprint = copier.append(source.reader, source.index)
-            self._clock.move("copy", "proof", fingerprint.seconds)
+            self._clock.move("copy", CHECK, fingerprint.seconds)
             self.before += Checksum(source.rows, int(fingerprint))
             if checked is not None:
-                for keys in self._clock.each("proof", checked.stored(one)):
+                for keys in self._clock.each(CHECK, checked.stored(one)):
                     with self._clock.phase("keys"):
                         output.add_keys(keys)
             elif output.wants_keys and not output.add_key_range(_key_range(source)):

@@ -12,7 +12,7 @@ from ..rows.conversion_check import ConversionCheck
 from ..rows.external_sort import ExternalSort
 from ..rows.file_sizing import Piece, even_cuts, files_needed, needs_no_cut, weighed
 from ..rows.ordering import SAMPLE_ROWS
-from ..rows.output import Form, NewFile, Output, Stopwatch
+from ..rows.output import CHECK, Form, NewFile, Output, Stopwatch
 from ..rows.sorting import RowSorter
 from .columns import Columns
 from .task import RewriteTask
@@ -63,19 +63,19 @@ class DecodedGroup:
         columns = self._columns
         for reader in self._readers:
             check = ConversionCheck(reader.full_path, reader.schema, self._target, columns.kept)
-            with self._clock.phase("proof"):
+            with self._clock.phase(CHECK):
                 checked = reader.checked_tables(
                     columns.kept, self._target, columns.dictionary, at_once=self._task.memory.stored
                 )
             pieces = self._read(reader, columns.kept) if checked is None else self._clock.each("read", iter(checked))
             for read, table in pieces:
-                with self._clock.phase("proof"):
+                with self._clock.phase(CHECK):
                     rows = check.rows(read, table)
                     # Rows that were merged are counted by other code than that which merged them.
                     self.before += checksum(rows) if checked is None else Checksum()
                 yield table
             if checked is not None:
-                with self._clock.phase("proof"):
+                with self._clock.phase(CHECK):
                     self.before += Checksum(*checked.expected())
                 reader.release()
 

@@ -20,7 +20,7 @@ from ..model import FileSlice, LogCounts
 from ..process import keep_freed_blocks, peak_bytes, reset_peak
 from ..rows.conservation import Checksum
 from ..rows.file_sizing import Piece, needs_no_cut, unweighed, weighed_readers
-from ..rows.output import Form, NewFile, Stopwatch
+from ..rows.output import CHECK, Form, NewFile, Stopwatch
 from .copy_plan import CopyPlan, copy_plan
 from .copying import CopiedGroup
 from .data_skipping import ColumnBounds, column_bounds
@@ -77,7 +77,7 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     else:
         group = DecodedGroup(task, form, readers, pieces, clock)
     files = group.write()
-    with clock.phase("proof"):
+    with clock.phase(CHECK):
         after = sum((group.checksum_of(_read_back(task, form, readers, new)) for new in files), start=Checksum())
     if group.before != after or after.rows != rows:
         raise CheckFailed(

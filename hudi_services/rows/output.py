@@ -21,6 +21,9 @@ from .settings import FileSettings
 
 RECORD_KEY_FIELD = "_hoodie_record_key"
 
+CHECK = "row conservation check"
+"""The phase of a task in which rows are compared."""
+
 Item = TypeVar("Item")
 
 

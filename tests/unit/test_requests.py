@@ -141,7 +141,7 @@ def test_new_files_are_looked_for_and_states_before_are_looked_at(tmp_path: Path
     new = {one.path for one in requests if one.method == "write"}
     heads = {one.path for one in requests[:last] if one.locked and one.method == "head"}
     assert new and new <= heads
-    # The proof reads storage, whatever is kept.
+    # The check reads storage, whatever is kept.
     for path_of_new in new:
         assert any(one.is_read and one.path == path_of_new for one in requests)
 
