@@ -142,8 +142,8 @@ def _sample(
             encoded[chunk.path] = encoded.get(chunk.path, 0.0) + had
     for reader in readers:
         if not reader.stored and reader.num_rows:
-            pieces = reader.tables(target=target, at_once=task.memory.stored)
-            add(next(pieces)[1])
+            pieces = reader.tables(target=target, dictionary=dictionary, at_once=task.memory.stored)
+            add(next(rows for _, rows in pieces if rows.num_rows))
     if task.sort:
         sorter = RowSorter(target, task.sort, task.layout)
         sorter.learn(pa.concat_tables(tables).unify_dictionaries())

@@ -88,6 +88,8 @@ def carry_out(
         report.resumed_groups = sum(result.taken_over for result in results) if attempt.taken_up else 0
     report.completed(instant.ts)
     _account(report, results, [new.file for result in results for new in result.files])
+    if rewrite.dropped:
+        add_dropped_groups(report, {n: rewrite.tasks[n].slices for n in rewrite.dropped}, rewrite.dropped)
     if attempt.rolled_back:
         report.warnings.append(f"an earlier attempt was rolled back ({', '.join(attempt.rolled_back)})")
     if report.resumed_groups:
@@ -101,7 +103,12 @@ def carry_out(
             return report.partly_done(
                 f"the {rewrite.operation} is complete, but its markers could not be deleted: {error}"
             )
-    return _left_out(rewrite, report) if rewrite.dropped else report
+    if not rewrite.dropped:
+        return report
+    return report.partly_done(
+        f"{len(rewrite.dropped)} of {len(rewrite.tasks)} groups were left out, because other writers changed them",
+        hint="no row was touched in these groups; the next plan takes them",
+    )
 
 
 def _finish(
@@ -159,15 +166,6 @@ def _publish(
                 raise
             _log.info("waiting to publish: %s", error.message)
             time.sleep(min(settings.lock_wait.retry_wait_millis / 1000, _MOST_PAUSE_SECONDS))
-
-
-def _left_out(rewrite: Rewrite, report: Report) -> Report:
-    """End the report of a plan of which some groups were left out."""
-    add_dropped_groups(report, {n: rewrite.tasks[n].slices for n in rewrite.dropped}, rewrite.dropped)
-    return report.partly_done(
-        f"{len(rewrite.dropped)} of {len(rewrite.tasks)} groups were left out, because other writers changed them",
-        hint="no row was touched in these groups; the next plan takes them",
-    )
 
 
 def add_dropped_groups(

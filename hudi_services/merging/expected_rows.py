@@ -43,6 +43,8 @@ _RECORD_BYTES, _FILLED_BYTES = 240, 40
 """The memory that the decision about a log record takes, and what each column adds where values are filled; four times
 the bytes of its facts."""
 _MOST_PARTITIONS = 128
+_COPIED_BYTES = 8 << 20
+"""Bytes of the facts of copied rows that are made at once: a whole row group of them may come."""
 
 
 @dataclass(slots=True)
@@ -153,9 +155,12 @@ class ExpectedRows:
 
     def add_copied(self, rows: pa.Table) -> None:
         """Add rows of the base file that are copied: their keys, and the columns that decide about log records."""
-        keys = all_row_hashes(rows.select([KEY]))
         width = len(self._names) if self._fills else 1
-        self._compare(rows, keys, np.zeros((rows.num_rows, width), np.uint64), copied=True)
+        step = max(1, _COPIED_BYTES // (9 * width))
+        for start in range(0, rows.num_rows, step):
+            part = rows.slice(start, step)
+            keys = all_row_hashes(part.select([KEY]))
+            self._compare(part, keys, np.zeros((part.num_rows, width), np.uint64), copied=True)
 
     def _compare(self, rows: pa.Table, keys: Hashes, values: Hashes, *, copied: bool) -> None:
         if self._winners is None:
@@ -352,7 +357,7 @@ class ExpectedRows:
 
     def _places(self, rows: pa.Table) -> Numbers:
         """BINLOG; without columns where it decides nothing."""
-        if self._rule.final is not Final.LATER_IN_BINLOG:
+        if self._rule.final is not Final.LATER_IN_BINLOG or not self._rule.ordering:
             return np.zeros((rows.num_rows, 0), np.int64)
         return _places(rows)
 

@@ -149,7 +149,11 @@ class MergedSlice:
         def stored(index: int) -> StoredRowGroup | None:
             return StoredRowGroup(base, index) if base is not None and is_same and not changed.touched[index] else None
 
-        found = [Segment(self, i, rows, round(rows * each), stored(i)) for i, rows in enumerate(sizes)]
+        found = []
+        for i, rows in enumerate(sizes):
+            group = stored(i)
+            size = group.facts.compressed_bytes if group is not None else round(rows * each)
+            found.append(Segment(self, i, rows, size, group))
         if updates.added:
             found.append(Segment(self, None, updates.added, round(updates.added * each), None))
         return tuple(found)

@@ -80,12 +80,14 @@ class CopiedGroup:
             for one in segments:
                 checked = self._checked_tables(one.slice)
                 if one.stored is not None:
+                    with self._clock.phase("write"):
+                        merged.keep_order(one.slice)
                     self._copy(one, one.stored, checked, output, copier)
                     merged.is_encoded.append(False)
                 elif checked is not None:
                     for _, rows in self._clock.each("read", checked.rows(one)):
                         with self._clock.phase("write"):
-                            merged.add(rows)
+                            merged.add(rows, one.slice)
                 if one is self._last[one.slice]:
                     self._end(one.slice, checked)
             with self._clock.phase("write"):
@@ -155,23 +157,33 @@ class _MergedRows:
         self._columns = columns
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
+        self._slices: set[SliceReader] = set()
+        """The slices of the pending rows."""
         self.is_encoded: list[bool] = []
         """For each row group of the file, whether it has merged rows."""
 
-    def add(self, rows: pa.Table) -> None:
+    def add(self, rows: pa.Table, of: SliceReader) -> None:
         if self._pending_bytes + rows.nbytes > self._row_group_bytes:
             self.flush()
         self._output.add_keys(rows)
         self._pending.append(rows)
         self._pending_bytes += rows.nbytes
+        self._slices.add(of)
+
+    def keep_order(self, of: SliceReader) -> None:
+        """To be called before a row group of this slice is copied: of rows with one key, updates change the first."""
+        if of in self._slices:
+            self.flush()
 
     def flush(self) -> None:
         """Append the rows so far."""
         pending, self._pending, self._pending_bytes = self._pending, [], 0
+        self._slices.clear()
         if not sum(rows.num_rows for rows in pending):
             return
         file = MemoryFile(self._full_path)
-        with self._output.row_writer(self._row_group_bytes, self._columns.plain_leaves, file) as writer:
+        # The writer adds the file names: without room for them it would begin another row group.
+        with self._output.row_writer(2 * self._row_group_bytes, self._columns.plain_leaves, file) as writer:
             while pending:
                 writer.write(pending.pop(0))
             writer.close({})

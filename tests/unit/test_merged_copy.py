@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_services.clustering.estimate import estimate_group
 from hudi_services.errors import CheckFailed
 from hudi_services.files.parquet_writer import CREATED_BY
 from hudi_services.jobs.rewrite_tasks import task_maker
@@ -19,6 +20,7 @@ from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.memory import TaskMemory
 from hudi_services.rows.settings import FileSettings
+from hudi_services.rows.sort_order import SortColumn
 
 from . import histories
 from .tables import listed_view, open_local
@@ -87,6 +89,34 @@ def test_the_rows_of_a_history(release: str, name: str, memory: TaskMemory, tmp_
             found += rows
         partitions = {row["_hoodie_partition_path"] for row in found}
         assert by_key(found) == [row for row in wanted if row["_hoodie_partition_path"] in partitions]
+
+
+@pytest.mark.parametrize(("release", "name"), CASES[::5])
+def test_the_order_of_rows_stays(release: str, name: str, tmp_path: Path) -> None:
+    """Where a base file has a key twice, updates change the first row: it must stay the first."""
+    path = histories.MadeHistory(release, name, tmp_path).path
+    cut_base_files(path, 1)
+    for task in tasks_of(path, 1, PLENTY):
+        for number, one in enumerate(task.slices):
+            alone = replace(task, slices=(one,), file_ids=(f"alone{number}-0",))
+            _, rows = rewritten(alone)
+            wanted = [row for _, piece in alone.inputs.open(one).tables() for row in piece.to_pylist()]
+            assert [row[KEY] for row in rows] == [row[KEY] for row in wanted]
+
+
+def test_an_estimate_of_slices_with_and_without_log_files(tmp_path: Path) -> None:
+    """Also where all rows of the first piece are deleted."""
+    seen = set()
+    for release, name in CASES[::9]:
+        path = histories.MadeHistory(release, name, tmp_path / f"{release}-{name}").path
+        for memory in (PLENTY, LITTLE):
+            for task in tasks_of(path, 1, memory):
+                for sort in ((), (SortColumn(KEY),)):
+                    one = replace(task, sort=sort, layout="LINEAR", settings=FileSettings())
+                    found = estimate_group(one)
+                    assert found.rows == sum(one.inputs.open(part).num_rows for part in one.slices)
+                    seen.add(found.decoded)
+    assert {"sorted", "small row groups"} & seen
 
 
 def some(tmp_path: Path) -> tuple[RewriteTask, Path]:

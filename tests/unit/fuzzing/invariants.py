@@ -23,7 +23,7 @@ Tree: TypeAlias = Mapping[str, tuple[int, int]]
 _PROPERTIES = ".hoodie/hoodie.properties"
 _FAMILY = {
     name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, HudiServicesError)
-} | {"StaleInput"}
+} | {"StaleInput", "WriterAtWork"}
 
 
 @dataclass
