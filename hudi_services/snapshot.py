@@ -111,11 +111,12 @@ def pending_compactions(table: Snapshot) -> dict[FileGroupId, str]:
     return compacted_file_groups(table.timeline, COMPACTIONS)
 
 
-def pending_clusterings(table: Snapshot) -> Mapping[FileGroupId, str]:
-    """File groups in a pending clustering, with its instant."""
+def pending_clusterings(table: Snapshot, but: str = "") -> Mapping[FileGroupId, str]:
+    """File groups in a pending clustering, with its instant; not those of the clustering `but`."""
     return {
         (one.partition, one.file_id): instant.ts
         for instant in table.timeline.pending_clusterings()
+        if instant.ts != but
         for group in table.timeline.read_plan(instant).groups
         for one in group.slices
     }

@@ -37,7 +37,7 @@ class Attempt:
     `operation` names the attempt for people. `inputs` are expectations that are also checked at the beginning: a plan
     whose inputs are stale is dropped, because it can never be executed. An error rolls the attempt back and leaves the
     table as it was. An attempt whose job was lost or interrupted stays if it has checkpoints; the next attempt takes
-    it up. With a `late` plan nothing stays: nobody else knows the plan.
+    it up. With a `late` plan the caller takes the attempt back.
     """
 
     def __init__(
@@ -78,7 +78,8 @@ class Attempt:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
         left = error
         try:
-            if error is not None and self._begun:
+            # An attempt at a plan that nobody knows is taken back by its job, wherever it has failed.
+            if error is not None and self._begun and self._late is None:
                 self._undo_or_leave(error)
         except BaseException as another:
             left = another
@@ -100,14 +101,14 @@ class Attempt:
         ts = self.instant.ts
         plan = ts if self._late is None else NEW_PLAN
         with self._transaction.section(f"commit {ts}", plan=plan, completes=self._what) as current:
-            times = Times(current, self._settings.skew_millis)
             self._require_ours(current)
             # If this process was stopped for long, another process may have taken over, and own the files to delete.
             current.check_held()
             expect(current, draft)
+            _remove_strays(current, ts, draft.paths)
             if self._late is not None:
                 current = self._late.show(current, self.instant, draft)
-            _remove_strays(current, ts, draft.paths)
+            times = Times(current, self._settings.skew_millis)
             publish(current, draft, times.next)
             self._begun = False
             if afterwards is not None and current.metadata is not None:
@@ -226,8 +227,7 @@ class Attempt:
 
     def _undo_or_leave(self, error: BaseException) -> None:
         """Roll the attempt back, unless it was lost or interrupted and the next attempt can take it up."""
-        may_stay = self._late is None and isinstance(error, JobLost | KeyboardInterrupt)
-        kept = self._count_done() if may_stay else 0
+        kept = self._count_done() if isinstance(error, JobLost | KeyboardInterrupt) else 0
         if not kept:
             self._undo(error)
         elif isinstance(error, JobLost):
@@ -248,12 +248,11 @@ class Attempt:
         stale = isinstance(error, StaleInput)
         published = False
         try:
-            ts, is_late = self.instant.ts, self._late is not None
-            with self._transaction.section(f"undo {ts}", repairs=ts, beside_writers=is_late) as current:
+            with self._transaction.section(f"undo {self.instant.ts}", repairs=self.instant.ts) as current:
                 published = self._is_published(current)
                 found = self._require_ours(current)
                 times = Times(current, self._settings.skew_millis)
-                self.rolled_back.append(roll_back(current, found, times, keep_plan=not (stale or is_late)))
+                self.rolled_back.append(roll_back(current, found, times, keep_plan=not stale))
         except HudiServicesError:
             # The first error is what the operator must read; the next execute rolls this attempt back.
             if published:

@@ -87,9 +87,14 @@ def _knows_of(table: Snapshot, write: Instant, plan: str | None) -> bool:
 
 
 def _begun_after(table: Snapshot, write: Instant, plan: str) -> bool:
-    """Whether the requested file of a write is later than a plan, by the clocks of the writers and of the store."""
-    begun = table.timeline.begun
-    return plan in begun and write.ts > plan and begun[write.ts] > begun[plan]
+    """Whether the requested file of a write is later than a plan, by the clocks of the writers and of the store.
+
+    The requested file of a plan may be written anew after its inflight file, see `late_plan`.
+    """
+    timeline = table.timeline
+    plans = (timeline.files_of(plan, action) for action in (Action.CLUSTERING, Action.REPLACE_COMMIT))
+    shown = [timeline.written[one.file_name] for of in plans for one in of if one.state is State.REQUESTED]
+    return bool(shown) and write.ts > plan and timeline.begun[write.ts] > max(shown)
 
 
 def _is_recent(table: Snapshot, write: Instant, settings: TransactionSettings) -> bool:
@@ -205,11 +210,6 @@ def refuse_beside_index_builds(table: Snapshot) -> None:
 
 Problems = dict[FileGroupId, HudiServicesError]
 """Why file groups cannot be replaced, by file group."""
-
-
-def check_inputs(table: Snapshot, inputs: Iterable[FileSlice]) -> None:
-    """Raise StaleInput for the first of `input_changes`."""
-    raise_first(input_changes(table, inputs))
 
 
 def raise_first(problems: Problems) -> None:
@@ -340,12 +340,18 @@ def touches(table: Snapshot) -> list[tuple[Instant, Touches]]:
 def _touches(table: Snapshot, write: Instant) -> Touches | None:
     try:
         workload = table.timeline.read_commit(write)
-    except (NotFound, CorruptFile):
+        markers = read_markers(table.storage, write.ts)
+    except NotFound:
+        # Completed or rolled back since the timeline was listed: then the newest slices decide.
+        return None
+    except CorruptFile:
+        if table.storage.head(table.timeline.path(write.file_name)) is not None:
+            raise
         # Completed or rolled back since the timeline was listed: then the newest slices decide.
         return None
     stats = [(partition, stat) for partition, some in workload.stats.items() for stat in some]
     groups = {(partition, stat.file_id) for partition, stat in stats if stat.file_id}
-    for marker in read_markers(table.storage, write.ts):
+    for marker in markers:
         place = marker.partition, marker.file_name, 0
         file = parse_base_file(*place) or parse_log_file(*place)
         if file is not None:

@@ -12,7 +12,7 @@ from ..concurrency import at_once
 from ..errors import CheckFailed
 from ..model import FileSlice, WriteStat
 from ..snapshot import Snapshot
-from .conflicts import check_inputs, check_pending_rollbacks
+from .conflicts import check_pending_rollbacks
 from .newest_files import check_superseded
 from .settings import TransactionSettings
 
@@ -25,17 +25,6 @@ class Expectation(Protocol):
 
     def check(self, current: Snapshot) -> None:
         """Raise ConflictError, NeedsRecovery or CheckFailed when the condition does not hold, and StorageError."""
-
-
-@dataclass(frozen=True, slots=True)
-class InputsUnchanged:
-    """The inputs of a plan are unchanged; otherwise `check` raises StaleInput, and the plan can never be executed."""
-
-    sentence: ClassVar[str] = "every input is still the whole newest slice of a live file group"
-    slices: Sequence[FileSlice]
-
-    def check(self, current: Snapshot) -> None:
-        check_inputs(current, self.slices)
 
 
 @dataclass(frozen=True, slots=True)

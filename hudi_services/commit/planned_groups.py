@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ..errors import ConflictError, HudiServicesError
 from ..model import FileSlice
-from ..snapshot import Snapshot
+from ..snapshot import Snapshot, pending_clusterings, pending_compactions
 from .conflicts import Problems, StaleInput, ended_updates, input_changes, pending_rollbacks, pending_updates
 from .settings import TransactionSettings
 
@@ -20,7 +20,9 @@ class GroupsDropped(ConflictError):
 
 
 class PlannedGroups:
-    """The groups of the plan `plan` (its instant), by number, and why some of them were dropped.
+    """The groups of the plan of `instant`, by number, and why some of them were dropped.
+
+    `plan` is the instant as far as writers know of the plan: that of the plan, or NEW_PLAN.
 
     `seen` are the instants that were completed when the inputs were read: on version 6 a plan may name the log file of
     a write in progress, whose name is the same when the write has ended. `all_or_nothing`: no group is dropped.
@@ -34,12 +36,14 @@ class PlannedGroups:
         seen: frozenset[str],
         settings: TransactionSettings,
         *,
+        instant: str,
         plan: str,
         all_or_nothing: bool,
     ) -> None:
         self._groups = groups
         self._seen = seen
         self._settings = settings
+        self._instant = instant
         self._plan = plan
         self._all_or_nothing = all_or_nothing
         self.dropped: dict[int, HudiServicesError] = {}
@@ -60,13 +64,27 @@ class PlannedGroups:
         """
         inputs = self.inputs(self.kept)
         problems = pending_updates(current, inputs, self._settings, self._plan)
+        problems |= self._other_plans(current, inputs)
         problems |= pending_rollbacks(current, inputs, self._settings)
         problems |= ended_updates(current, inputs, self._seen)
         problems |= input_changes(current, inputs)
-        if self._drop(problems):
+        if self.drop(problems):
             raise GroupsDropped(f"{len(self.dropped)} groups of the plan were changed by other writers")
 
-    def _drop(self, problems: Problems) -> bool:
+    def _other_plans(self, current: Snapshot, inputs: Sequence[FileSlice]) -> Problems:
+        """Inputs that another pending plan names, too: whoever executes it would bring their rows back."""
+        named = [pending_clusterings(current, but=self._instant), pending_compactions(current)]
+        return {
+            (one.partition, one.file_id): ConflictError(
+                f"{current.storage.full_path(one.files[0].path)} is in the pending plan {ts}, too",
+                hint="nothing was committed; run again when that plan has been executed",
+            )
+            for one in inputs
+            for plans in named
+            if (ts := plans.get((one.partition, one.file_id))) is not None
+        }
+
+    def drop(self, problems: Problems) -> bool:
         """Whether a group is dropped; raises its problem when it must not be, or when none is left."""
         found: dict[int, HudiServicesError] = {}
         for number in self.kept:
@@ -75,7 +93,8 @@ class PlannedGroups:
                     found[number] = problems[one.partition, one.file_id]
         if found and (self._all_or_nothing or len(found) == len(self.kept)):
             # StaleInput drops the plan: it can never be executed, whole or in part. Otherwise another attempt may.
-            raise min(found.values(), key=lambda error: isinstance(error, StaleInput) is not self._all_or_nothing)
+            all_found = [*found.values(), *self.dropped.values()]
+            raise min(all_found, key=lambda error: isinstance(error, StaleInput) is not self._all_or_nothing)
         self.dropped |= found
         return bool(found)
 
@@ -90,4 +109,4 @@ class InputsOfGroups:
 
     def check(self, current: Snapshot) -> None:
         """Raise StaleInput when no group is left, because the plan can never be executed."""
-        self._groups._drop(input_changes(current, self._groups.inputs(self._groups.kept)))
+        self._groups.drop(input_changes(current, self._groups.inputs(self._groups.kept)))

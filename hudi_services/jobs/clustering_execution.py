@@ -73,6 +73,7 @@ def _execute(
         [group for group in groups if group],
         seen,
         settings,
+        instant=instant.ts,
         plan=instant.ts,
         all_or_nothing=wanted.all_or_nothing,
     )

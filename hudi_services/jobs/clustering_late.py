@@ -1,6 +1,7 @@
 """Clusters beside writers: the rows are rewritten first, and the plan is published when it is committed."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from ..clustering.plan import input_slices
@@ -11,13 +12,13 @@ from ..commit.late_plan import LatePlan
 from ..commit.liveness import age_millis, is_reserved, lease_name, liveness
 from ..commit.newest_files import check_newest
 from ..commit.planned_groups import PlannedGroups
-from ..commit.rollback.execution import roll_back
+from ..commit.rollback.execution import drop_attempt, roll_back
 from ..commit.settings import TransactionSettings
 from ..commit.times import Times, refuse_ahead
 from ..commit.transaction import Transaction
 from ..concurrency import at_once
 from ..engine import Engine
-from ..errors import ConfigError, LockBusy
+from ..errors import ConfigError, HudiServicesError, JobLost, LockBusy, PartlyDone
 from ..metadata.expression_index.index import Computation
 from ..options.resolve import Options
 from ..snapshot import Snapshot, reopen
@@ -70,23 +71,44 @@ def cluster_late(
             named = [group for group in plan.groups if group.slices]
             return encode_clustering_plan(replace(plan, groups=tuple(named[number] for number in numbers)), release)
 
+        action = table.timeline.layout.clustering_action
         with report.phase("reserve"):
-            action = table.timeline.layout.clustering_action
-            ts = request(table, action, "reserve", lambda _: encode([]), settings, rewrites=True, beside_writers=True)
+            ts = request(
+                table,
+                action,
+                "reserve",
+                lambda _: encode([]),
+                settings,
+                rewrites=True,
+                ts=wanted.instant,
+                beside_writers=True,
+            )
+        report.instant = ts
+        try:
             reserved = reopen(table)
             refuse_ahead(reserved, ts)
-        report.instant = ts
-        report.warnings += zone_warnings(None, table)
-        tasks = rewrite_tasks(wanted, reserved, ts, plan, groups)
-        report.groups = len(groups)
-        report.files = InOut(sum(map(len, groups)), None)
-        planned = PlannedGroups(
-            [group for group in groups if group], seen, settings, plan=NEW_PLAN, all_or_nothing=wanted.all_or_nothing
-        )
-        instant = reserved.timeline.find(ts, action)
-        assert instant is not None, "it was published under the lock"
-        rewrite = clustering_rewrite(instant, planned, tasks, LatePlan(planned, encode, settings))
-        return carry_out(rewrite, wanted, reserved, expressions, settings, report, running)
+            report.warnings += zone_warnings(wanted.instant, table)
+            tasks = rewrite_tasks(wanted, reserved, ts, plan, groups)
+            report.groups = len(groups)
+            report.files = InOut(sum(map(len, groups)), None)
+            planned = PlannedGroups(
+                [group for group in groups if group],
+                seen,
+                settings,
+                instant=ts,
+                plan=NEW_PLAN,
+                all_or_nothing=wanted.all_or_nothing,
+            )
+            instant = reserved.timeline.find(ts, action)
+            assert instant is not None, "it was published under the lock"
+            rewrite = clustering_rewrite(instant, planned, tasks, LatePlan(planned, encode, settings))
+            return carry_out(rewrite, wanted, reserved, expressions, settings, report, running)
+        except JobLost:
+            # A task may still be writing a file; the next run takes the attempt back.
+            raise
+        except BaseException as error:
+            _take_back(table, ts, settings, error)
+            raise
 
 
 def _refuse_clustering_writers(options: Options) -> None:
@@ -101,17 +123,34 @@ def _refuse_clustering_writers(options: Options) -> None:
             )
 
 
+def _take_back(table: Snapshot, ts: str, settings: TransactionSettings, error: BaseException) -> None:
+    """Take back this run's attempt after `error`; where that fails, the next run does it.
+
+    Raises PartlyDone when the attempt is complete in spite of the error.
+    """
+    is_done = False
+    with suppress(HudiServicesError):
+        found = reopen(table).timeline.find(ts, table.timeline.layout.clustering_action)
+        is_done = found is not None and found.is_completed
+        if found is not None and not is_done:
+            with Transaction(table, lease_name(found), f"take back {ts}", settings) as transaction:
+                _drop(transaction, found, settings)
+    if is_done and not isinstance(error, PartlyDone):
+        raise PartlyDone(f"the clustering {ts} is complete, in spite of: {error}") from error
+
+
 def _without_dead_reservations(table: Snapshot, settings: TransactionSettings, report: Report) -> Snapshot:
-    """Roll back what killed runs have left. Raises LockBusy while another run is at work."""
+    """Take back what killed runs have left. Raises LockBusy while another run is at work."""
     left = [one for one in table.timeline.pending_clusterings() if is_reserved(table, one)]
     for one in left:
-        report.warnings.append(f"an earlier attempt was rolled back ({_roll_back(table, one, settings)})")
+        _take_back_dead(table, one, settings)
+        report.warnings.append(f"the attempt {one.ts} of an earlier run was taken back")
     return reopen(table) if left else table
 
 
-def _roll_back(table: Snapshot, reserved: Instant, settings: TransactionSettings) -> str:
+def _take_back_dead(table: Snapshot, reserved: Instant, settings: TransactionSettings) -> None:
     ts = reserved.ts
-    with Transaction(table, lease_name(reserved), f"roll back {ts}", settings) as transaction:
+    with Transaction(table, lease_name(reserved), f"take back {ts}", settings) as transaction:
         # A run that has just reserved the instant takes the lease next.
         may_begin = transaction.lease.previous is None
         is_young = may_begin and age_millis(table, reserved) < settings.heartbeat_expires_millis
@@ -120,8 +159,20 @@ def _roll_back(table: Snapshot, reserved: Instant, settings: TransactionSettings
                 f"{table.storage.root}: another run clusters the table, under the instant {ts}",
                 hint="wait for it; without a sign of life for two minutes it counts as dead",
             )
-        with transaction.section(f"roll back {ts}", repairs=ts, beside_writers=True) as current:
-            found = current.timeline.find(ts, reserved.action)
-            done = roll_back(current, found or reserved, Times(current, settings.skew_millis), keep_plan=False)
-        transaction.forget()
-        return done
+        _drop(transaction, reserved, settings)
+
+
+def _drop(transaction: Transaction, attempt: Instant, settings: TransactionSettings) -> None:
+    """Take an attempt back: beside writers, as long as nobody has seen its plan."""
+    ts = attempt.ts
+    with transaction.section(f"take back {ts}", repairs=ts, beside_writers=True) as current:
+        found = current.timeline.find(ts, attempt.action)
+        is_unseen = found is not None and is_reserved(current, found)
+        if found is not None and is_unseen:
+            drop_attempt(current, found)
+    if found is not None and not is_unseen:
+        with transaction.section(f"take back {ts}", repairs=ts) as current:
+            found = current.timeline.find(ts, attempt.action)
+            if found is not None and not found.is_completed:
+                roll_back(current, found, Times(current, settings.skew_millis), keep_plan=False)
+    transaction.forget()

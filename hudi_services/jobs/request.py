@@ -252,8 +252,8 @@ class ClusteringRequest(SparkRequest):
         return _PHASES[self.mode]
 
     def again(self: C) -> C:
-        # The plan that the failed try left is executed first.
-        return replace(self, retry_last_failed=True, max_processing_millis=0)
+        # The plan that the failed try left is executed first; one that is published late leaves none.
+        return self if self.publish_late else replace(self, retry_last_failed=True, max_processing_millis=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

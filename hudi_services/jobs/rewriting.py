@@ -17,7 +17,7 @@ from ..commit.late_plan import LatePlan
 from ..commit.planned_groups import GroupsDropped
 from ..commit.settings import TransactionSettings
 from ..engine import Engine
-from ..errors import HudiServicesError
+from ..errors import HudiServicesError, NotFound
 from ..files.parquet_writer import WrittenFile as NewBaseFile
 from ..indexing.expressions import computed_indexes
 from ..indexing.keys import moved_keys, record_shards
@@ -32,7 +32,7 @@ from ..rewriting.task import RewriteTask
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
 from ..rows.output import CHECK, NewFile
-from ..snapshot import Snapshot
+from ..snapshot import Snapshot, reopen
 from ..timeline.instant import Instant
 from .metadata_compaction import compaction_afterwards
 from .report import Check, CheckResult, InOut, Report, Row
@@ -82,8 +82,7 @@ def carry_out(
     instant = rewrite.instant
     attempt = Attempt(table, instant, rewrite.operation, [rewrite.unchanged], settings, rewrite.late)
     with attempt, engine as runner:
-        begun = [(number, task) for number, task in enumerate(rewrite.tasks) if number not in rewrite.dropped]
-        done = dict(zip((n for n, _ in begun), _run(runner, [t for _, t in begun], wanted, report), strict=True))
+        done = _rewritten(rewrite, attempt, wanted, report, runner)
         results = _finish(rewrite, attempt, done, wanted, table, expressions, settings, report, runner)
         report.resumed_groups = sum(result.taken_over for result in results) if attempt.taken_up else 0
     report.completed(instant.ts)
@@ -109,6 +108,21 @@ def carry_out(
         f"{len(rewrite.dropped)} of {len(rewrite.tasks)} groups were left out, because other writers changed them",
         hint="no row was touched in these groups; the next plan takes them",
     )
+
+
+def _rewritten(
+    rewrite: Rewrite, attempt: Attempt, wanted: SparkRequest, report: Report, runner: Engine
+) -> dict[int, RewriteResult]:
+    """The results of the groups, by number. A group whose files a clean has deleted is dropped, if it may be."""
+    while True:
+        begun = {number: task for number, task in enumerate(rewrite.tasks) if number not in rewrite.dropped}
+        try:
+            return dict(zip(begun, _run(runner, list(begun.values()), wanted, report), strict=True))
+        except NotFound:
+            rewrite.unchanged.check(reopen(attempt.table))
+            # Finished groups are taken over by their checkpoints.
+            if begun.keys().isdisjoint(rewrite.dropped):
+                raise
 
 
 def _finish(

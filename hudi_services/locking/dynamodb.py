@@ -30,6 +30,7 @@ from .zookeeper import implicit_name
 
 _KEY, _OWNER, _LEASE, _VERSION, _RELEASED = "key", "ownerName", "leaseDuration", "recordVersionNumber", "isReleased"
 _WHAT = "the lock in DynamoDB"
+_LONGEST_LEASE_SECONDS = 3600.0
 Item = Mapping[str, Mapping[str, str]]
 
 
@@ -72,6 +73,7 @@ class DynamoDBLock(PolledLock):
         """When the last heartbeat was begun."""
         self._seen: tuple[str, float] = "", 0.0
         """The holder's version number, and when it was first seen."""
+        self._found_lease_seconds = 0.0
         self._is_ready = False
         self._writing = threading.Lock()
         self._ended = threading.Event()
@@ -102,16 +104,26 @@ class DynamoDBLock(PolledLock):
         self._heartbeat.start()
         return True
 
+    def _more_seconds(self) -> float:
+        return self._found_lease_seconds
+
     def _take(self, held: Item | None) -> bool:
         if held is None:
             return self._put("attribute_not_exists(#k)", {})
         version = held.get(_VERSION, {}).get("S", "")
+        if self._is_ours(held):
+            # The answer to a try of ours that had succeeded was lost.
+            self._version = version
+            return True
         if held.get(_RELEASED, {}).get("S") == "1":
             return self._put("#v = :v AND #r = :r", {":v": version, ":r": "1"})
+        lease = held.get(_LEASE, {}).get("S", "")
         if self._seen[0] != version:
+            # As the client of awslabs: the wait is longer by the lease that was found first.
+            if not self._seen[0] and lease.isdigit():
+                self._found_lease_seconds = min(int(lease) / 1000, _LONGEST_LEASE_SECONDS)
             self._seen = version, time.monotonic()
             return False
-        lease = held.get(_LEASE, {}).get("S", "")
         if not lease.isdigit() or time.monotonic() - self._seen[1] <= int(lease) / 1000:
             return False
         return self._put("#v = :v", {":v": version})

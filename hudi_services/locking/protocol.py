@@ -90,7 +90,7 @@ class PolledLock:
         try:
             while not self._try():
                 holder = self._holder()
-                if time.monotonic() >= deadline:
+                if time.monotonic() >= deadline + self._more_seconds():
                     raise LockBusy(
                         f"the lock {self.name} is held by {holder} (waited {self._wait.wait_millis} ms)",
                         hint=self.advice,
@@ -120,8 +120,13 @@ class PolledLock:
         """Who holds the lock, and since when, for people."""
         raise NotImplementedError
 
+    def _more_seconds(self) -> float:
+        """How much longer to wait, because the holder may have died."""
+        return 0.0
+
     def _give_up(self) -> None:
-        """Stop waiting, after an error."""
+        """Stop waiting, after an error: a try may have taken the lock all the same."""
+        self._release()
 
     def _release(self) -> None:
         """Give the lock back, if it is still ours."""

@@ -97,7 +97,9 @@ class StorageLock(PolledLock):
         return is_free and self._put(seen, expired=False)
 
     def _holder(self) -> str:
-        held = self._read()
+        held: dict[str, object] = {}
+        with suppress(StorageError):
+            held = self._read()
         until, owner = held.get("validUntil"), held.get("owner")
         if type(until) is not int:
             return "another writer"

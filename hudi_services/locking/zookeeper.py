@@ -107,9 +107,6 @@ class ZooKeeperLock(PolledLock):
             return f"another writer ({who}), since {readable(facts.ctime)}"
         return "another writer"
 
-    def _give_up(self) -> None:
-        self._release()
-
     def _release(self) -> None:
         # Without a connection, the server deletes the node when the session times out.
         with suppress(Exception):

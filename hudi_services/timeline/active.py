@@ -1,7 +1,8 @@
 """The active timeline: an immutable snapshot of the folder of instants, and the publication of new instant files.
 
 An instant has a file for each of its states; the highest state counts. Files are created whole or not at all, and only
-inflight files may be rewritten, so a snapshot stays valid for the files that it listed.
+inflight files may be rewritten, and the requested file of a late plan (`commit.late_plan`), so a snapshot stays valid
+for the files that it listed.
 Sources: ActiveTimelineV1, ActiveTimelineV2, ClusteringUtils of Hudi.
 """
 

@@ -122,5 +122,5 @@ def test_killed_before_the_plan_is_shown(
     lease = path / ".hoodie/.locks/hudi_services" / f"clustering-{reserved.ts}.1.json"
     lease.write_text(lease.read_text().replace('"validUntil": ', '"validUntil": -'))
     done = clustered(path, **DEAD_AT_ONCE, **{"hoodie.client.heartbeat.tolerable.misses": "0"})
-    assert done.exit_code == 0 and any("was rolled back" in text for text in done.warnings)
+    assert done.exit_code == 0 and any("was taken back" in text for text in done.warnings)
     check(peer, path, wanted)

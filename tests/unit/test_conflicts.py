@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_services.commit.conflicts import StaleInput, WriterAtWork, check_inputs, refuse_beside_writers
+from hudi_services.commit.conflicts import StaleInput, WriterAtWork, input_changes, raise_first, refuse_beside_writers
 from hudi_services.commit.heartbeat import heartbeat_path
 from hudi_services.commit.settings import TransactionSettings
 from hudi_services.engine import LocalEngine
@@ -109,15 +109,15 @@ def test_log_files_of_an_input_since_the_plan(path: Path) -> None:
     table = open_local(path)
     partition = table.view.partitions()[0]
     planned = table.view.latest_slices(partition)
-    check_inputs(table, planned)
+    assert input_changes(table, planned) == {}
     # The instant of the slice on version 6, of a completed delta commit on version 9.
     newest = planned[0].base_instant
     (path / partition / f".{planned[0].file_id}_{newest}.log.1_0-0-0").write_bytes(b"#HUDI#")
     now = open_local(path)
     with pytest.raises(StaleInput, match="got log files since the plan was made"):
-        check_inputs(now, planned)
+        raise_first(input_changes(now, planned))
     with pytest.raises(StaleInput, match="lost log files since the plan was made"):
-        check_inputs(table, now.view.latest_slices(partition))
+        raise_first(input_changes(table, now.view.latest_slices(partition)))
 
 
 def outcome(deed: Callable[[], object]) -> type[HudiServicesError] | None:

@@ -209,6 +209,27 @@ def test_a_dynamodb_lock_whose_holder_died(dynamodb: DynamoDBProvider, tmp_path:
         pass
 
 
+def test_a_dead_holder_with_a_long_lease(dynamodb: DynamoDBProvider, tmp_path: Path) -> None:
+    """The wait is longer by its lease, as that of Hudi's writers."""
+    storage = ObjectStorage(str(tmp_path))
+    with dynamodb.lock(storage, QUICK):
+        pass
+    put_item(dynamodb, leaseDuration="700")
+    with dynamodb.lock(storage, QUICK) as lock:
+        lock.check()
+
+
+def test_a_try_whose_answer_was_lost(dynamodb: DynamoDBProvider, tmp_path: Path) -> None:
+    """The lock is ours, although the service said that its condition did not hold; or it is given back."""
+    storage = ObjectStorage(str(tmp_path))
+    lock = dynamodb.lock(storage, LockWait(5_000, 10))
+    put = lock._put  # type: ignore[attr-defined]
+    lock._put = lambda *of: bool(put(*of)) and False  # type: ignore[attr-defined]
+    with lock:
+        lock.check()
+    assert items(dynamodb) == []
+
+
 def test_a_dynamodb_lock_that_was_lost(dynamodb: DynamoDBProvider, tmp_path: Path) -> None:
     with dynamodb.lock(ObjectStorage(str(tmp_path)), QUICK) as lock:
         put_item(dynamodb)
@@ -273,6 +294,7 @@ class OneOfUs(PolledLock):
     def __init__(self, options: dict[str, str], table: Storage, wait: LockWait) -> None:
         super().__init__("our own", wait)
         self._file = Path(options["our.folder"]) / "held"
+        self._is_held = False
 
     def check(self) -> None:
         assert self._file.exists()
@@ -282,13 +304,15 @@ class OneOfUs(PolledLock):
             self._file.touch(exist_ok=False)
         except FileExistsError:
             return False
+        self._is_held = True
         return True
 
     def _holder(self) -> str:
         return "one of us"
 
     def _release(self) -> None:
-        self._file.unlink()
+        if self._is_held:
+            self._file.unlink()
 
 
 def no_lock(options: dict[str, str], table: Storage, wait: LockWait) -> object:

@@ -9,18 +9,21 @@ from typing import Any
 
 import pytest
 
+from hudi_services.commit.times import Times
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConfigError, ConflictError, LockBusy, NothingToDo
+from hudi_services.errors import ConfigError, ConflictError, LockBusy, NothingToDo, StorageError
 from hudi_services.jobs import clustering, recover
 from hudi_services.jobs.report import Report, State
 from hudi_services.jobs.request import Mode, RecoverRequest
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.timeline.instant import Action
+from hudi_services.timeline.instant import State as InstantState
 
 from ..tiers import DEEP
 from .faulty_storage import FaultyStorage, Killed
 from .other_writers import OtherWriters
-from .repairs import DEAD_AT_ONCE, LOCK, hide_metadata
+from .repairs import DEAD_AT_ONCE, LOCK, both, hide_metadata
 from .shares import share
 from .tables import RELEASES, open_local, request, unpack
 from .test_salvage import Meanwhile, rows
@@ -215,4 +218,81 @@ def test_two_runs_at_once(tmp_path: Path) -> None:
 
     assert table.cluster(Meanwhile(another)).exit_code == 0
     assert len(errors) == 1
+    assert table.is_clean() and rows(table.path).equals(table.rows)
+
+
+def test_another_plan_for_the_same_files(tmp_path: Path) -> None:
+    """Whoever schedules meanwhile does not see ours: what both name is left out, or rows would be there twice."""
+    table = Table("1.2.0", tmp_path)
+
+    def schedule() -> None:
+        clustering.schedule(request(table.path, Mode.SCHEDULE, table.options))
+
+    with pytest.raises(ConflictError, match="is in the pending plan"):
+        table.cluster(Meanwhile(schedule))
+    assert rows(table.path).equals(table.rows)
+    assert clustering.execute(request(table.path, Mode.EXECUTE, table.options), engine=LocalEngine()).exit_code == 0
+    assert table.is_clean() and rows(table.path).equals(table.rows)
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_taking_back_leaves_the_metadata_of_a_writer_alone(release: str, tmp_path: Path) -> None:
+    """A writer is in the middle of its delta commit of the metadata table, and has no lock."""
+    path = unpack(release, tmp_path)
+    before = both(path)
+
+    def begin() -> None:
+        table = open_local(path)
+        assert table.metadata is not None
+        ts = Times(table, 0).next()
+        for timeline, action in ((table.timeline, Action.COMMIT), (table.metadata.timeline, Action.DELTA_COMMIT)):
+            for state in (InstantState.REQUESTED, InstantState.INFLIGHT):
+                timeline.publish(ts, action, state)
+        begun.append(ts)
+
+    begun: list[str] = []
+    wanted = request(path, Mode.SCHEDULE_AND_EXECUTE, SOON, publish_late=True)
+    with pytest.raises(ConflictError, match="is in progress"):
+        clustering.schedule_and_execute(wanted, engine=Meanwhile(begin))
+    table = open_local(path)
+    assert table.metadata is not None and not table.timeline.pending_clusterings()
+    assert [one.ts for one in table.metadata.timeline.pending({Action.DELTA_COMMIT})] == begun
+    for seen, then in zip(both(path), before, strict=True):
+        assert seen.equals(then)
+
+
+def test_nothing_is_left_when_it_cannot_begin(tmp_path: Path) -> None:
+    table = Table("1.2.0", tmp_path)
+
+    class Full(ObjectStorage):
+        """The disk is full when the inflight file is to be written."""
+
+        def create(self, path: str, data: bytes) -> None:
+            if path.endswith("clustering.inflight"):
+                raise StorageError("no space left")
+            super().create(path, data)
+
+    with pytest.raises(StorageError, match="no space left"):
+        table.cluster(storage=Full(str(table.path)))
+    assert table.is_clean()
+    assert table.cluster().exit_code == 0
+
+
+def test_a_clean_deletes_an_old_file_while_it_is_read(tmp_path: Path) -> None:
+    table = Table("1.2.0", tmp_path)
+    one = table.slices[0]
+
+    class Cleaned(LocalEngine):
+        is_done = False
+
+        def map(self, function: Any, tasks: Any, what: str, progress: Any) -> Any:
+            if "rewrite" in what and not self.is_done:
+                self.is_done = True
+                table.update(one)
+                assert one.base_file is not None
+                (table.path / one.base_file.path).unlink()
+            return super().map(function, tasks, what, progress)
+
+    done = table.cluster(Cleaned())
+    assert done.exit_code == 7 and len(done.tables["dropped_groups"]) == 1
     assert table.is_clean() and rows(table.path).equals(table.rows)

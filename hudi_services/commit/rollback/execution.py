@@ -28,6 +28,7 @@ from ...codecs.rollback_plan import (
     encode_rollback_metadata,
     encode_rollback_plan,
 )
+from ...concurrency import at_once
 from ...errors import AlreadyExists, CheckFailed, ConflictError
 from ...files.names import parse_log_file
 from ...metadata.records.keys import RECORD_INDEX
@@ -44,7 +45,7 @@ from ..drafts import TimesSource
 from ..expectations import Expectation
 from ..heartbeat import heartbeat_path
 from ..liveness import rollback_lease_name
-from ..markers import delete_markers
+from ..markers import delete_markers, read_markers
 from ..timeline_copies import keep_copies, kept_commit
 from ..times import Times
 from ..transaction import Transaction, complete
@@ -168,6 +169,20 @@ def drop_requested(table: Snapshot, target: Instant) -> None:
     """Delete the plan of an instant that was never started; a copy is kept."""
     keep_copies(table, target.ts, _files(table, target.ts, target.action, State.REQUESTED))
     _drop(table, target.ts, target.action, State.REQUESTED)
+
+
+def drop_attempt(table: Snapshot, target: Instant) -> None:
+    """Take back an attempt whose files no reader sees and that has not reached the metadata table.
+
+    Without a rollback instant: it would write to the metadata table, where another writer may be at work. The caller
+    holds the lock. After a kill, it may be repeated.
+    """
+    table.check_held()
+    delete_checkpoints(table.storage, target.ts)
+    at_once(table.storage.delete_output, [one.path for one in read_markers(table.storage, target.ts)])
+    for state in (State.INFLIGHT, State.REQUESTED):
+        _drop(table, target.ts, target.action, state)
+    clear_traces(table, target.ts)
 
 
 def clear_traces(table: Snapshot, ts: str) -> None:
