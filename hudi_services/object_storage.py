@@ -108,6 +108,10 @@ class ObjectStorage:
         return self._root
 
     @property
+    def renames(self) -> bool:
+        return self._folder is not None
+
+    @property
     def identity(self) -> Hashable:
         # The options may name another endpoint, where a bucket of the same name is another bucket.
         return (self._root, self._options)

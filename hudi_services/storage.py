@@ -56,6 +56,10 @@ class Storage(Protocol):
         """The root as Hudi writes it into plans: an absolute local path without scheme, or the URL."""
 
     @property
+    def renames(self) -> bool:
+        """Whether `move` renames the file, so that its size does not matter."""
+
+    @property
     def identity(self) -> Hashable:
         """Equal for storages of the same files: the same root, reached in the same way."""
 

@@ -190,14 +190,15 @@ class Table:
         self,
         *,
         retry_last_failed: bool = False,
-        publish_late: bool = False,
+        publish_late: bool = True,
         all_or_nothing: bool = False,
         engine: EngineName | None = None,
         options: OptionValues | None = None,
     ) -> Result:
         """Plan a clustering and execute it; with `retry_last_failed` execute the last unfinished plan, if any.
 
-        `publish_late`: writers go on meanwhile, as with `--publish late`. `all_or_nothing` as for `execute_clustering`.
+        `publish_late`: writers go on meanwhile; when false, the plan is written first, so that they keep out of its
+        files, as with `--publish first`. `all_or_nothing` as for `execute_clustering`.
         """
         more = {
             "retry_last_failed": retry_last_failed,

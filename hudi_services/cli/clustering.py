@@ -40,12 +40,12 @@ class Publish(str, Enum):
 
 
 WhenPublished: TypeAlias = Annotated[
-    Publish,
+    Publish | None,
     typer.Option(
         "--publish",
-        help="With --mode scheduleAndExecute: write the plan first, so that writers keep out of its files, or late, so "
-        "that writers go on: the command rewrites the files, waits for a moment without a write in progress (with a "
-        "lock, it does not wait), and leaves out what writers have changed.",
+        help="With --mode scheduleAndExecute: late (the default), so that writers go on: the command rewrites the "
+        "files, waits for a moment without a write in progress (with a lock, it does not wait), and leaves out what "
+        "writers have changed; or first, so that writers keep out of the files of the plan.",
     ),
 ]
 AllOrNothing: TypeAlias = Annotated[
@@ -64,7 +64,7 @@ class ClusteringFlags(PlanFlags):
 
     retry_last_failed: RetryLastFailed = False
     max_processing_time: MaxProcessingTime = 0
-    publish: WhenPublished = Publish.FIRST
+    publish: WhenPublished = None
     all_or_nothing: AllOrNothing = False
 
 
@@ -96,7 +96,7 @@ def clustering_request(flags: ClusteringFlags, mode: Mode) -> ClusteringRequest:
         dry_run=not flags.changes,
         retry_last_failed=flags.retry_last_failed,
         max_processing_millis=flags.max_processing_time,
-        publish_late=flags.publish is Publish.LATE,
+        publish_late=mode is Mode.SCHEDULE_AND_EXECUTE and flags.publish is not Publish.FIRST,
         all_or_nothing=flags.all_or_nothing,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from .. import __version__
 from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from ..codecs.table_schema import parse_table_schema
@@ -29,6 +30,8 @@ from .strategies import PlanContext, PlanStrategy, plan_strategy
 from .value_ranges import ValueRanges
 
 _MIB = 1024 * 1024
+_PLANNED_BY = "hudi_services.version"
+"""The key of the extra metadata of a plan that says which program made it; Hudi reads none of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,14 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
         strategy_class=rules.execution_strategy,
         strategy_params=to_strategy_params(rules.sort, rules.layout),
         missing_partitions=tuple(left_out) or None,
+        extra={_PLANNED_BY: __version__},
     )
     return Planned(plan, selection, len(chosen), in_buckets=in_buckets)
+
+
+def is_ours(plan: ClusteringPlan) -> bool:
+    """Whether this program made the plan."""
+    return _PLANNED_BY in plan.extra
 
 
 def _within_buckets(rules: PlanRules) -> PlanRules:

@@ -6,6 +6,7 @@ finish     files of dead task attempts, then `transaction.complete` with the dra
 clean-up   markers, heartbeat, checkpoints
 """
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,12 +20,14 @@ from ..snapshot import Snapshot, reopen
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
 from .checkpoints import checkpointed_files, checkpoints, delete_checkpoints
-from .conflicts import NEW_PLAN, StaleInput, rollbacks_of
+from .conflicts import NEW_PLAN, StaleInput, TakenOver, rollbacks_of
 from .drafts import CommitDraft, TimesSource
 from .expectations import Expectation
+from .late_attempts import delete_staged
 from .late_plan import LatePlan
 from .liveness import lease_name, liveness, now_millis, rollback_liveness
 from .markers import delete_markers, read_markers
+from .new_files import NewFiles
 from .rollback.execution import drop_requested, pending_rollback, roll_back
 from .settings import TransactionSettings
 from .times import Times
@@ -65,6 +68,14 @@ class Attempt:
         """Whether this attempt continues an earlier one: tasks may find that their groups are finished."""
         self.rolled_back: list[str] = []
         """Rollback instants that this attempt made."""
+        self.files = NewFiles.in_place(table.storage, instant.ts)
+        self.completed_at = 0.0
+        """When the commit was complete, by the monotonic clock, seconds."""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the plan is published with the commit."""
+        return self._late is not None
 
     def __enter__(self) -> "Attempt":
         self._transaction.__enter__()
@@ -107,17 +118,24 @@ class Attempt:
             expect(current, draft)
             _remove_strays(current, ts, draft.paths)
             if self._late is not None:
-                current = self._late.show(current, self.instant, draft)
-            times = Times(current, self._settings.skew_millis)
-            publish(current, draft, times.next)
-            self._begun = False
+                current = self._late.show(current, self.instant, draft, attempt=ts)
+            watched = current if self._late is None else self._late.watched(current, self.instant)
+            times = Times(watched, self._settings.skew_millis)
+            try:
+                publish(watched, draft, times.next)
+            except TakenOver:
+                self._delete_unclaimed(current)
+                raise
+            self._begun, self.completed_at = False, time.monotonic()
             if afterwards is not None and current.metadata is not None:
-                afterwards(current.metadata, times.next)
+                afterwards(current.metadata, Times(current, 0, after=times.last).next)
         self._transaction.forget()
 
     def clean_up(self) -> None:
         """Remove heartbeat, markers and checkpoints; readers do not see them, so that a failure here does no harm."""
         self._transaction.clean_up(self.instant.ts)
+        if self.is_late:
+            delete_staged(self.table.storage, self.instant.ts)
 
     def _begin(self) -> None:
         ts = self.instant.ts
@@ -209,14 +227,17 @@ class Attempt:
             found = self._require_pending(current)
             taken = rollbacks_of(current, self.instant.ts, self._rollbacks)
             if taken or found.state is not State.INFLIGHT:
-                raise ConflictError(
+                raise TakenOver(
                     f"{current.storage.root}: {self._what} was rolled back by another process",
                     hint="nothing was committed; execute again when that process has ended",
                 )
             return found
         except (ConflictError, NothingToDo):
-            at_once(current.storage.delete_output, sorted(self._files - _claimed_files(current, self.instant)))
+            self._delete_unclaimed(current)
             raise
+
+    def _delete_unclaimed(self, current: Snapshot) -> None:
+        at_once(current.storage.delete_output, sorted(self._files - _claimed_files(current, self.instant)))
 
     def _is_published(self, current: Snapshot) -> bool:
         """Whether this attempt has completed the instant."""

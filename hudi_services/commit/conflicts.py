@@ -34,6 +34,10 @@ class StaleInput(ConflictError):
     """A completed instant rewrote or replaced a file group of a plan: the plan can never be executed."""
 
 
+class TakenOver(ConflictError):
+    """Another process has rolled our attempt back, and may be executing its plan: the instant is not ours any more."""
+
+
 def recover_hint(table: Snapshot) -> str:
     """The hint for an operator whose table is blocked by an instant that no process will ever finish."""
     return f"run: hudi-services recover --base-path {table.storage.root}"

@@ -5,12 +5,13 @@ files; the drafts of cleans, rollbacks, repairs and new indexes are in the modul
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..codecs.compaction_plan import COMPACT
 from ..files.column_stats import ColumnStats
-from ..metadata.expression_index.index import ComputedIndex
+from ..metadata.expression_index.index import ComputedIndex, renamed_records
+from ..metadata.record_index.locations import millis_of
 from ..metadata.record_index.log_writing import MovedKeys
 from ..metadata.statistics.column_stats import NewFile
 from ..metadata.sync import Change, sync_commit
@@ -18,6 +19,7 @@ from ..model import CommitMetadata, WriteStat
 from ..snapshot import Snapshot, current_schema
 from ..timeline.instant import Instant
 from .expectations import Expectation
+from .new_files import path_at
 
 TimesSource = Callable[[], str]
 """Returns a new instant, later than all instants of the table's timeline and of the metadata table's timeline."""
@@ -72,6 +74,22 @@ class CommitDraft:
         for one in self.files:
             found[one.stat.partition] = (*found.get(one.stat.partition, ()), one.stat)
         return found
+
+    def at(self, instant: Instant) -> "CommitDraft":
+        """The draft of the same new files under the names of another instant, and without expectations."""
+        ts = instant.ts
+        names = [(one.stat.partition, one.stat.path, path_at(one.stat.path, ts)) for one in self.files]
+        return replace(
+            self,
+            instant=instant,
+            files=[
+                replace(one, stat=replace(one.stat, path=path))
+                for one, (_, _, path) in zip(self.files, names, strict=True)
+            ],
+            moved=None if self.moved is None else replace(self.moved, written_millis=millis_of(ts)),
+            expressions=tuple(renamed_records(one, names, ts) for one in self.expressions),
+            expectations=(),
+        )
 
     @property
     def paths(self) -> frozenset[str]:

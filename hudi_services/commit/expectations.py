@@ -12,6 +12,7 @@ from ..concurrency import at_once
 from ..errors import CheckFailed
 from ..model import FileSlice, WriteStat
 from ..snapshot import Snapshot
+from ..storage import Storage
 from .conflicts import check_pending_rollbacks
 from .newest_files import check_superseded
 from .settings import TransactionSettings
@@ -42,14 +43,15 @@ class FilesStored:
     """No other process has rolled the new files back while they were written."""
 
     sentence: ClassVar[str] = "every new file is stored as it was written"
+    storage: Storage
     stats: Sequence[WriteStat]
 
     def check(self, current: Snapshot) -> None:
-        found = at_once(current.storage.head, (stat.path for stat in self.stats))
+        found = at_once(self.storage.head, (stat.path for stat in self.stats))
         for stat, stored in zip(self.stats, found, strict=True):
             if stored is None or stored.size != stat.file_size:
                 raise CheckFailed(
-                    f"{current.storage.full_path(stat.path)} is not there as it was written",
+                    f"{self.storage.full_path(stat.path)} is not there as it was written",
                     hint="nothing was committed; execute again",
                 )
 

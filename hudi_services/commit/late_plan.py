@@ -1,23 +1,28 @@
-"""A plan that nobody sees before it is committed: its instant is reserved by a pending plan without groups.
+"""A plan that nobody sees before it is committed. There are two ways to get its instant:
 
-    reserve      a requested plan that names no group, and the inflight file: no writer is refused because of it
+    staged       the instant is drawn at the end; until then the new files wait in a staging folder (`staged_attempt`)
+    reserved     the instant is reserved at the beginning, by a pending clustering without groups; the new files have
+                 their final names
+
     (rewrite)    as always; writers go on, and may change the inputs
-    show         under the lock: the requested file is overwritten with the groups that are left
+    show         under the lock: the requested file gets the groups that are left
     look again   without a lock, a write that has begun meanwhile may not know of the plan: then the plan is taken back
     commit       the completed file
 
-Between `show` and the completed file, writers that update these groups are refused, as beside any pending plan. After a
-kill, before `show`: a pending clustering without groups, which the next run rolls back; after it: a pending clustering
-like any other.
+Between `show` and the completed file, writers that update these groups are refused, as beside any pending plan. A
+writer of Hudi that clusters may execute a plan that it sees, and fails on a plan without groups: beside such writers
+only the first way is possible.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..snapshot import Snapshot, reopen
-from ..timeline.instant import Instant
-from .conflicts import NEW_PLAN, refuse_beside_beginners, refuse_beside_writers
+from ..timeline.active import Timeline
+from ..timeline.instant import Instant, State
+from .conflicts import NEW_PLAN, TakenOver, refuse_beside_beginners, refuse_beside_writers, rollbacks_of
 from .drafts import Draft
+from .late_attempts import note_shown
 from .planned_groups import PlannedGroups
 from .settings import TransactionSettings
 from .transaction import expect
@@ -33,18 +38,24 @@ class LatePlan:
         self._encode = encode
         self._settings = settings
 
-    def show(self, current: Snapshot, instant: Instant, draft: Draft) -> Snapshot:
-        """Overwrite the requested file of `instant`; the table as it is then. The caller holds the lock.
+    def show(self, current: Snapshot, instant: Instant, draft: Draft, *, attempt: str) -> Snapshot:
+        """Write the requested file of `instant`, over the one that reserved it; the table as it is then.
 
-        Raises the errors of the draft's expectations, and WriterAtWork, with the plan taken back.
+        `attempt` is the time at which the attempt began. The caller holds the lock, and has checked the draft's
+        expectations. Raises their errors, and WriterAtWork: then the plan has no groups any more.
         """
+        self._groups.instant = instant.ts
         is_shared = self._settings.lock.is_shared
         if is_shared:
             # Writers compare their file groups with ours before they commit, and would fail.
             refuse_beside_beginners(current, self._settings)
         path = current.timeline.path(current.timeline.requested_name(instant))
+        note_shown(current.storage, attempt, instant.ts)
         current.check_held()
-        current.storage.put(path, self._encode(self._groups.kept))
+        if current.timeline.at(instant.ts):
+            current.storage.put(path, self._encode(self._groups.kept))
+        else:
+            current.timeline.publish(instant.ts, instant.action, State.REQUESTED, self._encode(self._groups.kept))
         if is_shared:
             return current
         try:
@@ -52,6 +63,28 @@ class LatePlan:
             refuse_beside_writers(again, self._settings, plan=NEW_PLAN)
             expect(again, draft)
         except BaseException:
+            # Not deleted: a writer that has just listed the timeline is about to read it.
             current.storage.put(path, self._encode([]))
             raise
         return again
+
+    def watched(self, current: Snapshot, instant: Instant) -> Snapshot:
+        """The table, whose `check_held` also raises TakenOver when another process executes the plan.
+
+        Without a shared lock, a writer of Hudi that clusters executes every plan that it sees, and begins by deleting
+        the files of our attempt.
+        """
+        if self._settings.lock.is_shared:
+            return current
+
+        def check_held() -> None:
+            current.check_held()
+            now = replace(current, timeline=Timeline.open(current.storage, current.config))
+            found = now.timeline.find(instant.ts, instant.action)
+            if found is None or found.state is not State.INFLIGHT or rollbacks_of(now, instant.ts, ()):
+                raise TakenOver(
+                    f"{current.storage.root}: another process executes the plan {instant.ts}, or has rolled it back",
+                    hint="nothing was committed; run again when that process has ended",
+                )
+
+        return replace(current, check_held=check_held)

@@ -20,7 +20,7 @@ class GroupsDropped(ConflictError):
 
 
 class PlannedGroups:
-    """The groups of the plan of `instant`, by number, and why some of them were dropped.
+    """The groups of the plan of `instant` that have slices, by number, and why some of them were dropped.
 
     `plan` is the instant as far as writers know of the plan: that of the plan, or NEW_PLAN.
 
@@ -40,10 +40,11 @@ class PlannedGroups:
         plan: str,
         all_or_nothing: bool,
     ) -> None:
-        self._groups = groups
+        # A writer of Hudi may make groups without slices.
+        self._groups = [group for group in groups if group]
         self._seen = seen
         self._settings = settings
-        self._instant = instant
+        self.instant = instant
         self._plan = plan
         self._all_or_nothing = all_or_nothing
         self.dropped: dict[int, HudiServicesError] = {}
@@ -73,7 +74,7 @@ class PlannedGroups:
 
     def _other_plans(self, current: Snapshot, inputs: Sequence[FileSlice]) -> Problems:
         """Inputs that another pending plan names, too: whoever executes it would bring their rows back."""
-        named = [pending_clusterings(current, but=self._instant), pending_compactions(current)]
+        named = [pending_clusterings(current, but=self.instant), pending_compactions(current)]
         return {
             (one.partition, one.file_id): ConflictError(
                 f"{current.storage.full_path(one.files[0].path)} is in the pending plan {ts}, too",

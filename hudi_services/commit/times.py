@@ -19,11 +19,17 @@ class Times:
     An instant is drawn right before its file is published; therefore `next` also checks the lock.
     """
 
-    def __init__(self, table: Snapshot, skew_millis: int) -> None:
+    def __init__(self, table: Snapshot, skew_millis: int, *, after: str = "") -> None:
+        """The instants are also later than `after`."""
         # In this time zone no instant is later than the next instant of the table's writers.
         self._table = replace(table, timeline=replace(table.timeline, zone=drawing_zone(table.timeline)))
         self._skew = skew_millis
-        self._last = table.metadata.timeline.latest_time()[:17] if table.metadata else ""
+        self._last = max(after, table.metadata.timeline.latest_time()[:17] if table.metadata else "")
+
+    @property
+    def last(self) -> str:
+        """The last instant that was drawn, or an earlier time of the table."""
+        return self._last
 
     def next(self) -> str:
         """Draw an instant. Raises ConflictError when the lock was lost."""

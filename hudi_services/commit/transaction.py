@@ -63,6 +63,7 @@ class Transaction:
     """A context manager that holds the lease `name` during `action`, a text for people."""
 
     def __init__(self, table: Snapshot, name: str, action: str, settings: TransactionSettings = _DEFAULTS) -> None:
+        self.name = name
         self._table = table
         self._settings = settings
         self._lease = Lease(table.storage, name, action)

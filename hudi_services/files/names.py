@@ -53,6 +53,13 @@ def written_slice(stat: WriteStat) -> FileSlice:
     return base_slice(stat.partition, stat.path.rpartition("/")[2], stat.file_size)
 
 
+def renamed(name: str, instant: str) -> str:
+    """The name of a base file at another instant. Raises CorruptFile for the names of other files."""
+    file = base_slice("", name, 0).base_file
+    assert file is not None, "it was parsed"
+    return base_file_name(file.file_id, file.write_token, instant, f".{name.rpartition('.')[2]}")
+
+
 def log_file_name(file_id: str, instant: str, version: int, write_token: str) -> str:
     return f".{file_id}_{instant}.log.{version}_{write_token}"
 

@@ -7,6 +7,7 @@ committed.
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..commit.new_files import NewFiles
 from ..engine import Engine
 from ..errors import CheckFailed
 from ..files.names import written_slice
@@ -23,11 +24,11 @@ def computed_indexes(
     engine: Engine,
     table: Snapshot,
     computations: tuple[Computation, ...],
-    instant: str,
+    files: NewFiles,
     written: Sequence[WriteStat],
     inputs: Sequence[FileSlice],
 ) -> tuple[ComputedIndex, ...]:
-    """The records of the files that the pending clustering `instant` wrote in place of `inputs`.
+    """The records of the new files `written`, which a clustering wrote in place of `inputs`.
 
     Raises CheckFailed when ranges have changed, UnsupportedTable for values that we do not compute, CorruptFile and
     StorageError.
@@ -35,7 +36,7 @@ def computed_indexes(
     if not computations or table.metadata is None:
         return ()
     slices = [written_slice(one) for one in written]
-    tasks = [ExpressionTask(table.slices, instant, one, computations) for one in slices]
+    tasks = [ExpressionTask(files.source, files.instant, one, computations) for one in slices]
     found = engine.map(expression_records, tasks, "compute expression indexes", _silent)
     partitions = [one.partition for one in slices]
     indexes = []

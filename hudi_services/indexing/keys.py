@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..commit.markers import marker_folder
+from ..commit.new_files import NewFiles
 from ..engine import Engine
 from ..files.names import written_slice
 from ..metadata.record_index.key_reading import key_tasks, read_keys
@@ -21,12 +21,11 @@ def record_shards(table: Snapshot) -> Shards | None:
 
 
 def moved_keys(
-    engine: Engine, table: Snapshot, shards: Shards, instant: str, written: Sequence[WriteStat]
+    engine: Engine, table: Snapshot, shards: Shards, files: NewFiles, written: Sequence[WriteStat]
 ) -> MovedKeys:
-    """Read the keys of the files that the pending `instant` wrote; the runs are stored and deleted with its markers."""
+    """Read the keys of the new files `written`."""
     slices = [written_slice(one) for one in written]
-    prefix = f"{marker_folder(instant)}/record_keys/run"
-    tasks = key_tasks(table.storage, table.slices, slices, shards, prefix)
+    tasks = key_tasks(table.storage, files.source, slices, shards, f"{files.scratch}/record_keys/run")
     runs = [run for of_task in engine.map(read_keys, tasks, "read record keys", _silent) for run in of_task]
 
     def write(logs: Sequence[IndexLogTask]) -> list[int]:

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from ..clustering.plan import input_slices
 from ..codecs.clustering_plan import CLUSTER, ClusteringPlan
+from ..commit.attempt import Attempt
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import FilesStored
-from ..commit.late_plan import LatePlan
 from ..commit.planned_groups import InputsOfGroups, PlannedGroups
 from ..commit.times import refuse_ahead
 from ..concurrency import at_once
@@ -17,6 +17,7 @@ from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice
 from ..rewriting.task import RewriteTask
 from ..snapshot import Snapshot
+from ..storage import Storage
 from ..table.support import check_group
 from ..timeline.instant import Instant, State
 from .clustering_estimate import add_estimate
@@ -68,9 +69,8 @@ def _execute(
     report.groups = len(groups)
     report.files = InOut(len(inputs), None)
     seen = frozenset(write.ts for write in table.timeline.completed_writes())
-    # As the tasks: without groups that have no slices.
     planned = PlannedGroups(
-        [group for group in groups if group],
+        groups,
         seen,
         settings,
         instant=instant.ts,
@@ -80,27 +80,28 @@ def _execute(
     if wanted.dry_run:
         return _dry_run(wanted, table, instant, plan, planned, report)
 
-    rewrite = clustering_rewrite(instant, planned, tasks)
-    return carry_out(rewrite, wanted, table, expressions, settings, report, running)
+    rewrite = clustering_rewrite(instant, planned, tasks, table.storage)
+    attempt = Attempt(table, instant, rewrite.operation, [rewrite.unchanged], settings)
+    return carry_out(rewrite, attempt, wanted, table, expressions, settings, report, running)
 
 
 def clustering_rewrite(
-    instant: Instant, planned: PlannedGroups, tasks: Sequence[RewriteTask], late: LatePlan | None = None
+    instant: Instant, planned: PlannedGroups, tasks: Sequence[RewriteTask], output: Storage
 ) -> Rewrite:
-    """The rewrite of the groups of a clustering plan, one task for each group."""
+    """The rewrite of the groups of a clustering plan, one task for each group; `output` has the new files."""
 
     def draft(
         written: Sequence[WrittenFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]
     ) -> CommitDraft:
         left = planned.inputs(planned.kept)
-        expected = (planned, FilesStored([one.stat for one in written]))
+        expected = (planned, FilesStored(output, [one.stat for one in written]))
         kept = [task.slices[0] for task in tasks if task.keeps_group and task.slices[0] in left]
         merged = frozenset(log.path for one in kept for log in one.log_files)
         replaced = _replaced(one for one in left if one not in kept)
         return CommitDraft(instant, CLUSTER, written, replaced, moved, computed, expected, merged)
 
     unchanged = InputsOfGroups(planned)
-    return Rewrite("clustering", instant, tasks, planned.dropped, unchanged, stat_of, draft, moves_keys=True, late=late)
+    return Rewrite("clustering", tasks, planned.dropped, unchanged, stat_of, draft, moves_keys=True)
 
 
 def _dry_run(

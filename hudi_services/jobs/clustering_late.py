@@ -1,29 +1,33 @@
 """Clusters beside writers: the rows are rewritten first, and the plan is published when it is committed."""
 
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from ..clustering.plan import input_slices
-from ..codecs.clustering_plan import encode_clustering_plan
-from ..commit.conflicts import NEW_PLAN, refuse_beside_index_builds
+from ..clustering.plan import input_slices, is_ours
+from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
+from ..commit.attempt import Attempt
+from ..commit.conflicts import NEW_PLAN, TakenOver, refuse_beside_index_builds
 from ..commit.critical_section import request
+from ..commit.late_attempts import delete_staged, take_back, take_back_dead
 from ..commit.late_plan import LatePlan
-from ..commit.liveness import age_millis, is_reserved, lease_name, liveness
+from ..commit.liveness import lease_name
 from ..commit.newest_files import check_newest
 from ..commit.planned_groups import PlannedGroups
-from ..commit.rollback.execution import drop_attempt, roll_back
 from ..commit.settings import TransactionSettings
+from ..commit.staged_attempt import StagedAttempt
 from ..commit.times import Times, refuse_ahead
 from ..commit.transaction import Transaction
 from ..concurrency import at_once
 from ..engine import Engine
-from ..errors import ConfigError, HudiServicesError, JobLost, LockBusy, PartlyDone
+from ..errors import ConfigError, HudiServicesError, JobLost, PartlyDone
 from ..metadata.expression_index.index import Computation
-from ..options.resolve import Options
+from ..model import FileSlice
+from ..options import keys
 from ..snapshot import Snapshot, reopen
 from ..table.support import check_group
-from ..timeline.instant import Instant
+from ..timeline.instant import Instant, State
 from .clustering_execution import clustering_rewrite
 from .clustering_schedule import plan_now
 from .clustering_tasks import rewrite_tasks
@@ -31,7 +35,7 @@ from .plan_instants import zone_warnings
 from .report import InOut, Report
 from .request import ClusteringRequest
 from .rewriting import carry_out
-from .running import started
+from .running import Running, started
 from .settings import transaction_settings
 
 _HUDI_CLUSTERS = (
@@ -49,130 +53,154 @@ def cluster_late(
     report: Report,
     engine: Engine | None,
 ) -> Report:
-    """Plan, rewrite, and commit what writers have not changed meanwhile.
-
-    Raises ConfigError where Hudi's writers cluster, too, and the errors of a clustering.
-    """
-    _refuse_clustering_writers(wanted.options)
+    """Plan, rewrite, and commit what writers have not changed meanwhile. Raises the errors of a clustering."""
     settings = transaction_settings(wanted.options, table.storage)
-    table = _without_dead_reservations(table, settings, report)
+    is_staged = _stages(wanted, table)
+    dead = take_back_dead(table, settings)
+    if dead:
+        report.warnings.append(f"what earlier runs have left was taken back ({', '.join(dead)})")
+        table = reopen(table)
     plan = plan_now(wanted, table, settings, report)
     groups = input_slices(plan, "the plan")
     for group in groups:
         check_group(group, table.storage)
     check_newest(table, [(one.partition, one.file_id) for group in groups for one in group])
     refuse_beside_index_builds(table)
-    seen = frozenset(write.ts for write in table.timeline.completed_writes())
-    release = table.config.version.release
     with started("clustering", groups, wanted, report, engine) as running:
         at_once(table.slices.check, [one for group in groups for one in group if one.log_files])
+        report.groups = len(groups)
+        report.files = InOut(sum(map(len, groups)), None)
+        run = _Run(wanted, table, plan, groups, expressions, settings, report, running)
+        return run.staged() if is_staged else run.reserved()
 
-        def encode(numbers: Sequence[int]) -> bytes:
-            named = [group for group in plan.groups if group.slices]
-            return encode_clustering_plan(replace(plan, groups=tuple(named[number] for number in numbers)), release)
 
-        action = table.timeline.layout.clustering_action
+class _Run:
+    """A clustering whose groups are planned."""
+
+    def __init__(
+        self,
+        wanted: ClusteringRequest,
+        table: Snapshot,
+        plan: ClusteringPlan,
+        groups: Sequence[Sequence[FileSlice]],
+        expressions: tuple[Computation, ...],
+        settings: TransactionSettings,
+        report: Report,
+        running: Running,
+    ) -> None:
+        self._wanted = wanted
+        self._table = table
+        self._plan = plan
+        self._groups = groups
+        self._expressions = expressions
+        self._settings = settings
+        self._report = report
+        self._running = running
+        seen = frozenset(write.ts for write in table.timeline.completed_writes())
+        all_or_nothing = wanted.all_or_nothing
+        self._planned = PlannedGroups(groups, seen, settings, instant="", plan=NEW_PLAN, all_or_nothing=all_or_nothing)
+        self._late = LatePlan(self._planned, self._encode, settings)
+        self._action = table.timeline.layout.clustering_action
+
+    def staged(self) -> Report:
+        """Stage the new files; the instant is drawn when they are committed."""
+        table, ts = self._table, Times(self._table, 0).next()
+        refuse_ahead(table, ts)
+        name = table.timeline.layout.file_name(ts, self._action, State.REQUESTED)
+        instant = Instant(ts, self._action, State.REQUESTED, None, name)
+        tasks = rewrite_tasks(self._wanted, table, ts, self._plan, self._groups)
+        attempt = StagedAttempt(table, instant, "clustering", self._late, self._settings)
+        storage = attempt.files.storage
+        tasks = [replace(task, staging=storage) for task in tasks]
+        rewrite = clustering_rewrite(instant, self._planned, tasks, storage)
+        report = carry_out(
+            rewrite, attempt, self._wanted, table, self._expressions, self._settings, self._report, self._running
+        )
+        return self._told("staged", attempt.pending_seconds, report)
+
+    def reserved(self) -> Report:
+        """Reserve an instant by a pending plan without groups, and write the new files under it."""
+        report, began = self._report, time.monotonic()
         with report.phase("reserve"):
             ts = request(
-                table,
-                action,
+                self._table,
+                self._action,
                 "reserve",
-                lambda _: encode([]),
-                settings,
+                lambda _: self._encode([]),
+                self._settings,
                 rewrites=True,
-                ts=wanted.instant,
+                ts=self._wanted.instant,
                 beside_writers=True,
             )
         report.instant = ts
         try:
-            reserved = reopen(table)
-            refuse_ahead(reserved, ts)
-            report.warnings += zone_warnings(wanted.instant, table)
-            tasks = rewrite_tasks(wanted, reserved, ts, plan, groups)
-            report.groups = len(groups)
-            report.files = InOut(sum(map(len, groups)), None)
-            planned = PlannedGroups(
-                [group for group in groups if group],
-                seen,
-                settings,
-                instant=ts,
-                plan=NEW_PLAN,
-                all_or_nothing=wanted.all_or_nothing,
-            )
-            instant = reserved.timeline.find(ts, action)
+            table = reopen(self._table)
+            refuse_ahead(table, ts)
+            report.warnings += zone_warnings(self._wanted.instant, table)
+            tasks = rewrite_tasks(self._wanted, table, ts, self._plan, self._groups)
+            instant = table.timeline.find(ts, self._action)
             assert instant is not None, "it was published under the lock"
-            rewrite = clustering_rewrite(instant, planned, tasks, LatePlan(planned, encode, settings))
-            return carry_out(rewrite, wanted, reserved, expressions, settings, report, running)
-        except JobLost:
-            # A task may still be writing a file; the next run takes the attempt back.
+            rewrite = clustering_rewrite(instant, self._planned, tasks, table.storage)
+            self._planned.instant = ts
+            attempt = Attempt(table, instant, "clustering", [rewrite.unchanged], self._settings, self._late)
+            report = carry_out(
+                rewrite, attempt, self._wanted, table, self._expressions, self._settings, report, self._running
+            )
+        except (JobLost, TakenOver):
+            # A task may still be writing a file, and the next run takes the attempt back; or it is not ours any more.
             raise
         except BaseException as error:
-            _take_back(table, ts, settings, error)
+            self._take_back(ts, error)
             raise
+        return self._told("reserved", attempt.completed_at - began, report)
+
+    def _encode(self, numbers: Sequence[int]) -> bytes:
+        """The plan of some groups, by their number among those that have slices."""
+        named = [group for group in self._plan.groups if group.slices]
+        plan = replace(self._plan, groups=tuple(named[number] for number in numbers))
+        return encode_clustering_plan(plan, self._table.config.version.release)
+
+    def _take_back(self, ts: str, error: BaseException) -> None:
+        """Take back this run's attempt after `error`; where that fails, the next run does it.
+
+        Raises PartlyDone when the attempt is complete in spite of the error.
+        """
+        is_done = False
+        with suppress(HudiServicesError):
+            found = reopen(self._table).timeline.find(ts, self._action)
+            is_done = found is not None and found.is_completed
+            if found is not None and not is_done:
+                with Transaction(self._table, lease_name(found), f"take back {ts}", self._settings) as transaction:
+                    is_done = not take_back(transaction, ts, self._action, self._settings)
+                    delete_staged(self._table.storage, ts)
+                    transaction.forget()
+        if is_done and not isinstance(error, PartlyDone):
+            raise PartlyDone(f"the clustering {ts} is complete, in spite of: {error}") from error
+
+    def _told(self, way: str, pending_seconds: float, report: Report) -> Report:
+        report.tables["publication"] = [{"way": way, "pending_seconds": round(pending_seconds, 3)}]
+        return report
 
 
-def _refuse_clustering_writers(options: Options) -> None:
-    """Raise ConfigError where writers cluster, too: they would take the reserved instant for a plan, and fail."""
-    texts = options.texts()
-    for key in _HUDI_CLUSTERS:
-        if texts.get(key, "").lower() == "true":
-            raise ConfigError(
-                f"--publish late cannot be used with {key}=true: a writer of Hudi that clusters fails on an instant "
-                "that is only reserved",
-                hint="leave --publish late out, or let only one of the two cluster",
-            )
+def _stages(wanted: ClusteringRequest, table: Snapshot) -> bool:
+    """Whether new files are staged: where a move is a rename, and wherever a writer of Hudi may cluster, too.
 
-
-def _take_back(table: Snapshot, ts: str, settings: TransactionSettings, error: BaseException) -> None:
-    """Take back this run's attempt after `error`; where that fails, the next run does it.
-
-    Raises PartlyDone when the attempt is complete in spite of the error.
+    Such a writer takes a reserved instant for a plan, and fails. Raises ConfigError when the options ask for that.
     """
-    is_done = False
-    with suppress(HudiServicesError):
-        found = reopen(table).timeline.find(ts, table.timeline.layout.clustering_action)
-        is_done = found is not None and found.is_completed
-        if found is not None and not is_done:
-            with Transaction(table, lease_name(found), f"take back {ts}", settings) as transaction:
-                _drop(transaction, found, settings)
-    if is_done and not isinstance(error, PartlyDone):
-        raise PartlyDone(f"the clustering {ts} is complete, in spite of: {error}") from error
+    way, texts = wanted.options[keys.PUBLISH_LATE], wanted.options.texts()
+    clusters = next((key for key in _HUDI_CLUSTERS if texts.get(key, "").lower() == "true"), None)
+    if way == "RESERVED" and clusters is not None:
+        raise ConfigError(
+            f"{keys.PUBLISH_LATE.key}=reserved cannot be used with {clusters}=true: a writer of Hudi that clusters "
+            "fails on an instant that is only reserved",
+            hint=f"leave {keys.PUBLISH_LATE.key} out, or let only one of the two cluster",
+        )
+    if way != "AUTO" or wanted.instant is not None:
+        return way == "STAGED"
+    return table.storage.renames or clusters is not None or _hudi_has_clustered(table)
 
 
-def _without_dead_reservations(table: Snapshot, settings: TransactionSettings, report: Report) -> Snapshot:
-    """Take back what killed runs have left. Raises LockBusy while another run is at work."""
-    left = [one for one in table.timeline.pending_clusterings() if is_reserved(table, one)]
-    for one in left:
-        _take_back_dead(table, one, settings)
-        report.warnings.append(f"the attempt {one.ts} of an earlier run was taken back")
-    return reopen(table) if left else table
-
-
-def _take_back_dead(table: Snapshot, reserved: Instant, settings: TransactionSettings) -> None:
-    ts = reserved.ts
-    with Transaction(table, lease_name(reserved), f"take back {ts}", settings) as transaction:
-        # A run that has just reserved the instant takes the lease next.
-        may_begin = transaction.lease.previous is None
-        is_young = may_begin and age_millis(table, reserved) < settings.heartbeat_expires_millis
-        if is_young or liveness(table, reserved, settings, held=transaction.lease).alive:
-            raise LockBusy(
-                f"{table.storage.root}: another run clusters the table, under the instant {ts}",
-                hint="wait for it; without a sign of life for two minutes it counts as dead",
-            )
-        _drop(transaction, reserved, settings)
-
-
-def _drop(transaction: Transaction, attempt: Instant, settings: TransactionSettings) -> None:
-    """Take an attempt back: beside writers, as long as nobody has seen its plan."""
-    ts = attempt.ts
-    with transaction.section(f"take back {ts}", repairs=ts, beside_writers=True) as current:
-        found = current.timeline.find(ts, attempt.action)
-        is_unseen = found is not None and is_reserved(current, found)
-        if found is not None and is_unseen:
-            drop_attempt(current, found)
-    if found is not None and not is_unseen:
-        with transaction.section(f"take back {ts}", repairs=ts) as current:
-            found = current.timeline.find(ts, attempt.action)
-            if found is not None and not found.is_completed:
-                roll_back(current, found, Times(current, settings.skew_millis), keep_plan=False)
-    transaction.forget()
+def _hudi_has_clustered(table: Snapshot) -> bool:
+    """Whether the timeline has a clustering that this tool did not plan."""
+    done = [one for one in table.timeline.completed_writes() if table.timeline.is_clustering(one)]
+    return not all(at_once(lambda one: is_ours(table.timeline.read_plan(one)), done))

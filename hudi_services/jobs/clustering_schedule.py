@@ -8,6 +8,7 @@ from ..clustering.selection import Verdict
 from ..codecs.clustering_plan import ClusteringPlan, encode_clustering_plan
 from ..commit.conflicts import recover_hint, refuse_beside_index_builds, refuse_beside_writers
 from ..commit.critical_section import request
+from ..commit.late_attempts import LateAttempt, late_attempts
 from ..commit.newest_files import check_newest
 from ..commit.settings import TransactionSettings
 from ..errors import HudiServicesError, NeedsRecovery, NothingToDo
@@ -33,6 +34,7 @@ def schedule_plan(wanted: ClusteringRequest, table: Snapshot, report: Report) ->
     settings = transaction_settings(wanted.options, table.storage)
     planned = plan_now(wanted, table, settings, report)
     if wanted.dry_run:
+        report.warnings += [_beside(one) for one in late_attempts(table)]
         _check_inputs(table, planned)
         add_estimate(wanted, table, planned, report)
         return report.looked(_DRY_RUN)
@@ -79,6 +81,12 @@ def plan_now(
         if planned.plan is None:
             raise _nothing_to_plan(table, planned.why_empty, settings)
     return planned.plan
+
+
+def _beside(other: LateAttempt) -> str:
+    if other.holder:
+        return f"another clustering rewrites files of the table, and has not published its plan yet: {other.holder}"
+    return f"a clustering was killed before it had published its plan, and has left files ({other.ts}): run recover"
 
 
 def _wait_for_commits(wanted: ClusteringRequest, table: Snapshot) -> str:

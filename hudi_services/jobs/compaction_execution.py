@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..codecs.compaction_plan import COMPACT
+from ..commit.attempt import Attempt
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import FilesStored, InputsStayCommitted
 from ..commit.times import refuse_ahead
@@ -81,15 +82,20 @@ def _execute(
     def draft(
         written: Sequence[WrittenFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]
     ) -> CommitDraft:
-        expected = (unchanged, InputsStayCommitted(slices, settings), FilesStored([one.stat for one in written]))
+        expected = (
+            unchanged,
+            InputsStayCommitted(slices, settings),
+            FilesStored(table.storage, [one.stat for one in written]),
+        )
         return CommitDraft(instant, COMPACT, written, None, moved, computed, expected, merged)
 
     def stat(result: RewriteResult, new: NewFile) -> WriteStat:
         return _compacted(by_group[result.partition, new.file_id], stat_of(result, new), result.logs)
 
     # The keys stay in their file groups, and so does the record index.
-    rewrite = Rewrite("compaction", instant, tasks, {}, unchanged, stat, draft, moves_keys=False)
-    return carry_out(rewrite, wanted, table, expressions, settings, report, running)
+    rewrite = Rewrite("compaction", tasks, {}, unchanged, stat, draft, moves_keys=False)
+    attempt = Attempt(table, instant, rewrite.operation, [unchanged], settings)
+    return carry_out(rewrite, attempt, wanted, table, expressions, settings, report, running)
 
 
 def _compacted(one: FileSlice, stat: WriteStat, logs: LogCounts) -> WriteStat:

@@ -3,6 +3,7 @@
 from ..clock import duration
 from ..commit.clean import pending_cleans, run_clean
 from ..commit.critical_section import critical_section
+from ..commit.late_attempts import late_attempts, take_back_staged
 from ..commit.rollback.execution import plan_rollback, resume_rollback, roll_back
 from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
@@ -26,9 +27,18 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report, repairs=True)
     settings = transaction_settings(wanted.options, table.storage)
+    left = [] if wanted.instant else [one.ts for one in late_attempts(table) if not one.holder and not one.is_reserved]
+    if wanted.apply and left:
+        for ts in left:
+            take_back_staged(table, ts, settings)
+        table = reopen(table)
+    if left:
+        report.warnings.append(_left_behind(left, taken_back=wanted.apply))
     with report.phase("look"):
         findings = [one for one in find(table, settings) if wanted.instant in (None, one.instant.ts)]
     if not findings:
+        if left:
+            return report.completed(None) if wanted.apply else report.looked(_DRY_RUN)
         raise _nothing(wanted, table)
     if not wanted.apply:
         report.tables["instants"] = [_row(one) for one in findings]
@@ -44,6 +54,12 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
     if all(one.decision is Decision.WAIT for one in findings):
         raise NothingToDo("every pending instant must wait: see the reasons")
     return report.completed(wanted.instant)
+
+
+def _left_behind(attempts: list[str], *, taken_back: bool) -> str:
+    done = "was deleted" if taken_back else "is deleted with --apply"
+    times = ", ".join(attempts)
+    return f"what was left of clusterings that were killed before they had published their plan {done} ({times})"
 
 
 def _nothing(wanted: RecoverRequest, table: Snapshot) -> HudiServicesError:

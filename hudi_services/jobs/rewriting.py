@@ -13,9 +13,9 @@ from ..commit.attempt import Attempt
 from ..commit.conflicts import WriterAtWork
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import Expectation
-from ..commit.late_plan import LatePlan
 from ..commit.planned_groups import GroupsDropped
 from ..commit.settings import TransactionSettings
+from ..commit.staged_attempt import StagedAttempt
 from ..engine import Engine
 from ..errors import HudiServicesError, NotFound
 from ..files.parquet_writer import WrittenFile as NewBaseFile
@@ -33,7 +33,6 @@ from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
 from ..rows.output import CHECK, NewFile
 from ..snapshot import Snapshot, reopen
-from ..timeline.instant import Instant
 from .metadata_compaction import compaction_afterwards
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import SparkRequest
@@ -55,22 +54,21 @@ class Rewrite:
 
     `operation` names it for people. `unchanged` is what it expects of its inputs from the beginning. `dropped` says of
     groups, by number, why they are left out; expectations add to it. `stat` makes the write stat of a new file.
-    `moves_keys` says that the rows get into other file groups. A `late` plan waits for writers before it is published.
+    `moves_keys` says that the rows get into other file groups.
     """
 
     operation: str
-    instant: Instant
     tasks: Sequence[RewriteTask]
     dropped: Mapping[int, HudiServicesError]
     unchanged: Expectation
     stat: Callable[[RewriteResult, NewFile], WriteStat]
     draft: Drafting
     moves_keys: bool
-    late: LatePlan | None = None
 
 
 def carry_out(
     rewrite: Rewrite,
+    attempt: Attempt | StagedAttempt,
     wanted: SparkRequest,
     table: Snapshot,
     expressions: tuple[Computation, ...],
@@ -78,14 +76,12 @@ def carry_out(
     report: Report,
     engine: Running,
 ) -> Report:
-    """Execute the plan, commit it, and end the report; `engine` is closed before."""
-    instant = rewrite.instant
-    attempt = Attempt(table, instant, rewrite.operation, [rewrite.unchanged], settings, rewrite.late)
+    """Execute the plan in an attempt, commit it, and end the report; `engine` is closed before."""
     with attempt, engine as runner:
         done = _rewritten(rewrite, attempt, wanted, report, runner)
         results = _finish(rewrite, attempt, done, wanted, table, expressions, settings, report, runner)
         report.resumed_groups = sum(result.taken_over for result in results) if attempt.taken_up else 0
-    report.completed(instant.ts)
+    report.completed(attempt.instant.ts)
     _account(report, results, [new.file for result in results for new in result.files])
     if rewrite.dropped:
         add_dropped_groups(report, {n: rewrite.tasks[n].slices for n in rewrite.dropped}, rewrite.dropped)
@@ -111,7 +107,7 @@ def carry_out(
 
 
 def _rewritten(
-    rewrite: Rewrite, attempt: Attempt, wanted: SparkRequest, report: Report, runner: Engine
+    rewrite: Rewrite, attempt: Attempt | StagedAttempt, wanted: SparkRequest, report: Report, runner: Engine
 ) -> dict[int, RewriteResult]:
     """The results of the groups, by number. A group whose files a clean has deleted is dropped, if it may be."""
     while True:
@@ -127,7 +123,7 @@ def _rewritten(
 
 def _finish(
     rewrite: Rewrite,
-    attempt: Attempt,
+    attempt: Attempt | StagedAttempt,
     done: Mapping[int, RewriteResult],
     wanted: SparkRequest,
     table: Snapshot,
@@ -148,19 +144,18 @@ def _finish(
         moved = None
         if shards is not None:
             with report.phase("read keys"):
-                moved = moved_keys(runner, table, shards, rewrite.instant.ts, stats)
+                moved = moved_keys(runner, table, shards, attempt.files, stats)
         with report.phase("compute expressions") if expressions else nullcontext():
-            computed = computed_indexes(runner, table, expressions, rewrite.instant.ts, stats, inputs)
+            computed = computed_indexes(runner, table, expressions, attempt.files, stats, inputs)
         draft = rewrite.draft(written, moved, computed)
         # Nothing was published: the keys and records of fewer files are computed without the lock.
         with report.phase("commit"), suppress(GroupsDropped):
-            _publish(rewrite, attempt, draft, wanted, settings, report, runner)
+            _publish(attempt, draft, wanted, settings, report, runner)
             return results
 
 
 def _publish(
-    rewrite: Rewrite,
-    attempt: Attempt,
+    attempt: Attempt | StagedAttempt,
     draft: CommitDraft,
     wanted: SparkRequest,
     settings: TransactionSettings,
@@ -176,7 +171,7 @@ def _publish(
         try:
             return attempt.finish(draft, compaction_afterwards(runner, wanted, report))
         except WriterAtWork as error:
-            if rewrite.late is None or time.monotonic() >= deadline:
+            if not attempt.is_late or time.monotonic() >= deadline:
                 raise
             _log.info("waiting to publish: %s", error.message)
             time.sleep(min(settings.lock_wait.retry_wait_millis / 1000, _MOST_PAUSE_SECONDS))

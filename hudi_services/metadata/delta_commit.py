@@ -164,6 +164,7 @@ def _write_shards(
             write.shard,
             tuple(run.path for run in moved.runs if write.shard in run.rows),
             tuple(run.path for run in moved.old_runs if write.shard in run.rows),
+            written_millis=moved.written_millis,
         )
         for write in writes
     ]

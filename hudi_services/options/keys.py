@@ -634,6 +634,15 @@ ABANDONED_AFTER_MINUTES = Option(
     in_table=between(0, 10_080),
 )
 
+PUBLISH_LATE = Option(
+    "hudi.services.publish.late",
+    choice("AUTO", "STAGED", "RESERVED"),
+    "AUTO",
+    Phase.CLUSTERING,
+    "How --publish late gets its instant: STAGED (at the commit; new files wait in a staging folder), RESERVED (at the "
+    "beginning; Hudi's writers must not cluster), or AUTO: STAGED where a file can be renamed, or where Hudi clusters.",
+)
+
 # Repairs.
 
 ROLLBACK_USING_MARKERS = Option(

@@ -4,6 +4,7 @@
     .hoodie/.heartbeat/<ts>                                 heartbeat
     .hoodie/.locks/hudi_services/<action>-<ts>.<n>.json     lease
     .hoodie/.hudi_services/clustering-<ts>/**               checkpoints of finished groups
+    .hoodie/.hudi_services/staged-<ts>/**                   new files that wait for the commit
     <any file>#<n>                                          upload, on local storage
 
 Readers ignore all of them.
@@ -16,8 +17,9 @@ from dataclasses import dataclass
 
 from ..commit.checkpoints import checkpoint_folder
 from ..commit.heartbeat import heartbeat_path
-from ..commit.lease import LEASE_FOLDER, LEASE_MILLIS
+from ..commit.lease import LEASE_FOLDER, LEASE_MILLIS, read_lease
 from ..commit.markers import marker_folder
+from ..commit.new_files import staging_folder
 from ..files.names import OWN_FOLDER
 from ..paths import TABLE_FOLDER
 from ..storage import FileInfo, Storage
@@ -54,7 +56,10 @@ class Leftover:
 
 def list_leftovers(storage: Storage) -> list[Leftover]:
     """All leftovers except uploads, also those of attempts that are at work."""
-    return [*_markers(storage), *_heartbeats(storage), *_leases(storage), *_checkpoints(storage)]
+    checkpoints = _own_folders(storage, checkpoint_folder(""), OrphanKind.CHECKPOINTS)
+    # No instant on the timeline shows that such an attempt is at work.
+    staged = [one for one in _own_folders(storage, staging_folder(""), OrphanKind.STAGED) if not _is_held(storage, one)]
+    return [*_markers(storage), *_heartbeats(storage), *_leases(storage), *checkpoints, *staged]
 
 
 def list_uploads(storage: Storage, nested: Collection[str]) -> list[Leftover]:
@@ -114,11 +119,15 @@ def _leases(storage: Storage) -> Iterator[Leftover]:
             yield Leftover(match[1], OrphanKind.LEASE, (file,))
 
 
-def _checkpoints(storage: Storage) -> Iterator[Leftover]:
-    prefix = checkpoint_folder("")
+def _is_held(storage: Storage, staged: Leftover) -> bool:
+    lease = read_lease(storage, f"clustering-{staged.attempt}")
+    return lease is not None and lease.held
+
+
+def _own_folders(storage: Storage, prefix: str, kind: OrphanKind) -> Iterator[Leftover]:
     for folder in storage.list_dir(OWN_FOLDER)[1]:
         attempt = folder.removeprefix(prefix)
         if folder.startswith(prefix) and _INSTANT.fullmatch(attempt):
             files = tuple(storage.list_tree(folder))
             if files:
-                yield Leftover(attempt, OrphanKind.CHECKPOINTS, files)
+                yield Leftover(attempt, kind, files)

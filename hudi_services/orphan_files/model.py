@@ -20,6 +20,7 @@ class OrphanKind(Enum):
     HEARTBEAT = "heartbeat of an attempt that has ended"
     LEASE = "lease of an attempt that has ended"
     CHECKPOINTS = "checkpoints of an attempt that has ended"
+    STAGED = "staged files of an attempt that has ended"
     UPLOAD = "unfinished file of a killed writer"
 
 

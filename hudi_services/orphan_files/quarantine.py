@@ -25,6 +25,7 @@ from .. import __version__
 from ..codecs.json_text import parse_json
 from ..commit.checkpoints import checkpoint_folder
 from ..commit.markers import marker_folder
+from ..commit.new_files import staging_folder
 from ..errors import AlreadyExists, ConfigError, ConflictError, CorruptFile, NotFound, StorageError
 from ..files.log_reader import scan_blocks
 from ..files.names import OWN_FOLDER
@@ -89,7 +90,12 @@ def fill(storage: Storage, quarantine: str, items: Sequence[Item], progress: Pro
     """Move `items` into a quarantine; a file that was deleted meanwhile is no problem."""
     sizes = {item.path: item.size for item in items}
     moved = _move_all({path: _stored_at(quarantine, path) for path in sizes}, sizes, storage.move, progress)
-    for reason, folder in ((OrphanKind.MARKERS, marker_folder), (OrphanKind.CHECKPOINTS, checkpoint_folder)):
+    of_attempts = {
+        OrphanKind.MARKERS: marker_folder,
+        OrphanKind.CHECKPOINTS: checkpoint_folder,
+        OrphanKind.STAGED: staging_folder,
+    }
+    for reason, folder in of_attempts.items():
         for attempt in {item.attempt for item in items if item.reason is reason}:
             storage.remove_empty_dirs(folder(attempt))
     return moved

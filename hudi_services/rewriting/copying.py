@@ -150,7 +150,7 @@ class _MergedRows:
     """Gathers merged rows of one new file until they fill a row group, which is then appended to the file."""
 
     def __init__(self, task: RewriteTask, output: Output, copier: RowGroupCopier, columns: Columns) -> None:
-        self._full_path = task.storage.full_path(output.path)
+        self._full_path = task.output.full_path(output.path)
         self._row_group_bytes = task.memory.row_group(task.settings.row_group_bytes)
         self._output = output
         self._copier = copier

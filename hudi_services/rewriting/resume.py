@@ -19,7 +19,7 @@ from ..rows.output import NewFile, Stopwatch
 from .rewrite import RewriteResult, new_slice, open_inputs, rewrite_group, skipping_bounds
 from .task import RewriteTask
 
-_DECIDES_NOTHING = {"storage", "source", "file_ids", "memory"}
+_DECIDES_NOTHING = {"storage", "source", "file_ids", "memory", "staging"}
 """Fields of a task that are not in the digest; of `file_ids` only the number is."""
 
 
@@ -60,7 +60,7 @@ def _taken_over(task: RewriteTask, done: Checkpoint) -> RewriteResult:
         files = tuple(_new_file(task, file) for file in done.files)
         bounds = skipping_bounds(task, open_inputs(task) if task.sort else (), files)
         # The marker may have been deleted with an attempt that was rolled back while one of its tasks still ran.
-        for file in done.files:
+        for file in done.files if task.staging is None else ():
             create_marker(task.storage, task.instant, file.path)
     return RewriteResult(
         partition=task.partition,
@@ -78,7 +78,7 @@ def _taken_over(task: RewriteTask, done: Checkpoint) -> RewriteResult:
 
 
 def _new_file(task: RewriteTask, done: CheckpointFile) -> NewFile:
-    reader = task.source.open(new_slice(task, done.file_id, done.path))
+    reader = task.written.open(new_slice(task, done.file_id, done.path))
     if (reader.size, reader.num_rows) != (done.size, done.rows):
         raise CorruptFile(f"{reader.full_path} is not as it was written")
     # The same statistics as from the writer, which knew the values: values are read where the footer has no range.

@@ -155,7 +155,7 @@ def skipping_bounds(
 
 def _read_back(task: RewriteTask, form: Form, readers: Sequence[SliceReader], new: NewFile) -> SliceReader:
     """Open a new file from storage. Raises CheckFailed when its footer gives the values another meaning."""
-    reader = task.source.open(new_slice(task, new.file_id, new.file.path))
+    reader = task.written.open(new_slice(task, new.file_id, new.file.path))
     if reader.schema != form.target:
         raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
     if any(reader.key_values.get(key) != value for key, value in form.key_values.items()):

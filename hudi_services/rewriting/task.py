@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ..files.names import new_file_id
 from ..files.parquet_schema import FileSchema
-from ..files.slices import SliceSource
+from ..files.slices import BaseFileSlices, SliceSource
 from ..model import FileSlice
 from ..rows.memory import TaskMemory
 from ..rows.output import Form
@@ -42,6 +42,18 @@ class RewriteTask:
     """The query instant at which the slices are read; None to read all of their files."""
     keeps_group: bool = False
     """Whether the one new file is the next slice of the file group that `file_ids` names: it is also written empty."""
+    staging: Storage | None = None
+    """Where the new files wait until the commit moves them to the table; None to write them to the table at once."""
+
+    @property
+    def output(self) -> Storage:
+        """Where the new files are written; their paths are relative to its root."""
+        return self.storage if self.staging is None else self.staging
+
+    @property
+    def written(self) -> SliceSource:
+        """Opens the new files."""
+        return BaseFileSlices(self.output)
 
     @property
     def inputs(self) -> SliceSource:
@@ -51,8 +63,9 @@ class RewriteTask:
 
     def form(self, write_token: str, target: FileSchema, key_values: Mapping[str, str]) -> Form:
         """The common properties of the group's new files."""
-        where = (self.storage, self.instant, self.partition, write_token)
-        return Form(*where, target, key_values, self.meta_fields, self.settings, self.ranged)
+        where = (self.output, self.instant, self.partition, write_token)
+        has_markers = self.staging is None
+        return Form(*where, target, key_values, self.meta_fields, self.settings, self.ranged, has_markers)
 
     @property
     def ranged(self) -> frozenset[str]:

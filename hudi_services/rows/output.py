@@ -42,6 +42,8 @@ class Form:
     settings: FileSettings
     ranged: frozenset[str] = frozenset()
     """Columns (dotted paths) whose ranges are needed, whether footers have them or not."""
+    has_markers: bool = True
+    """Whether a file needs a marker: not where no reader looks for files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,8 @@ class Output:
         self.file_name = name if form.meta_fields else None
         """The value of `_hoodie_file_name`; None in tables without meta fields."""
         self._keys = RecordKeys(_bloom_filter(form.settings, rows)) if form.meta_fields else None
-        create_marker(form.storage, form.instant, self.path)
+        if form.has_markers:
+            create_marker(form.storage, form.instant, self.path)
 
     @property
     def wants_keys(self) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from hudi_services.commit.attempt import Attempt
 from hudi_services.commit.liveness import is_reserved
+from hudi_services.commit.staged_attempt import StagedAttempt
 from hudi_services.commit.transaction import Transaction
 from hudi_services.jobs import clustering
 from hudi_services.jobs.report import Report
@@ -32,6 +33,7 @@ _PATIENT = {"hoodie.write.lock.wait_time_ms": "60000", "hoodie.write.lock.wait_t
 
 
 def clustered(path: Path, act: Callable[[], object] = lambda: None, **options: str) -> Report:
+    """Files are staged, because local storage renames, unless `options` say otherwise."""
     wanted = request(path, Mode.SCHEDULE_AND_EXECUTE, {**_PATIENT, **options}, publish_late=True)
     return clustering.schedule_and_execute(wanted, engine=Meanwhile(act))
 
@@ -50,26 +52,34 @@ def go_on(peer: Peer, path: Path, wanted: pa.Table, times: int, **options: str) 
     return wanted
 
 
+_RESERVED = {"hudi.services.publish.late": "reserved"}
+_WAYS = pytest.mark.parametrize("way", [{}, _RESERVED], ids=["staged", "reserved"])
+
+
+@_WAYS
 @pytest.mark.parametrize("recipe", ["plain", pytest.param("keyed", marks=pytest.mark.deep)])
-def test_a_write_that_comes_and_goes(recipe: str, peer: Peer, known: Pristine, table: Tables) -> None:
+def test_a_write_that_comes_and_goes(
+    way: dict[str, str], recipe: str, peer: Peer, known: Pristine, table: Tables
+) -> None:
     """It updates a group that is being rewritten: with its default strategy, which refuses groups of pending plans."""
     path, before = table(recipe), known.rows(recipe)
     theirs = of_one_partition(before)
-    done = clustered(path, lambda: peer.upsert(path, theirs))
+    done = clustered(path, lambda: peer.upsert(path, theirs), **way)
     assert done.exit_code == 7 and len(done.tables["dropped_groups"]) == 1
     wanted = updated(before, theirs)
     check(peer, path, wanted)
     wanted = go_on(peer, path, wanted, 6)
     check(peer, path, wanted)
     # Nobody writes: everything that is left is clustered.
-    assert clustered(path).exit_code == 0
+    assert clustered(path, **way).exit_code == 0
     check(peer, path, wanted)
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
+@_WAYS
 @pytest.mark.parametrize("lock", [{}, _LOCK], ids=["no lock", "lock"])
 def test_a_write_that_ends_later(
-    lock: dict[str, str], peer: Peer, known: Pristine, table: Tables, tmp_path: Path
+    way: dict[str, str], lock: dict[str, str], peer: Peer, known: Pristine, table: Tables, tmp_path: Path
 ) -> None:
     """It begins before the clustering is published. We wait for it; its group is left out, and it does not fail."""
     path, before = table("plain"), known.rows("plain")
@@ -85,7 +95,7 @@ def test_a_write_that_ends_later(
         threading.Timer(2, go.touch).start()
 
     start = time.monotonic()
-    done = clustered(path, begin, **{**lock, **_PATIENT})
+    done = clustered(path, begin, **{**lock, **_PATIENT, **way})
     writers[0].end()
     assert time.monotonic() - start > 2
     assert done.exit_code == 7 and len(done.tables["dropped_groups"]) == 1
@@ -99,28 +109,30 @@ class Killed(BaseException):
     """As SIGKILL: nothing is cleaned up after it."""
 
 
+@_WAYS
 def test_killed_before_the_plan_is_shown(
-    peer: Peer, known: Pristine, table: Tables, monkeypatch: pytest.MonkeyPatch
+    way: dict[str, str], peer: Peer, known: Pristine, table: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reserved instant is left: Hudi reads, writes and cleans; the next run rolls it back and clusters."""
+    """Hudi reads, writes and cleans beside what is left; the next run takes it back and clusters."""
     path, before = table("plain"), known.rows("plain")
 
     def kill() -> None:
         raise Killed
 
     with monkeypatch.context() as patched:
-        for kind in (Attempt, Transaction):
+        for kind in (Attempt, StagedAttempt, Transaction):
             patched.setattr(kind, "__exit__", lambda *_: None)
         with pytest.raises(Killed):
-            clustered(path, kill)
-    (reserved,) = open_local(path).timeline.pending_clusterings()
-    assert is_reserved(open_local(path), reserved)
+            clustered(path, kill, **way)
+    pending = open_local(path).timeline.pending_clusterings()
+    assert [is_reserved(open_local(path), one) for one in pending] == ([True] if way else [])
+    (lease,) = (path / ".hoodie/.locks/hudi_services").glob("clustering-*.1.json")
     wanted = go_on(peer, path, before, 4)
     for rows in Reading.of(peer, path).rows.values():
         assert same_rows(wanted, values(rows)) == []
     # Its process seems to live for as long as its lease.
-    lease = path / ".hoodie/.locks/hudi_services" / f"clustering-{reserved.ts}.1.json"
     lease.write_text(lease.read_text().replace('"validUntil": ', '"validUntil": -'))
-    done = clustered(path, **DEAD_AT_ONCE, **{"hoodie.client.heartbeat.tolerable.misses": "0"})
+    done = clustered(path, **DEAD_AT_ONCE, **{"hoodie.client.heartbeat.tolerable.misses": "0"}, **way)
+    assert not list(path.glob(".hoodie/.hudi_services/staged-*"))
     assert done.exit_code == 0 and any("was taken back" in text for text in done.warnings)
     check(peer, path, wanted)

@@ -70,6 +70,21 @@ class FaultyStorage(ObjectStorage):
         self._alive()
         super().remove_empty_dirs(path)
 
+    def elsewhere(self, url: str) -> "ObjectStorage":
+        return _Elsewhere(url, self)
+
     def move(self, source: str, target: str) -> None:
         self._write("move", source)
         super().move(source, target)
+
+
+class _Elsewhere(ObjectStorage):
+    """Another folder, of the same process."""
+
+    def __init__(self, url: str, of: FaultyStorage) -> None:
+        super().__init__(url)
+        self._of = of
+
+    def open_output(self, path: str) -> IO[bytes]:
+        self._of._write("write", path)
+        return super().open_output(path)

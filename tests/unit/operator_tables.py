@@ -115,6 +115,15 @@ def left_plan(folder: Path) -> OperatorTable:
     return OperatorTable(table.path, table.instant, _DEAD)
 
 
+def late_attempt(folder: Path) -> OperatorTable:
+    """The staged files of a run that was killed."""
+    path = unpack("1.2.0", folder)
+    staged = path / ".hoodie/.hudi_services/staged-20261121162946379/files/staging"
+    staged.parent.mkdir(parents=True)
+    staged.touch()
+    return OperatorTable(path, None, _DEAD)
+
+
 def clustered(folder: Path) -> OperatorTable:
     path = unpack("1.2.0", folder)
     return OperatorTable(path, cluster(path), _KEEP_ONE)
@@ -255,6 +264,7 @@ RECIPES: dict[str, Callable[[Path], OperatorTable]] = {
         log_files,
         planned_compaction,
         left_plan,
+        late_attempt,
         clustered,
         completed_commit,
         abandoned_write,

@@ -54,7 +54,7 @@ VALUES = {
     "--spark-master": "local[3]",
     "--spark-memory": "3g",
     "--mode": "scheduleAndExecute",
-    "--publish": "late",
+    "--publish": "first",
     "--strategy": "unbounded",
     "--service": "compaction",
     "--job-max-processing-time-ms": "77",

@@ -283,7 +283,8 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     )
     due = {"hoodie.metadata.compact.max.delta.commits": "1", **quick}
     due["hoodie.clustering.plan.strategy.sort.columns"] = "_hoodie_record_key"
-    executed = clustering.schedule_and_execute(request(indexed, Mode.SCHEDULE_AND_EXECUTE, due), engine=LocalEngine())
+    wanted_late = request(indexed, Mode.SCHEDULE_AND_EXECUTE, due, publish_late=True)
+    executed = clustering.schedule_and_execute(wanted_late, engine=LocalEngine())
     left = salvage.Planned("1.2.0", folder / "left")
     left.update(left.groups[0][0])
     left_out = left.execute()

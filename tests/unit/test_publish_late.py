@@ -25,7 +25,8 @@ from .faulty_storage import FaultyStorage, Killed
 from .other_writers import OtherWriters
 from .repairs import DEAD_AT_ONCE, LOCK, both, hide_metadata
 from .shares import share
-from .tables import RELEASES, open_local, request, unpack
+from .tables import RELEASES, open_local, unpack
+from .tables import request as clustering_request
 from .test_salvage import Meanwhile, rows
 
 pytestmark = pytest.mark.usefixtures("without_threads")
@@ -33,14 +34,22 @@ pytestmark = pytest.mark.usefixtures("without_threads")
 SOON = {"hoodie.write.lock.wait_time_ms": "400", "hoodie.write.lock.wait_time_ms_between_retry": "20"}
 
 
+@pytest.fixture(params=["STAGED", "RESERVED"])
+def way(request: pytest.FixtureRequest) -> str:
+    """How the instant is got: see `late_plan`."""
+    return str(request.param)
+
+
 class Table:
     """A table of four groups of two files each; the hand-made writes are not in a metadata table."""
 
-    def __init__(self, release: str, folder: Path) -> None:
+    def __init__(self, release: str, folder: Path, way: str, *, metadata: bool = False) -> None:
         self.path = unpack(release, folder)
-        hide_metadata(self.path)
+        if not metadata:
+            hide_metadata(self.path)
         sizes = [one.base_bytes for one in open_local(self.path).view.live_slices()]
         self.options = {"hoodie.clustering.plan.strategy.max.bytes.per.group": str(max(sizes) * 5 // 2), **SOON}
+        self.options["hudi.services.publish.late"] = self.way = way
         self.rows = rows(self.path)
         self.slices = list(open_local(self.path).view.live_slices())
         others = OtherWriters(self.path)
@@ -49,30 +58,38 @@ class Table:
     def cluster(
         self, engine: LocalEngine | None = None, storage: ObjectStorage | None = None, **options: str
     ) -> Report:
-        wanted = request(self.path, Mode.SCHEDULE_AND_EXECUTE, self.options | options, publish_late=True)
+        wanted = clustering_request(self.path, Mode.SCHEDULE_AND_EXECUTE, self.options | options, publish_late=True)
         return clustering.schedule_and_execute(wanted, storage, engine or LocalEngine())
 
     def is_clean(self) -> bool:
-        """Whether nothing of a clustering is left that is not committed."""
+        """Whether nothing of a clustering is left that is not committed, and nothing of one that is."""
         table = open_local(self.path)
         writes = table.timeline.completed_writes()
         known = {one.ts for one in writes}
         files = [file for file in self.path.rglob("*.parquet") if ".hoodie" not in file.parts]
-        return not table.timeline.pending_clusterings() and {f.stem.rpartition("_")[2] for f in files} <= known
+        own = [*self.path.glob(".hoodie/.hudi_services/*-[0-9]*"), *self.path.glob(".hoodie/.temp/*")]
+        left = [file for folder in own for file in folder.rglob("*") if file.is_file()]
+        return (
+            not left
+            and not table.timeline.pending_clusterings()
+            and {f.stem.rpartition("_")[2] for f in files} <= known
+        )
 
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("lock", [{}, LOCK], ids=["no lock", "lock"])
-def test_nobody_sees_the_plan(release: str, lock: dict[str, str], tmp_path: Path) -> None:
-    table = Table(release, tmp_path)
+def test_nobody_sees_the_plan(way: str, release: str, lock: dict[str, str], tmp_path: Path) -> None:
+    table = Table(release, tmp_path, way)
     seen: list[int] = []
 
     def look() -> None:
-        (pending,) = open_local(table.path).timeline.pending_clusterings()
-        seen.append(len(open_local(table.path).timeline.read_plan(pending).groups))
+        timeline = open_local(table.path).timeline
+        seen.extend(len(timeline.read_plan(one).groups) for one in timeline.pending_clusterings())
 
     done = table.cluster(Meanwhile(look), **lock)
-    assert (done.state, done.exit_code, seen) == (State.COMPLETED, 0, [0])
+    assert (done.state, done.exit_code, seen) == (State.COMPLETED, 0, [] if way == "STAGED" else [0])
+    (told,) = done.tables["publication"]
+    assert told["way"] == way.lower() and float(str(told["pending_seconds"])) > 0
     timeline = open_local(table.path).timeline
     last = timeline.last_clustering()
     assert last is not None and last.is_completed and len(timeline.read_plan(last).groups) == done.groups == 4
@@ -80,10 +97,10 @@ def test_nobody_sees_the_plan(release: str, lock: dict[str, str], tmp_path: Path
 
 
 @pytest.mark.parametrize("seed", range(40 if DEEP else 4))
-def test_what_writers_change_is_left_out(seed: int, tmp_path: Path) -> None:
+def test_what_writers_change_is_left_out(way: str, seed: int, tmp_path: Path) -> None:
     """With a lock, also beside writes in progress."""
     chance = random.Random(seed)
-    table = Table(RELEASES[seed % len(RELEASES)], tmp_path)
+    table = Table(RELEASES[seed % len(RELEASES)], tmp_path, way)
     touched = {one.file_id: one for one in table.slices if chance.random() < 0.3}
     begun = {key for key in touched if chance.random() < 0.5}
     lock = LOCK if begun else {}
@@ -110,9 +127,9 @@ def test_what_writers_change_is_left_out(seed: int, tmp_path: Path) -> None:
     assert table.is_clean()
 
 
-def test_it_waits_for_a_writer(tmp_path: Path) -> None:
+def test_it_waits_for_a_writer(way: str, tmp_path: Path) -> None:
     """Without a lock nothing is published while a write is in progress; when it has ended, its group is left out."""
-    table = Table("1.2.0", tmp_path)
+    table = Table("1.2.0", tmp_path, way)
     one = table.slices[0]
     begun: list[str] = []
     with pytest.raises(ConflictError, match="is in progress"):
@@ -138,17 +155,25 @@ def test_it_waits_for_a_writer(tmp_path: Path) -> None:
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
 
-def test_a_writer_begins_just_when_the_plan_is_shown(tmp_path: Path) -> None:
+def test_a_writer_begins_just_when_the_plan_is_shown(way: str, tmp_path: Path) -> None:
     """It may have read the timeline before: the plan is taken back, and shown again when the write has ended."""
-    table = Table("1.2.0", tmp_path)
+    table = Table("1.2.0", tmp_path, way)
     one = table.slices[0]
     shown: list[int] = []
 
     class Begins(ObjectStorage):
         ts = ""
 
+        def create(self, path: str, data: bytes) -> None:
+            super().create(path, data)
+            if way == "STAGED":
+                self.look(path)
+
         def put(self, path: str, data: bytes) -> None:
             super().put(path, data)
+            self.look(path)
+
+        def look(self, path: str) -> None:
             if path.endswith("clustering.requested"):
                 (pending,) = open_local(table.path).timeline.pending_clusterings()
                 shown.append(len(open_local(table.path).timeline.read_plan(pending).groups))
@@ -165,49 +190,54 @@ def test_a_writer_begins_just_when_the_plan_is_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("writer", [True, False], ids=["writer", "alone"])
+def test_every_write_may_be_the_last(way: str, release: str, writer: bool, tmp_path: Path) -> None:
     """Readers see the same rows after a kill; the next run, or recover, leaves nothing."""
-    table = Table(release, tmp_path / "made")
+    table = Table(release, tmp_path / "made", way, metadata=not writer)
     made = Path(shutil.copytree(table.path, tmp_path / "copy"))
+    engine = Meanwhile(lambda: table.update(table.slices[3])) if writer else LocalEngine()
 
     def run(writes: int | None) -> FaultyStorage:
         shutil.rmtree(table.path)
         shutil.copytree(made, table.path)
         storage = FaultyStorage(str(table.path), writes)
         with suppress(Killed):
-            table.cluster(Meanwhile(lambda: table.update(table.slices[3])), storage)
+            table.cluster(engine, storage)
         return storage
+
+    def check(survived: int) -> None:
+        for seen in (rows(table.path),) if writer else both(table.path):
+            assert seen.equals(table.rows), survived
 
     total = len(run(None).log)
     assert total > 20
     for survived in share(range(total), 4, 12):
         run(survived)
-        assert rows(table.path).equals(table.rows), survived
+        check(survived)
         # A run that was killed between the reservation and its lease counts as young for two minutes.
         with suppress(NothingToDo, LockBusy):
             table.cluster()
-        assert rows(table.path).equals(table.rows), survived
+        check(survived)
         if open_local(table.path).timeline.pending_clusterings():
-            with suppress(NothingToDo):
-                clustering.execute(request(table.path, Mode.EXECUTE, table.options), engine=LocalEngine())
+            assert way == "RESERVED"
             never = {**DEAD_AT_ONCE, "hoodie.client.heartbeat.interval_in_ms": "1"}
             options = resolve([("test", {"hoodie.time.generator.max_expected_clock_skew_ms": "0", **never})])
             with suppress(NothingToDo):
                 recover.recover(RecoverRequest(base_path=str(table.path), options=options, apply=True))
         assert table.is_clean(), survived
-        assert rows(table.path).equals(table.rows), survived
+        check(survived)
 
 
 @pytest.mark.parametrize("key", ["hoodie.clustering.inline", "hoodie.clustering.async.enabled"])
-def test_not_where_writers_cluster(key: str, tmp_path: Path) -> None:
-    table = Table("1.2.0", tmp_path)
+def test_no_instant_is_reserved_where_writers_cluster(key: str, tmp_path: Path) -> None:
+    table = Table("1.2.0", tmp_path, "RESERVED")
     with pytest.raises(ConfigError, match=f"cannot be used with {key}=true"):
         table.cluster(**{key: "true"})
     assert table.is_clean()
 
 
-def test_two_runs_at_once(tmp_path: Path) -> None:
-    table = Table("1.2.0", tmp_path)
+def test_two_runs_at_once(way: str, tmp_path: Path) -> None:
+    table = Table("1.2.0", tmp_path, way)
     errors: list[Callable[[], object] | Exception] = []
 
     def another() -> None:
@@ -221,22 +251,25 @@ def test_two_runs_at_once(tmp_path: Path) -> None:
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
 
-def test_another_plan_for_the_same_files(tmp_path: Path) -> None:
+def test_another_plan_for_the_same_files(way: str, tmp_path: Path) -> None:
     """Whoever schedules meanwhile does not see ours: what both name is left out, or rows would be there twice."""
-    table = Table("1.2.0", tmp_path)
+    table = Table("1.2.0", tmp_path, way)
 
     def schedule() -> None:
-        clustering.schedule(request(table.path, Mode.SCHEDULE, table.options))
+        clustering.schedule(clustering_request(table.path, Mode.SCHEDULE, table.options))
 
     with pytest.raises(ConflictError, match="is in the pending plan"):
         table.cluster(Meanwhile(schedule))
     assert rows(table.path).equals(table.rows)
-    assert clustering.execute(request(table.path, Mode.EXECUTE, table.options), engine=LocalEngine()).exit_code == 0
+    assert (
+        clustering.execute(clustering_request(table.path, Mode.EXECUTE, table.options), engine=LocalEngine()).exit_code
+        == 0
+    )
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
 
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
-def test_taking_back_leaves_the_metadata_of_a_writer_alone(release: str, tmp_path: Path) -> None:
+def test_taking_back_leaves_the_metadata_of_a_writer_alone(way: str, release: str, tmp_path: Path) -> None:
     """A writer is in the middle of its delta commit of the metadata table, and has no lock."""
     path = unpack(release, tmp_path)
     before = both(path)
@@ -251,7 +284,9 @@ def test_taking_back_leaves_the_metadata_of_a_writer_alone(release: str, tmp_pat
         begun.append(ts)
 
     begun: list[str] = []
-    wanted = request(path, Mode.SCHEDULE_AND_EXECUTE, SOON, publish_late=True)
+    wanted = clustering_request(
+        path, Mode.SCHEDULE_AND_EXECUTE, {**SOON, "hudi.services.publish.late": way}, publish_late=True
+    )
     with pytest.raises(ConflictError, match="is in progress"):
         clustering.schedule_and_execute(wanted, engine=Meanwhile(begin))
     table = open_local(path)
@@ -261,8 +296,8 @@ def test_taking_back_leaves_the_metadata_of_a_writer_alone(release: str, tmp_pat
         assert seen.equals(then)
 
 
-def test_nothing_is_left_when_it_cannot_begin(tmp_path: Path) -> None:
-    table = Table("1.2.0", tmp_path)
+def test_nothing_is_left_when_it_cannot_begin(way: str, tmp_path: Path) -> None:
+    table = Table("1.2.0", tmp_path, way)
 
     class Full(ObjectStorage):
         """The disk is full when the inflight file is to be written."""
@@ -278,8 +313,8 @@ def test_nothing_is_left_when_it_cannot_begin(tmp_path: Path) -> None:
     assert table.cluster().exit_code == 0
 
 
-def test_a_clean_deletes_an_old_file_while_it_is_read(tmp_path: Path) -> None:
-    table = Table("1.2.0", tmp_path)
+def test_a_clean_deletes_an_old_file_while_it_is_read(way: str, tmp_path: Path) -> None:
+    table = Table("1.2.0", tmp_path, way)
     one = table.slices[0]
 
     class Cleaned(LocalEngine):
@@ -295,4 +330,34 @@ def test_a_clean_deletes_an_old_file_while_it_is_read(tmp_path: Path) -> None:
 
     done = table.cluster(Cleaned())
     assert done.exit_code == 7 and len(done.tables["dropped_groups"]) == 1
+    assert table.is_clean() and rows(table.path).equals(table.rows)
+
+
+def test_what_a_killed_run_leaves_is_told_and_recovered(way: str, tmp_path: Path) -> None:
+    table = Table("1.2.0", tmp_path, way)
+    options = resolve([("test", DEAD_AT_ONCE)])
+    told: list[str] = []
+
+    def look() -> None:
+        told.extend(clustering.schedule(clustering_request(table.path, Mode.SCHEDULE, dry_run=True)).warnings)
+
+    storage = FaultyStorage(str(table.path))
+
+    def die() -> None:
+        look()
+        storage.left = -1
+        raise Killed
+
+    with suppress(Killed):
+        table.cluster(Meanwhile(die), storage)
+    assert any("another clustering rewrites files of the table" in one for one in told)
+    (warning,) = (
+        one
+        for one in clustering.schedule(clustering_request(table.path, Mode.SCHEDULE, dry_run=True)).warnings
+        if "was killed" in one
+    )
+    assert warning.endswith("run recover")
+    found = recover.recover(RecoverRequest(base_path=str(table.path), options=options, apply=False))
+    assert found.dry_run and not table.is_clean()
+    recover.recover(RecoverRequest(base_path=str(table.path), options=options, apply=True))
     assert table.is_clean() and rows(table.path).equals(table.rows)

@@ -14,8 +14,8 @@ characters, and filters are no larger than those that `hoodie.properties` may as
 Source: SparkMetadataWriterUtils, HoodieIndexDefinition of Apache Hudi 1.0.2, 1.2.0.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -100,6 +100,24 @@ class ComputedIndex:
 
     index: ExpressionIndex
     records: tuple[ExpressionRecord, ...]
+
+
+def renamed_records(computed: ComputedIndex, files: Sequence[tuple[str, str, str]], instant: str) -> ComputedIndex:
+    """The records of files that are renamed to `instant`: each with its partition, its path, and its new path."""
+    bloom: dict[str, str] = {}
+    stats: dict[str, tuple[str, str]] = {}
+    for partition, before, after in files:
+        old, new = before.rpartition("/")[2], after.rpartition("/")[2]
+        bloom[bloom_filter_key(partition, old)] = bloom_filter_key(partition, new)
+        stats[old] = partition, new
+
+    def rename(record: ExpressionRecord) -> ExpressionRecord:
+        if isinstance(record, BloomRecord):
+            return replace(record, key=bloom[record.key], instant=instant)
+        partition, name = stats[record.file_name]
+        return replace(record, key=column_stats_key(record.column, partition, name), file_name=name)
+
+    return replace(computed, records=tuple(map(rename, computed.records)))
 
 
 @dataclass(frozen=True, slots=True)

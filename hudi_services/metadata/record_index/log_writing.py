@@ -39,6 +39,8 @@ class IndexLogTask:
     old_runs: tuple[str, ...] = ()
     other_runs: tuple[str, ...] = ()
     gone: frozenset[Location] = frozenset()
+    written_millis: int | None = None
+    """When all keys of `runs` were written, epoch milliseconds; None for the times in the runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class MovedKeys:
     runs: tuple[KeyRunRef, ...]
     write: Callable[[Sequence[IndexLogTask]], Sequence[int]]
     old_runs: tuple[KeyRunRef, ...] = ()
+    written_millis: int | None = None
+    """When all keys of `runs` were written, epoch milliseconds; None for the times in the runs."""
 
     def counts(self) -> dict[int, int]:
         """The number of keys of each shard that has any, with the keys of `old_runs`."""
@@ -71,7 +75,7 @@ def write_index_logs(tasks: Sequence[IndexLogTask]) -> list[int]:
 def write_index_log(task: IndexLogTask, _token: str) -> int:
     """Write the file; returns its size in bytes. Raises CorruptFile for a broken run, and StorageError."""
     schema = parse_schema(task.schema, task.path)
-    new = ShardKeys(task.storage, task.runs, task.shard, schema)
+    new = ShardKeys(task.storage, task.runs, task.shard, schema, task.written_millis)
     old = ShardKeys(task.storage, task.old_runs, task.shard, schema)
     others = ShardKeys(task.storage, task.other_runs, task.shard, schema)
     splits = max((new, old), key=lambda keys: keys.rows).splits()

@@ -5,7 +5,7 @@ entries costs, needs no disk, and holds about as many keys as were asked for (th
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -33,12 +33,14 @@ class SortedKeys:
 
 
 class ShardKeys:
-    """The keys of a shard in `runs`, opened once."""
+    """The keys of a shard in `runs`, opened once. All were written at `millis`; None: at the times in the runs."""
 
-    def __init__(self, storage: Storage, runs: Sequence[str], shard: int, schema: AvroSchema) -> None:
+    def __init__(
+        self, storage: Storage, runs: Sequence[str], shard: int, schema: AvroSchema, millis: int | None = None
+    ) -> None:
         self._shard = shard
         self._runs = [KeyRun.open(storage, path) for path in runs]
-        self._locations = [run_locations(run) for run in self._runs]
+        self._locations = [_at(run_locations(run), millis) for run in self._runs]
         self._values = [
             pa.array([encode_location(one, schema) for one in locations], pa.binary()) for locations in self._locations
         ]
@@ -86,6 +88,10 @@ class ShardKeys:
         for run, values in zip(self._runs, self._values, strict=True):
             for batch in run.read(self._shard):
                 yield batch.column(0), pa.DictionaryArray.from_arrays(batch.column(1), values)
+
+
+def _at(locations: Sequence[Location], millis: int | None) -> Sequence[Location]:
+    return locations if millis is None else [replace(one, instant_millis=millis) for one in locations]
 
 
 def _within(keys: pa.Array, low: str | None, high: str | None) -> pa.Array:
