@@ -15,6 +15,7 @@ _COUNTS = (
 )
 _OTHER_TYPES = {
     **dict.fromkeys(_COUNTS, pa.int64()),
+    "pending_seconds": pa.float64(),
     "read_after": pa.float64(),
     "read_before": pa.float64(),
     "variation": pa.float64(),
@@ -33,6 +34,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "new_files": "files p50_bytes p95_bytes max_bytes variation",
         "skipping": "column files_before read_before files_after read_after",
         "dropped_groups": "group partition files why",
+        "publication": "way pending_seconds",
         "metadata_compaction": "instant file_groups log_files",
     },
     "clean": {

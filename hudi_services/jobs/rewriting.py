@@ -133,7 +133,8 @@ def _finish(
     runner: Engine,
 ) -> list[RewriteResult]:
     """Commit the groups that are `done`, without those that are dropped meanwhile; the results of the others."""
-    shards = record_shards(table) if rewrite.moves_keys else None
+    # An index may have been built meanwhile.
+    shards = record_shards(reopen(table)) if rewrite.moves_keys else None
     while True:
         results = [result for number, result in done.items() if number not in rewrite.dropped]
         inputs = [one for number in done if number not in rewrite.dropped for one in rewrite.tasks[number].slices]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from hudi_services.commit.markers import marker_folder
+from hudi_services.commit.new_files import NewFiles
 from hudi_services.engine import LocalEngine
 from hudi_services.files.column_stats import column_stats
 from hudi_services.files.parquet_footer import read_footer
@@ -107,7 +108,7 @@ def insert_copy(path: Path, ts: str = LATER) -> str:
     new = NewFile(P, name, source.size, column_stats(FileSchema.of(footer), footer.row_groups))
     live = {P: [one.base_file.name for one in table.view.latest_slices(P) if one.base_file]}
     shards = record_shards(table)
-    moved = moved_keys(LocalEngine(), table, shards, ts, [stat]) if shards else None
+    moved = moved_keys(LocalEngine(), table, shards, NewFiles.in_place(table.storage, ts), [stat]) if shards else None
     sync_commit(open_metadata(path), Change(ts, (new,), live, moved), _times_after(ts))
     data = timeline.layout.encode_commit(CommitMetadata("INSERT", {P: (stat,)}), table.config.version.release)
     timeline.publish(ts, Action.COMMIT, State.COMPLETED, data, end)
