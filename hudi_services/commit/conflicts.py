@@ -286,15 +286,18 @@ def pending_rollbacks(table: Snapshot, inputs: Iterable[FileSlice], settings: Tr
     slices, found = list(inputs), Problems()
     for rollback in table.timeline.pending({Action.ROLLBACK}):
         target = table.timeline.read_rollback_plan(rollback).ts
-        for one in (one for one in slices if any(file.instant == target for file in one.files)):
-            message = (
-                f"{table.storage.root}: {rollback.file_name} rolls back {target}, which wrote input files of this plan"
-            )
-            found[one.partition, one.file_id] = (
-                NeedsRecovery(message, hint=recover_hint(table))
-                if is_stale_rollback(table, rollback, settings)
-                else ConflictError(message, hint="nothing was committed; wait until that rollback has ended")
-            )
+        written = [one for one in slices if any(file.instant == target for file in one.files)]
+        if not written:
+            continue
+        message = (
+            f"{table.storage.root}: {rollback.file_name} rolls back {target}, which wrote input files of this plan"
+        )
+        problem = (
+            NeedsRecovery(message, hint=recover_hint(table))
+            if is_stale_rollback(table, rollback, settings)
+            else ConflictError(message, hint="nothing was committed; wait until that rollback has ended")
+        )
+        found.update({(one.partition, one.file_id): problem for one in written})
     return found
 
 
@@ -315,10 +318,17 @@ def pending_updates(
     slices, found = list(inputs), Problems()
     for instant, touched in touches(table):
         adds = frozenset[str]() if plan is not None and _begun_after(table, instant, plan) else touched.adding
-        for one in slices:
-            group = one.partition, one.file_id
-            if group in touched.groups or (one.partition in adds and one.base_bytes < _LARGEST_ADDED_TO):
-                found.setdefault(group, _updates(table, instant, group, settings))
+        groups = [
+            (one.partition, one.file_id)
+            for one in slices
+            if (one.partition, one.file_id) in touched.groups
+            or (one.partition in adds and one.base_bytes < _LARGEST_ADDED_TO)
+        ]
+        if not groups:
+            continue
+        may_commit = prospect(table, instant, settings, plan=None) is Prospect.MAY_COMMIT
+        for group in groups:
+            found.setdefault(group, _updates(table, instant, group, may_commit=may_commit))
     return found
 
 
@@ -345,11 +355,8 @@ def _touches(table: Snapshot, write: Instant) -> Touches | None:
     try:
         workload = table.timeline.read_commit(write)
         markers = read_markers(table.storage, write.ts)
-    except NotFound:
-        # Completed or rolled back since the timeline was listed: then the newest slices decide.
-        return None
-    except CorruptFile:
-        if table.storage.head(table.timeline.path(write.file_name)) is not None:
+    except (NotFound, CorruptFile) as error:
+        if isinstance(error, CorruptFile) and table.storage.head(table.timeline.path(write.file_name)) is not None:
             raise
         # Completed or rolled back since the timeline was listed: then the newest slices decide.
         return None
@@ -364,12 +371,10 @@ def _touches(table: Snapshot, write: Instant) -> Touches | None:
     return Touches(frozenset(groups), frozenset(adding))
 
 
-def _updates(
-    table: Snapshot, write: Instant, group: FileGroupId, settings: TransactionSettings
-) -> ConflictError | NeedsRecovery:
+def _updates(table: Snapshot, write: Instant, group: FileGroupId, *, may_commit: bool) -> ConflictError | NeedsRecovery:
     partition, file_id = group
     where = f"{file_id} in {partition or 'the table'}, which this plan rewrites"
-    if prospect(table, write, settings, plan=None) is Prospect.MAY_COMMIT:
+    if may_commit:
         return ConflictError(
             f"{table.storage.root}: the write {write.ts} in progress updates {where}",
             hint="nothing was committed; execute again when that write has ended",

@@ -1,10 +1,15 @@
 """A storage that dies: after a number of writes, everything fails, as if the process had been killed."""
 
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import IO, Any
 
 from hudi_services.limits import LARGEST_FILE
 from hudi_services.object_storage import ObjectStorage
+
+from .shares import share
 
 
 class Killed(BaseException):
@@ -88,3 +93,25 @@ class _Elsewhere(ObjectStorage):
     def open_output(self, path: str) -> IO[bytes]:
         self._of._write("write", path)
         return super().open_output(path)
+
+
+def killed_anywhere(path: Path, run: Callable[[FaultyStorage], object], number: int, of: int) -> Iterator[int]:
+    """Runs of a job on the table at `path`, each killed after another number of writes, which is yielded.
+
+    Each begins with the table as it is now; `number` and `of` as for `share`.
+    """
+    made = shutil.copytree(path, path.with_name(f"{path.name}, as made"))
+
+    def killed(writes: int | None) -> FaultyStorage:
+        shutil.rmtree(path)
+        shutil.copytree(made, path)
+        storage = FaultyStorage(str(path), writes)
+        with suppress(Killed):
+            run(storage)
+        return storage
+
+    total = len(killed(None).log)
+    assert total > 20
+    for survived in share(range(total), number, of):
+        killed(survived)
+        yield survived

@@ -4,13 +4,17 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from hudi_services.clock import SystemClock
 from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_plan
 from hudi_services.commit.conflicts import (
+    Problems,
     check_pending_rollbacks,
+    pending_rollbacks,
     pending_updates,
     recover_hint,
     refuse_beside_writers,
@@ -24,9 +28,10 @@ from hudi_services.errors import ConflictError, HudiServicesError, NeedsRecovery
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
 from hudi_services.model import BaseFile, CommitMetadata, FileSlice, WriteStat
-from hudi_services.snapshot import Snapshot
+from hudi_services.snapshot import Snapshot, open_snapshot
 from hudi_services.timeline.instant import Action, State
 
+from .counting_storage import CountingStorage
 from .tables import open_local, request, unpack
 
 T = "20990101000000000"
@@ -204,6 +209,27 @@ def test_markers_name_files_that_a_write_has_begun(path: Path) -> None:
     assert in_progress(path, "file-0") == []
     create_marker(pending.table.storage, T, f"day=2026-01-01/file-0_1-1-1_{T}.parquet")
     assert len(in_progress(path, "file-0")) == 1
+
+
+def test_one_question_for_many_file_groups(path: Path) -> None:
+    """However many file groups a write or a rollback touches, its signs of life are looked up once."""
+    instant = slice_called("x").base_instant
+    rollback = encode_rollback_plan(RollbackPlan(instant, "commit", ()), open_local(path).config.version.release)
+    stats = tuple(WriteStat("day=2026-01-01", f"file-{n}", "", prev_commit=instant) for n in range(9))
+    Pending(path, forecast=CommitMetadata("UPSERT", {stats[0].partition: stats}))
+    open_local(path).timeline.publish(str(int(T) + 1), Action.ROLLBACK, State.REQUESTED, rollback)
+    storage = CountingStorage(str(path))
+
+    def requests(question: Callable[..., Problems], files: int) -> int:
+        table = open_snapshot(storage, SystemClock())
+        storage.forget()
+        assert len(question(table, [slice_called(f"file-{n}") for n in range(files)], SETTINGS)) == files
+        return len(storage.requests)
+
+    for question in (pending_updates, pending_rollbacks):
+        # The first one fills the cache of files that never change.
+        requests(question, 1)
+        assert requests(question, 9) == requests(question, 1) > requests(question, 0)
 
 
 def test_a_rollback_that_nobody_finishes(path: Path) -> None:

@@ -1,7 +1,6 @@
 """`--publish late`: nobody sees the plan while rows are rewritten, and what writers change meanwhile is left out."""
 
 import random
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -21,10 +20,9 @@ from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as InstantState
 
 from ..tiers import DEEP
-from .faulty_storage import FaultyStorage, Killed
+from .faulty_storage import FaultyStorage, Killed, killed_anywhere
 from .other_writers import OtherWriters
 from .repairs import DEAD_AT_ONCE, LOCK, both, hide_metadata
-from .shares import share
 from .tables import RELEASES, open_local, unpack
 from .tables import request as clustering_request
 from .test_salvage import Meanwhile, rows
@@ -194,25 +192,13 @@ def test_a_writer_begins_just_when_the_plan_is_shown(way: str, tmp_path: Path) -
 def test_every_write_may_be_the_last(way: str, release: str, writer: bool, tmp_path: Path) -> None:
     """Readers see the same rows after a kill; the next run, or recover, leaves nothing."""
     table = Table(release, tmp_path / "made", way, metadata=not writer)
-    made = Path(shutil.copytree(table.path, tmp_path / "copy"))
     engine = Meanwhile(lambda: table.update(table.slices[3])) if writer else LocalEngine()
-
-    def run(writes: int | None) -> FaultyStorage:
-        shutil.rmtree(table.path)
-        shutil.copytree(made, table.path)
-        storage = FaultyStorage(str(table.path), writes)
-        with suppress(Killed):
-            table.cluster(engine, storage)
-        return storage
 
     def check(survived: int) -> None:
         for seen in (rows(table.path),) if writer else both(table.path):
             assert seen.equals(table.rows), survived
 
-    total = len(run(None).log)
-    assert total > 20
-    for survived in share(range(total), 4, 12):
-        run(survived)
+    for survived in killed_anywhere(table.path, lambda storage: table.cluster(engine, storage), 4, 12):
         check(survived)
         # A run that was killed between the reservation and its lease counts as young for two minutes.
         with suppress(NothingToDo, LockBusy):

@@ -1,7 +1,6 @@
 """Other writers change some groups of a plan: those are left out, the others are committed, and no row changes."""
 
 import random
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,10 +17,9 @@ from hudi_services.jobs.request import Mode
 from hudi_services.model import FileSlice
 
 from ..tiers import DEEP
-from .faulty_storage import FaultyStorage, Killed
+from .faulty_storage import FaultyStorage, killed_anywhere
 from .other_writers import OtherWriters
 from .repairs import LOCK, hide_metadata
-from .shares import share
 from .tables import RELEASES, _rows, base_files, digest, listed_view, open_local, request, unpack
 
 pytestmark = pytest.mark.usefixtures("without_threads")
@@ -167,21 +165,13 @@ def test_every_group_waits_for_abandoned_writes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
     """Killed anywhere while a group is left out: readers see the same rows, and the next execute does the rest."""
-    planned = Planned(release, tmp_path / "made")
-    made = Path(shutil.copytree(planned.path, tmp_path / "copy"))
+    planned = Planned(release, tmp_path)
 
-    def run(writes: int | None) -> FaultyStorage:
-        shutil.rmtree(planned.path)
-        shutil.copytree(made, planned.path)
-        storage = FaultyStorage(str(planned.path), writes)
-        with suppress(Killed):
-            # A killed process would leave the lock file.
-            planned.execute(Meanwhile(lambda: planned.update(planned.groups[2][1])), storage, {})
-        return storage
+    def run(storage: FaultyStorage) -> None:
+        # A killed process would leave the lock file.
+        planned.execute(Meanwhile(lambda: planned.update(planned.groups[2][1])), storage, {})
 
-    total = len(run(None).log)
-    for survived in share(range(total), 4, 12):
-        run(survived)
+    for survived in killed_anywhere(planned.path, run, 4, 12):
         assert rows(planned.path).equals(planned.rows), survived
         with suppress(NothingToDo):
             planned.execute(lock={})
