@@ -17,16 +17,16 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConflictError, StorageError
 from ..storage import Storage
-from .clients import client
+from .clients import client, failing_as_storage
+from .implicit_names import implicit_name
 from .protocol import LockWait, PolledLock, TableLock
-from .zookeeper import implicit_name
 
 _KEY, _OWNER, _LEASE, _VERSION, _RELEASED = "key", "ownerName", "leaseDuration", "recordVersionNumber", "isReleased"
 _WHAT = "the lock in DynamoDB"
@@ -224,13 +224,10 @@ class DynamoDBLock(PolledLock):
             TableName=provider.table, WaiterConfig={"Delay": 1, "MaxAttempts": max(1, provider.creation_millis // 1000)}
         )
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _errors(self) -> AbstractContextManager[None]:
         exceptions = client("botocore.exceptions", "dynamodb", _WHAT)
-        try:
-            yield
-        except (exceptions.BotoCoreError, exceptions.ClientError) as e:
-            raise StorageError(
-                f"the lock {self.name}: {e}",
-                hint="check hoodie.write.lock.dynamodb.region and endpoint_url, and the credentials of AWS",
-            ) from e
+        return failing_as_storage(
+            self.name,
+            (exceptions.BotoCoreError, exceptions.ClientError),
+            hint="check hoodie.write.lock.dynamodb.region and endpoint_url, and the credentials of AWS",
+        )

@@ -12,20 +12,20 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from ..codecs.hashing import xxh64_hex
-from ..errors import ConflictError, StorageError
+from ..errors import ConflictError
 from ..storage import Storage
-from .clients import client
+from .clients import client, failing_as_storage
 from .holders import readable
+from .implicit_names import implicit_name
 from .protocol import LockWait, PolledLock, TableLock
 
 _log = logging.getLogger(__name__)
 
+_WHAT = "the lock in ZooKeeper"
 _PREFIX = "-lock-"
 _IMPLICIT_FOLDER, _IMPLICIT_KEY = "/tmp", "lock_key"
 
@@ -43,7 +43,7 @@ class ZooKeeperProvider:
 
     def lock(self, table: Storage, wait: LockWait) -> TableLock:
         path = f"{self.base_path.rstrip('/')}/{self.key}" if self.base_path else implicit_path(table.root)
-        kazoo = client("kazoo.client", "zookeeper", "the lock in ZooKeeper")
+        kazoo = client("kazoo.client", "zookeeper", _WHAT)
         session = kazoo.KazooClient(hosts=self.hosts, timeout=self.session_millis / 1000, logger=_log)
         return ZooKeeperLock(session, self.hosts, path, self.connection_millis / 1000, wait)
 
@@ -51,11 +51,6 @@ class ZooKeeperProvider:
 def implicit_path(base_path: str) -> str:
     """The path of the lock of ZookeeperBasedImplicitBasePathLockProvider."""
     return f"{_IMPLICIT_FOLDER}/{implicit_name(base_path)}/{_IMPLICIT_KEY}"
-
-
-def implicit_name(base_path: str) -> str:
-    """The name of a table for the providers that derive it from the base path."""
-    return xxh64_hex("s3" + base_path.removeprefix("s3a") if base_path.startswith("s3a:") else base_path)
 
 
 class ZooKeeperLock(PolledLock):
@@ -116,14 +111,11 @@ class ZooKeeperLock(PolledLock):
             self._session.stop()
             self._session.close()
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        exceptions = client("kazoo.exceptions", "zookeeper", "the lock in ZooKeeper")
-        timeouts = client("kazoo.handlers.threading", "zookeeper", "the lock in ZooKeeper")
-        try:
-            yield
-        except (exceptions.KazooException, timeouts.KazooTimeoutError) as e:
-            raise StorageError(
-                f"the lock {self.name}: {type(e).__name__}{f': {e}' if str(e) else ''}",
-                hint="check hoodie.write.lock.zookeeper.url, and whether ZooKeeper answers from here",
-            ) from e
+    def _errors(self) -> AbstractContextManager[None]:
+        exceptions = client("kazoo.exceptions", "zookeeper", _WHAT)
+        timeouts = client("kazoo.handlers.threading", "zookeeper", _WHAT)
+        return failing_as_storage(
+            self.name,
+            (exceptions.KazooException, timeouts.KazooTimeoutError),
+            hint="check hoodie.write.lock.zookeeper.url, and whether ZooKeeper answers from here",
+        )
