@@ -70,6 +70,17 @@ OutputFormat: TypeAlias = Annotated[
 ReportFile: TypeAlias = Annotated[
     str | None, typer.Option("--report", metavar="FILE", help="Also write the JSON report to this file.")
 ]
+LockWait: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--lock-wait",
+        min=0,
+        max=604_800,
+        metavar="SECONDS",
+        help="Wait at most SECONDS for the table's lock, and for another run or writer that must end first "
+        "(hoodie.write.lock.wait_time_ms). Default: 60.",
+    ),
+]
 FailIfIdle: TypeAlias = Annotated[
     bool, typer.Option("--fail-if-idle", help="Exit with code 3, not 0, when there is nothing to do.")
 ]
@@ -127,6 +138,7 @@ class ServiceFlags:
     props: Props = None
     hoodie_conf: HoodieConf = None
     conf_file: ConfFile = None
+    lock_wait: LockWait = None
     output_format: OutputFormat = Format.TABLE
     report_file: ReportFile = None
     fail_if_idle: FailIfIdle = False

@@ -27,9 +27,9 @@ Partition: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class LookupFlags(ServiceFlags):
-    """`index-lookup`, which has no work to apply: it only reads."""
+    """`index-lookup`, which has no work to apply, and takes no lock: it only reads."""
 
-    hidden = ("dry_run", "apply")
+    hidden = ("dry_run", "apply", "lock_wait")
 
     keys_file: KeysFile
     partition: Partition = ""

@@ -14,7 +14,7 @@ from ..jobs.attempts import run_with_retries, was_interrupted
 from ..jobs.config_files import conf_layers, parse_assignments, read_properties
 from ..jobs.report import Report, State, TableFacts, sentence
 from ..jobs.request import Request
-from ..options import Layer, Options, resolve
+from ..options import Layer, Options, lock_keys, resolve
 from ..urls import absolute_path, check_url, without_secrets
 from . import render, terminal
 from .flags import Format, ServiceFlags
@@ -73,7 +73,8 @@ def options(flags: ServiceFlags, *own: Layer) -> Options:
 
     Raises ConfigError for a value, a file or a key=value that is wrong.
     """
-    layers = [*own]
+    wait = {} if flags.lock_wait is None else {lock_keys.LOCK_WAIT_MILLIS.key: str(1000 * flags.lock_wait)}
+    layers = [*own, ("--lock-wait", wait)]
     layers.append(("--hoodie-conf", parse_assignments(flags.hoodie_conf or (), "--hoodie-conf")))
     if flags.props is not None:
         check_url(flags.props, "--props")

@@ -182,7 +182,7 @@ def refuse_beside_beginners(table: Snapshot, settings: TransactionSettings) -> N
             raise WriterAtWork(
                 f"{table.storage.root}: the {write.action.value} {write.ts} of another writer has just begun "
                 f"({write.file_name}), and does not tell yet which file groups it updates",
-                hint="run again, or set hoodie.write.lock.wait_time_ms to more, so that the command waits for longer",
+                hint="run again, or wait for longer: --lock-wait SECONDS, or hoodie.write.lock.wait_time_ms",
             )
 
 

@@ -14,7 +14,7 @@ from hudi_services.errors import ConflictError, HudiServicesError, LockBusy
 from hudi_services.jobs import config_files
 from hudi_services.jobs.report import InOut, Report, TableFacts
 from hudi_services.jobs.request import ClusteringRequest, Mode
-from hudi_services.options import keys
+from hudi_services.options import keys, lock_keys
 
 ROOT = Path(__file__).resolve().parents[2]
 TS = "20260101000000000"
@@ -126,6 +126,15 @@ def test_precedence(jobs: Jobs, tmp_path: Path) -> None:
     assert (options[keys.SORT_COLUMNS], options.source(keys.SORT_COLUMNS)) == ("a, b", f"conf file {tmp_path}/conf")
 
 
+def test_lock_wait(jobs: Jobs) -> None:
+    """It comes before all other sources, and has no limit that a table has."""
+    wait = lock_keys.LOCK_WAIT_MILLIS
+    for seconds in ("0", "3600"):
+        assert run(["schedule", "-sp", "/t", "--hoodie-conf", f"{wait.key}=5", "--lock-wait", seconds]) == 0
+        options = jobs.requests[-1].options.over_table({wait.key: "20"})
+        assert (options[wait], options.source(wait)) == (int(seconds) * 1000, "--lock-wait")
+
+
 def test_hoodie_conf_may_be_repeated_and_the_last_one_stands(jobs: Jobs) -> None:
     conf = [f"{TARGET.key}=1", f"{keys.PARTITION_REGEX.key}=a=.*", f"{TARGET.key}=2"]
     run(["schedule", "-sp", "/t", *(word for text in conf for word in ("--hoodie-conf", text))])
@@ -222,6 +231,7 @@ def test_retry(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
         (["schedule", "-sp", "/t", "-m", "never"], "--mode never"),
         (["schedule", "-sp", "/t", "-rt", "-1"], "--retry"),
         (["schedule", "-sp", "/t", "-pl", "many"], "--parallelism"),
+        (["schedule", "-sp", "/t", "--lock-wait", "604801"], "--lock-wait"),
         (["schedule", "-sp", "/t", "--format", "xml"], "--format"),
         (["schedule", "-sp", "/t", "--hoodie-conf", "no equals"], "KEY=VALUE"),
         (["schedule", "-sp", "/t", "--hoodie-conf", f"{TARGET.key}=0"], TARGET.key),

@@ -58,6 +58,7 @@ VALUES = {
     "--strategy": "unbounded",
     "--service": "compaction",
     "--job-max-processing-time-ms": "77",
+    "--lock-wait": "7",
     "--restore": "20260101T000000000",
     "--delete-older-than": "7",
     "--min-age": "7",
@@ -195,7 +196,9 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
             run([command, "--base-path", str(table.path), "--dry-run", *given])
         return reads["done"]
 
-    own = [o for o in options(command) if o.name not in {one.name for one in fields(ServiceFlags)}]
+    common = {one.name for one in fields(ServiceFlags)} - {"lock_wait"}
+    own = [option for option in options(command) if option.name not in common]
+    assert ("--lock-wait" in {long_name(option) for option in own}) == (command != READS)
     before = asked()
     needed = {
         "--min-age": (),
