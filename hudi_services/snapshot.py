@@ -17,6 +17,7 @@ from .table.view import FileGroupId, FileSystemView
 from .table_config import TableConfig
 from .timeline.active import Timeline
 from .timeline.archived import ArchivedTimes
+from .waiting import OnWait, unseen
 
 _LOOKS = 3
 """Attempts to open a table whose timeline is archived meanwhile."""
@@ -41,6 +42,8 @@ class Snapshot:
     check_held: Callable[[], None] = _hold_nothing
     """To be called before each step that cannot be undone: raises ConflictError when the lease or the lock under
     which the table was opened was lost meanwhile."""
+    on_wait: OnWait = unseen
+    """Told what an action on the table waits for."""
 
     @property
     def log_naming(self) -> LogNaming:
@@ -71,7 +74,7 @@ def is_unchanged(table: Snapshot, since: Snapshot) -> bool:
 def reopen(table: Snapshot) -> Snapshot:
     """A new snapshot of the same table, under the same lock."""
     now = _at_present(table.storage, TableConfig.load(table.storage, clock=table.clock), table.clock)
-    return replace(now, check_held=table.check_held)
+    return replace(now, check_held=table.check_held, on_wait=table.on_wait)
 
 
 def _at_present(storage: Storage, config: TableConfig, clock: Clock) -> Snapshot:

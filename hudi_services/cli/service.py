@@ -18,7 +18,7 @@ from ..options import Layer, Options, lock_keys, resolve
 from ..urls import absolute_path, check_url, without_secrets
 from . import render, terminal
 from .flags import Format, ServiceFlags
-from .progress import progress_bar
+from .progress import progress_shown
 
 R = TypeVar("R", bound=Request)
 
@@ -64,8 +64,8 @@ def _run(
         return Report(*service, TableFacts(without_secrets(flags.base_path))).failed(error)
     for warning in request.options.warnings:
         terminal.warn(warning)
-    with progress_bar() as progress:
-        return run_with_retries(job, replace(request, progress=progress), retries, time.sleep)
+    with progress_shown() as (progress, on_wait):
+        return run_with_retries(job, replace(request, progress=progress, on_wait=on_wait), retries, time.sleep)
 
 
 def options(flags: ServiceFlags, *own: Layer) -> Options:

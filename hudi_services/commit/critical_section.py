@@ -41,10 +41,10 @@ def critical_section(
     a restore that has begun meanwhile, and for a write whose writer died, unless the action repairs a write
     (`repairs`); PartlyDone when the body completed the change `completes`, but the lock could not be released.
     """
-    wait, done = settings.lock_wait.wait_millis / 1000, False
-    lock = settings.lock.lock(table.storage, settings.lock_wait)
+    wait, done = replace(settings.lock_wait, on_wait=table.on_wait), False
+    lock = settings.lock.lock(table.storage, wait)
     try:
-        with Lease(table.storage, "table", action, wait) as own_lease, lock:
+        with Lease(table.storage, "table", action, wait.wait_millis / 1000, wait.on_wait) as own_lease, lock:
 
             def check_held() -> None:
                 leases = [held for held in (own_lease, lease) if held is not None]

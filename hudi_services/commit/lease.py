@@ -28,6 +28,7 @@ from ..errors import AlreadyExists, ConflictError, CorruptFile, LockBusy, NotFou
 from ..limits import SMALL_FILE
 from ..paths import TABLE_FOLDER
 from ..storage import FileInfo, Storage
+from ..waiting import OnWait, Waiting, unseen
 
 LEASE_FOLDER = f"{TABLE_FOLDER}/.locks/hudi_services"
 LEASE_MILLIS = 60_000
@@ -88,14 +89,18 @@ class Lease:
     """A context manager that holds the lease `name`.
 
     Entering waits up to `wait_seconds` for another action, and not at all for the same action: two schedules at once
-    are a mistake in the caller's cron, not a queue. Raises LockBusy, which names the holder.
+    are a mistake in the caller's cron, not a queue. `on_wait` is told of the wait. Raises LockBusy, which names the
+    holder.
     """
 
-    def __init__(self, storage: Storage, name: str, action: str, wait_seconds: float = 0.0) -> None:
+    def __init__(
+        self, storage: Storage, name: str, action: str, wait_seconds: float = 0.0, on_wait: OnWait = unseen
+    ) -> None:
         self._storage = storage
         self._name = name
         self._action = action
         self._wait = wait_seconds
+        self._on_wait = on_wait
         self._owner = str(uuid.uuid4())
         self._number = 0
         self._since = 0
@@ -105,6 +110,13 @@ class Lease:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> "Lease":
+        with Waiting(self._on_wait) as waiting:
+            self._take(waiting)
+        self._thread = threading.Thread(target=self._renew, daemon=True)
+        self._thread.start()
+        return self
+
+    def _take(self, waiting: Waiting) -> None:
         deadline = time.monotonic() + self._wait
         tries = 0
         while not self._try():
@@ -123,10 +135,8 @@ class Lease:
                     f"{self._storage.root}: {_described(holder)}",
                     hint="try again when it has ended; a lease of a dead process ends by itself within a minute",
                 )
+            waiting.tell(f"another run: {_described(holder)}")
             time.sleep(_POLL_SECONDS)
-        self._thread = threading.Thread(target=self._renew, daemon=True)
-        self._thread.start()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -25,6 +25,7 @@ from ..options import keys
 from ..snapshot import Snapshot, reopen
 from ..storage import Storage
 from ..timeline.instant import Instant, State
+from ..waiting import Waiting
 from .opening import open_supported
 from .report import InOut, Report
 from .request import IndexRequest
@@ -123,18 +124,22 @@ def _publish(build: Build, table: Snapshot, bases: list[WrittenBase], settings: 
     when such a write stays pending for too long.
     """
     deadline = time.monotonic() + settings.lock_wait.wait_millis / 1000
-    while True:
-        current = reopen(table)
-        if build.is_behind(current):
-            build.catch_up(current)
-        with critical_section(current, "publish the record index", settings) as locked:
-            pending = _unfinished(locked)
-            if not pending and not build.is_behind(locked):
-                complete(locked, IndexDraft(build, bases), Times(locked, settings.skew_millis).next)
-                return
-        if pending and time.monotonic() > deadline:
-            raise _blocked(locked, pending[0], settings)
-        if pending:
+    with Waiting(table.on_wait) as waiting:
+        while True:
+            current = reopen(table)
+            if build.is_behind(current):
+                build.catch_up(current)
+            with critical_section(current, "publish the record index", settings) as locked:
+                pending = _unfinished(locked)
+                if not pending and not build.is_behind(locked):
+                    complete(locked, IndexDraft(build, bases), Times(locked, settings.skew_millis).next)
+                    return
+            if not pending:
+                continue
+            first = pending[0]
+            if time.monotonic() > deadline:
+                raise _blocked(locked, first, settings)
+            waiting.tell(f"the {first.action.value} {first.ts} to end ({first.file_name})")
             table.clock.sleep(_POLL_SECONDS)
 
 

@@ -28,6 +28,7 @@ def open_supported(wanted: R, storage: Storage | None, report: Report, *, repair
     """
     with report.phase("open"):
         table = open_snapshot(storage or ObjectStorage(wanted.base_path), SystemClock())
+        table = replace(table, on_wait=wanted.on_wait)
         report.table = TableFacts(table.storage.root, table.config.name, table.config.type, table.config.version.number)
         # A wrong value in the table must not prevent its repair.
         options = wanted.options.over_table(table.config.raw, lenient=wanted.phase is Phase.REPAIR)

@@ -93,7 +93,8 @@ def _delete(wanted: OrphanFilesRequest, table: Snapshot, report: Report) -> Repo
         report.bytes = InOut(sum(one.held.bytes for one in old), None)
         return report.looked("dry run: nothing was deleted")
     # No file of the table is touched, so only another run of this program must wait.
-    with Lease(table.storage, "table", "delete quarantines", settings.lock_wait.wait_millis / 1000):
+    wait_seconds = settings.lock_wait.wait_millis / 1000
+    with Lease(table.storage, "table", "delete quarantines", wait_seconds, table.on_wait):
         old = _old_quarantines(wanted, table, limit, report)
         with report.phase("delete"):
             deleted = [delete(table.storage, one.id, _progress(wanted, "delete")) for one in old]

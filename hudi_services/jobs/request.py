@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..options import Options
 from ..options.option import Phase
 from ..table.support import Operation
+from ..waiting import OnWait, unseen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +61,8 @@ class Request:
     """The instant that the run is about, where the service takes one."""
     progress: Callable[[str, int, int], None] = no_progress
     """Called with a phase, and how many of its pieces are done."""
+    on_wait: OnWait = unseen
+    """Told what the run waits for."""
     on_report: Callable[[Any], None] = no_report
     """Called with the `Report` that the job begins to fill: it shows how far the job came when the job raises."""
 

@@ -1,6 +1,5 @@
 """Carries out a plan that rewrites file slices: the tasks, the commit, and their part of the report."""
 
-import logging
 import math
 import statistics
 import time
@@ -33,13 +32,12 @@ from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
 from ..rows.output import CHECK, NewFile
 from ..snapshot import Snapshot, reopen
+from ..waiting import Waiting
 from .metadata_compaction import compaction_afterwards
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import SparkRequest
 from .rewrite_tasks import memory_row
 from .running import Running
-
-_log = logging.getLogger(__name__)
 
 _MOST_PAUSE_SECONDS = 0.5
 """The moment between two writes of another writer may be short."""
@@ -168,14 +166,15 @@ def _publish(
     The lock is not held while this waits.
     """
     deadline = time.monotonic() + settings.lock_wait.wait_millis / 1000
-    while True:
-        try:
-            return attempt.finish(draft, compaction_afterwards(runner, wanted, report))
-        except WriterAtWork as error:
-            if not attempt.is_late or time.monotonic() >= deadline:
-                raise
-            _log.info("waiting to publish: %s", error.message)
-            time.sleep(min(settings.lock_wait.retry_wait_millis / 1000, _MOST_PAUSE_SECONDS))
+    with Waiting(wanted.on_wait) as waiting:
+        while True:
+            try:
+                return attempt.finish(draft, compaction_afterwards(runner, wanted, report))
+            except WriterAtWork as error:
+                if not attempt.is_late or time.monotonic() >= deadline:
+                    raise
+                waiting.tell(f"another writer: {error.message}")
+                time.sleep(min(settings.lock_wait.retry_wait_millis / 1000, _MOST_PAUSE_SECONDS))
 
 
 def add_dropped_groups(

@@ -4,7 +4,6 @@ A lock is held while a plan or a commit is published, and its holder makes sure,
 back, that it still holds the lock (`TableLock.check`).
 """
 
-import logging
 import time
 from dataclasses import dataclass
 from types import TracebackType
@@ -12,8 +11,7 @@ from typing import Protocol
 
 from ..errors import LockBusy
 from ..storage import Storage
-
-_log = logging.getLogger(__name__)
+from ..waiting import OnWait, Waiting, unseen
 
 
 class TableLock(Protocol):
@@ -31,10 +29,11 @@ class TableLock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LockWait:
-    """How long to wait for a lock, and between two tries; in milliseconds."""
+    """How long to wait for a lock, and between two tries; in milliseconds. Whoever waits says so to `on_wait`."""
 
     wait_millis: int = 60_000
     retry_wait_millis: int = 1_000
+    on_wait: OnWait = unseen
 
 
 class LockProvider(Protocol):
@@ -86,19 +85,17 @@ class PolledLock:
 
     def __enter__(self) -> "PolledLock":
         deadline = time.monotonic() + self._wait.wait_millis / 1000
-        told = ""
         try:
-            while not self._try():
-                holder = self._holder()
-                if time.monotonic() >= deadline + self._more_seconds():
-                    raise LockBusy(
-                        f"the lock {self.name} is held by {holder} (waited {self._wait.wait_millis} ms)",
-                        hint=self.advice,
-                    )
-                if holder != told:
-                    _log.info("waiting for the lock %s, which is held by %s", self.name, holder)
-                    told = holder
-                time.sleep(min(self._wait.retry_wait_millis, self._wait.wait_millis) / 1000)
+            with Waiting(self._wait.on_wait) as waiting:
+                while not self._try():
+                    holder = self._holder()
+                    if time.monotonic() >= deadline + self._more_seconds():
+                        raise LockBusy(
+                            f"the lock {self.name} is held by {holder} (waited {self._wait.wait_millis} ms)",
+                            hint=self.advice,
+                        )
+                    waiting.tell(f"the lock {self.name}, held by {holder}")
+                    time.sleep(min(self._wait.retry_wait_millis, self._wait.wait_millis) / 1000)
         except BaseException:
             self._give_up()
             raise

@@ -145,7 +145,7 @@ class Read:
     def facts(self) -> dict[str, Any]:
         given = {one.name: getattr(self.request, one.name) for one in fields(self.request)}
         told = given.pop("options")
-        del given["progress"], given["on_report"]
+        del given["progress"], given["on_wait"], given["on_report"]
         in_force = {s.key: s.value for s in told.in_force(self.request.phase)}
         return {name: value for name, value in given.items() if name in self.names} | in_force
 

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from hudi_services.timeline.instant import State as TimelineState
 from .corruptions import add_index, write_own
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import compact, open_metadata
-from .repairs import P, insert_copy
+from .repairs import LOCK, P, insert_copy
 from .shares import THREE_SHARES, places, share
 from .tables import RELEASES, open_local, request, unpack
 
@@ -241,6 +242,13 @@ def test_a_write_that_is_not_finished_blocks_the_publishing(tmp_path: Path) -> N
 
     with pytest.raises(ConflictError, match="20991121000000000"):
         index_bootstrap(wanted(path), engine=Begins())
+    # With a lock, writers do not exclude the command, and it waits for them.
+    told: list[str] = []
+    options = resolve([("test", {**_QUICK, **LOCK, "hoodie.write.lock.wait_time_ms": "1000"})])
+    patient = replace(wanted(path, resume=True), options=options, on_wait=lambda _, what: told.append(what))
+    with pytest.raises(ConflictError, match="is not finished"):
+        index_bootstrap(patient, engine=LocalEngine())
+    assert told == ["the commit 20991121000000000 to end (20991121000000000.inflight)", ""]
     assert not is_listed(path)
     for file in (path / ".hoodie/timeline").glob("20991121*"):
         file.unlink()

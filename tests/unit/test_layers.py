@@ -26,6 +26,7 @@ ROWS = [
         "paths",
         "concurrency",
         "temporary_files",
+        "waiting",
     },
     {"folder_removal"},
     {"local_folder", "storage_options"},

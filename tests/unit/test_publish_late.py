@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +52,15 @@ class Table:
         self.rows = rows(self.path)
         self.slices = list(open_local(self.path).view.live_slices())
         others = OtherWriters(self.path)
+        self.waits: list[str] = []
+        """What runs said of their waits."""
         self.update, self.begin, self.end, self.made = others.update, others.begin, others.end, others.made
 
     def cluster(
         self, engine: LocalEngine | None = None, storage: ObjectStorage | None = None, **options: str
     ) -> Report:
         wanted = clustering_request(self.path, Mode.SCHEDULE_AND_EXECUTE, self.options | options, publish_late=True)
+        wanted = replace(wanted, on_wait=lambda _, what: self.waits.append(what))
         return clustering.schedule_and_execute(wanted, storage, engine or LocalEngine())
 
     def is_clean(self) -> bool:
@@ -132,6 +136,9 @@ def test_it_waits_for_a_writer(way: str, tmp_path: Path) -> None:
     begun: list[str] = []
     with pytest.raises(ConflictError, match="is in progress"):
         table.cluster(Meanwhile(lambda: begun.append(table.begin(one))))
+    what, over = table.waits
+    assert f"another writer: {table.path}: the commit {begun[0]} of another writer is in progress" in what
+    assert over == ""
     table.end(begun[0])
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
