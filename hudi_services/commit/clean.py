@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata
-from ..errors import ConflictError, LockBusy, NothingToDo
+from ..errors import CheckFailed, ConflictError, LockBusy, NeedsRecovery, NothingToDo
 from ..files.names import is_partition_metafile
 from ..metadata.sync import sync_clean
 from ..model import path_in
@@ -35,9 +35,17 @@ def pending_cleans(table: Snapshot) -> list[Instant]:
 
 
 def run_clean(
-    table: Snapshot, pending: Instant, settings: TransactionSettings, progress: Callable[[int, int], None]
+    table: Snapshot,
+    pending: Instant,
+    settings: TransactionSettings,
+    progress: Callable[[int, int], None],
+    *,
+    is_own: bool = False,
 ) -> CleanMetadata | None:
     """Finish the requested clean `pending`; `progress` is called with (files deleted, files to delete).
+
+    `is_own`: the caller has just planned it. If it must not be carried out any more, it is dropped, because the next
+    writer of the table would carry it out, without a check.
 
     Returns None for an empty requested file, which a killed process may leave: the clean is dropped. Raises NothingToDo
     when the clean is completed already, CheckFailed for a plan that names files which readers need, ConflictError,
@@ -48,7 +56,7 @@ def run_clean(
         with transaction.section(f"begin clean {ts}", own=ts) as current:
             found = _require_pending(current, ts)
             _refuse_live(current, found, transaction, settings)
-            plan = _begin(current, found)
+            plan = _begin(current, found, settings, is_own)
         draft = None
         if plan is not None:
             _delete_files(table, plan, progress)
@@ -108,7 +116,7 @@ def _refuse_live(current: Snapshot, found: Instant, transaction: Transaction, se
     )
 
 
-def _begin(current: Snapshot, found: Instant) -> CleanerPlan | None:
+def _begin(current: Snapshot, found: Instant, settings: TransactionSettings, is_own: bool) -> CleanerPlan | None:
     timeline, ts = current.timeline, found.ts
     requested = timeline.requested_name(found)
     current.check_held()
@@ -116,7 +124,12 @@ def _begin(current: Snapshot, found: Instant) -> CleanerPlan | None:
         remove_instant(current, found)
         return None
     plan = timeline.read_cleaner_plan(found)
-    FilesSuperseded(plan.names).check(current)
+    try:
+        FilesSuperseded(plan.names, settings).check(current)
+    except (CheckFailed, ConflictError, NeedsRecovery):
+        if is_own and found.state is State.REQUESTED:
+            remove_instant(current, found)
+        raise
     if found.is_completed:
         current.storage.delete(timeline.path(found.file_name))
     if timeline.layout.file_name(ts, Action.CLEAN, State.INFLIGHT) not in timeline.sizes:

@@ -10,9 +10,11 @@ from typing import ClassVar, Protocol
 
 from ..concurrency import at_once
 from ..errors import CheckFailed
+from ..files.names import parse_base_file, parse_log_file
 from ..model import FileSlice, WriteStat
 from ..snapshot import Snapshot
 from ..storage import Storage
+from .begun_rollbacks import check_stays
 from .conflicts import check_pending_rollbacks
 from .newest_files import check_superseded
 from .settings import TransactionSettings
@@ -58,10 +60,14 @@ class FilesStored:
 
 @dataclass(frozen=True, slots=True)
 class FilesSuperseded:
-    """Newer files take the place of the files to be deleted, `names` by partition."""
+    """Newer files take the place of the files to be deleted, `names` by partition, and stay."""
 
     sentence: ClassVar[str] = "newer files take the place of every file that is to be deleted"
     names: Mapping[str, Sequence[str]]
+    settings: TransactionSettings
 
     def check(self, current: Snapshot) -> None:
         check_superseded(current, self.names)
+        named = ((p, name, 0) for p, names in self.names.items() for name in names)
+        files = (parse_base_file(*one) or parse_log_file(*one) for one in named)
+        check_stays(current, {(file.partition, file.file_id) for file in files if file is not None}, self.settings)

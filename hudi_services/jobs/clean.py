@@ -41,8 +41,9 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
     rolled_back = failed_writes_are_ours(wanted.options) and _roll_back_failed_writes(table, settings, report)
     if rolled_back:
         table = reopen(table)
+    planned = ""
     if plan_anew:
-        why_idle = _schedule(wanted, table, rules, settings, report)
+        planned, why_idle = _schedule(wanted, table, rules, settings, report)
         table = reopen(table)
         pending = pending_cleans(table)
         if why_idle and not pending:
@@ -50,7 +51,7 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
                 raise NothingToDo(why_idle)
             report.reason = f"failed writes were rolled back; {why_idle}"
             return report.completed(None)
-    report = _execute(wanted, table, pending, settings, report)
+    report = _execute(wanted, table, pending, planned, settings, report)
     if not plan_anew:
         report.warnings.append("the next run cleans what changed since this clean was planned")
     return report
@@ -67,8 +68,11 @@ def _roll_back_failed_writes(table: Snapshot, settings: TransactionSettings, rep
 
 def _schedule(
     wanted: CleanRequest, table: Snapshot, rules: CleanRules, settings: TransactionSettings, report: Report
-) -> str:
-    """Publish a plan; return the reason when there is nothing to plan, else "". Raises NeedsRecovery, ConflictError."""
+) -> tuple[str, str]:
+    """Publish a plan; return its instant and "", or "" and the reason when there is nothing to plan.
+
+    Raises NeedsRecovery and ConflictError.
+    """
     try:
         with report.phase("plan"):
             # First without the lock: an idle run leaves no trace, and locks are held for no longer than needed.
@@ -76,20 +80,20 @@ def _schedule(
             _warn_of_savepoints(found, report)
             _look_at_what_holds_back(table, found, settings, report)
             if found.plan is None:
-                return found.why_empty
+                return "", found.why_empty
         with report.phase("publish"):
 
             def plan(current: Snapshot) -> bytes:
                 # Planning may take long, and the lock is held: plan again only when the table has changed.
                 if is_unchanged(current, table):
-                    return _encode(table, found)
-                return _encode(current, _plan(wanted, current, rules, report))
+                    return _encode(current, found, settings)
+                return _encode(current, _plan(wanted, current, rules, report), settings)
 
             ts = request(table, Action.CLEAN, "clean", plan, settings, rewrites=False)
     except NothingToDo as idle:
-        return idle.message
+        return "", idle.message
     _log.info("scheduled the clean %s", ts)
-    return ""
+    return ts, ""
 
 
 def _look_at_what_holds_back(
@@ -121,24 +125,34 @@ def _plan(wanted: CleanRequest, table: Snapshot, rules: CleanRules, report: Repo
     return found
 
 
-def _encode(table: Snapshot, found: CleanPlanning) -> bytes:
+def _encode(table: Snapshot, found: CleanPlanning, settings: TransactionSettings) -> bytes:
     """The plan as bytes, after a check that all sources agree that newer files replace every file to be deleted.
 
     Raises NothingToDo for an empty plan.
     """
     if found.plan is None:
         raise NothingToDo(found.why_empty)
-    FilesSuperseded(found.plan.names).check(table)
+    FilesSuperseded(found.plan.names, settings).check(table)
     return encode_cleaner_plan(found.plan, table.config.version.release)
 
 
 def _execute(
-    wanted: CleanRequest, table: Snapshot, pending: Iterable[Instant], settings: TransactionSettings, report: Report
+    wanted: CleanRequest,
+    table: Snapshot,
+    pending: Iterable[Instant],
+    planned: str,
+    settings: TransactionSettings,
+    report: Report,
 ) -> Report:
+    """Carry out the `pending` cleans; this run has planned that of the time `planned`."""
+
+    def progress(done: int, total: int) -> None:
+        wanted.progress("delete", done, total)
+
     files, last = 0, None
     for instant in pending:
         with report.phase("delete"):
-            done = run_clean(table, instant, settings, lambda done, total: wanted.progress("delete", done, total))
+            done = run_clean(table, instant, settings, progress, is_own=instant.ts == planned)
         if done is None:
             report.warnings.append(f"the clean {instant.ts} had an empty plan, and was dropped")
             continue

@@ -1,0 +1,44 @@
+"""Rollbacks of completed commits that were begun, while readers and writers still see the commit.
+
+Whoever carries one out goes on from its plan: what the commit wrote is deleted, and what it superseded or replaced is
+read again. Until then the view of the table is that of a commit that stays.
+"""
+
+from collections.abc import Collection
+
+from ..errors import ConflictError, HudiServicesError, NeedsRecovery
+from ..snapshot import Snapshot
+from ..table.view import FileGroupId
+from ..timeline.instant import Instant
+from .conflicts import recover_hint
+from .liveness import is_stale_rollback
+from .settings import TransactionSettings
+
+
+def begun_rollbacks(table: Snapshot) -> list[tuple[Instant, Instant]]:
+    """The pending rollbacks whose target is completed, each with its target."""
+    pending = table.timeline.pending_rollbacks
+    return [(pending[target.ts], target) for target in table.timeline.completed_writes() if target.ts in pending]
+
+
+def check_stays(table: Snapshot, groups: Collection[FileGroupId], settings: TransactionSettings) -> None:
+    """Raise ConflictError when a commit that wrote or replaced one of `groups` is about to be rolled back.
+
+    Raises NeedsRecovery when no process works at that rollback any more.
+    """
+    for rollback, target in begun_rollbacks(table):
+        commit = table.timeline.read_commit(target)
+        changed = {(partition, stat.file_id) for partition, stats in commit.stats.items() for stat in stats}
+        changed |= {(partition, file_id) for partition, ids in (commit.replaced or {}).items() for file_id in ids}
+        if not changed.isdisjoint(groups):
+            raise not_yet_rolled_back(table, rollback, target, settings)
+
+
+def not_yet_rolled_back(
+    table: Snapshot, rollback: Instant, target: Instant, settings: TransactionSettings
+) -> HudiServicesError:
+    """The error of an action that must wait until `rollback` has ended."""
+    message = f"{table.storage.root}: {rollback.file_name} rolls back {target.ts}, which is still completed"
+    if is_stale_rollback(table, rollback, settings):
+        return NeedsRecovery(message, hint=recover_hint(table))
+    return ConflictError(message, hint="wait until that rollback has ended")

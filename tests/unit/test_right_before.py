@@ -1,0 +1,143 @@
+"""What others do between the decision of a service and its first step that cannot be taken back."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_services.codecs import avro
+from hudi_services.codecs.rollback_plan import encode_rollback_plan
+from hudi_services.commit.rollback.execution import plan_rollback
+from hudi_services.engine import LocalEngine
+from hudi_services.errors import CheckFailed, ConflictError, HudiServicesError, NeedsRecovery
+from hudi_services.jobs import clean as cleaning
+from hudi_services.jobs.index_bootstrap import index_bootstrap
+from hudi_services.jobs.report import State as Outcome
+from hudi_services.jobs.request import IndexRequest
+from hudi_services.object_storage import ObjectStorage
+from hudi_services.options import resolve
+from hudi_services.timeline.instant import Action, Instant, State
+
+from .other_writers import OtherWriters
+from .repairs import (
+    DEAD_AT_ONCE,
+    LATER,
+    LOCK,
+    NO_HEARTBEAT,
+    both,
+    cluster,
+    complete,
+    fail_newest,
+    files_of,
+    hide_metadata,
+    insert_copy,
+    newest,
+    timeline_files,
+)
+from .tables import RELEASES, listed_view, open_local, rows, unpack
+from .test_clean import VERSIONS_1, data_files
+from .test_clean import wanted as clean_of
+from .test_completed_rollback import COMMANDS, TakeBack, completed, files, kill_early, rolled_back, undone
+from .test_forged import SAVEPOINT
+from .test_index_bootstrap import indexed_locations, is_listed, real_locations
+from .test_index_bootstrap import wanted as index_of
+
+pytestmark = pytest.mark.usefixtures("without_threads")
+
+_HASTY = {"hoodie.write.lock.wait_time_ms": "0"}
+
+
+@pytest.fixture(params=RELEASES)
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return unpack(request.param, tmp_path)
+
+
+class Acts(ObjectStorage):
+    """Others act once, right before or right after we create or move a file whose path has this `text`."""
+
+    def __init__(self, path: Path, text: str, act: Callable[[], object], *, afterwards: bool = True) -> None:
+        super().__init__(str(path))
+        self._text = text
+        self._act = act
+        self._afterwards = afterwards
+        self.acted = False
+
+    def create(self, path: str, data: bytes) -> None:
+        self._around(path, lambda: super(Acts, self).create(path, data))
+
+    def move(self, source: str, target: str) -> None:
+        self._around(target, lambda: super(Acts, self).move(source, target))
+
+    def _around(self, path: str, do: Callable[[], None]) -> None:
+        is_now = self._text in path and not self.acted
+        self.acted |= is_now
+        if is_now and not self._afterwards:
+            self._act()
+        do()
+        if is_now and self._afterwards:
+            self._act()
+
+
+def begin_rollback(path: Path, target: Instant) -> str:
+    """As a process of Hudi that is about to take a completed commit back, and goes on later; its instant."""
+    table = open_local(path)
+    data = encode_rollback_plan(plan_rollback(table, target), table.config.version.release)
+    table.timeline.publish(LATER, Action.ROLLBACK, State.REQUESTED, data)
+    return LATER
+
+
+def savepoint_of(held: dict[str, list[str]]) -> bytes:
+    content = {partition: {"savepointDataFile": names} for partition, names in held.items()}
+    return avro.write_container(avro.parse_schema(json.dumps(SAVEPOINT), "test"), {"partitionMetadata": content})
+
+
+# A clean.
+
+
+@pytest.mark.parametrize("make", [cluster, completed])
+@pytest.mark.parametrize("is_planned", [False, True], ids=["before the plan", "after the plan"])
+def test_a_clean_of_files_that_a_rollback_brings_back(path: Path, make: Callable[[Path], str], is_planned: bool) -> None:
+    """The commit that superseded or replaced them is still completed, and somebody is about to roll it back."""
+    hide_metadata(path)
+    before = rows(open_local(path), listed_view(open_local(path)))
+    if make is cluster:
+        make(path)
+    else:
+        OtherWriters(path).update(open_local(path).view.live_slices()[0])
+    target = newest(path)
+    old = data_files(path)
+    storage = None
+    if is_planned:
+        storage = Acts(path, ".clean.requested", lambda: begin_rollback(path, target))
+    else:
+        begin_rollback(path, target)
+    with pytest.raises(ConflictError, match=f"rolls back {target.ts}, which is still completed"):
+        cleaning.clean(clean_of(path, VERSIONS_1), storage)
+    assert data_files(path) == old
+    assert not open_local(path).timeline.pending({Action.CLEAN})
+    with pytest.raises(NeedsRecovery, match="is still completed"):
+        cleaning.clean(clean_of(path, VERSIONS_1 | NO_HEARTBEAT))
+    # That process goes on: every row is there.
+    for name in timeline_files(path, LATER):
+        next(path.glob(f".hoodie/**/{name}")).unlink()
+    (undone if make is cluster else rolled_back)(path, target.ts, {})
+    assert rows(open_local(path), listed_view(open_local(path))).equals(before)
+
+
+def test_a_savepoint_since_the_clean_was_planned(path: Path) -> None:
+    """The clean deletes nothing, and is not left behind: the writers of the table would carry it out."""
+    hide_metadata(path)
+    first, old = open_local(path).timeline.completed_writes()[0], data_files(path)
+    held: dict[str, list[str]] = {}
+    for name in sorted(old):
+        held.setdefault(str(Path(name).parent), []).append(Path(name).name)
+
+    def save() -> None:
+        for state in (State.INFLIGHT, State.COMPLETED):
+            content = savepoint_of(held) if state is State.COMPLETED else b""
+            open_local(path).timeline.publish(first.ts, Action.SAVEPOINT, state, content, LATER)
+
+    with pytest.raises(HudiServicesError, match="the savepoint"):
+        cleaning.clean(clean_of(path, VERSIONS_1), Acts(path, ".clean.requested", save))
+    assert data_files(path) == old and not open_local(path).timeline.pending({Action.CLEAN})
