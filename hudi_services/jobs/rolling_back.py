@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from ..codecs.rollback_plan import RollbackPlan
@@ -21,7 +22,7 @@ from ..commit.rollback.requests import unfit_markers
 from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
-from ..errors import LockBusy, NothingToDo
+from ..errors import ConflictError, LockBusy, NothingToDo
 from ..model import FileSlice
 from ..options import keys
 from ..snapshot import Snapshot, reopen
@@ -158,9 +159,26 @@ def _carry_out(wanted: RepairRequest, decided: _Decided, times: Times) -> str:
     if decided.begun is not None:
         return resume_rollback(decided.table, decided.begun, times, progress=progress)
     assert decided.target is not None, "without a rollback that was begun there is an instant to roll back"
+    target = decided.target
+    checked = partial(_refuse_news, decided.table, target) if target.is_completed else None
     return roll_back(
-        decided.table, decided.target, times, keep_plan=False, plan=decided.plan, checked=True, progress=progress
+        decided.table, target, times, keep_plan=False, plan=decided.plan, checked=checked, progress=progress
     )
+
+
+def _refuse_news(decided: Snapshot, target: Instant, now: Snapshot) -> None:
+    """Raise ConflictError when anything was begun or completed since it was `decided` to roll back a completed write.
+
+    It may build on the files of the write: Hudi before 1.1 begins writes without the lock, and no writer looks at
+    rollbacks. Other rollbacks take nothing from it.
+    """
+    known = {one.file_name for one in decided.timeline.instants}
+    for one in now.timeline.instants:
+        if one.file_name not in known and one.action is not Action.ROLLBACK:
+            raise ConflictError(
+                f"{now.storage.root}: {one.file_name} is new since it was decided to roll back {target.ts}",
+                hint="nothing was changed; run again when it has ended",
+            )
 
 
 def _describe(decided: _Decided, report: Report) -> None:

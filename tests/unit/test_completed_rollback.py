@@ -153,7 +153,7 @@ def test_completed_is_refused_without_a_check(path: Path) -> None:
     with pytest.raises(ConflictError, match=f"although {begun.file_name} is to roll it back"):
         resume_rollback(table, begun, Times(table, 0))
     with pytest.raises(ConflictError, match=f"although {begun.file_name} is to roll it back"):
-        roll_back(table, newest(path), Times(table, 0), keep_plan=False, checked=True)
+        roll_back(table, newest(path), Times(table, 0), keep_plan=False, checked=lambda _: None)
     assert files(path) == before
 
 

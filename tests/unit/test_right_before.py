@@ -7,16 +7,12 @@ from pathlib import Path
 import pytest
 
 from hudi_services.codecs import avro
+from hudi_services.codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo, encode_clustering_plan
 from hudi_services.codecs.rollback_plan import encode_rollback_plan
 from hudi_services.commit.rollback.execution import plan_rollback
-from hudi_services.engine import LocalEngine
-from hudi_services.errors import CheckFailed, ConflictError, HudiServicesError, NeedsRecovery
+from hudi_services.errors import ConflictError, HudiServicesError, NeedsRecovery
 from hudi_services.jobs import clean as cleaning
-from hudi_services.jobs.index_bootstrap import index_bootstrap
-from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import IndexRequest
 from hudi_services.object_storage import ObjectStorage
-from hudi_services.options import resolve
 from hudi_services.timeline.instant import Action, Instant, State
 
 from .other_writers import OtherWriters
@@ -25,9 +21,7 @@ from .repairs import (
     LATER,
     LOCK,
     NO_HEARTBEAT,
-    both,
     cluster,
-    complete,
     fail_newest,
     files_of,
     hide_metadata,
@@ -38,10 +32,8 @@ from .repairs import (
 from .tables import RELEASES, listed_view, open_local, rows, unpack
 from .test_clean import VERSIONS_1, data_files
 from .test_clean import wanted as clean_of
-from .test_completed_rollback import COMMANDS, TakeBack, completed, files, kill_early, rolled_back, undone
+from .test_completed_rollback import COMMANDS, TakeBack, completed, files, rolled_back, undone
 from .test_forged import SAVEPOINT
-from .test_index_bootstrap import indexed_locations, is_listed, real_locations
-from .test_index_bootstrap import wanted as index_of
 
 pytestmark = pytest.mark.usefixtures("without_threads")
 
@@ -97,7 +89,7 @@ def savepoint_of(held: dict[str, list[str]]) -> bytes:
 
 @pytest.mark.parametrize("make", [cluster, completed])
 @pytest.mark.parametrize("is_planned", [False, True], ids=["before the plan", "after the plan"])
-def test_a_clean_of_files_that_a_rollback_brings_back(path: Path, make: Callable[[Path], str], is_planned: bool) -> None:
+def test_a_clean_of_files_that_a_rollback_brings(path: Path, make: Callable[[Path], str], is_planned: bool) -> None:
     """The commit that superseded or replaced them is still completed, and somebody is about to roll it back."""
     hide_metadata(path)
     before = rows(open_local(path), listed_view(open_local(path)))
@@ -141,3 +133,52 @@ def test_a_savepoint_since_the_clean_was_planned(path: Path) -> None:
     with pytest.raises(HudiServicesError, match="the savepoint"):
         cleaning.clean(clean_of(path, VERSIONS_1), Acts(path, ".clean.requested", save))
     assert data_files(path) == old and not open_local(path).timeline.pending({Action.CLEAN})
+
+
+# A rollback, and an undo.
+
+
+@COMMANDS
+@pytest.mark.parametrize("options", [{}, LOCK], ids=["no lock", "lock"])
+@pytest.mark.parametrize("what", ["a write", "a plan", "a whole write"])
+def test_what_begins_while_it_decides(
+    path: Path, make: Callable[[Path], str], command: TakeBack, options: dict[str, str], what: str
+) -> None:
+    """A write that begins may read the files that go, a lock or not: Hudi before 1.1 begins writes without the lock."""
+    ts = make(path)
+    before = files(path)
+
+    def begin() -> None:
+        if what == "a whole write":
+            insert_copy(path)
+            return
+        action = Action.COMMIT if what == "a write" else open_local(path).timeline.layout.clustering_action
+        open_local(path).timeline.publish(LATER, action, State.REQUESTED, plan if what == "a plan" else b"")
+
+    one = next(one for one in open_local(path).view.live_slices() if one.base_file is not None)
+    assert one.base_file is not None
+    named = SliceInfo(one.partition, one.file_id, open_local(path).storage.full_path(one.base_file.path))
+    wanted = ClusteringPlan((ClusteringGroup((named,)),), "Strategy")
+    plan = encode_clustering_plan(wanted, open_local(path).config.version.release)
+    with pytest.raises(ConflictError, match=LATER):
+        command(path, ts, options, Acts(path, ".rollback.requested", begin))
+    assert before <= files(path)
+    assert not open_local(path).timeline.pending({Action.ROLLBACK})
+    found = open_local(path).timeline.find(ts)
+    assert found is not None and found.is_completed
+
+
+def test_a_write_that_ends_while_its_rollback_begins(path: Path) -> None:
+    """Without a lock: its writer was slow, and not dead."""
+    end = newest(path)
+    content = open_local(path).timeline.read_details(end.file_name)
+    ts = fail_newest(path)
+    before = files(path)
+
+    def finish() -> None:
+        next(path.glob(f".hoodie/**/{ts}.*inflight")).with_name(end.file_name).write_bytes(content)
+
+    with pytest.raises(ConflictError, match=f"the commit {ts} is completed"):
+        rolled_back(path, ts, DEAD_AT_ONCE, Acts(path, ".rollback.requested", finish), completed=False)
+    assert files_of(path, ts) and before <= files(path)
+    assert not open_local(path).timeline.pending()

@@ -1,6 +1,7 @@
 """Rolling back an instant as Hudi would: an instant of its own, with plan and result.
 
     .rollback.requested (which files) -> .rollback.inflight
+    -> look again: what has begun meanwhile may build on a completed target; a pending one may be completed by now
     -> a completed target becomes inflight again: readers forget it with this one deletion
     -> its checkpoints -> runs of keys, for an index that keeps the target -> its files -> metadata table
     -> its inflight and requested file, when the plan is deleted too; never that of a compaction, because on version 6
@@ -20,6 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
 
 from ...codecs.rollback_plan import (
     RollbackMetadata,
@@ -29,7 +32,7 @@ from ...codecs.rollback_plan import (
     encode_rollback_plan,
 )
 from ...concurrency import at_once
-from ...errors import AlreadyExists, CheckFailed, ConflictError
+from ...errors import AlreadyExists, CheckFailed, ConflictError, HudiServicesError
 from ...files.names import parse_log_file
 from ...metadata.records.keys import RECORD_INDEX
 from ...metadata.rollback.restored import Restored
@@ -46,7 +49,7 @@ from ..expectations import Expectation
 from ..heartbeat import heartbeat_path
 from ..liveness import rollback_lease_name
 from ..markers import delete_markers, read_markers
-from ..timeline_copies import keep_copies, kept_commit
+from ..timeline_copies import keep_copies, kept_commit, remove_instant
 from ..times import Times
 from ..transaction import Transaction, complete
 from .command_blocks import cancel_blocks
@@ -57,6 +60,8 @@ _DELETES_AT_ONCE = 16
 
 Progress = Callable[[int, int], None]
 """Called with the number of files deleted, and the number of files to delete."""
+Check: TypeAlias = Callable[[Snapshot], None]
+"""Raises ConflictError when a target must not be rolled back in this table."""
 
 
 def _unseen(done: int, total: int) -> None:
@@ -70,28 +75,30 @@ def roll_back(
     *,
     keep_plan: bool,
     plan: RollbackPlan | None = None,
-    checked: bool = False,
+    checked: Check | None = None,
     progress: Progress = _unseen,
 ) -> str:
     """Roll `target` back and return the rollback's instant; the caller holds the lock.
 
     `keep_plan` keeps the requested file, so that the action can be executed again; that of a compaction always stays.
     `plan` is the result of `plan_rollback`, if the caller has it already; a rollback that was begun uses its own plan.
-    Raises ConflictError for a completed target, unless no rollback of it was begun and the caller has `checked`, under
-    this lock, that it may be rolled back.
+    Raises ConflictError for a completed target, unless no rollback of it was begun and the caller has checked, under
+    this lock, that it may be rolled back: `checked` is called when the rollback is shown, right before its first step.
+    When it raises, the rollback is dropped, and nothing was changed.
     """
     rollback = pending_rollback(table, target.ts)
     if rollback is not None:
         return _resume(table, rollback, times, keep_plan, progress)
     plan = plan or plan_rollback(table, target)
-    if not checked:
+    if checked is None:
         _refuse_completed(table, plan)
+        checked = partial(_refuse_completed, plan=plan)
     ts = times.next()
     with _at_work(table, ts):
         data = encode_rollback_plan(plan, table.config.version.release)
         table.check_held()
         rollback = table.timeline.publish(ts, Action.ROLLBACK, State.REQUESTED, data)
-        return _finish(table, rollback, plan, times, keep_plan, progress)
+        return _finish(table, rollback, plan, times, keep_plan, progress, checked)
 
 
 def plan_rollback(table: Snapshot, target: Instant, *, using_markers: bool = True) -> RollbackPlan:
@@ -251,8 +258,15 @@ class _RollbackDraft:
 
 
 def _finish(
-    table: Snapshot, rollback: Instant, plan: RollbackPlan, times: Times, keep_plan: bool, progress: Progress
+    table: Snapshot,
+    rollback: Instant,
+    plan: RollbackPlan,
+    times: Times,
+    keep_plan: bool,
+    progress: Progress,
+    first: Check | None = None,
 ) -> str:
+    """`first` is checked before anything is taken back by a rollback that has just begun."""
     started = time.monotonic()
     timeline = table.timeline
     action = Action(plan.action)
@@ -262,6 +276,8 @@ def _finish(
     table.check_held()
     if rollback.state is State.REQUESTED:
         timeline.publish(rollback.ts, Action.ROLLBACK, State.INFLIGHT)
+    if first is not None:
+        _look_again(table, rollback, first)
     if _unpublish(table, plan.ts, action):
         table = reopen(table)
     # Before the files of the checkpoints, so that no attempt takes up deleted files.
@@ -277,6 +293,15 @@ def _finish(
         _drop(table, plan.ts, action, State.INFLIGHT)
     clear_traces(table, plan.ts)
     return rollback.ts
+
+
+def _look_again(table: Snapshot, rollback: Instant, check: Check) -> None:
+    now = reopen(table)
+    try:
+        check(now)
+    except HudiServicesError:
+        remove_instant(now, rollback)
+        raise
 
 
 def _files(table: Snapshot, ts: str, action: Action, *states: State) -> list[str]:
