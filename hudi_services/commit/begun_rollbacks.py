@@ -6,12 +6,13 @@ read again. Until then the view of the table is that of a commit that stays.
 
 from collections.abc import Collection
 
-from ..errors import ConflictError, HudiServicesError, NeedsRecovery
+from ..errors import ConflictError, NeedsRecovery
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.instant import Instant
 from .conflicts import recover_hint
 from .liveness import is_stale_rollback
+from .rollback.restored import touched_groups
 from .settings import TransactionSettings
 
 
@@ -27,16 +28,13 @@ def check_stays(table: Snapshot, groups: Collection[FileGroupId], settings: Tran
     Raises NeedsRecovery when no process works at that rollback any more.
     """
     for rollback, target in begun_rollbacks(table):
-        commit = table.timeline.read_commit(target)
-        changed = {(partition, stat.file_id) for partition, stats in commit.stats.items() for stat in stats}
-        changed |= {(partition, file_id) for partition, ids in (commit.replaced or {}).items() for file_id in ids}
-        if not changed.isdisjoint(groups):
+        if not touched_groups(table.timeline.read_commit(target)).isdisjoint(groups):
             raise not_yet_rolled_back(table, rollback, target, settings)
 
 
 def not_yet_rolled_back(
     table: Snapshot, rollback: Instant, target: Instant, settings: TransactionSettings
-) -> HudiServicesError:
+) -> ConflictError | NeedsRecovery:
     """The error of an action that must wait until `rollback` has ended."""
     message = f"{table.storage.root}: {rollback.file_name} rolls back {target.ts}, which is still completed"
     if is_stale_rollback(table, rollback, settings):

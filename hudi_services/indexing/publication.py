@@ -1,6 +1,6 @@
 """Publishing a built record index: its files become file groups of the metadata table, then the table names it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,8 +10,12 @@ from ..errors import ConflictError
 from ..metadata.new_partition import publish_record_index
 from ..metadata.record_index.base_files import WrittenBase
 from ..metadata.records.keys import RECORD_INDEX
-from ..snapshot import Snapshot
+from ..snapshot import Snapshot, reopen
 from .build import Build
+
+
+class Behind(ConflictError):
+    """The table has changed, or may change, while the files of the index were moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +29,22 @@ class NotBuiltYet:
 
 @dataclass(frozen=True, slots=True)
 class IndexDraft:
-    """A record index with the base files `bases`; `hoodie.properties` names it, and no instant of the table does."""
+    """A record index with the base files `bases`; `hoodie.properties` names it, and no instant of the table does.
+
+    `look_again` is called when its files were moved, which may take long, with the table as it is then; it raises
+    Behind.
+    """
 
     build: Build
     bases: Sequence[WrittenBase]
+    look_again: Callable[[Snapshot], None]
     instant: None = None
     expectations: Sequence[Expectation] = (NotBuiltYet(),)
 
     def sync(self, current: Snapshot, times: TimesSource) -> None:
         assert current.metadata is not None, "an expectation"
         self.build.place(current.metadata, self.bases)
+        self.look_again(reopen(current))
         current.check_held()
         publish_record_index(current.metadata, self.build.plan.instant, self.bases, times)
 

@@ -2,7 +2,9 @@
 
 import logging
 import time
+from contextlib import suppress
 
+from ..commit.begun_rollbacks import begun_rollbacks, not_yet_rolled_back
 from ..commit.conflicts import pending_writes, recover_hint, refuse_beside_index_builds
 from ..commit.critical_section import critical_section
 from ..commit.liveness import liveness
@@ -14,7 +16,7 @@ from ..errors import ConflictError, NeedsRecovery, NothingToDo
 from ..files.slices import describe
 from ..indexing.build import Build
 from ..indexing.checkpoints import forget, load_plan
-from ..indexing.publication import IndexDraft
+from ..indexing.publication import Behind, IndexDraft
 from ..indexing.sizing import GroupSizing, file_group_count
 from ..metadata.new_partition import LostWork
 from ..metadata.record_index.base_files import WrittenBase
@@ -120,9 +122,14 @@ def _carry_out(build: Build, table: Snapshot, settings: TransactionSettings, rep
 def _publish(build: Build, table: Snapshot, bases: list[WrittenBase], settings: TransactionSettings) -> None:
     """Follow the table until, under its lock, the index is up to date and no write is pending; then publish the index.
 
-    A write that began before the index existed may not add its rows to the index. Raises ConflictError or NeedsRecovery
-    when such a write stays pending for too long.
+    A write that began before the index existed may not add its rows to the index, and a rollback may not take the rows
+    of an older commit out of it. Raises ConflictError or NeedsRecovery when one stays pending for too long.
     """
+
+    def look_again(now: Snapshot) -> None:
+        if _unfinished(now) or build.is_behind(now):
+            raise Behind(f"{now.storage.root} has changed while the files of the index were moved")
+
     deadline = time.monotonic() + settings.lock_wait.wait_millis / 1000
     with Waiting(table.on_wait) as waiting:
         while True:
@@ -132,8 +139,10 @@ def _publish(build: Build, table: Snapshot, bases: list[WrittenBase], settings: 
             with critical_section(current, "publish the record index", settings) as locked:
                 pending = _unfinished(locked)
                 if not pending and not build.is_behind(locked):
-                    complete(locked, IndexDraft(build, bases), Times(locked, settings.skew_millis).next)
-                    return
+                    with suppress(Behind):
+                        draft = IndexDraft(build, bases, look_again)
+                        complete(locked, draft, Times(locked, settings.skew_millis).next)
+                        return
             if not pending:
                 continue
             first = pending[0]
@@ -144,12 +153,17 @@ def _publish(build: Build, table: Snapshot, bases: list[WrittenBase], settings: 
 
 
 def _unfinished(table: Snapshot) -> list[Instant]:
-    """Pending writes, and clusterings that have begun. The execution of any other plan will see the index."""
+    """Pending writes, clusterings that have begun, and completed commits that are about to be rolled back.
+
+    The execution of any other plan will see the index.
+    """
     clusterings = [one for one in table.timeline.pending_clusterings() if one.state is State.INFLIGHT]
-    return [*pending_writes(table), *clusterings]
+    return [*pending_writes(table), *clusterings, *(target for _, target in begun_rollbacks(table))]
 
 
 def _blocked(table: Snapshot, pending: Instant, settings: TransactionSettings) -> ConflictError | NeedsRecovery:
+    if pending.is_completed:
+        return not_yet_rolled_back(table, table.timeline.pending_rollbacks[pending.ts], pending, settings)
     message = (
         f"{table.storage.root}: the {pending.action.value} {pending.ts} is not finished ({pending.file_name}), and may "
         "not know of the new index"

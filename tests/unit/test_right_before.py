@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -10,9 +12,14 @@ from hudi_services.codecs import avro
 from hudi_services.codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo, encode_clustering_plan
 from hudi_services.codecs.rollback_plan import encode_rollback_plan
 from hudi_services.commit.rollback.execution import plan_rollback
-from hudi_services.errors import ConflictError, HudiServicesError, NeedsRecovery
+from hudi_services.engine import LocalEngine
+from hudi_services.errors import CheckFailed, ConflictError, HudiServicesError, NeedsRecovery
 from hudi_services.jobs import clean as cleaning
+from hudi_services.jobs.index_bootstrap import index_bootstrap
+from hudi_services.jobs.report import State as Outcome
+from hudi_services.jobs.request import IndexRequest
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.options import resolve
 from hudi_services.timeline.instant import Action, Instant, State
 
 from .other_writers import OtherWriters
@@ -34,6 +41,8 @@ from .test_clean import VERSIONS_1, data_files
 from .test_clean import wanted as clean_of
 from .test_completed_rollback import COMMANDS, TakeBack, completed, files, rolled_back, undone
 from .test_forged import SAVEPOINT
+from .test_index_bootstrap import indexed_locations, is_listed, real_locations
+from .test_index_bootstrap import wanted as index_of
 
 pytestmark = pytest.mark.usefixtures("without_threads")
 
@@ -182,3 +191,68 @@ def test_a_write_that_ends_while_its_rollback_begins(path: Path) -> None:
         rolled_back(path, ts, DEAD_AT_ONCE, Acts(path, ".rollback.requested", finish), completed=False)
     assert files_of(path, ts) and before <= files(path)
     assert not open_local(path).timeline.pending()
+
+
+def test_an_undo_of_files_that_the_metadata_table_has_old(path: Path) -> None:
+    """A write that updated a new file is completed, and the metadata table, which readers use, does not list it."""
+    ts = cluster(path)
+    one = next(one for one in open_local(path).view.live_slices() if one.base_instant == ts)
+    OtherWriters(path).update(one)
+    before = files(path)
+    with pytest.raises(CheckFailed, match=one.file_id):
+        undone(path, ts, {})
+    assert files(path) == before
+
+
+# A record index.
+
+
+def hasty_index(path: Path, **options: str) -> IndexRequest:
+    wanted = index_of(path, resume=True)
+    return replace(wanted, options=resolve([("test", {**wanted.options.texts(), **_HASTY, **options})]))
+
+
+def test_an_index_of_rows_that_a_rollback_is_about_to_take_back(path: Path) -> None:
+    """A rollback of Hudi does not take keys out of an index that is younger than the commit."""
+    ts = completed(path)
+    begin_rollback(path, newest(path))
+    with pytest.raises(ConflictError, match=f"rolls back {ts}, which is still completed"):
+        index_bootstrap(hasty_index(path), engine=LocalEngine())
+    with pytest.raises(NeedsRecovery, match=f"rolls back {ts}, which is still completed"):
+        index_bootstrap(hasty_index(path, **NO_HEARTBEAT), engine=LocalEngine())
+    assert not is_listed(path)
+    rolled_back(path, ts, NO_HEARTBEAT)
+    # The files of the keys that are to go are gone.
+    with pytest.raises(ConflictError, match="while the record index was built"):
+        index_bootstrap(hasty_index(path), engine=LocalEngine())
+    assert index_bootstrap(index_of(path), engine=LocalEngine()).state is Outcome.COMPLETED
+    assert indexed_locations(path) == real_locations(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_whole"), [({}, False), (LOCK, False), ({}, True)], ids=["no lock", "lock", "a whole write"]
+)
+def test_a_write_while_the_files_of_an_index_are_moved(path: Path, options: dict[str, str], is_whole: bool) -> None:
+    """The index is published when it is finished, and has its keys."""
+
+    def write() -> None:
+        if is_whole:
+            insert_copy(path)
+        else:
+            for state in (State.REQUESTED, State.INFLIGHT):
+                open_local(path).timeline.publish(LATER, Action.COMMIT, state)
+
+    storage = Acts(path, "/record_index/", write)
+    if not is_whole:
+        with pytest.raises(ConflictError, match=LATER):
+            index_bootstrap(hasty_index(path, **options), storage, LocalEngine())
+        assert storage.acted and not is_listed(path)
+        for name in timeline_files(path, LATER):
+            next(path.glob(f".hoodie/**/{name}")).unlink()
+    done = index_bootstrap(hasty_index(path, **options), storage, LocalEngine())
+    assert storage.acted and (done.state, done.warnings) == (Outcome.COMPLETED, ANY)
+    # The keys of the copy are there twice, and the index has one place of each.
+    indexed, real = indexed_locations(path), real_locations(path)
+    assert indexed.keys() == real.keys()
+    assert is_whole == any(LATER[2:14] in file_id for _, file_id in indexed.values())
+    assert is_whole or indexed == real

@@ -13,6 +13,7 @@ from ...model import CommitMetadata, FileSlice
 from ...snapshot import Snapshot
 from ...table.view import FileGroupId
 from ...timeline.instant import Action, Instant
+from ..newest_files import check_newest
 from .completed import (
     check_not_being_cleaned,
     check_not_first,
@@ -41,11 +42,13 @@ def check_undo(table: Snapshot, target: Instant) -> list[FileSlice]:
 
     Raises ConfigError when a savepoint holds its files; ConflictError when the timeline begins with it, when a writer
     built on its files, when an old file does not exist any more or a pending clean deletes it, or when an index cannot
-    be repaired; CheckFailed when the old files hold another number of rows. Also raises the errors of `check_indexes`.
+    be repaired; CheckFailed when the sources disagree on its files, or the old files hold another number of rows. Also
+    raises the errors of `check_indexes`.
     """
     check_not_savepointed(table, target.ts)
     check_not_first(table, target)
     commit = table.timeline.read_commit(target)
+    check_newest(table, written_groups(commit))
     _check_untouched(table, target, commit)
     check_not_planned(table, written_groups(commit), target.ts)
     inputs = [one for group in table.timeline.read_plan(target).groups for one in group.slices]
