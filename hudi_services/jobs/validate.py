@@ -8,7 +8,16 @@ from ..commit.critical_section import critical_section
 from ..commit.metadata_repair import RepairDraft
 from ..commit.times import Times
 from ..commit.transaction import complete
-from ..errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, NothingToDo, PartlyDone, UnsupportedTable
+from ..errors import (
+    CheckFailed,
+    ConflictError,
+    CorruptFile,
+    HudiServicesError,
+    NotFound,
+    NothingToDo,
+    PartlyDone,
+    UnsupportedTable,
+)
 from ..metadata.expression_index.index import Computation, computation, expression_indexes
 from ..metadata.file_groups.committed_files import REBUILD_HINT
 from ..metadata.records.keys import EXPRESSION_INDEX
@@ -131,6 +140,12 @@ def _repair(wanted: ValidateRequest, table: Snapshot, found: Findings, report: R
         left = {*again.unchecked, *again.cut, *(one.index for one in confirmed if one.withheld)}
         damaged = damaged_logs(one for one in agreed if one.index not in left)
         moved = repaired_keys(metadata, agreed)
+        # Under a lock of the writers only their requested and inflight files can be new.
+        if not settings.lock.is_shared and not _is_unchanged(reopen(now), now):
+            raise ConflictError(
+                f"{now.storage.root}: the table has changed while it was compared with its metadata table",
+                hint="nothing was changed; run again, or set hoodie.write.lock.provider as the writers do",
+            )
         draft = RepairDraft(metadata, wanted_records(agreed), moved, damaged)
         complete(now, draft, times)
         forget_runs(now.storage)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import ANY
 
 import pytest
@@ -15,13 +16,16 @@ from hudi_services.commit.rollback.execution import plan_rollback
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConflictError, HudiServicesError, NeedsRecovery
 from hudi_services.jobs import clean as cleaning
+from hudi_services.jobs import validate as validating
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import IndexRequest
+from hudi_services.jobs.request import IndexRequest, ValidateRequest
+from hudi_services.metadata.records.keys import COLUMN_STATS
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.timeline.instant import Action, Instant, State
 
+from .corruptions import do_damage, wrong_column_stats, wrong_listing
 from .other_writers import OtherWriters
 from .repairs import (
     DEAD_AT_ONCE,
@@ -43,6 +47,7 @@ from .test_completed_rollback import COMMANDS, TakeBack, completed, files, rolle
 from .test_forged import SAVEPOINT
 from .test_index_bootstrap import indexed_locations, is_listed, real_locations
 from .test_index_bootstrap import wanted as index_of
+from .test_validate import delta_commits
 
 pytestmark = pytest.mark.usefixtures("without_threads")
 
@@ -256,3 +261,41 @@ def test_a_write_while_the_files_of_an_index_are_moved(path: Path, options: dict
     assert indexed.keys() == real.keys()
     assert is_whole == any(LATER[2:14] in file_id for _, file_id in indexed.values())
     assert is_whole or indexed == real
+
+
+# A repair of the metadata table.
+
+
+@pytest.mark.parametrize(
+    ("options", "is_whole"), [({}, False), (LOCK, False), ({}, True)], ids=["no lock", "lock", "a whole write"]
+)
+def test_a_write_while_a_repair_compares(
+    path: Path, options: dict[str, str], is_whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a lock its records may be newer than those that were computed; with one it commits after the repair."""
+    has_ranges = COLUMN_STATS in open_local(path).config.metadata_partitions
+    do_damage(path, wrong_column_stats(path) if has_ranges else wrong_listing(path))
+    known = delta_commits(path)
+    chosen = validating.repaired_keys
+
+    def write(*args: Any) -> Any:
+        if is_whole:
+            insert_copy(path)
+        else:
+            open_local(path).timeline.publish(LATER, Action.COMMIT, State.REQUESTED)
+        return chosen(*args)
+
+    texts = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", **_HASTY, **options}
+    wanted = ValidateRequest(base_path=str(path), options=resolve([("test", texts)]), repair=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(validating, "repaired_keys", write)
+        if options:
+            assert validating.validate(wanted).exit_code == 0
+            return
+        with pytest.raises(ConflictError, match="while it was compared"):
+            validating.validate(wanted)
+    assert set(delta_commits(path)) - set(known) == ({LATER} if is_whole else set())
+    if not is_whole:
+        for name in timeline_files(path, LATER):
+            next(path.glob(f".hoodie/**/{name}")).unlink()
+    assert validating.validate(wanted).exit_code == 0
