@@ -25,8 +25,10 @@ from hudi_services.timeline.instant import Action, State
 
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import compact, open_metadata
+from .other_writers import OtherWriters
 from .repairs import (
     LATER,
+    LOCK,
     NO_HEARTBEAT,
     P,
     both,
@@ -152,6 +154,28 @@ def test_log_files_on_the_new_slices(tmp_path: Path) -> None:
     (path / P / f".{base.file_id}_{ts}.log.1_0-0-0").write_bytes(b"#HUDI#")
     with pytest.raises(ConflictError, match="got log files"):
         roll_back_instant(path, ts)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_clustering_of_which_groups_were_left_out(path: Path, indexed: bool) -> None:
+    """The commit names what it replaced; the plan names the groups that a writer in progress updated, too."""
+    if indexed:
+        index_bootstrap(wanted(path), engine=LocalEngine())
+    before, live = both(path), open_local(path).view.live_slices()
+    largest = max(one.base_bytes for one in live)
+    options = {**LOCK, "hoodie.clustering.plan.strategy.max.bytes.per.group": str(largest * 5 // 2)}
+    ts = clustering.schedule(request(path, Mode.SCHEDULE, options)).instant
+    assert ts
+    others = OtherWriters(path)
+    write = others.begin(live[0])
+    assert clustering.execute(request(path, Mode.EXECUTE, options), engine=LocalEngine()).exit_code == 7
+    others.end(write)
+    report = roll_back_instant(path, ts)
+    assert report.state is Outcome.COMPLETED and files_of(path, ts) == set()
+    assert [seen.equals(before[0]) for seen in both(path)] == [True, True]
+    assert open_local(path).view.live_slices() == live
+    assert not open_local(path).timeline.pending()
+    assert not indexed or indexed_locations(path) == real_locations(path)
 
 
 def test_a_savepoint_since(path: Path) -> None:

@@ -22,7 +22,7 @@ from .completed import (
 )
 from .earlier import Earlier
 from .later_indexes import check_indexes
-from .restored import written_groups
+from .restored import touched_groups, written_groups
 
 
 def completed_clustering(table: Snapshot, ts: str) -> Instant:
@@ -51,7 +51,11 @@ def check_undo(table: Snapshot, target: Instant) -> list[FileSlice]:
     check_newest(table, written_groups(commit))
     _check_untouched(table, target, commit)
     check_not_planned(table, written_groups(commit), target.ts)
-    inputs = [one for group in table.timeline.read_plan(target).groups for one in group.slices]
+    changed = touched_groups(commit)
+    # Without the groups of the plan that were left out, because writers had changed them.
+    groups = (group.slices for group in table.timeline.read_plan(target).groups)
+    done = (some for some in groups if any((one.partition, one.file_id) in changed for one in some))
+    inputs = [one for some in done for one in some]
     old = Earlier(table, target, sorted({one.partition for one in inputs}))
     restored = [_input(table, target, one, old) for one in inputs]
     _check_replaced(table, target, commit, restored)
