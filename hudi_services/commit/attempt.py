@@ -9,6 +9,7 @@ clean-up   markers, heartbeat, checkpoints
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from ..clock import duration
@@ -279,9 +280,21 @@ class Attempt:
             if published:
                 # The store reported a failure although it had stored the file.
                 raise PartlyDone(f"{self._what} is complete, in spite of: {error}") from error
+            with suppress(HudiServicesError):
+                self._remove_strays_of_another()
             return
         if stale:
             raise _dropped(error, self.instant.ts) from error
+
+    def _remove_strays_of_another(self) -> None:
+        """When another process has completed the instant: delete our files, which readers would take for committed.
+
+        They are not known before `finish`. The commit names every file that stays, whoever is at work.
+        """
+        current = reopen(self.table)
+        found = current.timeline.find(self.instant.ts, self.instant.action)
+        if found is not None and found.is_completed and not self._is_published(current):
+            _remove_strays(current, self.instant.ts, _committed_files(current, found))
 
 
 def _dropped(stale: BaseException, ts: str) -> StaleInput:

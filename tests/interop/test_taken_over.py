@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConflictError, NothingToDo
+from hudi_services.errors import ConflictError, JobLost, NothingToDo
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
 
@@ -116,3 +116,27 @@ def test_a_reserved_instant_that_hudi_tries_to_execute(
     assert clustered(path).exit_code == 0
     check(peer, path, wanted)
     assert _PARTITION in wanted.column_names
+
+
+@pytest.mark.releases("0.15.0", "1.2.0")
+@pytest.mark.parametrize("share", [0.0, 0.5], ids=["before the tasks", "between"])
+def test_our_attempt_fails_after_hudi_has_executed_the_plan(
+    share: float, peer: Peer, known: Pristine, table: Tables
+) -> None:
+    """Its driver does not know the files of its tasks yet: they go all the same."""
+    path, before = table("plain"), known.rows("plain")
+    ts = ours.schedule(path)
+    theirs = strangers(before)
+
+    class Fails(Beside):
+        def map(self, function: Any, tasks: Sequence[Any], what: str, progress: Any) -> Any:
+            found = super().map(function, tasks, what, progress)
+            if "rewrite" in what:
+                raise JobLost("Spark is lost")
+            return found
+
+    with pytest.raises(JobLost):
+        wanted = request(path, Mode.EXECUTE)
+        clustering.execute(wanted, engine=Fails(lambda: peer.insert(path, theirs, **_INLINE), share))
+    assert data_files(path, ts) == committed_files(path, ts)
+    check(peer, path, values(pa.concat_tables([before, theirs.select(before.column_names)])))

@@ -18,6 +18,7 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import (
     CheckFailed,
     ConflictError,
+    JobLost,
     LockBusy,
     NeedsRecovery,
     NothingToDo,
@@ -32,7 +33,7 @@ from hudi_services.object_storage import ObjectStorage
 from hudi_services.snapshot import Snapshot
 from hudi_services.timeline.instant import Action, State
 
-from .tables import listed_view, open_local, request, rows, unpack
+from .tables import RELEASES, listed_view, open_local, request, rows, unpack
 
 LOCKED = {
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
@@ -263,3 +264,37 @@ def test_a_heartbeat_or_lease_that_cannot_be_given_back(planned: Planned) -> Non
 def test_a_heartbeat_that_cannot_be_deleted(planned: Planned) -> None:
     assert planned.execute(storage=_Stutters(str(planned.path), "delete", planned.ts)) is Outcome.PARTLY_DONE
     assert planned.state is State.COMPLETED
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(
+    "error", [JobLost("lost"), CheckFailed("wrong"), KeyboardInterrupt()], ids=lambda e: type(e).__name__
+)
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a writer"])
+def test_an_attempt_that_fails_after_another_completed_the_plan(
+    release: str, error: BaseException, beside: bool, tmp_path: Path
+) -> None:
+    """Its files, which its driver does not know yet, do not become visible: readers that list would see rows twice."""
+    path = unpack(release, tmp_path)
+    ts = clustering.schedule(request(path, Mode.SCHEDULE)).instant or ""
+    before = rows(open_local(path), listed_view(open_local(path)))
+
+    class Late(LocalEngine):
+        def map(self, function, tasks, what, progress):  # type: ignore[no-untyped-def]
+            if "rewrite" not in what:
+                return super().map(function, tasks, what, progress)
+            table = open_local(path)
+            found = table.timeline.find(ts)
+            assert found is not None
+            roll_back(table, found, Times(table, 0), keep_plan=True)
+            shutil.rmtree(path / ".hoodie" / ".locks")
+            clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+            shutil.rmtree(path / ".hoodie" / ".locks", ignore_errors=True)
+            super().map(function, tasks, what, progress)
+            if beside:
+                open_local(path).timeline.publish("20990101000000000", Action.COMMIT, State.REQUESTED)
+            raise error
+
+    with pytest.raises(type(error)):
+        clustering.execute(request(path, Mode.EXECUTE), engine=Late())
+    assert rows(open_local(path), listed_view(open_local(path))).equals(before)
