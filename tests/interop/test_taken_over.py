@@ -101,7 +101,7 @@ def test_a_reserved_instant_that_hudi_tries_to_execute(
             failed.append(str(error))
 
     with pytest.raises(ConflictError):
-        clustered(path, meet)
+        clustered(path, meet, **{"hudi.services.publish.late": "reserved"})
     assert len(failed) == 1, "known: Hudi cannot execute a plan without groups"
     known_writes = {one.requested for one in layout.writes(path)}
     files = {file for file in path.rglob("*.parquet") if ".hoodie" not in file.relative_to(path).parts}
@@ -116,6 +116,20 @@ def test_a_reserved_instant_that_hudi_tries_to_execute(
     assert clustered(path).exit_code == 0
     check(peer, path, wanted)
     assert _PARTITION in wanted.column_names
+
+
+@pytest.mark.releases("0.15.0", "1.2.0")
+def test_staged_files_are_nothing_to_hudi(peer: Peer, known: Pristine, table: Tables) -> None:
+    """A writer of Hudi that clusters sees no plan: neither of the two fails."""
+    path, before = table("plain"), known.rows("plain")
+    theirs = strangers(before)
+    done = clustered(path, lambda: peer.insert(path, theirs, **_INLINE))
+    assert done.tables["publication"][0]["way"] == "staged" and done.exit_code in (0, 7)
+    wanted = values(pa.concat_tables([before, theirs.select(before.column_names)]))
+    check(peer, path, wanted)
+    some = strangers(newer(before.slice(10, 3)))
+    peer.insert(path, some, **_INLINE)
+    check(peer, path, values(pa.concat_tables([wanted, values(some)])))
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")

@@ -1,4 +1,5 @@
-"""Our other services beside `--publish late`: the reserved instant names no file group, so that none of them waits."""
+"""Our other services beside `--publish late`: staged files are nothing to them, and a reserved instant names no file group,
+so that few of them wait."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -53,7 +54,7 @@ class Beside(LocalEngine):
 def test_what_a_service_takes_away_is_left_out(seed: int, tmp_path: Path) -> None:
     """It deletes files that the run reads, or has read: no group of these is committed, and every other one is."""
     chance = random.Random(seed)
-    table = Table(RELEASES[seed % len(RELEASES)], tmp_path)
+    table = Table(RELEASES[seed % len(RELEASES)], tmp_path, chance.choice(["STAGED", "RESERVED"]))
     service = ("clean", "undo", "rollback")[seed // 3 % 3]
     is_before = chance.random() < 0.5
     options = {**table.options}
@@ -92,7 +93,7 @@ def test_what_a_service_takes_away_is_left_out(seed: int, tmp_path: Path) -> Non
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("lock", [{}, LOCK], ids=["no lock", "lock"])
 def test_an_index_is_not_published_beside_it(release: str, lock: dict[str, str], tmp_path: Path) -> None:
-    """The run has begun without the index, and would not write its keys. What was built is kept."""
+    """The index waits for the reserved instant, as for every clustering in execution. What was built is kept."""
     path = unpack(release, tmp_path)
     wanted = both(path)
     errors: list[str] = []
@@ -104,11 +105,25 @@ def test_an_index_is_not_published_beside_it(release: str, lock: dict[str, str],
             index_bootstrap(build, engine=LocalEngine())
         errors.append(raised.value.hint)
 
-    late = request(path, Mode.SCHEDULE_AND_EXECUTE, lock, publish_late=True)
+    reserved = {**lock, "hudi.services.publish.late": "reserved"}
+    late = request(path, Mode.SCHEDULE_AND_EXECUTE, reserved, publish_late=True)
     done = clustering.schedule_and_execute(late, None, Beside(index, before=False))
     assert done.exit_code == 0 and "what was built is kept" in errors[0] and not is_listed(path)
     assert index_bootstrap(build, engine=LocalEngine()).state is State.COMPLETED
     assert indexed_locations(path) == real_locations(path)
+    assert both(path)[0].equals(wanted[0])
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_an_index_that_is_published_meanwhile_gets_the_keys(release: str, before: bool, tmp_path: Path) -> None:
+    """Nobody sees a staged attempt, so that the index does not wait for it: the commit brings the index up to date."""
+    path = unpack(release, tmp_path)
+    wanted = both(path)
+    build = Beside(lambda: index_bootstrap(index_of(path), engine=LocalEngine()), before=before)
+    late = request(path, Mode.SCHEDULE_AND_EXECUTE, publish_late=True)
+    assert clustering.schedule_and_execute(late, None, build).exit_code == 0
+    assert is_listed(path) and indexed_locations(path) == real_locations(path)
     assert both(path)[0].equals(wanted[0])
 
 
@@ -126,7 +141,7 @@ def test_a_plan_that_is_executed_after_the_index_was_published(release: str, tmp
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_clean_is_planned_beside_it(release: str, tmp_path: Path) -> None:
     """It is not refused: it keeps what the reserved instant holds back, as beside every pending instant."""
-    table = Table(release, tmp_path)
+    table = Table(release, tmp_path, "RESERVED")
     states: list[object] = []
 
     def act() -> None:
