@@ -1,5 +1,4 @@
-"""Our other services beside `--publish late`: staged files are nothing to them, and a reserved instant names no file group,
-so that few of them wait."""
+"""Our other services beside `--publish late`: staged files are nothing to them; a reserved instant names no group."""
 
 import random
 from collections.abc import Callable, Sequence
