@@ -3,8 +3,10 @@
     {"expired": false, "validUntil": <epoch milliseconds>, "owner": "<uuid of one provider>"}
 
 The lock is free when the file is absent, says that it is expired, or when `validUntil` has passed by more than clocks
-may differ. A process takes it by creating the file, or by replacing exactly the file that it has read. The holder
-replaces it to renew the lock, every few seconds, and to release it (expired: true); the file is never deleted.
+may differ, and, for us, by two renewals: Hudi 1.0.2 takes the seconds of the validity for milliseconds, so that only
+renewals show that its holder is alive. A process takes the lock by creating the file, or by replacing exactly the file
+that it has read. The holder replaces it to renew the lock, every few seconds, and to release it (expired: true); the
+file is never deleted.
 
 On local storage nothing compares: there the file is read right before it is overwritten. Hudi has no such lock there.
 Source: StorageBasedLockProvider, StorageLockClient and StorageBasedLockConfig of Apache Hudi, 1.0.2 to 1.2.
@@ -26,6 +28,8 @@ from .protocol import LockWait, PolledLock, TableLock
 
 LOCK_FILE = f"{TABLE_FOLDER}/.locks/table_lock.json"
 _CLOCKS_DIFFER_MILLIS = 500
+_MISSED_RENEWALS = 2
+"""Of a dead holder, whose lock Hudi itself takes over so much earlier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class StorageBasedProvider:
 class StorageLock(PolledLock):
     """The lock file of a table; a thread renews it while the lock is held."""
 
-    advice = "wait for that writer; a lock whose holder died is free at the end of its validity"
+    advice = "wait for that writer; a lock whose holder died is free two renewals after its end"
 
     def __init__(self, storage: Storage, valid_seconds: float, renew_seconds: float, wait: LockWait) -> None:
         super().__init__(storage.full_path(LOCK_FILE), wait)
@@ -90,10 +94,8 @@ class StorageLock(PolledLock):
             # The store reported an error for a try of ours that had succeeded.
             self._until = int(held["validUntil"])  # type: ignore[call-overload]
             return True
-        until = held.get("validUntil")
-        is_free = held.get("expired") is True or (
-            type(until) is int and time.time() * 1000 > until + _CLOCKS_DIFFER_MILLIS
-        )
+        until, late = held.get("validUntil"), _CLOCKS_DIFFER_MILLIS + _MISSED_RENEWALS * self._renew_seconds * 1000
+        is_free = held.get("expired") is True or (type(until) is int and time.time() * 1000 > until + late)
         return is_free and self._put(seen, expired=False)
 
     def _holder(self) -> str:

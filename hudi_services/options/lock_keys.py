@@ -6,7 +6,7 @@ to 1.2.0.
 
 from typing import Any
 
-from .option import ANY_VALUE, BUT_CODE, Option, Phase, between, choice, integer, is_code, text, url
+from .option import ANY_VALUE, BUT_CODE, Option, Phase, between, choice, endpoint, integer, is_code, text, url
 
 _PACKAGE = "org.apache.hudi.client.transaction.lock"
 _AWS_PACKAGE = "org.apache.hudi.aws.transaction.lock"
@@ -168,7 +168,7 @@ DYNAMODB_REGION = Option(
 )
 DYNAMODB_ENDPOINT = Option(
     "hoodie.write.lock.dynamodb.endpoint_url",
-    url,
+    endpoint,
     "",
     Phase.ANY,
     "DynamoDBBasedLockProvider: another endpoint than that of the region.",

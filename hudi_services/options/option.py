@@ -20,6 +20,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _INSTANT = re.compile(r"[0-9]{1,17}")
 _LARGEST = (1 << 63) - 1
 _SIZE = re.compile(r"([0-9]{1,19})(?:([kmgt])b?|b)?")
+_ENDPOINT = re.compile(r"(https?://)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?")
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 LEAST_MEMORY = 64 << 20
 """Bytes that the data of one task gets at least."""
@@ -216,6 +217,14 @@ def url(value: str) -> str:
     except ConfigError as error:
         raise ValueError(f"cannot be taken: {error.message}") from None
     return value
+
+
+def endpoint(value: str) -> str:
+    """The URL of a service, which may have a port; https:// without a scheme. Nothing more: it is shown."""
+    match = _ENDPOINT.fullmatch(value)
+    if value and match is None:
+        raise ValueError("is no endpoint: write https://host, http://host:port, or host")
+    return value if match is None or match[1] else f"https://{value}"
 
 
 def is_code(value: str) -> bool:

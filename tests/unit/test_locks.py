@@ -114,15 +114,15 @@ def test_storage_locks_exclude_each_other(tmp_path: Path, aws: str) -> None:
 
 
 def test_a_storage_lock_whose_holder_died(storage: ObjectStorage) -> None:
-    """Clocks may differ by half a second."""
-    for until, is_free in ((in_seconds(60), False), (in_seconds(-0.2), False), (in_seconds(-0.7), True)):
-        write(storage, validUntil=until)
+    """It has missed two renewals, and clocks may differ by half a second."""
+    for ended, is_free in ((-60.0, False), (0.2, False), (6.0, False), (6.7, True)):
+        write(storage, validUntil=in_seconds(-ended))
         if is_free:
-            with StorageBasedProvider().lock(storage, LockWait(0, 10)):
+            with StorageBasedProvider(30, 3).lock(storage, LockWait(0, 10)):
                 pass
         else:
             with pytest.raises(LockBusy, match="other"):
-                StorageBasedProvider().lock(storage, LockWait(0, 10)).__enter__()
+                StorageBasedProvider(30, 3).lock(storage, LockWait(0, 10)).__enter__()
 
 
 def test_a_storage_lock_that_was_lost(storage: ObjectStorage) -> None:
@@ -265,8 +265,24 @@ def test_providers_by_name(tmp_path: Path) -> None:
     assert found == DynamoDBProvider("hudi_locks", "trips", "eu-north-1")
 
 
+@pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("https://[::1]:8000/", "https://[::1]:8000/"),
+        # As in Hudi.
+        ("dynamodb.eu-north-1.amazonaws.com", "https://dynamodb.eu-north-1.amazonaws.com"),
+        ("", ""),
+    ],
+)
+def test_an_endpoint_of_dynamodb(text: str, endpoint: str, tmp_path: Path) -> None:
+    option = {lock_keys.DYNAMODB_ENDPOINT.key: text}
+    found = provider_of(lock_keys.DYNAMODB_LOCK, ObjectStorage(str(tmp_path)), **option)
+    assert isinstance(found, DynamoDBProvider) and found.endpoint == endpoint
+
+
 def test_the_place_that_is_derived_from_the_base_path() -> None:
-    assert implicit_path("s3a://lake/trips") == implicit_path("s3://lake/trips")
+    assert implicit_path("s3a://lake/trips") == implicit_path("s3://lake/trips") == implicit_path("S3A://lake/trips")
     # As Hudi 1.2.0 made it.
     hudi = "/tmp/pytest-of-root/pytest-4/test_one_zookeeper_1_2_0_impli0/plain"
     assert implicit_path(hudi) == "/tmp/69749FDD72AFFC5C/lock_key"
@@ -281,6 +297,11 @@ def test_the_place_that_is_derived_from_the_base_path() -> None:
         ("org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider", {}, "cannot hold together"),
         ("org.apache.hudi.client.transaction.lock.InProcessLockProvider", {}, "excludes nobody outside"),
         ("no.such.Provider", {}, "cannot hold together"),
+        (
+            lock_keys.DYNAMODB_LOCK,
+            {lock_keys.DYNAMODB_ENDPOINT.key: "http://me:secret@host"},
+            r"=http://… .*no endpoint",
+        ),
     ],
 )
 def test_what_is_refused(name: str, more: dict[str, str], says: str, tmp_path: Path) -> None:
