@@ -41,7 +41,7 @@ class Run:
 
 def run(
     command: str,
-    path: Path,
+    path: Path | str,
     *flags: str,
     options: Mapping[str, str] | None = None,
     storage: Storage | None = None,
@@ -105,7 +105,7 @@ def _sorting(columns: tuple[str, ...]) -> dict[str, str]:
     return {"hoodie.clustering.plan.strategy.sort.columns": ",".join(columns)} if columns else {}
 
 
-def _arguments(command: str, path: Path, flags: tuple[str, ...], options: Mapping[str, str]) -> list[str]:
+def _arguments(command: str, path: Path | str, flags: tuple[str, ...], options: Mapping[str, str]) -> list[str]:
     pairs = [word for key, value in options.items() for word in ("--hoodie-conf", f"{key}={value}")]
     return [command, "--base-path", str(path), "--format", "json", *flags, *pairs]
 

@@ -4,9 +4,8 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyspark
 import pytest
@@ -18,6 +17,7 @@ from hudi_services.object_storage import ObjectStorage
 
 from . import layout, ours
 from .conftest import Tables
+from .lock_holder import HudiLock
 from .peer import Peer, PeerError
 from .reading import newer
 
@@ -64,39 +64,6 @@ def options_of(provider: str, url: str, **more: str) -> dict[str, str]:
     }
 
 
-# Hudi's lock provider, held in the JVM of its session; `path` is the base path.
-_HOLD = """
-gateway = spark.sparkContext._gateway
-properties = jvm.org.apache.hudi.common.config.TypedProperties()
-for key, value in options.items():
-    properties.setProperty(key, value)
-properties.setProperty("hoodie.base.path", path)
-configuration = jvm.org.apache.hudi.common.config.LockConfiguration(properties)
-hadoop = spark.sparkContext._jsc.hadoopConfiguration()
-storage = jvm.org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(hadoop)
-kind = jvm.java.lang.Class.forName(provider, True, jvm.java.lang.Thread.currentThread().getContextClassLoader())
-held = None
-for maker in kind.getConstructors():
-    types = [one.getName() for one in maker.getParameterTypes()]
-    if len(types) == 2 and types[1].endswith("StorageConfiguration"):
-        arguments = gateway.new_array(jvm.java.lang.Object, 2)
-        arguments[0], arguments[1] = configuration, storage
-        held = maker.newInstance(arguments)
-result = bool(held.tryLock(5, jvm.java.util.concurrent.TimeUnit.SECONDS))
-spark._held_lock = held
-"""
-_RELEASE = """
-spark._held_lock.unlock()
-spark._held_lock.close()
-result = True
-"""
-
-
-def hold(peer: Peer, path: Path, options: Mapping[str, str]) -> Any:
-    provider = options["hoodie.write.lock.provider"]
-    return peer.eval(_HOLD, options=dict(options), path=str(path), provider=provider)
-
-
 _HAS_IMPLICIT = pytest.mark.releases("1.0.2", "1.2.0")
 
 
@@ -115,12 +82,14 @@ def test_one_zookeeper(is_implicit: bool, peer: Peer, table: Tables, zookeeper: 
     looks.start(timeout=60)
     row = peer.rows(path).slice(0, 1)
     # Hudi holds the lock.
-    assert hold(peer, path, options) is True
+    theirs = HudiLock(peer, str(path), options)
+    assert theirs.take(5_000)
     assert len(looks.get_children(place)) == 1
     run = ours.run("schedule", path, options=options)
     assert run.code == 4 and f"the lock {place} in ZooKeeper at {zookeeper} is held by another writer (" in run.stderr
     assert layout.pending(path) == [] and len(looks.get_children(place)) == 1
-    peer.eval(_RELEASE)
+    theirs.give_back()
+    theirs.close()
     # We hold it.
     with provider.lock(ObjectStorage(str(path)), LockWait(5_000, 10)) as lock:
         with pytest.raises(PeerError, match=r"(?i)lock"):
