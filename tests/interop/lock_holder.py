@@ -83,8 +83,9 @@ import fcntl, tempfile
 # As in peer_server: Ivy writes into its folder as if it were alone.
 with open(tempfile.gettempdir() + "/hudi_services-ivy.lock", "w") as lock:
     fcntl.flock(lock, fcntl.LOCK_EX)
-    for jar in jars:
+    for jar in jars if not hasattr(spark, "_has_aws_jars") else ():
         spark.sql("ADD JAR ivy://" + jar)
+spark._has_aws_jars = True
 loader, is_packaged = spark._jsparkSession.sharedState().jarClassLoader(), True
 for key, value in system.items():
     jvm.java.lang.System.setProperty(key, value)
