@@ -12,7 +12,7 @@ from ..commit.conflicts import NEW_PLAN, TakenOver, refuse_beside_index_builds
 from ..commit.critical_section import request
 from ..commit.late_attempts import delete_staged, take_back, take_back_dead
 from ..commit.late_plan import LatePlan
-from ..commit.liveness import lease_name
+from ..commit.liveness import is_reserved, lease_name
 from ..commit.newest_files import check_newest
 from ..commit.planned_groups import PlannedGroups
 from ..commit.settings import TransactionSettings
@@ -146,8 +146,8 @@ class _Run:
             report = carry_out(
                 rewrite, attempt, self._wanted, table, self._expressions, self._settings, report, self._running
             )
-        except (JobLost, TakenOver):
-            # A task may still be writing a file, and the next run takes the attempt back; or it is not ours any more.
+        except JobLost:
+            # A task may still be writing a file; the next run takes the attempt back.
             raise
         except BaseException as error:
             self._take_back(ts, error)
@@ -167,14 +167,19 @@ class _Run:
         """
         is_done = False
         with suppress(HudiServicesError):
-            found = reopen(self._table).timeline.find(ts, self._action)
+            current = reopen(self._table)
+            found = current.timeline.find(ts, self._action)
             is_done = found is not None and found.is_completed
-            if found is not None and not is_done:
+            # A plan with groups that was taken over is another's work; without groups, nobody can execute it.
+            is_ours = (
+                found is not None and not is_done and (not isinstance(error, TakenOver) or is_reserved(current, found))
+            )
+            if found is not None and is_ours:
                 with Transaction(self._table, lease_name(found), f"take back {ts}", self._settings) as transaction:
                     is_done = not take_back(transaction, ts, self._action, self._settings)
                     delete_staged(self._table.storage, ts)
                     transaction.forget()
-        if is_done and not isinstance(error, PartlyDone):
+        if is_done and not isinstance(error, PartlyDone | TakenOver):
             raise PartlyDone(f"the clustering {ts} is complete, in spite of: {error}") from error
 
     def _told(self, way: str, pending_seconds: float, report: Report) -> Report:
