@@ -202,10 +202,10 @@ def _stages(wanted: ClusteringRequest, table: Snapshot) -> bool:
         )
     if way != "AUTO" or wanted.instant is not None:
         return way == "STAGED"
-    return table.storage.renames or clusters is not None or _hudi_has_clustered(table)
+    return table.storage.renames or clusters is not None or hudi_has_clustered(table)
 
 
-def _hudi_has_clustered(table: Snapshot) -> bool:
+def hudi_has_clustered(table: Snapshot) -> bool:
     """Whether the timeline has a clustering that this tool did not plan."""
     done = [one for one in table.timeline.completed_writes() if table.timeline.is_clustering(one)]
     return not all(at_once(lambda one: is_ours(table.timeline.read_plan(one)), done))

@@ -1,16 +1,22 @@
 """The same commands on an object store: S3 as moto serves it, with conditional puts and listings."""
 
+import io
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hudi_services
 from hudi_services.clock import SystemClock
+from hudi_services.codecs.clustering_plan import encode_clustering_plan
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import AlreadyExists, TableNotFound
 from hudi_services.jobs import clustering
+from hudi_services.jobs.clustering_late import hudi_has_clustered
 from hudi_services.jobs.orphan_files import manage_orphan_files
 from hudi_services.jobs.report import State
 from hudi_services.jobs.request import Mode, OrphanFilesMode, OrphanFilesRequest
@@ -23,7 +29,7 @@ from hudi_services.timeline.instant import Action
 from .archives import unpack_archived
 from .page_examples import demo_table, examples, run_examples
 from .s3_server import s3_server, upload
-from .tables import RELEASES, request, unpack
+from .tables import RELEASES, open_local, request, unpack
 from .test_quarantine import moves
 from .test_storage import replaces
 
@@ -64,6 +70,49 @@ def test_cluster_a_table_on_s3(release: str, tmp_path: Path) -> None:
     assert {file.instant for file in files if file} == {ts}
     leftovers = [file.path for file in table.storage.list_tree(".hoodie") if "/.temp/" in file.path]
     assert leftovers == []
+
+
+@pytest.mark.parametrize(
+    ("way", "options"),
+    [
+        # A table that only we have clustered, or nobody.
+        ("reserved", {}),
+        # A writer of Hudi that clusters would fail on a reserved instant: the new files are staged, and copied.
+        ("staged", {"hoodie.clustering.inline": "true"}),
+        ("staged", {"hudi.services.publish.late": "staged"}),
+    ],
+)
+def test_publish_late_on_s3(way: str, options: dict[str, str], tmp_path: Path) -> None:
+    url = f"s3a://lake/late-{way}-{len(''.join(options))}/table"
+    upload(unpack("1.2.0", tmp_path), url)
+    before = _rows(url)
+    wanted = request(url, Mode.SCHEDULE_AND_EXECUTE, options, publish_late=True)
+    done = clustering.schedule_and_execute(wanted, engine=LocalEngine())
+    assert (done.state, done.tables["publication"][0]["way"]) == (State.COMPLETED, way)
+    assert _rows(url).equals(before)
+    storage = ObjectStorage(url)
+    left = [*storage.list_tree(".hoodie/.hudi_services"), *storage.list_tree(".hoodie/.temp")]
+    assert left == [] and not open_snapshot(storage, SystemClock()).timeline.pending()
+
+
+def _rows(url: str) -> pa.Table:
+    table = open_snapshot(ObjectStorage(url), SystemClock())
+    files = [one.base_file.path for one in table.view.live_slices() if one.base_file]
+    read = [pq.read_table(io.BytesIO(table.storage.read(path))).drop_columns("_hoodie_file_name") for path in files]
+    return pa.concat_tables(read).sort_by("_hoodie_record_key").combine_chunks()
+
+
+def test_staged_where_hudi_has_clustered(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path)
+    clustering.schedule(request(path, Mode.SCHEDULE))
+    clustering.execute(request(path, Mode.EXECUTE), engine=LocalEngine())
+    assert not hudi_has_clustered(open_local(path))
+    timeline = open_local(path).timeline
+    last = timeline.last_clustering()
+    assert last is not None
+    plan = replace(timeline.read_plan(last), extra={})
+    (path / timeline.path(timeline.requested_name(last))).write_bytes(encode_clustering_plan(plan, "1.2.0"))
+    assert hudi_has_clustered(open_local(path))
 
 
 def test_the_example_of_the_page_needs_nothing_of_the_environment(
