@@ -75,7 +75,7 @@ def test_hudi_goes_on(recipe: str, peer: Peer, known: Pristine, table: Tables) -
         clustered(path, lambda: peer.upsert(path, of_one_partition(peer.rows(path), 1)))
         rows = peer.rows(path)
         assert _with_other_names(path) > 0, index
-        wanted = go_on(peer, path, values(rows), 2, **{"hoodie.index.type": index})
+        wanted = go_on(peer, path, values(rows), 1, **{"hoodie.index.type": index})
         assert same_rows(wanted, values(peer.rows(path))) == [], index
     check(peer, path, wanted)
     # Hudi's own clustering, and its cleans.
