@@ -63,6 +63,7 @@ _SERVICES = {
     # Less than the writers: there is something left to clean.
     "hoodie.clean.commits.retained": "2",
     "hoodie.metadata.record.index.min.filegroup.count": "2",
+    "hoodie.write.lock.wait_time_ms": "20000",
     "hudi.services.abandoned.after.minutes": "1",
 }
 
@@ -76,7 +77,7 @@ def main() -> int:
     parser.add_argument("--phase", choices=("occ", "single", "both"), default="both")
     parser.add_argument("--table", choices=("COPY_ON_WRITE", "MERGE_ON_READ"), default="COPY_ON_WRITE")
     parser.add_argument("--late-only", action="store_true", help="no plans that keep writers out")
-    parser.add_argument("--writer-kills", type=float, default=0.06, help="the share of writes that are killed")
+    parser.add_argument("--writer-kills", type=float, default=0.12, help="the share of writes that are killed")
     parser.add_argument("--service-kills", type=float, default=0.2, help="the share of our runs that are killed")
     parser.add_argument("--checkpoint-seconds", type=float, default=150)
     parser.add_argument("--format", choices=("table", "json"), default="table")
@@ -168,7 +169,10 @@ class Phase:
         """All readers read what the models say."""
         self.checkpoints += 1
         soak, models = self.soak, [writer.model for writer in self.writers]
-        print(f"{time.strftime('%H:%M:%S')} checkpoint {self.checkpoints}: {dict(sorted(soak.figures.items()))}")
+        print(
+            f"{time.strftime('%H:%M:%S')} checkpoint {self.checkpoints}: {dict(sorted(soak.figures.items()))}",
+            flush=True,
+        )
         found: dict[str, Any] = {}
         for flag in ("true", "false"):
             out = self.folder / "scratch" / f"read-{self.checkpoints}-{flag}"
@@ -227,10 +231,13 @@ class Phase:
     def report(self) -> dict[str, Any]:
         soak, late_only = self.soak, self.arguments.late_only
         soak.figures["clusterings committed"] = len(soak.clusterings)
+        kinds = [refusal.kind(soak) for refusal in soak.refusals]
+        soak.figures.update(f"refused: {kind}" for kind in kinds)
         if late_only and self.name == "occ":
-            ours = [text for text in soak.refusals if " of ours" in text and "killed run" not in text]
-            soak.problems += [f"a writer failed because of us: {text}" for text in ours]
-        (self.folder / "refusals.txt").write_text("\n\n".join(soak.refusals))
+            ours = [kind for kind in kinds if " of ours" in kind and "killed run" not in kind]
+            soak.problems += [f"a writer failed because of us: {kind}" for kind in ours]
+        texts = [f"{one.batch} {one.operation}: {one.kind(soak)}\n{one.error}" for one in soak.refusals]
+        (self.folder / "refusals.txt").write_text("\n\n".join(texts))
         return {
             "phase": self.name, "seed": self.arguments.seed, "release": self.arguments.release,
             "table": self.arguments.table, "late_only": late_only, "seconds": round(time.time() - self.begun),

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("a", "b", "c", "d")
 _PLANNED = "HoodieClusteringUpdateException"
 _CONFLICT = "HoodieWriteConflictException"
+_ROLLBACK = "HoodieRollbackException"
 
 
 @dataclass
@@ -37,7 +38,9 @@ class Soak:
     props: Path
     figures: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
-    refusals: list[str] = field(default_factory=list)
+    refusals: list["Refusal"] = field(default_factory=list)
+    rolled_back: set[str] = field(default_factory=set)
+    """Failed writes that our services rolled back."""
     left_plans: set[str] = field(default_factory=set)
     """Instants of pending plans whose run was killed."""
     clusterings: set[str] = field(default_factory=set)
@@ -58,6 +61,46 @@ class Soak:
         self.log("soak", "problem", text=text)
         self.problems.append(text)
         print(f"{time.strftime('%H:%M:%S')} PROBLEM {text[:1500]}", flush=True)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A write that ended with an exception; `committed` when only what came after its commit failed."""
+
+    batch: str
+    operation: str
+    error: str
+    committed: bool
+    planned: str
+    """For an update that Hudi's strategy refused: whose plan it was."""
+
+    def kind(self, soak: Soak) -> str:
+        """The exception, and who caused it."""
+        classes = [line.split(":")[0].rpartition(".")[2] for line in self.error.splitlines()]
+        known = [name for name in classes if name in (_PLANNED, _CONFLICT, _ROLLBACK)]
+        name = known[0] if known else classes[-1] if classes else "?"
+        if name == _PLANNED:
+            name += f", {self.planned}"
+        elif name == _CONFLICT:
+            name += f", {self._opponent(soak)}"
+        elif name == _ROLLBACK:
+            # Both had seen the same failed write; the second one does not find it any more.
+            found = re.search(r"commits (\d{17})", self.error)
+            by_us = found is not None and found[1] in soak.rolled_back
+            name += ", of a failed write that we rolled back, too" if by_us else ", met the other writer"
+        return name + (", after its own commit" if self.committed else "")
+
+    def _opponent(self, soak: Soak) -> str:
+        """Whose instant the write met, as Hudi names it."""
+        other = self.error.partition("second operation")[2]
+        action, ts = (re.search(rf"{name}=(\w+)", other) for name in ("actionType", "instantTime"))
+        of_services = {"clustering", "replacecommit", "compaction"}
+        if soak.writer_options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ":
+            of_services.add("commit")
+        if action is None or action[1] not in of_services:
+            return "with the other writer"
+        is_left = ts is not None and ts[1] in soak.left_plans
+        return "with a plan of a killed run of ours" if is_left else "with a plan or commit of ours"
 
 
 class Actor:
@@ -104,11 +147,16 @@ class HudiWriter(Actor):
         self._kills = kills
         self._dead_keys: dict[str, Row] = {}
         self._numbers = [0, 0]  # of batches, of keys
+        self._ends_soon = False
         self._process: subprocess.Popen[str] | None = None
         self._log = (soak.folder / f"{name}.log").open("ab")
 
     def act(self) -> None:
-        self.write(self.batch())
+        batch = self.batch()
+        if self._ends_soon and self.random.random() < 0.4:
+            self.soak.figures["writers restarted after a refused delete"] += 1
+            self.close()
+        self.write(batch)
 
     def first(self) -> None:
         """Make the table."""
@@ -123,7 +171,7 @@ class HudiWriter(Actor):
         marks = {MARK: batch.mark, "hoodie.datasource.write.commitmeta.key.prefix": "soak."}
         options = {**soak.writer_options, **batch.options, **marks}
         options["hoodie.datasource.write.operation"] = batch.operation
-        killing = threading.Timer(self.random.uniform(0, 12), lambda: end(process))
+        killing = threading.Timer(self.random.uniform(0, 9), lambda: end(process))
         # Drawn in any case: the choices do not depend on what happened.
         if self.random.random() < self._kills and kill:
             killing.start()
@@ -140,6 +188,7 @@ class HudiWriter(Actor):
         if instant is not None or outcome == "acknowledged":
             self._apply(batch, instant or "?")
         soak.figures[f"writes: {outcome}, {'committed' if instant else 'not committed'}"] += 1
+        soak.figures["kills: writers"] += dead
         if outcome == "refused":
             self._refused(batch, error or "", instant)
         soak.log(
@@ -159,32 +208,18 @@ class HudiWriter(Actor):
     def close(self) -> None:
         if self._process is not None:
             end(self._process)
-            self._process = None
+        self._process, self._ends_soon = None, False
 
     def _refused(self, batch: Batch, error: str, instant: str | None) -> None:
-        """Count the refusal by its class, and by who caused it."""
-        plans = self.soak.timeline.plans()
-        classes = [line.split(":")[0].rpartition(".")[2] for line in error.splitlines()]
-        kind = next((c for c in classes if c in (_PLANNED, _CONFLICT)), classes[-1] if classes else "?")
-        if kind == _PLANNED:
-            left = {ts for ts, groups in plans.items() if groups} <= self.soak.left_plans
-            kind += ", a plan of a killed run of ours" if left and plans else ", a pending plan of ours"
-        elif kind == _CONFLICT:
-            kind += ", " + self._opponent(error)
-        self.soak.figures[f"refused: {kind}{', committed nevertheless' if instant else ''}"] += 1
-        self.soak.refusals.append(f"{batch.mark} {batch.operation}: {kind}: {error}")
-
-    def _opponent(self, error: str) -> str:
-        """Whose instant the write met, as Hudi names it."""
-        other = error.partition("second operation")[2]
-        action, ts = (re.search(rf"{name}=(\w+)", other) for name in ("actionType", "instantTime"))
-        of_services = {"clustering", "replacecommit", "compaction"}
-        if self.soak.writer_options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ":
-            of_services.add("commit")
-        if action is None or action[1] not in of_services:
-            return "with the other writer"
-        is_left = ts is not None and ts[1] in self.soak.left_plans
-        return "with a plan of a killed run of ours" if is_left else "with a plan or commit of ours"
+        plans = {ts for ts, groups in self.soak.timeline.plans().items() if groups}
+        is_left = bool(plans) and plans <= self.soak.left_plans
+        planned = "a plan of a killed run of ours" if is_left else "a pending plan of ours"
+        refusal = Refusal(batch.mark, batch.operation, error, instant is not None, planned)
+        self.soak.refusals.append(refusal)
+        # Hudi 1.2.0 leaves a refused delete pending, with a heartbeat that beats as long as this JVM lives: services
+        # wait for it. A job that failed ends sooner or later.
+        if batch.operation == "delete" and _PLANNED in error:
+            self._ends_soon = True
 
     def _living(self) -> "subprocess.Popen[str]":
         if self._process is None:
@@ -300,6 +335,7 @@ class Services(Actor):
         code = process.returncode
         was_killed = code < 0 and kill_after is not None
         (self.was_killed.add if was_killed else self.was_killed.discard)(command[0])
+        soak.figures["kills: our runs"] += was_killed
         if was_killed:
             soak.left_plans |= soak.timeline.plans().keys()
         self._count(label, command, "killed" if was_killed else f"exit {code}", output)
@@ -315,6 +351,12 @@ class Services(Actor):
             report = {}
         state = report.get("state") if outcome in ("exit 0", "exit 7") else None
         figures[f"runs: {label}: {outcome}{f', {state}' if state else ''}"] += 1
+        for warning in report.get("warnings") or []:
+            if "rolled back" in warning:
+                self.soak.rolled_back |= set(re.findall(r"\d{17}", warning))
+        if command[0] == "recover":
+            rows = [row for rows in (report.get("tables") or {}).values() for row in rows]
+            self.soak.rolled_back |= {row["instant"] for row in rows if "roll" in str(row.get("decision"))}
         error = report.get("error")
         if error:
             figures[f"errors: {label}: {outcome}: {error['type']}"] += 1
@@ -323,9 +365,9 @@ class Services(Actor):
             figures["groups: committed"] += (report.get("groups") or 0) if state != "idle" else 0
             figures["groups: salvaged runs"] += bool(dropped)
         figures["groups: left out"] += len(dropped)
-        if outcome not in ("exit 0", "exit 3", "exit 4", "exit 6", "exit 7", "killed"):
+        if outcome not in ("exit 0", "exit 4", "exit 6", "exit 7", "killed"):
             differences = (report.get("tables") or {}).get("differences")
-            self.soak.problem(f"{label} ended with {outcome}: {error} {differences or ''}")
+            self.soak.problem(f"{label} ended with {outcome}: {error} {differences or output[-500:]}")
 
 
 def environment(folder: Path) -> dict[str, str]:
