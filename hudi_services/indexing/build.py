@@ -264,9 +264,10 @@ def _noted_base(task: IndexBaseTask, token: str) -> WrittenBase:
 def _tasks(slices: Sequence[FileSlice], counts: Sequence[int]) -> tuple[tuple[FileSlice, ...], ...]:
     """The slices by task: neighbouring slices with up to `_KEYS_PER_TASK` keys together, or one larger slice."""
     tasks: list[tuple[FileSlice, ...]] = []
-    rows = _KEYS_PER_TASK
+    rows = 0
     for one, count in zip(slices, counts, strict=True):
-        if rows + count > _KEYS_PER_TASK:
+        # A base file of which every row was deleted has no keys, and may be the first.
+        if not tasks or rows + count > _KEYS_PER_TASK:
             tasks.append(())
             rows = 0
         tasks[-1] = (*tasks[-1], one)

@@ -1,6 +1,7 @@
 """While an indexer of Hudi's builds an index: no command advises to delete the metadata table, or works in vain."""
 
 import os
+import random
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError
+from hudi_services.indexing.build import _tasks
 from hudi_services.jobs import clean, clustering, undo
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import Report, State
@@ -131,3 +133,14 @@ def test_the_metadata_table_itself(tmp_path: Path) -> None:
         os.utime(file, (time.time() - 9999,) * 2)
     with pytest.raises(ConflictError, match="the index files is being built"):
         scheduled(path, FaultyStorage(str(path)))
+
+
+def test_every_file_is_in_one_task_also_when_it_is_empty(tmp_path: Path) -> None:
+    slices = open_local(unpack("1.2.0", tmp_path)).view.live_slices()
+    draw = random.Random(7)
+    for _ in range(200):
+        counts = [draw.choice((0, 0, 1, 400_000, 999_999, 1_000_000, 3_000_000)) for _ in slices]
+        tasks = _tasks(slices, counts)
+        assert [one for task in tasks for one in task] == slices
+        rows = dict(zip(slices, counts, strict=True))
+        assert all(task and (len(task) == 1 or sum(map(rows.get, task)) <= 1_000_000) for task in tasks)  # type: ignore[arg-type]
