@@ -124,7 +124,7 @@ class Phase:
             kills = self.arguments.service_kills
             self.services = [
                 Services(self.soak, "clusterer", seed, 4.0, kills, self.clustering),
-                Services(self.soak, "keeper", seed, 6.0, kills, self.keeping),
+                Services(self.soak, "keeper", seed, 8.0, kills, self.keeping),
             ]
             witness = Witness(self.soak.path, self.folder / "kept")
             try:

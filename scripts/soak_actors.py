@@ -319,7 +319,7 @@ class Services(Actor):
         with (soak.folder / f"{self.name}.log").open("a", encoding="utf-8") as log:
             log.write(f"\n== {time.strftime('%H:%M:%S')} {' '.join(command)}\n")
             log.flush()
-            flags = ["--base-path", str(soak.path), "--format", "json", "--props", str(soak.props)]
+            flags = ["--verbose", "--base-path", str(soak.path), "--format", "json", "--props", str(soak.props)]
             process = subprocess.Popen(
                 [sys.executable, "-m", "hudi_services", *command, *flags],
                 stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True, cwd=ROOT,
