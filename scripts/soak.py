@@ -77,7 +77,7 @@ def main() -> int:
     parser.add_argument("--phase", choices=("occ", "single", "both"), default="both")
     parser.add_argument("--table", choices=("COPY_ON_WRITE", "MERGE_ON_READ"), default="COPY_ON_WRITE")
     parser.add_argument("--late-only", action="store_true", help="no plans that keep writers out")
-    parser.add_argument("--writer-kills", type=float, default=0.12, help="the share of writes that are killed")
+    parser.add_argument("--writer-kills", type=float, default=0.2, help="the share of writes that are killed")
     parser.add_argument("--service-kills", type=float, default=0.2, help="the share of our runs that are killed")
     parser.add_argument("--checkpoint-seconds", type=float, default=150)
     parser.add_argument("--format", choices=("table", "json"), default="table")
@@ -212,7 +212,7 @@ class Phase:
         )
         late = ["execute", "--mode", "scheduleAndExecute", "--publish", "late", *order, *_REWRITE]
         index = self.soak.path / ".hoodie/metadata/record_index"
-        if time.time() - self.begun > self.minutes * 12 and not index.exists() and choice < 0.5:
+        if time.time() - self.begun > self.minutes * 12 and not index.exists() and draw.random() < 0.25:
             return ["index-bootstrap", *_SPARK, *(["--resume"] if "index-bootstrap" in actor.was_killed else [])]
         if self.arguments.table == "MERGE_ON_READ" and choice < 0.35:
             return ["compact", *_REWRITE] if draw.random() < 0.6 else ["schedule", "--service", "compaction"]

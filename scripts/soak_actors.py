@@ -171,7 +171,7 @@ class HudiWriter(Actor):
         marks = {MARK: batch.mark, "hoodie.datasource.write.commitmeta.key.prefix": "soak."}
         options = {**soak.writer_options, **batch.options, **marks}
         options["hoodie.datasource.write.operation"] = batch.operation
-        killing = threading.Timer(self.random.uniform(0, 9), lambda: end(process))
+        killing = threading.Timer(self.random.uniform(0, 6), lambda: end(process))
         # Drawn in any case: the choices do not depend on what happened.
         if self.random.random() < self._kills and kill:
             killing.start()
