@@ -49,6 +49,8 @@ _WRITER = {
     "hoodie.cleaner.commits.retained": "3",
     "hoodie.keep.min.commits": "5",
     "hoodie.keep.max.commits": "7",
+    # Two writers that compact inline run into each other; we compact.
+    "hoodie.compact.inline": "false",
     "hoodie.metadata.compact.max.delta.commits": "4",
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.index.async": "true",
@@ -63,6 +65,7 @@ _SERVICES = {
     # Less than the writers: there is something left to clean.
     "hoodie.clean.commits.retained": "2",
     "hoodie.metadata.record.index.min.filegroup.count": "2",
+    "hoodie.compact.inline.max.delta.commits": "2",
     "hoodie.write.lock.wait_time_ms": "20000",
     "hudi.services.abandoned.after.minutes": "1",
 }

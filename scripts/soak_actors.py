@@ -315,7 +315,7 @@ class Services(Actor):
     def run(self, command: list[str], kill_after: float | None = None) -> int:
         """One process; what its report says is counted."""
         soak = self.soak
-        label = command[0] + (" --publish late" if "late" in command else "")
+        label = command[0] + "".join(f" {word}" for word in command if word in ("late", "compaction"))
         with (soak.folder / f"{self.name}.log").open("a", encoding="utf-8") as log:
             log.write(f"\n== {time.strftime('%H:%M:%S')} {' '.join(command)}\n")
             log.flush()
@@ -356,7 +356,7 @@ class Services(Actor):
                 self.soak.rolled_back |= set(re.findall(r"\d{17}", warning))
         if command[0] == "recover":
             rows = [row for rows in (report.get("tables") or {}).values() for row in rows]
-            self.soak.rolled_back |= {row["instant"] for row in rows if "roll" in str(row.get("decision"))}
+            self.soak.rolled_back |= {row["instant"] for row in rows if "rolled back" in str(row.get("done"))}
         error = report.get("error")
         if error:
             figures[f"errors: {label}: {outcome}: {error['type']}"] += 1
