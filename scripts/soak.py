@@ -119,7 +119,7 @@ class Phase:
             props.write_text("".join(f"{k}={v}\n" for k, v in {**_SERVICES, **_HEARTBEAT, **lock}.items()))
             options = {**_WRITER, **_HEARTBEAT, **table, **lock}
             self.soak = Soak(self.folder / "table", self.folder, self.arguments.release, options, props)
-            print(f"{self.name}: {index}, {self.folder}", flush=True)
+            print(f"{self.name}: {index}, {self.folder}", file=sys.stderr)
             names = ("w0", "w1") if self.name == "occ" else ("w0",)
             seed, kills = self.arguments.seed, self.arguments.writer_kills
             pause = 1.5 if self.name == "occ" else 4.0

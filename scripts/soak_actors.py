@@ -60,7 +60,7 @@ class Soak:
     def problem(self, text: str) -> None:
         self.log("soak", "problem", text=text)
         self.problems.append(text)
-        print(f"{time.strftime('%H:%M:%S')} PROBLEM {text[:1500]}", flush=True)
+        print(f"{time.strftime('%H:%M:%S')} PROBLEM {text[:1500]}", file=sys.stderr)
 
 
 @dataclass(frozen=True)
