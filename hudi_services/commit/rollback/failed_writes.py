@@ -7,7 +7,7 @@ from ...snapshot import Snapshot, reopen
 from ...timeline.instant import Instant
 from ..conflicts import pending_writes
 from ..critical_section import critical_section
-from ..liveness import is_stale_rollback, liveness
+from ..liveness import is_stale_rollback, liveness, now_millis
 from ..settings import TransactionSettings
 from ..times import Times
 from .execution import pending_rollback, roll_back
@@ -36,4 +36,8 @@ def _is_dead(table: Snapshot, write: Instant, settings: TransactionSettings) -> 
     rollback = pending_rollback(table, write.ts)
     if rollback is not None:
         return is_stale_rollback(table, rollback, settings)
-    return not liveness(table, write, settings).alive
+    signs = liveness(table, write, settings)
+    # Once its heartbeat has expired, Hudi's writers roll it back. They look for it without the lock, and
+    # fail when it is gone.
+    silence = now_millis(table) - signs.last_sign_millis
+    return not signs.alive and (signs.heartbeat_millis is None or silence >= 2 * settings.heartbeat_expires_millis)
