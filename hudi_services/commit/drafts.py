@@ -18,6 +18,7 @@ from ..metadata.sync import Change, sync_commit
 from ..model import CommitMetadata, WriteStat
 from ..snapshot import Snapshot, current_schema
 from ..timeline.instant import Instant
+from .conflicts import pending_writes
 from .expectations import Expectation
 from .new_files import path_at
 
@@ -129,4 +130,12 @@ class CommitDraft:
             NewFile(one.stat.partition, one.stat.path.rpartition("/")[2], one.stat.file_size, one.columns)
             for one in self.files
         )
-        return Change(self.instant.ts, new, live, self.moved, self.expressions, keys_stay=self.operation == COMPACT)
+        return Change(
+            self.instant.ts,
+            new,
+            live,
+            self.moved,
+            self.expressions,
+            keys_stay=self.operation == COMPACT,
+            beside_writes=bool(pending_writes(current)),
+        )

@@ -64,6 +64,9 @@ class Change:
     """The records of the new files in each expression index."""
     keys_stay: bool = False
     """Whether all keys stay in their file groups, as in a compaction: the record index needs no change."""
+    beside_writes: bool = False
+    """Whether other writes are in progress: readers order records by instants, so that ranges which replace older ones
+    would hide what a write with an earlier instant adds when it ends."""
 
 
 def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str]) -> None:
@@ -82,7 +85,8 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     if COLUMN_STATS in metadata.partitions:
         records[COLUMN_STATS] = [record for f in change.new_files for record in _column_records(f, indexed)]
     if PARTITION_STATS in metadata.partitions:
-        records[PARTITION_STATS] = _settled(metadata, PARTITION_STATS, _partition_records(metadata, change, indexed))
+        ranges = _partition_records(metadata, change, indexed)
+        records[PARTITION_STATS] = _settled(metadata, PARTITION_STATS, ranges, widen=change.beside_writes)
     if BLOOM_FILTERS in metadata.partitions:
         records[BLOOM_FILTERS] = bloom_records(metadata.slices, change.new_files, change.instant)
     for index in expression_indexes(metadata):
@@ -231,8 +235,9 @@ def _require_ranges(metadata: MetadataTable, change: Change, indexed: IndexColum
             )
 
 
-def _settled(metadata: MetadataTable, index: str, records: Iterable[StatsRecord]) -> list[StatsRecord]:
-    found = list(records)
+def _settled(metadata: MetadataTable, index: str, records: Iterable[StatsRecord], *, widen: bool) -> list[StatsRecord]:
+    """The ranges as they are written; with `widen` they widen what is stored, and do not replace it."""
+    found = [replace(record, tight=record.tight and not widen) for record in records]
     stored = dict(metadata.reader(index).stored([record.key for record in found if not record.tight]))
     return [settled(record, _statistics(stored[record.key]) if record.key in stored else None) for record in found]
 
@@ -291,5 +296,6 @@ def _expression_records(metadata: MetadataTable, change: Change, computed: Compu
         key = expression_range_key(index.column, partition)
         names = [record.file_name for record in records]
         ranges = partition_ranges(metadata, index.partition, partition, {index.column: records}, names, live)
-        found += _settled(metadata, index.partition, (replace(one, key=key) for one in ranges))
+        named = (replace(one, key=key) for one in ranges)
+        found += _settled(metadata, index.partition, named, widen=change.beside_writes)
     return found

@@ -70,6 +70,27 @@ def test_a_commit_is_seen_when_the_table_completes_it(release: str, tmp_path: Pa
     assert after == {**before, P: {**before[P], FILE: 4711}}
 
 
+@pytest.mark.parametrize("release", RELEASES[1:])
+def test_ranges_beside_a_write_that_ends_later(release: str, tmp_path: Path) -> None:
+    """Its instant is the earlier one, and readers take its records for the older ones."""
+    path = unpack(release, tmp_path)
+    metadata = open_metadata(path)
+    ours = dataclasses.replace(change(metadata, path), beside_writes=True)
+    sync_commit(metadata, ours, far_future())
+    complete_on_the_table(metadata)
+    earlier = T.replace("2098", "2097")
+    theirs = FILE.replace(T, earlier).replace("1111", "2222")
+    keys = stats("_hoodie_record_key", Kind.STRING, "", "zz-2")
+    live = {P: [*ours.live_files[P], FILE]}
+    sync_commit(open_metadata(path), Change(earlier, (NewFile(P, theirs, 4711, (keys,)),), live), far_future())
+    timeline = metadata.data_timeline
+    for state in (State.REQUESTED, State.INFLIGHT):
+        timeline.publish(earlier, Action.COMMIT, state)
+    timeline.publish(earlier, Action.COMMIT, State.COMPLETED, b"", "20990301000000000")
+    found = [r for r in stats_of(open_metadata(path), "partition_stats") if r.column == "_hoodie_record_key"]
+    assert [(r.minimum, r.maximum) for r in found if r.file_name == P] == [("", "zz-9")]
+
+
 def test_ranges_of_texts_hold_for_java_and_for_spark(tmp_path: Path) -> None:
     """Emoji come before fullwidth forms in Java, which merges ranges, and after them in Spark, which goes by them."""
     metadata = open_metadata(unpack("1.2.0", tmp_path))
