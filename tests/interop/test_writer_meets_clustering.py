@@ -112,9 +112,9 @@ class Meeting:
         """The write with the options of the test."""
         return replace(write, options={**self.options, **write.options})
 
-    def check(self, wanted: Model, *, narrow: bool = False) -> None:
+    def check(self, wanted: Model) -> None:
         # hudi-rs does not see file groups that have log files alone.
-        check(self.peer, self.path, wanted, hudi_rs=self.kind != BUCKETS, narrow=narrow)
+        check(self.peer, self.path, wanted, hudi_rs=self.kind != BUCKETS)
 
     def ours(self, command: str, *flags: str) -> ours.Run:
         return ours.run(command, self.path, *flags, options=self._lock)
@@ -135,12 +135,12 @@ class Meeting:
     def _lock(self) -> Mapping[str, str]:
         return LOCK if LOCK.items() <= self.options.items() else {}
 
-    def go_on(self, rows: Model, *, narrow: bool = False) -> None:
+    def go_on(self, rows: Model) -> None:
         """Hudi updates groups that were clustered and groups that were not, and inserts."""
         kept = tuple(key for key in rows if key[1] in "0389")
         some = Write("upsert", (*kept, "a7", "b7"), "later")
         assert self.attempt(some, 30) == ""
-        self.check(some.of(rows), narrow=narrow)
+        self.check(some.of(rows))
 
 
 class Meet(Protocol):
@@ -214,7 +214,7 @@ class Early:
 
     With a lock, the plan and its execution end with the exit codes `planned`, and the write `fails` with this
     exception, if at all; a clustering that is published late ends with `late` when it hardly waits. `then` is the exit
-    code of one that has waited for the end of the write. `narrow`: see `check`.
+    code of one that has waited for the end of the write.
     """
 
     name: str
@@ -225,7 +225,6 @@ class Early:
     then: int = 7
     kind: str = COW
     looks_up: bool = False
-    narrow: bool = False
     deep: bool = False
 
 
@@ -235,7 +234,7 @@ EARLY = (
     Early("delete", DELETE, deep=True),
     Early("overwrite", OVERWRITE, planned=(4, 0), late=4),
     # A plan leaves file groups to which log files are being written for the next one.
-    Early("upsert, MOR", UPSERT, planned=(0, 0), late=0, then=0, kind=MOR, narrow=True, deep=True),
+    Early("upsert, MOR", UPSERT, planned=(0, 0), late=0, then=0, kind=MOR, deep=True),
     Early("upsert, looks up", UPSERT, planned=(0, 0), fails=_CONFLICT, late=4, looks_up=True),
 )
 COLUMNS: Mapping[str, Mapping[str, str]] = {"no lock": {}, "simple": SIMPLE, "prefer writer": PREFER_WRITER}
@@ -257,11 +256,11 @@ def test_a_write_that_began_before_the_plan(row: Early, column: str, meet: Meet,
     failed = held.end()
     assert (row.fails in failed) if row.fails and is_locked else not failed, failed
     rows = OLD if failed else row.write.of(OLD)
-    it.check(rows, narrow=row.narrow and is_locked)
+    it.check(rows)
     again = it.ours("execute", "--mode", "scheduleAndExecute")
     assert again.code == 0, again.stderr
-    it.check(rows, narrow=row.narrow and is_locked)
-    it.go_on(rows, narrow=row.narrow and is_locked)
+    it.check(rows)
+    it.go_on(rows)
 
 
 @EACH_COLUMN
@@ -295,5 +294,5 @@ def test_a_write_that_began_before_a_late_plan(row: Early, column: str, meet: Me
     assert not isinstance(done, Report) or done.exit_code != 7 or dropped(vars(done)) == ["a"]
     assert held.end() == ""
     rows = row.write.of(OLD)
-    it.check(rows, narrow=row.narrow and is_locked)
-    it.go_on(rows, narrow=row.narrow and is_locked)
+    it.check(rows)
+    it.go_on(rows)
