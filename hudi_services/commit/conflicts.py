@@ -13,7 +13,15 @@ from ..model import FileSlice
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
 from ..timeline.instant import Action, Instant, State
-from .liveness import Signs, age_millis, is_clustering, is_stale_rollback, liveness
+from .liveness import (
+    Signs,
+    age_millis,
+    is_clustering,
+    is_stale_rollback,
+    last_written_millis,
+    liveness,
+    now_millis,
+)
 from .markers import read_markers
 from .newest_files import check_newest
 from .settings import TransactionSettings
@@ -22,6 +30,8 @@ NEW_PLAN = ""
 """In the place of the instant of a plan: no write in progress knows of the plan."""
 _LARGEST_ADDED_TO = 240 << 20
 """Bytes of a base file from which on no writer adds rows to it: twice Hudi's largest file."""
+_WRITTEN_AFTER_MILLIS = 5_000
+"""On local storage Hudi creates a file before it writes the content. The inflight file of a bulk insert stays empty."""
 _PLANNED = {Action.CLUSTERING, Action.REPLACE_COMMIT, Action.ROLLBACK, Action.CLEAN}
 _WRITES = {Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT}
 
@@ -172,18 +182,26 @@ def refuse_beside_writers(
 
 
 def refuse_beside_beginners(table: Snapshot, settings: TransactionSettings) -> None:
-    """Raise WriterAtWork while a live write is only requested: it may update any file group, and does not say which.
+    """Raise WriterAtWork while a live write has just begun: it may update any file group, and does not say which.
 
     Its check for conflicts would fail, if its file groups were replaced now.
     """
     listed = Signs(table.storage)
     for write in pending_writes(table):
-        if write.state is State.REQUESTED and liveness(table, write, settings, listed=listed).alive:
+        if _tells_nothing_yet(table, write) and liveness(table, write, settings, listed=listed).alive:
             raise WriterAtWork(
                 f"{table.storage.root}: the {write.action.value} {write.ts} of another writer has just begun "
                 f"({write.file_name}), and does not tell yet which file groups it updates",
                 hint="run again, or wait for longer: --lock-wait SECONDS, or hoodie.write.lock.wait_time_ms",
             )
+
+
+def _tells_nothing_yet(table: Snapshot, write: Instant) -> bool:
+    """Whether the write is requested, or its inflight file may still be empty because it is being written."""
+    if write.state is State.REQUESTED:
+        return True
+    age = now_millis(table) - last_written_millis(table, write, (State.INFLIGHT,))
+    return not table.timeline.sizes[write.file_name] and age < _WRITTEN_AFTER_MILLIS
 
 
 def _a_while(settings: TransactionSettings) -> str:

@@ -1,5 +1,6 @@
 """`--publish late`: nobody sees the plan while rows are rewritten, and what writers change meanwhile is left out."""
 
+import os
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -158,6 +159,20 @@ def test_it_waits_for_a_writer(way: str, tmp_path: Path) -> None:
     (dropped,) = done.tables["dropped_groups"]
     assert (done.exit_code == 7 and "was superseded by" in str(dropped["why"])) or "was updated" in str(dropped["why"])
     assert table.is_clean() and rows(table.path).equals(table.rows)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_an_inflight_file_that_is_empty(way: str, release: str, tmp_path: Path) -> None:
+    """With a lock. Its writer may be about to write the content, or it is a bulk insert, which updates nothing."""
+    table = Table(release, tmp_path, way)
+    ts = table.begin(table.slices[0])
+    (inflight,) = table.path.glob(f".hoodie/**/{ts}*inflight")
+    inflight.write_bytes(b"")
+    with pytest.raises(ConflictError, match="has just begun"):
+        table.cluster(**LOCK)
+    os.utime(inflight, (inflight.stat().st_mtime - 6,) * 2)
+    assert table.cluster(**LOCK).exit_code == 0
+    assert rows(table.path).equals(table.rows)
 
 
 def test_a_writer_begins_just_when_the_plan_is_shown(way: str, tmp_path: Path) -> None:
