@@ -8,12 +8,17 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _AT_ONCE = 16
+SHORT_REQUESTS = 64
+"""How many requests go out at once that carry no bytes, and that others wait for."""
 
 
-def at_once(function: Callable[[T], R], values: Iterable[T]) -> list[R]:
-    """The results of `function` for the values, in their order, several at a time. Raises the first error in order."""
+def at_once(function: Callable[[T], R], values: Iterable[T], most: int = _AT_ONCE) -> list[R]:
+    """The results of `function` for the values, in their order, up to `most` at a time.
+
+    Raises the first error in order.
+    """
     tasks = list(values)
     if len(tasks) < 2:
         return [function(one) for one in tasks]
-    with ThreadPoolExecutor(min(len(tasks), _AT_ONCE)) as pool:
+    with ThreadPoolExecutor(min(len(tasks), most)) as pool:
         return list(pool.map(function, tasks))

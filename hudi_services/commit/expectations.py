@@ -4,20 +4,25 @@ A draft carries its expectations, and `transaction.complete` checks each of them
 table as it is then. A service may add classes of its own.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from ..concurrency import at_once
+from ..concurrency import SHORT_REQUESTS, at_once
 from ..errors import CheckFailed
 from ..files.names import parse_base_file, parse_log_file
-from ..model import FileSlice, WriteStat
+from ..model import FileSlice, WriteStat, path_in
 from ..snapshot import Snapshot
 from ..storage import Storage
+from ..table.partitions import StorageLister
 from .begun_rollbacks import check_stays
 from .conflicts import check_pending_rollbacks
 from .newest_files import check_superseded
 from .settings import TransactionSettings
+
+_ASKED_FOR = 16
+"""The most new files of a folder that are asked for one by one: these requests go out at once."""
 
 
 class Expectation(Protocol):
@@ -42,16 +47,27 @@ class InputsStayCommitted:
 
 @dataclass(frozen=True, slots=True)
 class FilesStored:
-    """No other process has rolled the new files back while they were written."""
+    """No other process has rolled the new files back while they were written.
+
+    The lock is held meanwhile: folders with many new files are listed, a request for a thousand files; of other
+    folders, which may have any number of older files, each new file is asked for.
+    """
 
     sentence: ClassVar[str] = "every new file is stored as it was written"
     storage: Storage
     stats: Sequence[WriteStat]
 
     def check(self, current: Snapshot) -> None:
-        found = at_once(self.storage.head, (stat.path for stat in self.stats))
-        for stat, stored in zip(self.stats, found, strict=True):
-            if stored is None or stored.size != stat.file_size:
+        new = Counter(stat.partition for stat in self.stats)
+        lister = StorageLister(self.storage)
+        lister.load([partition for partition, count in new.items() if count > _ASKED_FOR])
+        few = [stat.path for stat in self.stats if new[stat.partition] <= _ASKED_FOR]
+        sizes = {file.path: file.size for file in at_once(self.storage.head, few, SHORT_REQUESTS) if file is not None}
+        for partition, count in new.items():
+            listed = lister.files(partition) if count > _ASKED_FOR else {}
+            sizes |= {path_in(partition, name): size for name, size in listed.items()}
+        for stat in self.stats:
+            if sizes.get(stat.path) != stat.file_size:
                 raise CheckFailed(
                     f"{self.storage.full_path(stat.path)} is not there as it was written",
                     hint="nothing was committed; execute again",
