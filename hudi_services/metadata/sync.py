@@ -82,11 +82,13 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     indexed = index_columns(metadata, candidates) if COLUMN_STATS in metadata.partitions else _NOTHING
     _require_ranges(metadata, change, indexed)
     records: dict[str, Sequence[Record]] = {FILES: _files_records(change.new_files)}
+    # Under the lock, and many: computed once for both indexes.
+    ranges = {file.path: _column_records(file, indexed) for file in change.new_files}
     if COLUMN_STATS in metadata.partitions:
-        records[COLUMN_STATS] = [record for f in change.new_files for record in _column_records(f, indexed)]
+        records[COLUMN_STATS] = [record for some in ranges.values() for record in some]
     if PARTITION_STATS in metadata.partitions:
-        ranges = _partition_records(metadata, change, indexed)
-        records[PARTITION_STATS] = _settled(metadata, PARTITION_STATS, ranges, widen=change.beside_writes)
+        whole = _partition_records(metadata, change, ranges)
+        records[PARTITION_STATS] = _settled(metadata, PARTITION_STATS, whole, widen=change.beside_writes)
     if BLOOM_FILTERS in metadata.partitions:
         records[BLOOM_FILTERS] = bloom_records(metadata.slices, change.new_files, change.instant)
     for index in expression_indexes(metadata):
@@ -260,26 +262,23 @@ def _listing(partition: str, sizes: Mapping[str, int]) -> FilesRecord:
     return FilesRecord(partition_id(partition), RecordType.FILES, entries)
 
 
-def _partition_records(metadata: MetadataTable, change: Change, indexed: IndexColumns) -> Iterator[StatsRecord]:
-    for partition in dict.fromkeys(file.partition for file in change.new_files):
-        new_files = [file for file in change.new_files if file.partition == partition]
+def _partition_records(
+    metadata: MetadataTable, change: Change, ranges: Mapping[str, Sequence[StatsRecord]]
+) -> Iterator[StatsRecord]:
+    """The ranges of the partitions with new files, over their new and live files; `ranges` are those of new files."""
+    by_partition: dict[str, list[NewFile]] = {}
+    for file in change.new_files:
+        by_partition.setdefault(file.partition, []).append(file)
+    for partition, new_files in by_partition.items():
+        columns: dict[str, list[StatsRecord]] = {}
+        for record in (record for file in new_files for record in ranges[file.path]):
+            columns.setdefault(record.column, []).append(record)
         live = change.live_files.get(partition, ())
-        yield from _ranges(metadata, partition, new_files, live, indexed)
+        yield from partition_ranges(metadata, COLUMN_STATS, partition, columns, [f.name for f in new_files], live)
 
 
 def _column_records(file: NewFile, indexed: IndexColumns) -> list[StatsRecord]:
     return [in_both_orders(record) for record in column_records(file, indexed.columns, typed=indexed.typed)]
-
-
-def _ranges(
-    metadata: MetadataTable, partition: str, new_files: Sequence[NewFile], live: Collection[str], indexed: IndexColumns
-) -> list[StatsRecord]:
-    """The ranges of a partition's columns over its new and live files."""
-    columns: dict[str, list[StatsRecord]] = {}
-    for file in new_files:
-        for record in _column_records(file, indexed):
-            columns.setdefault(record.column, []).append(record)
-    return partition_ranges(metadata, COLUMN_STATS, partition, columns, [file.name for file in new_files], live)
 
 
 def _expression_records(metadata: MetadataTable, change: Change, computed: ComputedIndex) -> list[Record]:
