@@ -89,6 +89,7 @@ bench: install-dev ## Real Apache Hudi 1.2.0 against this tool, as ratios: minut
 	$(RUN) scripts/bench_memory.py
 	$(RUN) scripts/bench_merge.py
 	$(RUN) scripts/bench_plan.py
+	$(RUN) scripts/bench_commit.py
 
 bench-plan: install-dev ## Planning over 10 thousand, 100 thousand and a million file slices
 	$(RUN) scripts/bench_plan.py
