@@ -103,16 +103,23 @@ class KeyRun:
         """The number of rows that the run has for a shard."""
         return self._segments[shard].rows if shard in self._segments else 0
 
+    def bytes(self, shard: int) -> int:
+        """The number of bytes that the run has for a shard."""
+        return self._segments[shard].length if shard in self._segments else 0
+
     def read(self, shard: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a shard: `key` string, `location` int32. Raises CorruptFile and the StorageErrors."""
+        """The rows of a shard: `key` string, `location` int32. All bytes are read now, and decoded batch by batch.
+
+        Raises CorruptFile and the StorageErrors.
+        """
         if shard not in self._segments:
-            return
+            return iter(())
         segment = self._segments[shard]
         data = self._storage.read_range(self._path, segment.start, segment.length)
         if zlib.crc32(data) != segment.checksum:
             name = self._storage.full_path(self._path)
             raise CorruptFile(f"{name} is damaged in the {segment.length} bytes from byte {segment.start} on")
-        yield from pa.ipc.open_stream(data)
+        return iter(pa.ipc.open_stream(data))
 
 
 def _index(tree: Any) -> tuple[Mapping[str, str], Mapping[int, _Segment]]:

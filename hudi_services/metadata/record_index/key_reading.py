@@ -5,7 +5,7 @@ tasks that write the shards read their part of each run.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,8 @@ from .shards import Shards
 
 _LOCATIONS = "locations"
 _KEYS_AT_ONCE = 1 << 20
+_SLICES_PER_TASK, _BYTES_PER_TASK = 32, 32 << 20
+"""The most that slices which share a task have: it opens them one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,30 @@ class KeyRunRef:
 def key_tasks(
     storage: Storage, source: SliceSource, slices: Iterable[FileSlice], shards: Shards, prefix: str
 ) -> list[KeyTask]:
-    """One task for each slice, its rows written at the slice's base instant."""
+    """Tasks for the slices, whose rows were written at their base instants; small slices share a task.
+
+    Each writer of a shard reads all runs, and a task whose keys are few makes one run.
+    """
     return [
-        KeyTask(storage, source, ((one, millis_of(one.base_instant)),), shards, f"{prefix}-{number}")
-        for number, one in enumerate(slices)
+        KeyTask(
+            storage, source, tuple((one, millis_of(one.base_instant)) for one in some), shards, f"{prefix}-{number}"
+        )
+        for number, some in enumerate(_shared(slices))
     ]
+
+
+def _shared(slices: Iterable[FileSlice]) -> Iterator[list[FileSlice]]:
+    some: list[FileSlice] = []
+    size = 0
+    for one in slices:
+        length = sum(file.size for file in one.files)
+        if some and (len(some) == _SLICES_PER_TASK or size + length > _BYTES_PER_TASK):
+            yield some
+            some, size = [], 0
+        some.append(one)
+        size += length
+    if some:
+        yield some
 
 
 def read_keys(task: KeyTask, token: str) -> list[KeyRunRef]:

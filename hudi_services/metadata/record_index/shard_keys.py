@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...codecs.avro import AvroSchema
+from ...concurrency import at_once
 from ...files.key_runs import KeyRun
 from ...files.key_sort import sort_keys
 from ...storage import Storage
@@ -20,6 +21,7 @@ from .key_reading import run_locations
 from .locations import Location, encode_location
 
 _KEYS_AT_ONCE = 1 << 20
+_BYTES_AT_ONCE = 8 << 20
 _SAMPLES_PER_RANGE = 64
 _NO_VALUES = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([], pa.binary()))
 
@@ -39,7 +41,7 @@ class ShardKeys:
         self, storage: Storage, runs: Sequence[str], shard: int, schema: AvroSchema, millis: int | None = None
     ) -> None:
         self._shard = shard
-        self._runs = [KeyRun.open(storage, path) for path in runs]
+        self._runs = at_once(lambda path: KeyRun.open(storage, path), runs)
         self._locations = [_at(run_locations(run), millis) for run in self._runs]
         self._values = [
             pa.array([encode_location(one, schema) for one in locations], pa.binary()) for locations in self._locations
@@ -85,9 +87,24 @@ class ShardKeys:
         return _sorted(pa.concat_arrays(found), pa.chunked_array(values).unify_dictionaries().combine_chunks())
 
     def _batches(self) -> Iterator[tuple[pa.Array, pa.DictionaryArray]]:
-        for run, values in zip(self._runs, self._values, strict=True):
-            for batch in run.read(self._shard):
-                yield batch.column(0), pa.DictionaryArray.from_arrays(batch.column(1), values)
+        for some in self._together():
+            read = at_once(lambda number: self._runs[number].read(self._shard), some)
+            for number, batches in zip(some, read, strict=True):
+                for batch in batches:
+                    yield batch.column(0), pa.DictionaryArray.from_arrays(batch.column(1), self._values[number])
+
+    def _together(self) -> Iterator[list[int]]:
+        """The numbers of runs that are read at once: some small ones, or a large one."""
+        some: list[int] = []
+        size = 0
+        for number, run in enumerate(self._runs):
+            length = run.bytes(self._shard)
+            if some and size + length > _BYTES_AT_ONCE:
+                yield some
+                some, size = [], 0
+            some.append(number)
+            size += length
+        yield some
 
 
 def _at(locations: Sequence[Location], millis: int | None) -> Sequence[Location]:
