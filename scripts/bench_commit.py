@@ -50,6 +50,8 @@ class Hold:
 
     action: str
     seconds: float = 0.0
+    cpu: float = 0.0
+    """Seconds of computing, of all threads of this process: on a busy machine they are less than `seconds`."""
     requests: int = 0
     rounds: int = 0
     """How many of the calls follow one another; on a disk this says little."""
@@ -70,17 +72,17 @@ class Meter:
         for storage in self.storages:
             storage.forget()
             storage.delay = self.delay
-        began = time.perf_counter()
+        began, computed = time.perf_counter(), time.process_time()
         try:
             yield
         finally:
-            seconds = time.perf_counter() - began
+            seconds, computed = time.perf_counter() - began, time.process_time() - computed
             made = [one for storage in self.storages for one in storage.requests]
             for storage in self.storages:
                 storage.delay = 0.0
             kinds = Counter(f"{one.method} {kind_of(one.path)}" for one in made)
             count = sum(_PARTS.get(one.method, 1) for one in made)
-            self.holds.append(Hold(self.action, seconds, count, rounds(made), kinds))
+            self.holds.append(Hold(self.action, seconds, computed, count, rounds(made), kinds))
 
 
 class MeteredStorage(CountingStorage):
@@ -158,8 +160,9 @@ def main() -> None:
     if len(arguments.rows) < 2:
         rows = []
     make(folder, arguments.memory, dict.fromkeys([*sizes, *rows]))
-    print("| metadata table | way | groups | rows | storage | longest hold, s | all holds, s | requests | rounds |")
-    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    titles = ["metadata table", "way", "groups", "rows", "storage", "longest hold, s", "all holds, s", "of them CPU"]
+    titles += ["requests", "rounds"]
+    print(f"| {' | '.join(titles)} |\n{'|---' * len(titles)}|", flush=True)
     for table in dict.fromkeys([*sizes, *rows]):
         for way in arguments.ways:
             for storage in arguments.storages:
@@ -173,7 +176,11 @@ def main() -> None:
 def tell(table: Table, way: str, storage: str, holds: list[Hold], *, kinds: bool) -> None:
     longest = max(holds, key=lambda one: one.seconds)
     cells = [table.title, way, f"{table.groups:,}", f"{2 * table.groups * table.rows:,}", storage]
-    cells += [f"{longest.seconds:.2f} ({longest.action})", f"{_seconds(holds):.2f}"]
+    cells += [
+        f"{longest.seconds:.2f} ({longest.action})",
+        f"{_seconds(holds):.2f}",
+        f"{sum(one.cpu for one in holds):.2f}",
+    ]
     cells += [
         f"{sum(one.requests for one in holds):,}",
         f"{sum(one.rounds for one in holds):,}" if STORAGES[storage] else "–",
