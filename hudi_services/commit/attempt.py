@@ -238,14 +238,14 @@ class Attempt:
             raise
 
     def _delete_unclaimed(self, current: Snapshot) -> None:
-        at_once(current.storage.delete_output, sorted(self._files - _claimed_files(current, self.instant)))
+        at_once(current.storage.delete_output, sorted(self._files - claimed_files(current, self.instant)))
 
     def _is_published(self, current: Snapshot) -> bool:
         """Whether this attempt has completed the instant."""
         found = current.timeline.find(self.instant.ts, self.instant.action)
         if found is None or not found.is_completed or not self._files:
             return False
-        return _committed_files(current, found) <= self._files
+        return committed_files(current, found) <= self._files
 
     def _undo_or_leave(self, error: BaseException) -> None:
         """Roll the attempt back, unless it was lost or interrupted and the next attempt can take it up."""
@@ -294,7 +294,7 @@ class Attempt:
         current = reopen(self.table)
         found = current.timeline.find(self.instant.ts, self.instant.action)
         if found is not None and found.is_completed and not self._is_published(current):
-            _remove_strays(current, self.instant.ts, _committed_files(current, found))
+            _remove_strays(current, self.instant.ts, committed_files(current, found))
 
 
 def _dropped(stale: BaseException, ts: str) -> StaleInput:
@@ -308,12 +308,12 @@ def _done_files(table: Snapshot, attempt: Instant) -> frozenset[str]:
     return frozenset(file.path for group in checkpoints(table, attempt) for file in group.files)
 
 
-def _committed_files(table: Snapshot, completed: Instant) -> frozenset[str]:
+def committed_files(table: Snapshot, completed: Instant) -> frozenset[str]:
     stats = table.timeline.read_commit(completed).stats
     return frozenset(stat.path for of_partition in stats.values() for stat in of_partition)
 
 
-def _claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
+def claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
     """Base files in the commit of the instant, or, while it is pending, files that another attempt may commit.
 
     Read anew, because this process may have been stopped for long since `table` was opened. Checkpoints are read first:
@@ -322,7 +322,7 @@ def _claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
     claimed = checkpointed_files(table.storage, instant.ts)
     current = reopen(table)
     found = current.timeline.find(instant.ts, instant.action)
-    return _committed_files(current, found) if found is not None and found.is_completed else claimed
+    return committed_files(current, found) if found is not None and found.is_completed else claimed
 
 
 def _remove_strays(table: Snapshot, ts: str, paths: Collection[str]) -> None:

@@ -19,12 +19,15 @@ from typing import Any
 from ..concurrency import at_once
 from ..errors import HudiServicesError, JobLost, PartlyDone, StorageError
 from ..metadata.table import MetadataTable
-from ..snapshot import Snapshot
+from ..snapshot import Snapshot, reopen
 from ..timeline.instant import Instant, State
-from .conflicts import NEW_PLAN, TakenOver
+from .attempt import claimed_files, committed_files
+from .checkpoints import delete_checkpoints
+from .conflicts import NEW_PLAN, TakenOver, rollbacks_of
 from .drafts import CommitDraft, TimesSource
 from .late_attempts import delete_staged, take_back
 from .late_plan import LatePlan
+from .lease import read_lease
 from .liveness import lease_name
 from .markers import delete_markers
 from .new_files import NewFiles, move_staged, path_at
@@ -57,6 +60,8 @@ class StagedAttempt:
         self._transaction = Transaction(table, lease_name(instant), f"cluster {instant.ts}", settings)
         self._shown: Instant | None = None
         """The instant at which the plan was shown, as long as it is not completed."""
+        self._is_begun = False
+        """Whether the plan that was shown is inflight by this attempt."""
         self._moved: list[str] = []
         """The final paths of the new files, once they are moved."""
 
@@ -74,7 +79,10 @@ class StagedAttempt:
         left = error
         try:
             # After a lost job a task may still be writing a file: the next run takes the attempt back.
-            if error is not None and not isinstance(error, JobLost):
+            if isinstance(error, JobLost):
+                if self._shown is not None:
+                    self._remove_moved(self._shown)
+            elif error is not None:
                 self._take_back(error)
         except BaseException as another:
             left = another
@@ -88,6 +96,8 @@ class StagedAttempt:
         """As `Attempt.finish`. After an error that leaves the table as it was, it may be called again."""
         self._drop_shown()
         staged = self.files.instant
+        # No other run takes up this attempt; and what is claimed at this time from now on, others claim.
+        delete_checkpoints(self.table.storage, staged)
         what = f"the {self._operation}"
         with self._transaction.section(f"commit {staged}", plan=NEW_PLAN, completes=what) as current:
             current.check_held()
@@ -97,9 +107,10 @@ class StagedAttempt:
             refuse_ahead(current, ts)
             name = current.timeline.layout.file_name(ts, self.instant.action, State.REQUESTED)
             shown = replace(self.instant, ts=ts, file_name=name)
-            self._shown, began = shown, time.monotonic()
+            self._shown, self._is_begun, began = shown, False, time.monotonic()
             current = self._plan.show(current, shown, draft, attempt=staged)
             current.check_held()
+            self._is_begun = True
             current.timeline.publish(ts, shown.action, State.INFLIGHT)
             watched = self._plan.watched(current, shown)
             self._moved = [path_at(path, ts) for path in draft.paths]
@@ -123,23 +134,57 @@ class StagedAttempt:
         return self.files.instant > max(current.timeline.latest_time(), latest[:17])
 
     def _drop_shown(self) -> None:
-        """Take back a plan that was shown, and has no groups any more."""
-        if self._shown is not None and take_back(self._transaction, self._shown.ts, self._shown.action, self._settings):
+        """Take back a plan that was shown. Raises TakenOver when another process executes it."""
+        shown = self._shown
+        if shown is None:
+            return
+        self._refuse_taken_over(shown)
+        if take_back(self._transaction, shown.ts, shown.action, self._settings):
             self._shown = None
+
+    def _refuse_taken_over(self, shown: Instant) -> None:
+        """Its attempt at the plan is not ours to roll back."""
+        self._transaction.lease.check()
+        table = reopen(self.table)
+        found = table.timeline.find(shown.ts, shown.action)
+        if found is None or found.is_completed:
+            return
+        name = lease_name(shown)
+        lease = None if name == self._transaction.name else read_lease(table.storage, name)
+        is_begun = found.state is State.INFLIGHT and not self._is_begun
+        if is_begun or (lease is not None and lease.held) or rollbacks_of(table, shown.ts, ()):
+            raise TakenOver(f"{table.storage.root}: another process executes the plan {shown.ts}")
 
     def _take_back(self, error: BaseException) -> None:
         """Take the attempt back; where that fails, the next run does it. Raises PartlyDone when it is complete."""
-        if self._shown is not None and isinstance(error, TakenOver):
-            with suppress(HudiServicesError):
-                # Readers would take our files for files of the commit that the other process makes.
-                at_once(self.table.storage.delete_output, self._moved)
-        else:
-            try:
+        shown, is_left = self._shown, isinstance(error, TakenOver)
+        try:
+            if not is_left:
                 self._drop_shown()
-            except HudiServicesError:
-                return
-        if self._shown is not None and not isinstance(error, PartlyDone | TakenOver):
-            raise PartlyDone(f"the {self._operation} is complete, in spite of: {error}") from error
+        except HudiServicesError:
+            is_left = True
+        if shown is not None and self._remove_moved(shown) and not isinstance(error, PartlyDone):
+            raise PartlyDone(f"the {self._operation} {shown.ts} is complete, in spite of: {error}") from error
+        if is_left and not isinstance(error, TakenOver):
+            return
         with suppress(StorageError):
             delete_staged(self.table.storage, self.files.instant)
             self._transaction.forget()
+
+    def _remove_moved(self, shown: Instant) -> bool:
+        """Delete the moved files, except those that are committed or claimed; whether this attempt has committed them.
+
+        When this process was stopped for long, another one may have executed the plan, or rolled it back: readers would
+        take our files for files of that commit, or, once the timeline begins later, for committed ones.
+        """
+        ours = False
+        with suppress(HudiServicesError):
+            claimed = claimed_files(self.table, shown)
+            found = reopen(self.table).timeline.find(shown.ts, shown.action)
+            if found is not None and found.is_completed:
+                claimed = committed_files(self.table, found)
+                ours = bool(self._moved) and claimed <= set(self._moved)
+            at_once(self.table.storage.delete_output, [path for path in self._moved if path not in claimed])
+            if found is None:
+                delete_markers(self.table.storage, shown.ts)
+        return ours

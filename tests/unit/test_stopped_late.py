@@ -1,0 +1,104 @@
+"""`--publish late`, staged: a process that was stopped goes on, and others have worked at its plan meanwhile."""
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_services.engine import LocalEngine
+from hudi_services.errors import ConflictError
+from hudi_services.jobs import clustering, rollback
+from hudi_services.jobs.report import Report
+from hudi_services.jobs.request import Mode
+from hudi_services.object_storage import ObjectStorage
+
+from .repairs import NO_HEARTBEAT, both, repair
+from .tables import RELEASES, open_local
+from .tables import request as clustering_request
+from .test_publish_late import Table
+from .test_salvage import Meanwhile, rows
+
+pytestmark = pytest.mark.usefixtures("without_threads")
+
+
+class Stopped(ObjectStorage):
+    """Storage of a process that is stopped before it moves the file number `at`, and loses its leases."""
+
+    def __init__(self, table: Table, at: int, meanwhile: Callable[[], object]) -> None:
+        super().__init__(str(table.path))
+        self._leases = table.path / ".hoodie" / ".locks" / "hudi_services"
+        self._at = at
+        self._meanwhile = meanwhile
+
+    def move(self, source: str, target: str) -> None:
+        self._at -= 1
+        if self._at == -1:
+            for file in self._leases.iterdir():
+                file.write_text(json.dumps(json.loads(file.read_text()) | {"validUntil": 0}))
+            self._meanwhile()
+        super().move(source, target)
+
+
+def executed(table: Table, engine: LocalEngine | None = None) -> Report:
+    wanted = clustering_request(table.path, Mode.EXECUTE, table.options | NO_HEARTBEAT)
+    return clustering.execute(wanted, engine=engine or LocalEngine())
+
+
+def rolled_back(table: Table) -> Report:
+    (pending,) = open_local(table.path).timeline.pending_clusterings()
+    return rollback.rollback(repair(table.path, "rollback", pending.ts, NO_HEARTBEAT))
+
+
+def check(table: Table, *, metadata: bool = False) -> None:
+    for seen in both(table.path) if metadata else (rows(table.path),):
+        assert seen.equals(table.rows)
+    writes = {one.ts for one in open_local(table.path).timeline.completed_writes()}
+    files = [file for file in table.path.rglob("*.parquet") if ".hoodie" not in file.parts]
+    assert {file.stem.rpartition("_")[2] for file in files} <= writes
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("act", [executed, rolled_back])
+@pytest.mark.parametrize("at", [0, 1])
+def test_no_file_is_left_where_another_process_was(
+    release: str, act: Callable[[Table], Report], at: int, tmp_path: Path
+) -> None:
+    """Readers that list would see every row twice, at once or when the timeline begins after the time of the files."""
+    for place, is_newest in enumerate((True, False)):
+        table = Table(release, tmp_path / str(place), "STAGED", metadata=is_newest)
+        meanwhile = LocalEngine() if is_newest else Meanwhile(lambda table=table: table.update(table.slices[0]))  # type: ignore[misc]
+        with pytest.raises(ConflictError, match="another process"):
+            table.cluster(meanwhile, Stopped(table, at, lambda table=table: act(table)))  # type: ignore[misc]
+        check(table, metadata=is_newest)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("is_newest", [True, False], ids=["its own time", "a later time"])
+def test_the_attempt_of_another_process_goes_on(release: str, is_newest: bool, tmp_path: Path) -> None:
+    """It is in the middle of its tasks when the stopped process goes on."""
+    table = Table(release, tmp_path, "STAGED", metadata=is_newest)
+    begun, may_end, done = threading.Event(), threading.Event(), list[Report]()
+
+    class Other(LocalEngine):
+        def map(self, function: Any, tasks: Any, what: str, progress: Any) -> Any:
+            if "rewrite" in what:
+                begun.set()
+                may_end.wait(60)
+            return super().map(function, tasks, what, progress)
+
+    other = threading.Thread(target=lambda: done.append(executed(table, Other())))
+
+    def meanwhile() -> None:
+        other.start()
+        begun.wait(60)
+
+    engine = LocalEngine() if is_newest else Meanwhile(lambda: table.update(table.slices[0]))
+    with pytest.raises(ConflictError, match="another process"):
+        table.cluster(engine, Stopped(table, 1, meanwhile))
+    may_end.set()
+    other.join()
+    assert done and done[0].exit_code == 0
+    check(table, metadata=is_newest)
