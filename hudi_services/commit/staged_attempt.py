@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..concurrency import at_once
-from ..errors import HudiServicesError, JobLost, PartlyDone, StorageError
+from ..errors import ConflictError, HudiServicesError, JobLost, PartlyDone, StorageError
 from ..metadata.table import MetadataTable
 from ..snapshot import Snapshot, reopen
 from ..timeline.instant import Instant, State
@@ -101,6 +101,13 @@ class StagedAttempt:
         what = f"the {self._operation}"
         with self._transaction.section(f"commit {staged}", plan=NEW_PLAN, completes=what) as current:
             current.check_held()
+            if current.config.version != self.table.config.version:
+                # The plan and its action are those of the version that the table had.
+                raise ConflictError(
+                    f"{current.storage.root} was upgraded or downgraded, from table version "
+                    f"{self.table.config.version.number} to {current.config.version.number}",
+                    hint="nothing was committed; run again",
+                )
             expect(current, draft)
             times = Times(current, self._settings.skew_millis)
             ts = staged if self._is_newest(current) else times.next()

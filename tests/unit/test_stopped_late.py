@@ -1,6 +1,7 @@
 """`--publish late`, staged: a process that was stopped goes on, and others have worked at its plan meanwhile."""
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -102,3 +103,25 @@ def test_the_attempt_of_another_process_goes_on(release: str, is_newest: bool, t
     other.join()
     assert done and done[0].exit_code == 0
     check(table, metadata=is_newest)
+
+
+def test_a_table_that_is_upgraded_meanwhile(tmp_path: Path) -> None:
+    """On table version 8 a pending clustering has another name, and the timeline another folder."""
+    table = Table("0.15.0", tmp_path, "STAGED")
+    folder = table.path / ".hoodie"
+
+    def upgrade() -> None:
+        properties = folder / "hoodie.properties"
+        text = re.sub(r"hoodie.table.checksum=.*", "", properties.read_text())
+        text = text.replace("hoodie.table.version=6", "hoodie.table.version=8")
+        properties.write_text(text.replace("layout.version=1", "layout.version=2"))
+        (folder / "timeline").mkdir()
+        for file in folder.glob("2*.*commit*"):
+            ts = file.name.partition(".")[0]
+            name = f"{ts}_{file.name}" if file.suffix == ".commit" else file.name
+            file.rename(folder / "timeline" / name)
+
+    with pytest.raises(ConflictError, match="from table version 6 to 8"):
+        table.cluster(Meanwhile(upgrade))
+    assert not open_local(table.path).timeline.pending_clusterings()
+    check(table)
