@@ -10,7 +10,7 @@ from ..commit.clean import pending_cleans, run_clean
 from ..commit.conflicts import recover_hint
 from ..commit.critical_section import request
 from ..commit.expectations import FilesSuperseded
-from ..commit.rollback.failed_writes import roll_back_failed_writes
+from ..commit.rollback.failed_writes import is_left_to_writers, roll_back_failed_writes
 from ..commit.settings import TransactionSettings
 from ..errors import NeedsRecovery, NothingToDo
 from ..options import keys
@@ -78,7 +78,7 @@ def _schedule(
             # First without the lock: an idle run leaves no trace, and locks are held for no longer than needed.
             found = _plan(wanted, table, rules, report)
             _warn_of_savepoints(found, report)
-            _look_at_what_holds_back(table, found, settings, report)
+            _look_at_what_holds_back(wanted, table, found, settings, report)
             if found.plan is None:
                 return "", found.why_empty
         with report.phase("publish"):
@@ -97,11 +97,13 @@ def _schedule(
 
 
 def _look_at_what_holds_back(
-    table: Snapshot, found: CleanPlanning, settings: TransactionSettings, report: Report
+    wanted: CleanRequest, table: Snapshot, found: CleanPlanning, settings: TransactionSettings, report: Report
 ) -> None:
     """Raise NeedsRecovery when an abandoned instant keeps all files from being cleaned; warn when it keeps some."""
     pending = found.horizon.held_back_by
     if pending is None or abandoned(table, [pending], settings) is None:
+        return
+    if failed_writes_are_ours(wanted.options) and is_left_to_writers(table, pending, settings):
         return
     held = f"the {pending.action.value} {pending.ts} was abandoned, and keeps files from being cleaned"
     if found.plan is None:
@@ -176,7 +178,8 @@ def _dry_run(
         with report.phase("plan"):
             found = _plan(wanted, table, rules, report)
             _warn_of_savepoints(found, report)
-            _look_at_what_holds_back(table, found, transaction_settings(wanted.options, table.storage), report)
+            settings = transaction_settings(wanted.options, table.storage)
+            _look_at_what_holds_back(wanted, table, found, settings, report)
     if failed_writes_are_ours(wanted.options):
         report.warnings.append("a real run first rolls back failed writes, and may then delete more files")
     if found is not None and found.plan is None and not report.tables["pending"]:

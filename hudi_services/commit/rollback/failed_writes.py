@@ -36,8 +36,15 @@ def _is_dead(table: Snapshot, write: Instant, settings: TransactionSettings) -> 
     rollback = pending_rollback(table, write.ts)
     if rollback is not None:
         return is_stale_rollback(table, rollback, settings)
+    return not liveness(table, write, settings).alive and not is_left_to_writers(table, write, settings)
+
+
+def is_left_to_writers(table: Snapshot, write: Instant, settings: TransactionSettings) -> bool:
+    """Whether the heartbeat of `write` has expired a short while ago.
+
+    Hudi's writers then roll the write back. They look for it without the lock, and fail when it is gone by then.
+    """
     signs = liveness(table, write, settings)
-    # Once its heartbeat has expired, Hudi's writers roll it back. They look for it without the lock, and
-    # fail when it is gone.
-    silence = now_millis(table) - signs.last_sign_millis
-    return not signs.alive and (signs.heartbeat_millis is None or silence >= 2 * settings.heartbeat_expires_millis)
+    if signs.alive or signs.heartbeat_millis is None or not settings.lock.is_shared:
+        return False
+    return now_millis(table) - signs.last_sign_millis < 2 * settings.heartbeat_expires_millis
