@@ -2,19 +2,16 @@
 
 staged       .hoodie/.hudi_services/staged-<ts>/**            the staging folder
 reserved     a pending clustering without groups
-both         .hoodie/.hudi_services/staged-<ts>/shown.json    {"instant": where the plan is shown}
+both         a note of where the plan is shown: see `shown_plans`
 """
 
-import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ..codecs.json_text import parse_json
 from ..concurrency import at_once
-from ..errors import CorruptFile, LockBusy, NotFound
+from ..errors import LockBusy
 from ..files.names import OWN_FOLDER
-from ..limits import SMALL_FILE
 from ..snapshot import Snapshot, reopen
 from ..storage import Storage
 from ..timeline.instant import Action, Instant, State
@@ -25,17 +22,13 @@ from .markers import delete_markers
 from .new_files import staging_folder
 from .rollback.execution import drop_attempt, roll_back
 from .settings import TransactionSettings
+from .shown_plans import shown_at
 from .times import Times
 from .transaction import Transaction
 
 _LEASE = re.compile(r"clustering-([0-9]{17})\.[0-9]+\.json")
 _STAGED = re.compile(r"staged-([0-9]{17})")
 _CHECKPOINTS = re.compile(r"clustering-([0-9]{17})")
-
-
-def note_shown(storage: Storage, staged: str, ts: str) -> None:
-    """Note that the plan of the attempt is about to be shown at the instant `ts`."""
-    storage.put(_note(staged), json.dumps({"instant": ts}).encode())
 
 
 def take_back(transaction: Transaction, ts: str, action: Action, settings: TransactionSettings) -> bool:
@@ -136,7 +129,7 @@ def take_back_staged(table: Snapshot, staged: str, settings: TransactionSettings
     """Take back one attempt by its folder. Raises LockBusy while its process is at work."""
     action, storage = table.timeline.layout.clustering_action, table.storage
     with Transaction(table, f"clustering-{staged}", f"take back {staged}", settings) as transaction:
-        ts = _shown(storage, staged)
+        ts = shown_at(storage, staged)
         found = table.timeline.find(ts, action) if ts else None
         if found is not None and not found.is_completed:
             _refuse_live(table, found, settings, transaction)
@@ -174,17 +167,3 @@ def _busy(table: Snapshot, instant: Instant) -> LockBusy:
         f"{table.storage.root}: another run clusters the table, under the instant {instant.ts}",
         hint="wait for it; without a sign of life for two minutes it counts as dead",
     )
-
-
-def _shown(storage: Storage, staged: str) -> str:
-    """The instant at which the plan of the staged attempt was to be shown; "" when it was not."""
-    try:
-        note = parse_json(storage.read(_note(staged), SMALL_FILE))
-    except (NotFound, CorruptFile, ValueError):
-        return ""
-    ts = note.get("instant") if isinstance(note, dict) else None
-    return ts if isinstance(ts, str) else ""
-
-
-def _note(staged: str) -> str:
-    return f"{staging_folder(staged)}/shown.json"

@@ -22,9 +22,9 @@ from ..timeline.active import Timeline
 from ..timeline.instant import Instant, State
 from .conflicts import NEW_PLAN, TakenOver, refuse_beside_beginners, refuse_beside_writers, rollbacks_of
 from .drafts import Draft
-from .late_attempts import note_shown
 from .planned_groups import PlannedGroups
 from .settings import TransactionSettings
+from .shown_plans import note_shown
 from .transaction import expect
 
 

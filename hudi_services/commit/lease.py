@@ -157,6 +157,10 @@ class Lease:
             return
 
     @property
+    def name(self) -> str:
+        return self._name
+
+    @property
     def previous(self) -> LeaseState | None:
         """The lease of this name before this one was taken; None when no process ever took it."""
         return self._previous

@@ -20,6 +20,7 @@ from .heartbeat import heartbeat_path
 from .lease import Lease, LeaseState, read_lease
 from .markers import marker_folder, read_markers
 from .settings import TransactionSettings
+from .shown_plans import attempt_that_shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,12 @@ def liveness(
     lease = None
     if is_leased:
         lease = held.previous if held else read_lease(table.storage, lease_name(instant))
+        if lease is None and instant.state is State.INFLIGHT:
+            # A plan that is published late may be shown by an attempt whose lease has another time.
+            staged = attempt_that_shows(table.storage, instant.ts)
+            name = f"clustering-{staged}"
+            is_own = held is not None and held.name == name
+            lease = read_lease(table.storage, name) if staged and not is_own else None
     silence = settings.patience_millis if is_short else settings.abandoned_millis
     return _life(table, settings, last, heartbeat, lease, silence, _count(table, instant, markers))
 

@@ -4,11 +4,15 @@ import json
 import re
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hudi_services.commit.liveness import liveness
+from hudi_services.commit.settings import TransactionSettings
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError
 from hudi_services.jobs import clustering, rollback
@@ -16,6 +20,7 @@ from hudi_services.jobs.report import Report
 from hudi_services.jobs.request import Mode
 from hudi_services.object_storage import ObjectStorage
 
+from .faulty_storage import FaultyStorage, Killed
 from .repairs import NO_HEARTBEAT, both, repair
 from .tables import RELEASES, open_local
 from .tables import request as clustering_request
@@ -125,3 +130,43 @@ def test_a_table_that_is_upgraded_meanwhile(tmp_path: Path) -> None:
         table.cluster(Meanwhile(upgrade))
     assert not open_local(table.path).timeline.pending_clusterings()
     check(table)
+
+
+class Dies(FaultyStorage):
+    """Storage of a process that is killed before it moves the first file."""
+
+    def move(self, source: str, target: str) -> None:
+        self.left = -1
+        raise Killed
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_plan_of_a_killed_run_is_executed_at_once(release: str, tmp_path: Path) -> None:
+    """The lease that shows the death bears the time at which the run began, not the instant of the plan."""
+    table = Table(release, tmp_path, "STAGED")
+    with suppress(Killed):
+        table.cluster(Meanwhile(lambda: table.update(table.slices[0])), Dies(str(table.path)))
+    (pending,) = open_local(table.path).timeline.pending_clusterings()
+    wanted = clustering_request(table.path, Mode.SCHEDULE_AND_EXECUTE, table.options, publish_late=True)
+    done = clustering.schedule_and_execute(replace(wanted, retry_last_failed=True), engine=LocalEngine())
+    assert (done.exit_code, done.instant) == (0, pending.ts)
+    check(table)
+    table.cluster()
+    assert table.is_clean()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_plan_of_a_run_that_is_alive_is_left_alone(release: str, tmp_path: Path) -> None:
+    """At any age: it may wait for the store for long, in the middle of its moves."""
+    table, found = Table(release, tmp_path, "STAGED"), list[bool]()
+    settings = TransactionSettings(abandoned_millis=0)
+
+    class Looks(ObjectStorage):
+        def move(self, source: str, target: str) -> None:
+            now = open_local(table.path)
+            found.extend(liveness(now, one, settings).alive for one in now.timeline.pending_clusterings())
+            super().move(source, target)
+
+    engine = Meanwhile(lambda: table.update(table.slices[0]))
+    assert table.cluster(engine, Looks(str(table.path))).exit_code == 7
+    assert found and all(found)
