@@ -170,7 +170,11 @@ class StagedAttempt:
                 self._drop_shown()
         except HudiServicesError:
             is_left = True
-        if shown is not None and self._remove_moved(shown) and not isinstance(error, PartlyDone):
+        if shown is not None and self._remove_moved(shown):
+            self._shown, self.instant = None, shown
+            with suppress(StorageError):
+                self.clean_up()
+                self._transaction.forget()
             raise PartlyDone(f"the {self._operation} {shown.ts} is complete, in spite of: {error}") from error
         if is_left and not isinstance(error, TakenOver):
             return

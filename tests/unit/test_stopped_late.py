@@ -14,7 +14,7 @@ import pytest
 from hudi_services.commit.liveness import liveness
 from hudi_services.commit.settings import TransactionSettings
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import ConflictError
+from hudi_services.errors import ConflictError, PartlyDone, StorageError
 from hudi_services.jobs import clustering, rollback
 from hudi_services.jobs.report import Report
 from hudi_services.jobs.request import Mode
@@ -170,3 +170,30 @@ def test_the_plan_of_a_run_that_is_alive_is_left_alone(release: str, tmp_path: P
     engine = Meanwhile(lambda: table.update(table.slices[0]))
     assert table.cluster(engine, Looks(str(table.path))).exit_code == 7
     assert found and all(found)
+
+
+@pytest.mark.parametrize("name", ["clustering.inflight", ".replacecommit", ".deltacommit", ".parquet"])
+def test_the_store_reports_an_error_although_it_has_stored_the_file(name: str, tmp_path: Path) -> None:
+    """The run says what is true, and leaves nothing: no later run tells of a clustering that was killed."""
+    table = Table("1.2.0", tmp_path, "STAGED", metadata=True)
+
+    class Stutters(ObjectStorage):
+        def create(self, path: str, data: bytes) -> None:
+            super().create(path, data)
+            self._stutter(path)
+
+        def move(self, source: str, target: str) -> None:
+            super().move(source, target)
+            self._stutter(target)
+
+        def _stutter(self, path: str) -> None:
+            if path.endswith(name):
+                raise StorageError("timeout")
+
+    is_done = name == ".replacecommit"
+    with pytest.raises(PartlyDone if is_done else StorageError, match="is complete" if is_done else "timeout"):
+        table.cluster(storage=Stutters(str(table.path)))
+    last = open_local(table.path).timeline.last_clustering()
+    assert is_done == (last is not None and last.is_completed)
+    assert table.is_clean()
+    check(table, metadata=True)
