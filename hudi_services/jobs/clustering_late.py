@@ -200,6 +200,11 @@ def _stages(wanted: ClusteringRequest, table: Snapshot) -> bool:
             "fails on an instant that is only reserved",
             hint=f"leave {keys.PUBLISH_LATE.key} out, or let only one of the two cluster",
         )
+    if way == "STAGED" and wanted.instant is not None:
+        raise ConfigError(
+            f"{keys.PUBLISH_LATE.key}=staged draws the instant at the commit, and {wanted.instant} was asked for",
+            hint=f"leave the instant out, or {keys.PUBLISH_LATE.key}",
+        )
     if way != "AUTO" or wanted.instant is not None:
         return way == "STAGED"
     return table.storage.renames or clusters is not None or hudi_has_clustered(table)

@@ -8,7 +8,7 @@ from ..commit.rollback.execution import plan_rollback, resume_rollback, roll_bac
 from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
-from ..errors import ConfigError, HudiServicesError, NothingToDo, PartlyDone
+from ..errors import ConfigError, ConflictError, HudiServicesError, LockBusy, NothingToDo, PartlyDone
 from ..options import keys
 from ..recovery.findings import Decision, Finding, find, judge
 from ..snapshot import Snapshot, reopen
@@ -29,11 +29,10 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
     settings = transaction_settings(wanted.options, table.storage)
     left = [] if wanted.instant else [one.ts for one in late_attempts(table) if not one.holder and not one.is_reserved]
     if wanted.apply and left:
-        for ts in left:
-            take_back_staged(table, ts, settings)
+        report.warnings += _take_back(table, left, settings)
         table = reopen(table)
-    if left:
-        report.warnings.append(_left_behind(left, taken_back=wanted.apply))
+    elif left:
+        report.warnings.append(_left_behind(left, taken_back=False))
     with report.phase("look"):
         findings = [one for one in find(table, settings) if wanted.instant in (None, one.instant.ts)]
     if not findings:
@@ -54,6 +53,18 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
     if all(one.decision is Decision.WAIT for one in findings):
         raise NothingToDo("every pending instant must wait: see the reasons")
     return report.completed(wanted.instant)
+
+
+def _take_back(table: Snapshot, attempts: list[str], settings: TransactionSettings) -> list[str]:
+    """Take back what killed runs have left, and tell of it; where somebody is at work, it stays for the next run."""
+    done, told = list[str](), list[str]()
+    for ts in attempts:
+        try:
+            take_back_staged(table, ts, settings)
+            done.append(ts)
+        except (LockBusy, ConflictError) as error:
+            told.append(f"what the clustering {ts} has left stays: {sentence(error)}")
+    return [*([_left_behind(done, taken_back=True)] if done else []), *told]
 
 
 def _left_behind(attempts: list[str], *, taken_back: bool) -> str:
