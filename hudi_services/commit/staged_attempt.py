@@ -122,7 +122,9 @@ class StagedAttempt:
             watched = self._plan.watched(current, shown)
             self._moved = [path_at(path, ts) for path in draft.paths]
             move_staged(current.storage, self.files, sorted(draft.paths), ts)
-            times = Times(watched, 0, after=ts)
+            # The time of completion waits for the slowest clock, unless the instant has just done so.
+            skew = self._settings.skew_millis if ts == staged else 0
+            times = Times(watched, skew, after=ts)
             publish(watched, draft.at(shown), times.next)
             self._shown, self.instant = None, shown
             self.pending_seconds = time.monotonic() - began
