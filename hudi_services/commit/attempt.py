@@ -70,6 +70,8 @@ class Attempt:
         self.rolled_back: list[str] = []
         """Rollback instants that this attempt made."""
         self.files = NewFiles.in_place(table.storage, instant.ts)
+        self.begun_meanwhile: list[str] = []
+        """Writes of others that have begun while a late plan was committed, without a shared lock."""
         self.completed_at = 0.0
         """When the commit was complete, by the monotonic clock, seconds."""
 
@@ -128,6 +130,8 @@ class Attempt:
                 self._delete_unclaimed(current)
                 raise
             self._begun, self.completed_at = False, time.monotonic()
+            if self._late is not None:
+                self.begun_meanwhile = self._late.begun_meanwhile(current, self.instant)
             if afterwards is not None and current.metadata is not None:
                 afterwards(current.metadata, Times(current, 0, after=times.last).next)
         self._transaction.forget()

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from ..snapshot import Snapshot, reopen
 from ..timeline.active import Timeline
-from ..timeline.instant import Instant, State
+from ..timeline.instant import Action, Instant, State
 from .conflicts import NEW_PLAN, TakenOver, refuse_beside_beginners, refuse_beside_writers, rollbacks_of
 from .drafts import Draft
 from .planned_groups import PlannedGroups
@@ -67,6 +67,21 @@ class LatePlan:
             current.storage.put(path, self._encode([]))
             raise
         return again
+
+    def begun_meanwhile(self, before: Snapshot, done: Instant) -> list[str]:
+        """Writes that have begun between the last look (`before`) and the completed file of `done`.
+
+        Without a shared lock: they may not know of the new files. With one, writers compare what they write with it.
+        """
+        if self._settings.lock.is_shared:
+            return []
+        now = Timeline.open(before.storage, before.config)
+        completed = now.find(done.ts, done.action)
+        if completed is None or not completed.is_completed:
+            return []
+        end, known = now.written[completed.file_name], {one.ts for one in before.timeline.instants}
+        writes = (*now.completed_writes(), *now.pending({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT}))
+        return sorted({one.ts for one in writes if one.ts not in known | {done.ts} and now.begun[one.ts] <= end})
 
     def watched(self, current: Snapshot, instant: Instant) -> Snapshot:
         """The table, whose `check_held` also raises TakenOver when another process executes the plan.

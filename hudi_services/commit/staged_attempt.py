@@ -52,6 +52,8 @@ class StagedAttempt:
         self.instant = instant
         self.files = NewFiles.staged(table.storage, instant.ts)
         self.rolled_back: list[str] = []
+        self.begun_meanwhile: list[str] = []
+        """Writes of others that have begun while the plan was committed, without a shared lock."""
         self.pending_seconds = 0.0
         """For how long the plan was pending, once the attempt is committed."""
         self._operation = operation
@@ -128,6 +130,7 @@ class StagedAttempt:
             publish(watched, draft.at(shown), times.next)
             self._shown, self.instant = None, shown
             self.pending_seconds = time.monotonic() - began
+            self.begun_meanwhile = self._plan.begun_meanwhile(current, shown)
             if afterwards is not None and current.metadata is not None:
                 afterwards(current.metadata, Times(current, 0, after=times.last).next)
         self._transaction.forget()

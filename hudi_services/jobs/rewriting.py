@@ -83,6 +83,11 @@ def carry_out(
     _account(report, results, [new.file for result in results for new in result.files])
     if rewrite.dropped:
         add_dropped_groups(report, {n: rewrite.tasks[n].slices for n in rewrite.dropped}, rewrite.dropped)
+    if attempt.begun_meanwhile:
+        report.warnings.append(
+            f"writes began while the {rewrite.operation} was committed ({', '.join(attempt.begun_meanwhile)}), and no "
+            "lock provider is set: they may not have seen the new files, and lose their changes (docs/concurrency.md)"
+        )
     if attempt.rolled_back:
         report.warnings.append(f"an earlier attempt was rolled back ({', '.join(attempt.rolled_back)})")
     if report.resumed_groups:

@@ -341,6 +341,28 @@ def test_a_clean_deletes_an_old_file_while_it_is_read(way: str, tmp_path: Path) 
     assert table.is_clean() and rows(table.path).equals(table.rows)
 
 
+def test_a_writer_that_begins_too_late_to_be_seen_is_told(way: str, tmp_path: Path) -> None:
+    """Without a lock nobody can keep it out: the report names it."""
+    table = Table("1.2.0", tmp_path, way)
+    begun: list[str] = []
+
+    class Begins(ObjectStorage):
+        """A write begins right before the completed file is created."""
+
+        def create(self, path: str, data: bytes) -> None:
+            if path.endswith(".replacecommit"):
+                begun.append(table.begin(table.slices[0]))
+            super().create(path, data)
+
+    done = table.cluster(storage=Begins(str(table.path)))
+    (warning,) = (one for one in done.warnings if "writes began while" in one)
+    assert begun[0] in warning
+    table.end(begun[0])
+    table.update(next(iter(open_local(table.path).view.live_slices())))
+    with suppress(NothingToDo):
+        assert not any("writes began" in one for one in table.cluster().warnings)
+
+
 def test_what_a_killed_run_leaves_is_told_and_recovered(way: str, tmp_path: Path) -> None:
     table = Table("1.2.0", tmp_path, way)
     options = resolve([("test", DEAD_AT_ONCE)])
