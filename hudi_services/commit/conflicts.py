@@ -192,7 +192,8 @@ def refuse_beside_beginners(table: Snapshot, settings: TransactionSettings) -> N
             raise WriterAtWork(
                 f"{table.storage.root}: the {write.action.value} {write.ts} of another writer has just begun "
                 f"({write.file_name}), and does not tell yet which file groups it updates",
-                hint="run again, or wait for longer: --lock-wait SECONDS, or hoodie.write.lock.wait_time_ms",
+                hint="run again, or wait for longer: --lock-wait SECONDS. A write that Hudi has refused may stay so "
+                "as long as its process lives: end that process, or use --publish first",
             )
 
 

@@ -41,6 +41,8 @@ from .running import Running
 
 _MOST_PAUSE_SECONDS = 0.5
 """The moment between two writes of another writer may be short."""
+_PAUSES_PER_LOOK = 4
+"""How much longer than it holds the lock a run leaves it to others while it waits for them."""
 
 Drafting = Callable[[Sequence[WrittenFile], MovedKeys | None, tuple[ComputedIndex, ...]], CommitDraft]
 """Makes the draft of the new files, with their keys for the record index and records for the expression indexes."""
@@ -173,13 +175,18 @@ def _publish(
     deadline = time.monotonic() + settings.lock_wait.wait_millis / 1000
     with Waiting(wanted.on_wait) as waiting:
         while True:
+            began = time.monotonic()
             try:
                 return attempt.finish(draft, compaction_afterwards(runner, wanted, report))
             except WriterAtWork as error:
                 if not attempt.is_late or time.monotonic() >= deadline:
                     raise
                 waiting.tell(f"another writer: {error.message}")
-                time.sleep(min(settings.lock_wait.retry_wait_millis / 1000, _MOST_PAUSE_SECONDS))
+                pause = min(settings.lock_wait.retry_wait_millis / 1000, _MOST_PAUSE_SECONDS)
+                if settings.lock.is_shared:
+                    # A look takes the lock, and the other writer needs it: Hudi tries a lock file every five seconds.
+                    pause = max(pause, _PAUSES_PER_LOOK * (time.monotonic() - began))
+                time.sleep(pause)
 
 
 def add_dropped_groups(

@@ -227,7 +227,7 @@ def test_writes_of_hudi(peer: Peer, table: Tables, aws: str) -> None:
         with pytest.raises(PeerError, match=r"(?i)lock"):
             peer.upsert(path, newer(row), **options)
         lock.check()
-    ours.execute(path, "--mode", "scheduleAndExecute", options=place.options)
+    ours.execute(path, "--mode", "scheduleAndExecute", "--publish", "first", options=place.options)
     peer.upsert(path, newer(row), **options)
     assert place.stored() is None
 

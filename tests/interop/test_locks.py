@@ -96,7 +96,7 @@ def test_one_zookeeper(is_implicit: bool, peer: Peer, table: Tables, zookeeper: 
             peer.upsert(path, newer(row), **options)
         lock.check()
     # Nobody does.
-    ours.execute(path, "--mode", "scheduleAndExecute", options=options)
+    ours.execute(path, "--mode", "scheduleAndExecute", "--publish", "first", options=options)
     peer.upsert(path, newer(row), **options)
     assert peer.rows(path).num_rows
     assert looks.get_children(place) == []
