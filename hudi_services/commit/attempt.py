@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
 
 from ..clock import duration
 from ..concurrency import at_once
@@ -26,6 +25,7 @@ from .drafts import CommitDraft, TimesSource
 from .expectations import Expectation
 from .late_attempts import delete_staged
 from .late_plan import LatePlan
+from .leased import LeasedAttempt
 from .liveness import lease_name, liveness, now_millis, rollback_liveness
 from .markers import delete_markers, read_markers
 from .new_files import NewFiles
@@ -35,7 +35,7 @@ from .times import Times
 from .transaction import Transaction, expect, publish
 
 
-class Attempt:
+class Attempt(LeasedAttempt):
     """One execution of a requested plan, between `begin` and `finish`; a context manager that cleans up.
 
     `operation` names the attempt for people. `inputs` are expectations that are also checked at the beginning: a plan
@@ -53,13 +53,13 @@ class Attempt:
         settings: TransactionSettings,
         late: LatePlan | None = None,
     ) -> None:
+        super().__init__(Transaction(table, lease_name(instant), f"execute {instant.ts}", settings))
         self.table = table
         self.instant = instant
         self._what = f"the {operation} {instant.ts}"
         self._inputs = tuple(inputs)
         self._settings = settings
         self._late = late
-        self._transaction = Transaction(table, lease_name(instant), f"execute {instant.ts}", settings)
         self._begun = False
         self._rollbacks: frozenset[str] = frozenset()
         """The rollback instants on the timeline when this attempt began."""
@@ -80,26 +80,10 @@ class Attempt:
         """Whether the plan is published with the commit."""
         return self._late is not None
 
-    def __enter__(self) -> "Attempt":
-        self._transaction.__enter__()
-        try:
-            self._begin()
-        except BaseException as error:
-            self.__exit__(type(error), error, None)
-            raise
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        left = error
-        try:
-            # An attempt at a plan that nobody knows is taken back by its job, wherever it has failed.
-            if error is not None and self._begun and self._late is None:
-                self._undo_or_leave(error)
-        except BaseException as another:
-            left = another
-            raise
-        finally:
-            self._transaction.__exit__(type(left) if left else None, left, None)
+    def _failed(self, error: BaseException) -> None:
+        # An attempt at a plan that nobody knows is taken back by its job, wherever it has failed.
+        if self._begun and self._late is None:
+            self._undo_or_leave(error)
 
     def finish(
         self, draft: CommitDraft, afterwards: Callable[[MetadataTable, TimesSource], None] | None = None

@@ -17,17 +17,16 @@ from ..storage import Storage
 from ..timeline.instant import Action, Instant, State
 from .checkpoints import delete_checkpoints
 from .lease import LEASE_FOLDER, read_lease
-from .liveness import age_millis, is_clustering, is_reserved, lease_name, liveness
+from .liveness import age_millis, clustering_lease_name, is_clustering, is_reserved, lease_name, liveness
 from .markers import delete_markers
 from .new_files import staging_folder
 from .rollback.execution import drop_attempt, roll_back
 from .settings import TransactionSettings
-from .shown_plans import shown_at
+from .shown_plans import shown_at, staged_attempts
 from .times import Times
 from .transaction import Transaction
 
 _LEASE = re.compile(r"clustering-([0-9]{17})\.[0-9]+\.json")
-_STAGED = re.compile(r"staged-([0-9]{17})")
 _CHECKPOINTS = re.compile(r"clustering-([0-9]{17})")
 
 
@@ -55,7 +54,7 @@ def take_back_dead(table: Snapshot, settings: TransactionSettings) -> list[str]:
 
     Raises LockBusy while another run is at work.
     """
-    staged, begun = _folders(table.storage, _STAGED), _leased(table.storage) | _folders(table.storage, _CHECKPOINTS)
+    staged, begun = {*staged_attempts(table.storage)}, _leased(table.storage) | _checkpointed(table.storage)
     # Only now: the instant of an attempt that publishes its plan first is on the timeline before its lease.
     table = reopen(table)
     for ts in sorted(staged | {ts for ts in begun if not table.timeline.at(ts)}):
@@ -85,10 +84,10 @@ class LateAttempt:
 def late_attempts(table: Snapshot) -> list[LateAttempt]:
     """The late attempts, oldest first."""
     reserved = {one.ts for one in _reserved(table)}
-    folders = _folders(table.storage, _STAGED)
+    folders = {*staged_attempts(table.storage)}
 
     def attempt(ts: str) -> LateAttempt:
-        lease = read_lease(table.storage, f"clustering-{ts}")
+        lease = read_lease(table.storage, clustering_lease_name(ts))
         return LateAttempt(ts, lease.holder if lease else "", ts not in folders)
 
     return at_once(attempt, sorted(folders | reserved))
@@ -105,8 +104,8 @@ def _reserved(table: Snapshot) -> list[Instant]:
     return [one for one in pending if is_clustering(table, one) and is_reserved(table, one)]
 
 
-def _folders(storage: Storage, name: re.Pattern[str]) -> set[str]:
-    folders = (name.fullmatch(path.rpartition("/")[2]) for path in storage.list_dir(OWN_FOLDER)[1])
+def _checkpointed(storage: Storage) -> set[str]:
+    folders = (_CHECKPOINTS.fullmatch(path.rpartition("/")[2]) for path in storage.list_dir(OWN_FOLDER)[1])
     return {one[1] for one in folders if one}
 
 
@@ -128,7 +127,7 @@ def _clear(table: Snapshot, completed: Instant, settings: TransactionSettings) -
 def take_back_staged(table: Snapshot, staged: str, settings: TransactionSettings) -> None:
     """Take back one attempt by its folder. Raises LockBusy while its process is at work."""
     action, storage = table.timeline.layout.clustering_action, table.storage
-    with Transaction(table, f"clustering-{staged}", f"take back {staged}", settings) as transaction:
+    with Transaction(table, clustering_lease_name(staged), f"take back {staged}", settings) as transaction:
         ts = shown_at(storage, staged)
         found = table.timeline.find(ts, action) if ts else None
         if found is not None and not found.is_completed:

@@ -39,7 +39,13 @@ class Liveness:
 def lease_name(instant: Instant) -> str:
     """The name of the lease that our attempt at the plan `instant` holds from beginning to end."""
     of_action = {Action.CLEAN: "clean", Action.COMPACTION: "compaction"}
-    return f"{of_action.get(instant.action, 'clustering')}-{instant.ts}"
+    kind = of_action.get(instant.action)
+    return clustering_lease_name(instant.ts) if kind is None else f"{kind}-{instant.ts}"
+
+
+def clustering_lease_name(ts: str) -> str:
+    """`lease_name` of a clustering that may not be on the timeline."""
+    return f"clustering-{ts}"
 
 
 class Signs:
@@ -94,7 +100,7 @@ def liveness(
         if lease is None and instant.state is State.INFLIGHT:
             # A plan that is published late may be shown by an attempt whose lease has another time.
             staged = attempt_that_shows(table.storage, instant.ts)
-            name = f"clustering-{staged}"
+            name = clustering_lease_name(staged)
             is_own = held is not None and held.name == name
             lease = read_lease(table.storage, name) if staged and not is_own else None
     silence = settings.patience_millis if is_short else settings.abandoned_millis

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from ..concurrency import at_once
 from ..errors import ConflictError, HudiServicesError, JobLost, PartlyDone, StorageError
@@ -28,6 +27,7 @@ from .drafts import CommitDraft, TimesSource
 from .late_attempts import delete_staged, take_back
 from .late_plan import LatePlan
 from .lease import read_lease
+from .leased import LeasedAttempt
 from .liveness import lease_name
 from .markers import delete_markers
 from .new_files import NewFiles, move_staged, path_at
@@ -36,7 +36,7 @@ from .times import Times, refuse_ahead
 from .transaction import Transaction, expect, publish
 
 
-class StagedAttempt:
+class StagedAttempt(LeasedAttempt):
     """One execution of a plan that is published late; a context manager that takes the attempt back after an error.
 
     `instant` is a requested clustering that is not on the timeline; after `finish` it is the one that was committed.
@@ -48,6 +48,7 @@ class StagedAttempt:
     def __init__(
         self, table: Snapshot, instant: Instant, operation: str, plan: LatePlan, settings: TransactionSettings
     ) -> None:
+        super().__init__(Transaction(table, lease_name(instant), f"cluster {instant.ts}", settings))
         self.table = table
         self.instant = instant
         self.files = NewFiles.staged(table.storage, instant.ts)
@@ -59,7 +60,6 @@ class StagedAttempt:
         self._operation = operation
         self._plan = plan
         self._settings = settings
-        self._transaction = Transaction(table, lease_name(instant), f"cluster {instant.ts}", settings)
         self._shown: Instant | None = None
         """The instant at which the plan was shown, as long as it is not completed."""
         self._is_begun = False
@@ -67,30 +67,16 @@ class StagedAttempt:
         self._moved: list[str] = []
         """The final paths of the new files, once they are moved."""
 
-    def __enter__(self) -> "StagedAttempt":
-        self._transaction.__enter__()
-        try:
-            # Local storage does not open a folder that does not exist.
-            self.table.storage.put(self.files.path_in_table("staging"), b"")
-        except BaseException as error:
-            self.__exit__(type(error), error, None)
-            raise
-        return self
+    def _begin(self) -> None:
+        # Local storage does not open a folder that does not exist.
+        self.table.storage.put(self.files.path_in_table("staging"), b"")
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        left = error
-        try:
-            # After a lost job a task may still be writing a file: the next run takes the attempt back.
-            if isinstance(error, JobLost):
-                if self._shown is not None:
-                    self._remove_moved(self._shown)
-            elif error is not None:
-                self._take_back(error)
-        except BaseException as another:
-            left = another
-            raise
-        finally:
-            self._transaction.__exit__(type(left) if left else None, left, None)
+    def _failed(self, error: BaseException) -> None:
+        # After a lost job a task may still be writing a file: the next run takes the attempt back.
+        if not isinstance(error, JobLost):
+            self._take_back(error)
+        elif self._shown is not None:
+            self._remove_moved(self._shown)
 
     def finish(
         self, draft: CommitDraft, afterwards: Callable[[MetadataTable, TimesSource], None] | None = None

@@ -28,6 +28,7 @@ from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_i
 from ..metadata.record_index.shards import Shards
 from ..metadata.table import MetadataTable
 from ..model import FileSlice
+from ..packing import pack
 from ..snapshot import Snapshot
 from .checkpoints import (
     BuildPlan,
@@ -263,13 +264,5 @@ def _noted_base(task: IndexBaseTask, token: str) -> WrittenBase:
 
 def _tasks(slices: Sequence[FileSlice], counts: Sequence[int]) -> tuple[tuple[FileSlice, ...], ...]:
     """The slices by task: neighbouring slices with up to `_KEYS_PER_TASK` keys together, or one larger slice."""
-    tasks: list[tuple[FileSlice, ...]] = []
-    rows = 0
-    for one, count in zip(slices, counts, strict=True):
-        # A base file of which every row was deleted has no keys, and may be the first.
-        if not tasks or rows + count > _KEYS_PER_TASK:
-            tasks.append(())
-            rows = 0
-        tasks[-1] = (*tasks[-1], one)
-        rows += count
-    return tuple(tasks)
+    packed = pack(zip(slices, counts, strict=True), lambda counted: counted[1], _KEYS_PER_TASK)
+    return tuple(tuple(one for one, _ in some) for some in packed)

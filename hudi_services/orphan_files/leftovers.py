@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from ..commit.checkpoints import checkpoint_folder
 from ..commit.heartbeat import heartbeat_path
 from ..commit.lease import LEASE_FOLDER, LEASE_MILLIS, read_lease
+from ..commit.liveness import clustering_lease_name
 from ..commit.markers import marker_folder
 from ..commit.new_files import staging_folder
 from ..files.names import OWN_FOLDER
@@ -120,7 +121,7 @@ def _leases(storage: Storage) -> Iterator[Leftover]:
 
 
 def _is_held(storage: Storage, staged: Leftover) -> bool:
-    lease = read_lease(storage, f"clustering-{staged.attempt}")
+    lease = read_lease(storage, clustering_lease_name(staged.attempt))
     return lease is not None and lease.held
 
 

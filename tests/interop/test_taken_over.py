@@ -1,18 +1,18 @@
 """A writer of Hudi with inline clustering executes every pending plan, also ours, while our attempt is at work."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from hudi_services.engine import LocalEngine
 from hudi_services.errors import ConflictError, JobLost, NothingToDo
 from hudi_services.jobs import clustering
 from hudi_services.jobs.request import Mode
 
 from ..unit.tables import open_local, request
+from ..unit.test_salvage import Beside
 from . import layout, ours
 from .conftest import Tables
 from .peer import Peer, PeerError
@@ -23,23 +23,6 @@ from .test_salvage import _PARTITION, check, values
 
 # It executes what is pending, and plans nothing itself.
 _INLINE = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1000"}
-
-
-class Beside(LocalEngine):
-    """Acts when some of the rewriting tasks are done: `share` of them, between 0 and 1."""
-
-    def __init__(self, act: Callable[[], object], share: float) -> None:
-        self._act = act
-        self._share = share
-
-    def map(self, function: Any, tasks: Sequence[Any], what: str, progress: Any) -> Any:
-        if "rewrite" not in what:
-            return super().map(function, tasks, what, progress)
-        assert len(tasks) > 1
-        done = round(len(tasks) * self._share)
-        first = super().map(function, tasks[:done], what, progress)
-        self._act()
-        return [*first, *super().map(function, tasks[done:], what, progress)]
 
 
 def strangers(rows: pa.Table) -> pa.Table:

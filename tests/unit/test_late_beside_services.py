@@ -1,9 +1,7 @@
 """Our other services beside `--publish late`: staged files are nothing to them; a reserved instant names no group."""
 
 import random
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,28 +23,9 @@ from .test_completed_rollback import rolled_back, undone
 from .test_index_bootstrap import indexed_locations, is_listed, real_locations
 from .test_index_bootstrap import wanted as index_of
 from .test_publish_late import Table
-from .test_salvage import rows
+from .test_salvage import Beside, rows
 
 pytestmark = pytest.mark.usefixtures("without_threads")
-
-
-class Beside(LocalEngine):
-    """Acts once, right before or right after the rows are rewritten."""
-
-    def __init__(self, act: Callable[[], object], *, before: bool) -> None:
-        self._act = act
-        self._before = before
-        self._acted = False
-
-    def map(self, function: Any, tasks: Sequence[Any], what: str, progress: Any) -> Any:
-        is_now = "rewrite" in what and not self._acted
-        self._acted |= is_now
-        if is_now and self._before:
-            self._act()
-        found = super().map(function, tasks, what, progress)
-        if is_now and not self._before:
-            self._act()
-        return found
 
 
 @pytest.mark.parametrize("seed", range(24 if DEEP else 6))
@@ -77,7 +56,7 @@ def test_what_a_service_takes_away_is_left_out(seed: int, tmp_path: Path) -> Non
 
     late = request(table.path, Mode.SCHEDULE_AND_EXECUTE, options, publish_late=True)
     try:
-        done = clustering.schedule_and_execute(late, None, Beside(act, before=is_before))
+        done = clustering.schedule_and_execute(late, None, Beside(act, 0.0 if is_before else 1.0))
     except ConflictError:
         # Of an undone clustering no group is left.
         assert service == "undo"
@@ -106,7 +85,7 @@ def test_an_index_is_not_published_beside_it(release: str, lock: dict[str, str],
 
     reserved = {**lock, "hudi.services.publish.late": "reserved"}
     late = request(path, Mode.SCHEDULE_AND_EXECUTE, reserved, publish_late=True)
-    done = clustering.schedule_and_execute(late, None, Beside(index, before=False))
+    done = clustering.schedule_and_execute(late, None, Beside(index, 1.0))
     assert done.exit_code == 0 and "what was built is kept" in errors[0] and not is_listed(path)
     assert index_bootstrap(build, engine=LocalEngine()).state is State.COMPLETED
     assert indexed_locations(path) == real_locations(path)
@@ -119,7 +98,7 @@ def test_an_index_that_is_published_meanwhile_gets_the_keys(release: str, before
     """Nobody sees a staged attempt, so that the index does not wait for it: the commit brings the index up to date."""
     path = unpack(release, tmp_path)
     wanted = both(path)
-    build = Beside(lambda: index_bootstrap(index_of(path), engine=LocalEngine()), before=before)
+    build = Beside(lambda: index_bootstrap(index_of(path), engine=LocalEngine()), 0.0 if before else 1.0)
     late = request(path, Mode.SCHEDULE_AND_EXECUTE, publish_late=True)
     assert clustering.schedule_and_execute(late, None, build).exit_code == 0
     assert is_listed(path) and indexed_locations(path) == real_locations(path)
@@ -151,6 +130,6 @@ def test_a_clean_is_planned_beside_it(release: str, tmp_path: Path) -> None:
         except NothingToDo as idle:
             states.append(idle.message)
 
-    done = table.cluster(Beside(act, before=False))
+    done = table.cluster(Beside(act, 1.0))
     assert done.exit_code == 7 and len(states) == 1
     assert table.is_clean() and rows(table.path).equals(table.rows)

@@ -82,6 +82,25 @@ class Meanwhile(LocalEngine):
         return found
 
 
+class Beside(LocalEngine):
+    """Acts once, when some of the rewriting tasks are done: `share` of them, between 0 and 1."""
+
+    def __init__(self, act: Callable[[], object], share: float) -> None:
+        self._act = act
+        self._share = share
+        self._acted = False
+
+    def map(self, function: Any, tasks: Sequence[Any], what: str, progress: Any) -> Any:
+        if "rewrite" not in what or self._acted:
+            return super().map(function, tasks, what, progress)
+        assert len(tasks) > 1
+        self._acted = True
+        done = round(len(tasks) * self._share)
+        first = super().map(function, tasks[:done], what, progress)
+        self._act()
+        return [*first, *super().map(function, tasks[done:], what, progress)]
+
+
 def replaced_groups(path: Path, ts: str) -> set[str]:
     """The file groups that the commit of the plan has replaced."""
     table = open_local(path)

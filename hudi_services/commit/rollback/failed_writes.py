@@ -7,7 +7,7 @@ from ...snapshot import Snapshot, reopen
 from ...timeline.instant import Instant
 from ..conflicts import pending_writes
 from ..critical_section import critical_section
-from ..liveness import is_stale_rollback, liveness, now_millis
+from ..liveness import Liveness, is_stale_rollback, liveness, now_millis
 from ..settings import TransactionSettings
 from ..times import Times
 from .execution import pending_rollback, roll_back
@@ -36,7 +36,8 @@ def _is_dead(table: Snapshot, write: Instant, settings: TransactionSettings) -> 
     rollback = pending_rollback(table, write.ts)
     if rollback is not None:
         return is_stale_rollback(table, rollback, settings)
-    return not liveness(table, write, settings).alive and not is_left_to_writers(table, write, settings)
+    signs = liveness(table, write, settings)
+    return not signs.alive and not _has_just_expired(table, signs, settings)
 
 
 def is_left_to_writers(table: Snapshot, write: Instant, settings: TransactionSettings) -> bool:
@@ -45,6 +46,10 @@ def is_left_to_writers(table: Snapshot, write: Instant, settings: TransactionSet
     Hudi's writers then roll the write back. They look for it without the lock, and fail when it is gone by then.
     """
     signs = liveness(table, write, settings)
-    if signs.alive or signs.heartbeat_millis is None or not settings.lock.is_shared:
+    return not signs.alive and _has_just_expired(table, signs, settings)
+
+
+def _has_just_expired(table: Snapshot, signs: Liveness, settings: TransactionSettings) -> bool:
+    if signs.heartbeat_millis is None or not settings.lock.is_shared:
         return False
     return now_millis(table) - signs.last_sign_millis < 2 * settings.heartbeat_expires_millis

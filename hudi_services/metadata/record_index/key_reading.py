@@ -5,7 +5,7 @@ tasks that write the shards read their part of each run.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from ...errors import CorruptFile
 from ...files.key_runs import KeyRun, write_key_run
 from ...files.slices import SliceSource
 from ...model import FileSlice
+from ...packing import pack
 from ...storage import Storage
 from .key_hash import HUDI, spread
 from .locations import Location, millis_of
@@ -62,22 +63,8 @@ def key_tasks(
         KeyTask(
             storage, source, tuple((one, millis_of(one.base_instant)) for one in some), shards, f"{prefix}-{number}"
         )
-        for number, some in enumerate(_shared(slices))
+        for number, some in enumerate(pack(slices, lambda one: one.size, _BYTES_PER_TASK, _SLICES_PER_TASK))
     ]
-
-
-def _shared(slices: Iterable[FileSlice]) -> Iterator[list[FileSlice]]:
-    some: list[FileSlice] = []
-    size = 0
-    for one in slices:
-        length = sum(file.size for file in one.files)
-        if some and (len(some) == _SLICES_PER_TASK or size + length > _BYTES_PER_TASK):
-            yield some
-            some, size = [], 0
-        some.append(one)
-        size += length
-    if some:
-        yield some
 
 
 def read_keys(task: KeyTask, token: str) -> list[KeyRunRef]:

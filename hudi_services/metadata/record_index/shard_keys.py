@@ -16,6 +16,7 @@ from ...codecs.avro import AvroSchema
 from ...concurrency import at_once
 from ...files.key_runs import KeyRun
 from ...files.key_sort import sort_keys
+from ...packing import pack
 from ...storage import Storage
 from .key_reading import run_locations
 from .locations import Location, encode_location
@@ -87,24 +88,12 @@ class ShardKeys:
         return _sorted(pa.concat_arrays(found), pa.chunked_array(values).unify_dictionaries().combine_chunks())
 
     def _batches(self) -> Iterator[tuple[pa.Array, pa.DictionaryArray]]:
-        for some in self._together():
+        # Some small runs are read at once, or a large one.
+        for some in pack(range(len(self._runs)), lambda number: self._runs[number].bytes(self._shard), _BYTES_AT_ONCE):
             read = at_once(lambda number: self._runs[number].read(self._shard), some)
             for number, batches in zip(some, read, strict=True):
                 for batch in batches:
                     yield batch.column(0), pa.DictionaryArray.from_arrays(batch.column(1), self._values[number])
-
-    def _together(self) -> Iterator[list[int]]:
-        """The numbers of runs that are read at once: some small ones, or a large one."""
-        some: list[int] = []
-        size = 0
-        for number, run in enumerate(self._runs):
-            length = run.bytes(self._shard)
-            if some and size + length > _BYTES_AT_ONCE:
-                yield some
-                some, size = [], 0
-            some.append(number)
-            size += length
-        yield some
 
 
 def _at(locations: Sequence[Location], millis: int | None) -> Sequence[Location]:

@@ -1,0 +1,45 @@
+"""The frame of an attempt that holds a lease from its beginning to its end, and is ended by itself after an error."""
+
+from types import TracebackType
+from typing import TypeVar
+
+from .transaction import Transaction
+
+A = TypeVar("A", bound="LeasedAttempt")
+
+
+class LeasedAttempt:
+    """A context manager around `transaction`: entering begins the attempt, and an error undoes it or leaves it."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def __enter__(self: A) -> A:
+        self._transaction.__enter__()
+        try:
+            self._begin()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        left = error
+        try:
+            if error is not None:
+                self._failed(error)
+        except BaseException as another:
+            left = another
+            raise
+        finally:
+            self._transaction.__exit__(type(left) if left else None, left, None)
+
+    def _begin(self) -> None:
+        """Begin the attempt, under its lease."""
+        raise NotImplementedError
+
+    def _failed(self, error: BaseException) -> None:
+        """Undo the attempt, or leave it to the next one; may raise another error in the place of `error`."""
+        raise NotImplementedError
