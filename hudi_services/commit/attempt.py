@@ -85,6 +85,10 @@ class Attempt(LeasedAttempt):
         if self._begun and self._late is None:
             self._undo_or_leave(error)
 
+    def expected_instant(self) -> str:
+        """The instant at which `finish` commits."""
+        return self.instant.ts
+
     def finish(
         self, draft: CommitDraft, afterwards: Callable[[MetadataTable, TimesSource], None] | None = None
     ) -> None:

@@ -7,7 +7,8 @@ finish     under the lock: the instant, `LatePlan.show`, the inflight file, for 
 clean-up   markers, staging folder
 
 The rows of a new file name the file as it was staged: with its file id, and the time at which the attempt began. Of
-this name, writers use the file id. When nothing has happened on the timeline since, the instant is that time.
+this name, writers use the file id. When nothing has happened on the timeline since, the instant is that time. When log
+files of the record index are written before the lock is taken, the instant is drawn before them, unless another comes.
 """
 
 import time
@@ -36,6 +37,10 @@ from .times import Times, refuse_ahead
 from .transaction import Transaction, expect, publish
 
 
+class NewerInstant(ConflictError):
+    """The timeline has got an instant that is newer than the one for which log files of the draft were written."""
+
+
 class StagedAttempt(LeasedAttempt):
     """One execution of a plan that is published late; a context manager that takes the attempt back after an error.
 
@@ -57,6 +62,8 @@ class StagedAttempt(LeasedAttempt):
         """Writes of others that have begun while the plan was committed, without a shared lock."""
         self.pending_seconds = 0.0
         """For how long the plan was pending, once the attempt is committed."""
+        self._expected = instant.ts
+        """The instant at which the attempt commits, if no newer one comes before."""
         self._operation = operation
         self._plan = plan
         self._settings = settings
@@ -78,10 +85,20 @@ class StagedAttempt(LeasedAttempt):
         elif self._shown is not None:
             self._remove_moved(self._shown)
 
+    def expected_instant(self) -> str:
+        """The instant at which `finish` commits, if the timeline gets no newer one before."""
+        table = reopen(self.table)
+        if not self._is_newest(table):
+            self._expected = Times(table, 0).next()
+        return self._expected
+
     def finish(
         self, draft: CommitDraft, afterwards: Callable[[MetadataTable, TimesSource], None] | None = None
     ) -> None:
-        """As `Attempt.finish`. After an error that leaves the table as it was, it may be called again."""
+        """As `Attempt.finish`. After an error that leaves the table as it was, it may be called again.
+
+        Raises NewerInstant when files of the draft were written for an instant that is not the newest any more.
+        """
         self._drop_shown()
         staged = self.files.instant
         # No other run takes up this attempt; and what is claimed at this time from now on, others claim.
@@ -97,8 +114,10 @@ class StagedAttempt(LeasedAttempt):
                     hint="nothing was committed; run again",
                 )
             expect(current, draft)
-            times = Times(current, self._settings.skew_millis)
-            ts = staged if self._is_newest(current) else times.next()
+            is_newest = self._is_newest(current)
+            if draft.moved is not None and draft.moved.ahead and not is_newest:
+                raise NewerInstant(f"{current.storage.root}: the timeline has instants after {draft.moved.ahead}")
+            ts = self._expected if is_newest else Times(current, self._settings.skew_millis).next()
             refuse_ahead(current, ts)
             name = current.timeline.layout.file_name(ts, self.instant.action, State.REQUESTED)
             shown = replace(self.instant, ts=ts, file_name=name)
@@ -111,7 +130,7 @@ class StagedAttempt(LeasedAttempt):
             self._moved = [path_at(path, ts) for path in draft.paths]
             move_staged(current.storage, self.files, sorted(draft.paths), ts)
             # The time of completion waits for the slowest clock, unless the instant has just done so.
-            skew = self._settings.skew_millis if ts == staged else 0
+            skew = self._settings.skew_millis if is_newest else 0
             times = Times(watched, skew, after=ts)
             publish(watched, draft.at(shown), times.next)
             self._shown, self.instant = None, shown
@@ -127,9 +146,9 @@ class StagedAttempt(LeasedAttempt):
         delete_staged(self.table.storage, self.files.instant)
 
     def _is_newest(self, current: Snapshot) -> bool:
-        """Whether the time at which the attempt began is later than all times of the table."""
+        """Whether the expected instant is later than all times of the table."""
         latest = current.metadata.timeline.latest_time() if current.metadata is not None else ""
-        return self.files.instant > max(current.timeline.latest_time(), latest[:17])
+        return self._expected > max(current.timeline.latest_time(), latest[:17])
 
     def _drop_shown(self) -> None:
         """Take back a plan that was shown. Raises TakenOver when another process executes it."""

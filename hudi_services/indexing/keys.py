@@ -1,11 +1,18 @@
-"""The record keys of new base files, read by an engine's tasks, for the commit that adds the files."""
+"""The record keys of new base files, read by an engine's tasks, for the commit that adds the files.
 
-from collections.abc import Sequence
+The log files of the record index can be written ahead of the commit, to a scratch folder: its work under the lock is
+then a move for each shard, however many rows there are.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ..commit.new_files import NewFiles
+from ..concurrency import SHORT_REQUESTS, at_once
 from ..engine import Engine
 from ..files.names import written_slice
 from ..metadata.record_index.key_reading import key_tasks, read_keys
+from ..metadata.record_index.locations import millis_of
 from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
@@ -27,11 +34,48 @@ def moved_keys(
     slices = [written_slice(one) for one in written]
     tasks = key_tasks(table.storage, files.source, slices, shards, f"{files.scratch}/record_keys/run")
     runs = [run for of_task in engine.map(read_keys, tasks, "read record keys", _silent) for run in of_task]
+    return MovedKeys(shards, tuple(runs), _writing(engine))
 
+
+def written_ahead(engine: Engine, table: Snapshot, files: NewFiles, moved: MovedKeys, instant: str) -> MovedKeys:
+    """The same keys, whose log files for a commit at `instant` are written now."""
+    if table.metadata is None:
+        return moved
+    moved = replace(moved, written_millis=millis_of(instant))
+    storage, schema = table.storage, table.metadata.writer_schema.text
+    tasks = [
+        moved.task(storage, f"{files.scratch}/record_index/{instant}-{shard}.log", instant, schema, shard)
+        for shard in sorted(moved.counts())
+    ]
+    write = _writing(engine)
+    sizes = write(tasks)
+    ready = {_content(task): (task.path, size) for task, size in zip(tasks, sizes, strict=True)}
+
+    def take(task: IndexLogTask) -> int | None:
+        path, size = ready.pop(_content(task), ("", None))
+        if size is not None:
+            storage.move(path, task.path)
+        return size
+
+    def place(logs: Sequence[IndexLogTask]) -> list[int]:
+        # What is asked for may differ, when the table was upgraded.
+        placed = at_once(take, logs, SHORT_REQUESTS)
+        others = iter(write([log for log, size in zip(logs, placed, strict=True) if size is None]))
+        return [next(others) if size is None else size for size in placed]
+
+    return replace(moved, write=place, ahead=instant)
+
+
+def _content(task: IndexLogTask) -> IndexLogTask:
+    """What decides the bytes of the log file of `task`: everything but its path."""
+    return replace(task, path="")
+
+
+def _writing(engine: Engine) -> Callable[[Sequence[IndexLogTask]], list[int]]:
     def write(logs: Sequence[IndexLogTask]) -> list[int]:
-        return engine.map(write_index_log, logs, "write the record index", _silent)
+        return engine.map(write_index_log, logs, "write the record index", _silent) if logs else []
 
-    return MovedKeys(shards, tuple(runs), write)
+    return write
 
 
 def _silent(done: int, total: int) -> None:

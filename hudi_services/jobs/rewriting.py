@@ -14,12 +14,12 @@ from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import Expectation
 from ..commit.planned_groups import GroupsDropped
 from ..commit.settings import TransactionSettings
-from ..commit.staged_attempt import StagedAttempt
+from ..commit.staged_attempt import NewerInstant, StagedAttempt
 from ..engine import Engine
 from ..errors import HudiServicesError, NotFound
 from ..files.parquet_writer import WrittenFile as NewBaseFile
 from ..indexing.expressions import computed_indexes
-from ..indexing.keys import moved_keys, record_shards
+from ..indexing.keys import moved_keys, record_shards, written_ahead
 from ..metadata.expression_index.index import Computation, ComputedIndex
 from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice, WriteStat
@@ -43,6 +43,8 @@ _MOST_PAUSE_SECONDS = 0.5
 """The moment between two writes of another writer may be short."""
 _PAUSES_PER_LOOK = 4
 """How much longer than it holds the lock a run leaves it to others while it waits for them."""
+_TIMES_AHEAD = 3
+"""How often log files of the record index are written before the lock is taken; then they are written under it."""
 
 Drafting = Callable[[Sequence[WrittenFile], MovedKeys | None, tuple[ComputedIndex, ...]], CommitDraft]
 """Makes the draft of the new files, with their keys for the record index and records for the expression indexes."""
@@ -155,7 +157,7 @@ def _finish(
             computed = computed_indexes(runner, table, expressions, attempt.files, stats, inputs)
         draft = rewrite.draft(written, moved, computed)
         # Nothing was published: the keys and records of fewer files are computed without the lock.
-        with report.phase("commit"), suppress(GroupsDropped):
+        with suppress(GroupsDropped):
             _publish(attempt, draft, wanted, settings, report, runner)
             return results
 
@@ -170,23 +172,33 @@ def _publish(
 ) -> None:
     """Commit the draft; with a late plan, in a moment when no other writer is at work, as long as locks are waited for.
 
-    The lock is not held while this waits.
+    The lock is not held while this waits, and while log files of the record index are written ahead.
     """
     deadline = time.monotonic() + settings.lock_wait.wait_millis / 1000
+    ready, times_ahead = draft, 0
     with Waiting(wanted.on_wait) as waiting:
         while True:
+            if draft.moved is not None and ready is draft and times_ahead < _TIMES_AHEAD:
+                with report.phase("write the record index"):
+                    instant, now = attempt.expected_instant(), reopen(attempt.table)
+                    ready = replace(draft, moved=written_ahead(runner, now, attempt.files, draft.moved, instant))
+                times_ahead += 1
             began = time.monotonic()
-            try:
-                return attempt.finish(draft, compaction_afterwards(runner, wanted, report))
-            except WriterAtWork as error:
-                if not attempt.is_late or time.monotonic() >= deadline:
-                    raise
-                waiting.tell(f"another writer: {error.message}")
-                pause = min(settings.lock_wait.retry_wait_millis / 1000, _MOST_PAUSE_SECONDS)
-                if settings.lock.is_shared:
-                    # A look takes the lock, and the other writer needs it: Hudi tries a lock file every five seconds.
-                    pause = max(pause, _PAUSES_PER_LOOK * (time.monotonic() - began))
-                time.sleep(pause)
+            with report.phase("commit"):
+                try:
+                    return attempt.finish(ready, compaction_afterwards(runner, wanted, report))
+                except NewerInstant:
+                    ready = draft
+                except WriterAtWork as error:
+                    if not attempt.is_late or time.monotonic() >= deadline:
+                        raise
+                    waiting.tell(f"another writer: {error.message}")
+                    pause = min(settings.lock_wait.retry_wait_millis / 1000, _MOST_PAUSE_SECONDS)
+                    if settings.lock.is_shared:
+                        # A look takes the lock, and the other writer needs it: Hudi tries a lock file every five
+                        # seconds.
+                        pause = max(pause, _PAUSES_PER_LOOK * (time.monotonic() - began))
+                    time.sleep(pause)
 
 
 def add_dropped_groups(

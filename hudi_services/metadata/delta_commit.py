@@ -24,7 +24,7 @@ from ..files.log_writer import delete_block_content, encode_block
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..timeline.instant import Action, State
 from .file_groups.log_files import LogNames, NewLog
-from .record_index.log_writing import IndexLogTask, MovedKeys
+from .record_index.log_writing import MovedKeys
 from .records.codec import encode_record
 from .records.keys import RECORD_INDEX
 from .records.model import Record, StatsRecord
@@ -155,17 +155,9 @@ def _shard_writes(metadata: MetadataTable, instant: str, moved: MovedKeys) -> li
 def _write_shards(
     metadata: MetadataTable, instant: str, writes: Sequence[_ShardWrite], moved: MovedKeys
 ) -> list[WriteStat]:
+    storage, schema = metadata.storage, metadata.writer_schema.text
     tasks = [
-        IndexLogTask(
-            metadata.storage,
-            metadata.path(RECORD_INDEX, write.log.name),
-            instant,
-            metadata.writer_schema.text,
-            write.shard,
-            tuple(run.path for run in moved.runs if write.shard in run.rows),
-            tuple(run.path for run in moved.old_runs if write.shard in run.rows),
-            written_millis=moved.written_millis,
-        )
+        moved.task(storage, metadata.path(RECORD_INDEX, write.log.name), instant, schema, write.shard)
         for write in writes
     ]
     return [_stat(write, size) for write, size in zip(writes, moved.write(tasks), strict=True)]

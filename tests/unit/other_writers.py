@@ -29,6 +29,14 @@ class OtherWriters:
         self._publish(ts, State.COMPLETED, CommitMetadata("UPSERT", {one.partition: (stat,)}))
         return ts
 
+    def commit_nothing(self) -> str:
+        """A write without any rows; its instant."""
+        ts = self._next()
+        self._publish(ts, State.REQUESTED)
+        self._publish(ts, State.INFLIGHT)
+        self._publish(ts, State.COMPLETED, CommitMetadata("UPSERT", {}))
+        return ts
+
     def begin(self, one: FileSlice) -> str:
         """A write in progress that updates a file group; its instant."""
         ts = self._next()

@@ -57,6 +57,14 @@ class MovedKeys:
     old_runs: tuple[KeyRunRef, ...] = ()
     written_millis: int | None = None
     """When all keys of `runs` were written, epoch milliseconds; None for the times in the runs."""
+    ahead: str = ""
+    """The instant for which the log files are written already, so that `write` only moves them; "" for none."""
+
+    def task(self, storage: Storage, path: str, instant: str, schema: str, shard: int) -> IndexLogTask:
+        """Writes the keys of a shard to `path`, for the delta commit `instant`."""
+        runs = tuple(run.path for run in self.runs if shard in run.rows)
+        old_runs = tuple(run.path for run in self.old_runs if shard in run.rows)
+        return IndexLogTask(storage, path, instant, schema, shard, runs, old_runs, written_millis=self.written_millis)
 
     def counts(self) -> dict[int, int]:
         """The number of keys of each shard that has any, with the keys of `old_runs`."""
