@@ -1,6 +1,7 @@
 """Conflicts with other writers: which are visibly at work, and whether one changed what we are about to replace."""
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -322,8 +323,16 @@ def pending_rollbacks(table: Snapshot, inputs: Iterable[FileSlice], settings: Tr
 
 def rollbacks_of(table: Snapshot, ts: str, known: Collection[str]) -> list[str]:
     """The times of the rollbacks of `ts`, in any state, that are not in `known`."""
-    rollbacks = (i for i in table.timeline.instants if i.action is Action.ROLLBACK and i.ts not in known)
-    return [one.ts for one in rollbacks if table.timeline.read_rollback_plan(one).ts == ts]
+    timeline, found = table.timeline, []
+    for one in timeline.instants:
+        if one.action is not Action.ROLLBACK or one.ts in known:
+            continue
+        # An archiver deletes the plan of a rollback first. It does not archive a rollback of a pending instant.
+        with suppress(NotFound):
+            done = one.is_completed
+            target = timeline.read_rollback(one).target_ts if done else timeline.read_rollback_plan(one).ts
+            found += [one.ts] if target == ts else []
+    return found
 
 
 def pending_updates(

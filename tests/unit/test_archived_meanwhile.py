@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hudi_services.engine import LocalEngine
 from hudi_services.errors import NotFound, Outdated
 from hudi_services.file_cache import shared_cache
 from hudi_services.files.names import OWN_FOLDER
-from hudi_services.jobs import clean, clustering, orphan_files, recover, undo, validate
+from hudi_services.jobs import clean, clustering, orphan_files, recover, rollback, undo, validate
 from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import Report
@@ -26,10 +27,11 @@ from hudi_services.jobs.request import (
 from hudi_services.limits import LARGEST_FILE
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.timeline.instant import Action
 
-from .repairs import both, cluster, repair
+from .repairs import NO_HEARTBEAT, both, cluster, fail_newest, repair
 from .shares import TWO_SHARES, ends, share
-from .tables import open_local, request, unpack
+from .tables import RELEASES, open_local, request, unpack
 
 pytestmark = pytest.mark.usefixtures("without_threads")
 
@@ -45,8 +47,11 @@ def _simple(kind: type[Request], job: Callable[..., Report]) -> Job:
     return run
 
 
-def _clustering(path: Path, storage: ObjectStorage) -> Report:
+def _clustering(path: Path, storage: ObjectStorage, way: str = "") -> Report:
     asked = request(path, Mode.SCHEDULE_AND_EXECUTE)
+    if way:
+        options = {"hudi.services.publish.late": way}
+        asked = request(path, Mode.SCHEDULE_AND_EXECUTE, options, publish_late=True)
     job = clustering.schedule_and_execute
     return run_with_retries(lambda one: job(one, storage, LocalEngine()), asked, 0, lambda seconds: None)
 
@@ -67,6 +72,8 @@ JOBS: dict[str, Job] = {
     "garbage": _simple(OrphanFilesRequest, orphan_files.manage_orphan_files),
     "recover": _simple(RecoverRequest, recover.recover),
     "cluster": _clustering,
+    "cluster, reserved": partial(_clustering, way="reserved"),
+    "cluster, staged": partial(_clustering, way="staged"),
     "index-bootstrap": _index,
     "undo": _undo,
 }
@@ -134,6 +141,22 @@ def test_every_instant_file_may_be_archived_meanwhile(
         assert report.exit_code == 0, (watching.reads[read], report.error)
         assert report.error is None
         shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("job", sorted({*JOBS} - {"undo"}))
+def test_the_plan_of_a_rollback_is_archived_already(job: str, release: str, tmp_path: Path) -> None:
+    """Archivers delete the files of an instant one after the other, the completed one last."""
+    path = unpack(release, tmp_path)
+    failed = fail_newest(path)
+    asked = repair(path, "rollback", failed, NO_HEARTBEAT)
+    assert run_with_retries(rollback.rollback, asked, 0, lambda seconds: None).exit_code == 0
+    (done,) = open_local(path).timeline.completed({Action.ROLLBACK})
+    for plan in path.glob(f".hoodie/**/{done.ts}.rollback.*"):
+        if "metadata" not in plan.parts:
+            plan.unlink()
+    report = JOBS[job](path, ObjectStorage(str(path)))
+    assert report.exit_code == 0, report.error
 
 
 @pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
