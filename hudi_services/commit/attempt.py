@@ -19,8 +19,9 @@ from ..metadata.table import MetadataTable
 from ..snapshot import Snapshot, reopen
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
+from .begun_rollbacks import rollbacks_of
 from .checkpoints import checkpointed_files, checkpoints, delete_checkpoints
-from .conflicts import NEW_PLAN, StaleInput, TakenOver, rollbacks_of
+from .conflicts import NEW_PLAN, StaleInput, TakenOver
 from .drafts import CommitDraft, TimesSource
 from .expectations import Expectation
 from .late_attempts import delete_staged

@@ -1,19 +1,35 @@
-"""Rollbacks of completed commits that were begun, while readers and writers still see the commit.
+"""Rollbacks that were begun: of an instant that this process works at, and of completed commits.
 
-Whoever carries one out goes on from its plan: what the commit wrote is deleted, and what it superseded or replaced is
-read again. Until then the view of the table is that of a commit that stays.
+Readers and writers still see a completed commit when its rollback begins. Whoever carries the rollback out goes on from
+its plan: what the commit wrote is deleted, and what it superseded or replaced is read again. Until then the view of the
+table is that of a commit that stays.
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 
-from ..errors import ConflictError, NeedsRecovery
+from ..errors import ConflictError, NeedsRecovery, NotFound
 from ..snapshot import Snapshot
 from ..table.view import FileGroupId
-from ..timeline.instant import Instant
+from ..timeline.instant import Action, Instant
 from .conflicts import recover_hint
 from .liveness import is_stale_rollback
 from .rollback.restored import touched_groups
 from .settings import TransactionSettings
+
+
+def rollbacks_of(table: Snapshot, ts: str, known: Collection[str]) -> list[str]:
+    """The times of the rollbacks of `ts`, in any state, that are not in `known`."""
+    timeline, found = table.timeline, []
+    for one in timeline.instants:
+        if one.action is not Action.ROLLBACK or one.ts in known:
+            continue
+        # An archiver deletes the plan of a rollback first. It does not archive a rollback of a pending instant.
+        with suppress(NotFound):
+            done = one.is_completed
+            target = timeline.read_rollback(one).target_ts if done else timeline.read_rollback_plan(one).ts
+            found += [one.ts] if target == ts else []
+    return found
 
 
 def begun_rollbacks(table: Snapshot) -> list[tuple[Instant, Instant]]:

@@ -1,7 +1,6 @@
 """Conflicts with other writers: which are visibly at work, and whether one changed what we are about to replace."""
 
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -318,20 +317,6 @@ def pending_rollbacks(table: Snapshot, inputs: Iterable[FileSlice], settings: Tr
             else ConflictError(message, hint="nothing was committed; wait until that rollback has ended")
         )
         found.update({(one.partition, one.file_id): problem for one in written})
-    return found
-
-
-def rollbacks_of(table: Snapshot, ts: str, known: Collection[str]) -> list[str]:
-    """The times of the rollbacks of `ts`, in any state, that are not in `known`."""
-    timeline, found = table.timeline, []
-    for one in timeline.instants:
-        if one.action is not Action.ROLLBACK or one.ts in known:
-            continue
-        # An archiver deletes the plan of a rollback first. It does not archive a rollback of a pending instant.
-        with suppress(NotFound):
-            done = one.is_completed
-            target = timeline.read_rollback(one).target_ts if done else timeline.read_rollback_plan(one).ts
-            found += [one.ts] if target == ts else []
     return found
 
 

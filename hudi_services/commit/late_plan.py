@@ -20,7 +20,8 @@ from dataclasses import replace
 from ..snapshot import Snapshot, reopen
 from ..timeline.active import Timeline
 from ..timeline.instant import Action, Instant, State
-from .conflicts import NEW_PLAN, TakenOver, refuse_beside_beginners, refuse_beside_writers, rollbacks_of
+from .begun_rollbacks import rollbacks_of
+from .conflicts import NEW_PLAN, TakenOver, refuse_beside_beginners, refuse_beside_writers
 from .drafts import Draft
 from .planned_groups import PlannedGroups
 from .settings import TransactionSettings

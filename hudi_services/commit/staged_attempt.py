@@ -22,8 +22,9 @@ from ..metadata.table import MetadataTable
 from ..snapshot import Snapshot, reopen
 from ..timeline.instant import Instant, State
 from .attempt import claimed_files, committed_files
+from .begun_rollbacks import rollbacks_of
 from .checkpoints import delete_checkpoints
-from .conflicts import NEW_PLAN, TakenOver, rollbacks_of
+from .conflicts import NEW_PLAN, TakenOver
 from .drafts import CommitDraft, TimesSource
 from .late_attempts import delete_staged, take_back
 from .late_plan import LatePlan
