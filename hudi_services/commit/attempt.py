@@ -33,7 +33,7 @@ from .new_files import NewFiles
 from .rollback.execution import drop_requested, pending_rollback, roll_back
 from .settings import TransactionSettings
 from .times import Times
-from .transaction import Transaction, expect, publish
+from .transaction import Transaction, begin, expect, publish
 
 
 class Attempt(LeasedAttempt):
@@ -164,7 +164,7 @@ class Attempt(LeasedAttempt):
             self._rollbacks = frozenset(i.ts for i in current.timeline.instants if i.action is Action.ROLLBACK)
             self._transaction.beat(ts)
             if not done:
-                current.timeline.publish(ts, self.instant.action, State.INFLIGHT)
+                begin(current, self.instant)
             self._begun = True
             self.table = current
 

@@ -25,7 +25,7 @@ from .liveness import is_clustering, lease_name, liveness
 from .settings import TransactionSettings
 from .timeline_copies import remove_instant
 from .times import Times
-from .transaction import Transaction, complete
+from .transaction import Transaction, begin, complete
 
 
 def pending_cleans(table: Snapshot) -> list[Instant]:
@@ -117,7 +117,7 @@ def _refuse_live(current: Snapshot, found: Instant, transaction: Transaction, se
 
 
 def _begin(current: Snapshot, found: Instant, settings: TransactionSettings, is_own: bool) -> CleanerPlan | None:
-    timeline, ts = current.timeline, found.ts
+    timeline = current.timeline
     requested = timeline.requested_name(found)
     current.check_held()
     if not timeline.sizes.get(requested):
@@ -132,9 +132,9 @@ def _begin(current: Snapshot, found: Instant, settings: TransactionSettings, is_
         raise
     if found.is_completed:
         current.storage.delete(timeline.path(found.file_name))
-    if timeline.layout.file_name(ts, Action.CLEAN, State.INFLIGHT) not in timeline.sizes:
+    if timeline.layout.file_name(found.ts, Action.CLEAN, State.INFLIGHT) not in timeline.sizes:
         # Hudi 0.15 and 1.0 also read the plan from the inflight file when they archive the clean.
-        timeline.publish(ts, Action.CLEAN, State.INFLIGHT, timeline.read_details(requested))
+        begin(current, found, timeline.read_details(requested))
     return plan
 
 

@@ -45,7 +45,7 @@ class StaleInput(ConflictError):
 
 
 class TakenOver(ConflictError):
-    """Another process has rolled our attempt back, and may be executing its plan: the instant is not ours any more."""
+    """Another process has begun our instant, or has rolled our attempt back: the instant is not ours any more."""
 
 
 def recover_hint(table: Snapshot) -> str:

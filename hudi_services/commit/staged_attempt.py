@@ -35,7 +35,7 @@ from .markers import delete_markers
 from .new_files import NewFiles, move_staged, path_at
 from .settings import TransactionSettings
 from .times import Times, refuse_ahead
-from .transaction import Transaction, expect, publish
+from .transaction import Transaction, begin, expect, publish
 
 
 class NewerInstant(ConflictError):
@@ -126,7 +126,7 @@ class StagedAttempt(LeasedAttempt):
             current = self._plan.show(current, shown, draft, attempt=staged)
             current.check_held()
             self._is_begun = True
-            current.timeline.publish(ts, shown.action, State.INFLIGHT)
+            begin(current, shown)
             watched = self._plan.watched(current, shown)
             self._moved = [path_at(path, ts) for path in draft.paths]
             move_staged(current.storage, self.files, sorted(draft.paths), ts)

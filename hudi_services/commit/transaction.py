@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 
-from ..errors import StorageError
+from ..errors import AlreadyExists, StorageError
 from ..snapshot import Snapshot
-from ..timeline.instant import State
+from ..timeline.instant import Instant, State
 from .checkpoints import delete_checkpoints
+from .conflicts import TakenOver
 from .critical_section import critical_section
 from .drafts import Draft, TimesSource
 from .heartbeat import Heartbeat
@@ -57,6 +58,20 @@ def publish(current: Snapshot, draft: Draft, times: TimesSource) -> None:
     # This also checks the lease: a process that takes the lease from a stopped one begins by deleting files.
     completion = times()
     current.timeline.publish(draft.instant.ts, draft.instant.action, State.COMPLETED, data, completion)
+
+
+def begin(current: Snapshot, instant: Instant, data: bytes = b"") -> None:
+    """Create the inflight file of a requested instant. Raises TakenOver when another process has just begun it.
+
+    Writers of Hudi carry out the plans that they find, and begin them without a lock.
+    """
+    try:
+        current.timeline.publish(instant.ts, instant.action, State.INFLIGHT, data)
+    except AlreadyExists as error:
+        raise TakenOver(
+            f"{current.storage.root}: another process has just begun the {instant.action.value} {instant.ts}",
+            hint="wait for it; when that process dies, the next run goes on from there",
+        ) from error
 
 
 class Transaction:

@@ -16,10 +16,11 @@ from hudi_services.commit.rollback.execution import plan_rollback
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConflictError, HudiServicesError, NeedsRecovery
 from hudi_services.jobs import clean as cleaning
+from hudi_services.jobs import clustering
 from hudi_services.jobs import validate as validating
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import IndexRequest, ValidateRequest
+from hudi_services.jobs.request import IndexRequest, Mode, ValidateRequest
 from hudi_services.metadata.records.keys import COLUMN_STATS
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
@@ -32,6 +33,7 @@ from .repairs import (
     LATER,
     LOCK,
     NO_HEARTBEAT,
+    both,
     cluster,
     fail_newest,
     files_of,
@@ -41,6 +43,7 @@ from .repairs import (
     timeline_files,
 )
 from .tables import RELEASES, listed_view, open_local, rows, unpack
+from .tables import request as clustering_request
 from .test_clean import VERSIONS_1, data_files
 from .test_clean import wanted as clean_of
 from .test_completed_rollback import COMMANDS, TakeBack, completed, files, rolled_back, undone
@@ -299,3 +302,38 @@ def test_a_write_while_a_repair_compares(
         for name in timeline_files(path, LATER):
             next(path.glob(f".hoodie/**/{name}")).unlink()
     assert validating.validate(wanted).exit_code == 0
+
+
+# Another process begins the instant that we are about to begin.
+
+
+@pytest.mark.parametrize("way", ["staged", "reserved", "first"])
+def test_a_clustering_that_another_process_begins(path: Path, way: str) -> None:
+    """Writers of Hudi that cluster do so with every plan that they see, without a lock."""
+    before = both(path)[0]
+    version = open_local(path).config.version.number
+    name = ".replacecommit.inflight" if version == 6 else ".clustering.inflight"
+    options = {"hudi.services.publish.late": way} if way != "first" else {}
+    late = clustering_request(path, Mode.SCHEDULE_AND_EXECUTE, {**options, **LOCK}, publish_late=way != "first")
+    storage = Acts(path, name, lambda: begin_newest(path, Action.CLUSTERING, Action.REPLACE_COMMIT), afterwards=False)
+    with pytest.raises(ConflictError, match="another process has just begun"):
+        clustering.schedule_and_execute(late, storage, LocalEngine())
+    assert storage.acted and all(seen.equals(before) for seen in both(path))
+
+
+def test_a_clean_that_another_process_begins(path: Path) -> None:
+    cluster(path)
+    before, files_before = both(path)[0], data_files(path)
+    storage = Acts(path, ".clean.inflight", lambda: begin_newest(path, Action.CLEAN), afterwards=False)
+    with pytest.raises(ConflictError, match="another process has just begun"):
+        cleaning.clean(clean_of(path, VERSIONS_1), storage)
+    assert storage.acted and data_files(path) == files_before
+    assert cleaning.clean(clean_of(path, {**VERSIONS_1, **NO_HEARTBEAT})).state is Outcome.COMPLETED
+    assert all(seen.equals(before) for seen in both(path)) and data_files(path) < files_before
+
+
+def begin_newest(path: Path, *actions: Action) -> None:
+    """As a process of Hudi that carries out the newest plan."""
+    timeline = open_local(path).timeline
+    (pending,) = timeline.pending(actions)
+    timeline.publish(pending.ts, pending.action, State.INFLIGHT)

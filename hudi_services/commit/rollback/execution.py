@@ -51,7 +51,7 @@ from ..liveness import rollback_lease_name
 from ..markers import delete_markers, read_markers
 from ..timeline_copies import keep_copies, kept_commit, remove_instant
 from ..times import Times
-from ..transaction import Transaction, complete
+from ..transaction import Transaction, begin, complete
 from .command_blocks import cancel_blocks
 from .requests import rollback_requests
 from .restored import restored
@@ -275,7 +275,7 @@ def _finish(
     keep_copies(table, rollback.ts, _files(table, plan.ts, action, *states))
     table.check_held()
     if rollback.state is State.REQUESTED:
-        timeline.publish(rollback.ts, Action.ROLLBACK, State.INFLIGHT)
+        begin(table, rollback)
     if first is not None:
         _look_again(table, rollback, first)
     if _unpublish(table, plan.ts, action):
