@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import errors
+    from .api.creation import create
     from .api.result import Result
     from .api.table import Table, open
     from .errors import (
@@ -60,11 +61,18 @@ __all__ = [
     "TableNotFound",
     "UnsupportedTable",
     "__version__",
+    "create",
     "errors",
     "open",
 ]
 
-_HOMES = {"Result": ".api.result", "State": ".jobs.report", "Table": ".api.table", "open": ".api.table"}
+_HOMES = {
+    "create": ".api.creation",
+    "Result": ".api.result",
+    "State": ".jobs.report",
+    "Table": ".api.table",
+    "open": ".api.table",
+}
 """The module of each public name; `.errors` for a name that is not listed."""
 
 

@@ -50,6 +50,11 @@ class LocalFolder:
         """Raise SymbolicLink when a folder on the way to `path` is a link."""
         self._plain_folders(path.split("/")[:-1])
 
+    def make(self, path: str) -> None:
+        """Make a folder, with those above it; one that exists is success."""
+        self.check_way(f"{path}/")
+        os.makedirs(self.os_path(path), exist_ok=True)
+
     def read(self, path: str, limit: int) -> bytes:
         """The whole file; raises CorruptFile for one of more than `limit` bytes."""
         with self._opened(path) as (file, size):

@@ -18,7 +18,7 @@ from .errors import AlreadyExists, ConfigError, CorruptFile, NotFound, Permissio
 from .limits import LARGEST_FILE, check_size
 from .local_folder import LocalFolder
 from .paths import is_addressable, is_below, is_unicode
-from .storage import FileInfo
+from .storage import FOLDER_FILE, FileInfo
 from .storage_options import StorageOptions
 from .urls import absolute_path, check_url, local_path, message_without_secrets, scheme_of
 
@@ -261,6 +261,14 @@ class ObjectStorage:
             return
         with self.errors(path):
             self._folder.remove_tree(path)
+
+    def make_folder(self, path: str) -> None:
+        self._check_path(path)
+        if self._folder is None:
+            self.put(f"{path}/{FOLDER_FILE}", b"")
+            return
+        with self.errors(path):
+            self._folder.make(path)
 
     def remove_empty_dirs(self, path: str) -> None:
         self._check_path(path)

@@ -9,6 +9,9 @@ from typing import IO, Protocol
 
 from .limits import LARGEST_FILE
 
+FOLDER_FILE = ".folder"
+"""The empty file that stands for a folder in a store, which has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
@@ -116,6 +119,9 @@ class Storage(Protocol):
     def delete_tree(self, path: str) -> None:
         """Delete a folder with its content; a missing folder is success. Links are deleted, also at `path`; not their
         targets."""
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder, with those above it; one that exists is success. In a store an empty file stands for it."""
 
     def remove_empty_dirs(self, path: str) -> None:
         """Delete a folder that has nothing but folders in it, where the store has folders at all."""

@@ -20,7 +20,16 @@ from datetime import datetime, timezone
 
 from .clock import Clock, SystemClock
 from .codecs.properties import format_properties, parse_properties
-from .errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, StorageError, TableNotFound, UnsupportedTable
+from .errors import (
+    AlreadyExists,
+    CheckFailed,
+    CorruptFile,
+    HudiServicesError,
+    NotFound,
+    StorageError,
+    TableNotFound,
+    UnsupportedTable,
+)
 from .limits import SMALL_FILE
 from .paths import TABLE_FOLDER, is_below, is_name
 from .storage import Storage
@@ -83,6 +92,17 @@ class TableConfig:
         source = storage.full_path(f"{folder}/{_FILE}")
         _check_paths(raw, source)
         return cls(raw, _version(raw, source), root)
+
+    @classmethod
+    def create(cls, storage: Storage, properties: Mapping[str, str], *, clock: Clock | None = None) -> "TableConfig":
+        """Write the properties of a new table, whose folder `.hoodie` may exist. Raises AlreadyExists for a table."""
+        moment = (clock or SystemClock()).now()
+        raw = {**properties, _CHECKSUM: str(_checksum(properties))}
+        version = _version(raw, storage.full_path(f"{TABLE_FOLDER}/{_FILE}"))
+        if storage.head(f"{TABLE_FOLDER}/{_BACKUP}") is not None:
+            raise AlreadyExists(f"{storage.root} is a table whose properties are being changed")
+        storage.create(f"{TABLE_FOLDER}/{_FILE}", _content(raw, moment))
+        return cls(raw, version)
 
     def update(
         self, storage: Storage, changes: Mapping[str, str | None], *, clock: Clock | None = None

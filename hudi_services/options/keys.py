@@ -7,7 +7,7 @@ HoodieWriteConfig, HoodieTimeGeneratorConfig and HoodieMetadataConfig of Apache 
 from typing import Any
 
 from ..limits import LEAST_BLOOM_RATE, MOST_BLOOM_ENTRIES
-from . import lock_keys
+from . import creation_keys, lock_keys
 from .option import (
     ANY_VALUE,
     BUT_CODE,
@@ -718,4 +718,5 @@ LOOKUP_SCAN_SHARE = Option(
 ALL: tuple[Option[Any], ...] = (
     *(value for value in list(globals().values()) if isinstance(value, Option)),
     *lock_keys.ALL,
+    *creation_keys.ALL,
 )

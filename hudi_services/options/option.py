@@ -42,6 +42,8 @@ class Phase(enum.Flag):
     """Looking up keys in an index."""
     COMPACTION = enum.auto()
     """Scheduling a compaction."""
+    CREATE = enum.auto()
+    """Creating a table."""
     CLUSTERING = PLAN | WRITE
     ANY = CLUSTERING | COMPACTION | CLEAN | REPAIR | INDEX | LOOKUP
 

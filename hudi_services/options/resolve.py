@@ -156,6 +156,9 @@ def as_text(value: Any) -> str:
 
 def _find(option: Option[Any], layers: Iterable[Layer]) -> Setting | None:
     for source, values in layers:
+        if source == TABLE_SOURCE and option.phase == Phase.CREATE:
+            # Facts of a table that exists, not options.
+            continue
         for name in option.names:
             if name in values:
                 return Setting(option.key, values[name].strip(), source)

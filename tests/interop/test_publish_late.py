@@ -29,7 +29,7 @@ from .reading import Reading, newer
 from .test_conflicts import _LOCK, _SLOW_UPSERT, Beside
 from .test_salvage import _GOES_ON, _PARTITION, check, updated, values
 
-_PATIENT = {"hoodie.write.lock.wait_time_ms": "60000", "hoodie.write.lock.wait_time_ms_between_retry": "100"}
+_PATIENT = {"hoodie.write.lock.wait_time_ms": "300000", "hoodie.write.lock.wait_time_ms_between_retry": "100"}
 
 
 def clustered(path: Path, act: Callable[[], object] = lambda: None, **options: str) -> Report:

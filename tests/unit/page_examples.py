@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "python-api.md"
 TABLE = "/data/rides"
 LOGS = "/data/clicks"
+NEW = "/data/trips"
 _EXPECTED = re.compile(r"^(\S.*?) +# -> (.+)$")
 
 

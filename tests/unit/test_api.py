@@ -27,7 +27,7 @@ from hudi_services.object_storage import ObjectStorage
 
 from . import histories
 from .corruptions import do_damage, wrong_listing
-from .page_examples import LOGS, PAGE, TABLE, demo_table, examples, run_examples
+from .page_examples import LOGS, NEW, PAGE, TABLE, demo_table, examples, run_examples
 from .repairs import DEAD_AT_ONCE, cluster, fail_newest
 from .tables import RELEASES, digest, listed_view, open_local, rows, unpack
 
@@ -394,7 +394,7 @@ def test_storage_options_show_no_secret() -> None:
 def test_the_examples_of_the_page(tmp_path: Path) -> None:
     path = demo_table(tmp_path)
     logged = histories.MadeHistory("1.2.0", "default_order", tmp_path / "logged").path
-    assert run_examples(examples(), {TABLE: str(path), LOGS: str(logged)}) > 20
+    assert run_examples(examples(), {TABLE: str(path), LOGS: str(logged), NEW: str(tmp_path / "trips")}) > 20
 
 
 def test_the_example_for_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

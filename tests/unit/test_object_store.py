@@ -95,6 +95,18 @@ def test_publish_late_on_s3(way: str, options: dict[str, str], tmp_path: Path) -
     assert left == [] and not open_snapshot(storage, SystemClock()).timeline.pending()
 
 
+def test_create_a_table_on_s3() -> None:
+    """A store has no folders, and Hudi lists those of the timeline: an empty file stands for each."""
+    url = "s3a://lake/new/table"
+    table = hudi_services.create(url, name="rides", record_key="id", engine="local")
+    assert (table.name, table.timeline().num_rows, table.clean().exit_code) == ("rides", 0, 0)
+    names = {file.path for file in ObjectStorage(url).list_tree("")}
+    folders = {f".hoodie/timeline/{folder}.folder" for folder in ("", "history/")}
+    assert names == {".hoodie/hoodie.properties", *folders}
+    with pytest.raises(AlreadyExists):
+        hudi_services.create(url, name="rides", record_key="id")
+
+
 def _rows(url: str) -> pa.Table:
     table = open_snapshot(ObjectStorage(url), SystemClock())
     files = [one.base_file.path for one in table.view.live_slices() if one.base_file]

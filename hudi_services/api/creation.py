@@ -1,0 +1,82 @@
+"""Creating a table from Python."""
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import ConfigError
+from ..jobs import creation
+from ..jobs.config_files import conf_layers
+from ..object_storage import ObjectStorage
+from ..options import creation_keys, resolve
+from ..options.option import Option
+from ..storage_options import StorageOptions, Value
+from ..urls import check_url
+from .arguments import EngineName, OptionValues, layer_of
+from .call import Progress
+from .table import Table
+from .table import open as open_table
+
+_log = logging.getLogger("hudi_services")
+
+
+def create(
+    url: "str | os.PathLike[str]",
+    *,
+    name: str | None = None,
+    record_key: str | Sequence[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
+    ordering: str | Sequence[str] | None = None,
+    table_type: str | None = None,
+    table_version: int | None = None,
+    storage_options: Mapping[str, Value] | None = None,
+    options: OptionValues | None = None,
+    conf_file: str | None = None,
+    engine: EngineName = "spark",
+    retries: int = 0,
+    progress: Progress | None = None,
+) -> Table:
+    """Create an empty table at a path or URL, as Hudi of the release that owns the version does; returns it.
+
+    `name`, `record_key` (columns), `partition_by` (columns, or none), `ordering` (the columns that decide between two
+    rows of one key), `table_type` and `table_version` (6, 8 or 9) are Hudi's options by shorter names; everything else
+    comes from `options`. The other arguments are those of `open`.
+
+    Raises AlreadyExists where there is a table, and ConfigError for arguments that are wrong: then nothing was written.
+    """
+    place = os.fspath(url)
+    if not place.strip():
+        raise ConfigError("the URL of the table is empty", hint="give its folder: a local path or a URL")
+    check_url(place, "the URL of the table")
+    given: dict[Option[Any], str | int | Sequence[str] | None] = {
+        creation_keys.TABLE_NAME: name,
+        creation_keys.RECORD_KEY: record_key,
+        creation_keys.PARTITION_BY: partition_by,
+        creation_keys.ORDERING: ordering,
+        creation_keys.TABLE_TYPE: table_type,
+        creation_keys.TABLE_VERSION: table_version,
+    }
+    texts = {one.key: _text(one.key, value) for one, value in given.items() if value is not None}
+    layers = [("arguments of create()", texts), layer_of("options of create()", options)]
+    found = resolve([*layers, *conf_layers(conf_file, "conf_file", os.environ)])
+    for warning in found.warnings:
+        _log.warning("%s", warning)
+    creation.create(ObjectStorage(place, StorageOptions(storage_options) if storage_options else None), found)
+    return open_table(
+        place,
+        storage_options=storage_options,
+        options=options,
+        conf_file=conf_file,
+        engine=engine,
+        retries=retries,
+        progress=progress,
+    )
+
+
+def _text(key: str, value: str | int | Sequence[str]) -> str:
+    if isinstance(value, str | int):
+        return str(value)
+    if not all(isinstance(one, str) and one and "," not in one for one in value):
+        raise ConfigError(f"create(): {key} takes the names of columns, which have no commas")
+    return ",".join(value)

@@ -1,0 +1,127 @@
+"""The options that say what a new table is.
+
+Sources: DataSourceOptions, HoodieTableConfig and HoodieWriteConfig of Apache Hudi 0.15.0 to 1.2.0.
+"""
+
+from typing import Any
+
+from .option import Option, Phase, boolean, choice, names, text
+
+_KEYGEN_PACKAGE = "org.apache.hudi.keygen."
+_GENERATORS = {
+    "SIMPLE": ("SimpleKeyGenerator", "SimpleAvroKeyGenerator"),
+    "COMPLEX": ("ComplexKeyGenerator", "ComplexAvroKeyGenerator"),
+    "NON_PARTITION": ("NonpartitionedKeyGenerator", "NonpartitionedAvroKeyGenerator"),
+    "TIMESTAMP": ("TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator"),
+    "CUSTOM": ("CustomKeyGenerator", "CustomAvroKeyGenerator"),
+}
+_NO_NAMES: tuple[str, ...] = ()
+_BY_CLASS = {_KEYGEN_PACKAGE + name: kind for kind, classes in _GENERATORS.items() for name in classes}
+
+
+def _generator(value: str) -> str:
+    found = _BY_CLASS.get(value, value.upper())
+    if value and found not in _GENERATORS:
+        raise ValueError(f"is none of {', '.join(_GENERATORS)}, and no class of these key generators")
+    return found
+
+
+TABLE_NAME = Option("hoodie.table.name", text, "", Phase.CREATE, "The name of a new table.")
+DATABASE_NAME = Option("hoodie.database.name", text, "", Phase.CREATE, "The database of a new table.")
+TABLE_TYPE = Option(
+    "hoodie.datasource.write.table.type",
+    choice("COPY_ON_WRITE", "MERGE_ON_READ"),
+    "COPY_ON_WRITE",
+    Phase.CREATE,
+    "The type of a new table.",
+    ("hoodie.table.type",),
+)
+TABLE_VERSION = Option(
+    "hoodie.write.table.version",
+    choice("6", "8", "9"),
+    "9",
+    Phase.CREATE,
+    "The version of a new table: 6 for Hudi 0.14 and 0.15, 8 for 1.0, 9 for 1.1 and 1.2.",
+)
+RECORD_KEY = Option(
+    "hoodie.datasource.write.recordkey.field",
+    names,
+    _NO_NAMES,
+    Phase.CREATE,
+    "The columns of the record key.",
+    ("hoodie.table.recordkey.fields",),
+)
+PARTITION_BY = Option(
+    "hoodie.datasource.write.partitionpath.field",
+    names,
+    _NO_NAMES,
+    Phase.CREATE,
+    "The columns of the partition path; for a custom key generator with a kind, as `day:SIMPLE` or `ts:TIMESTAMP`.",
+    ("hoodie.table.partition.fields",),
+)
+ORDERING = Option(
+    "hoodie.table.ordering.fields",
+    names,
+    _NO_NAMES,
+    Phase.CREATE,
+    "The columns that decide between two rows of one key; several only from version 9 on.",
+    ("hoodie.datasource.write.precombine.field", "hoodie.table.precombine.field"),
+)
+KEY_GENERATOR = Option(
+    "hoodie.datasource.write.keygenerator.class",
+    _generator,
+    "",
+    Phase.CREATE,
+    "The key generator, by Hudi's class or type; when empty, it goes by the numbers of columns.",
+    ("hoodie.datasource.write.keygenerator.type", "hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type"),
+)
+HIVE_STYLE = Option(
+    "hoodie.datasource.write.hive_style_partitioning",
+    boolean,
+    False,
+    Phase.CREATE,
+    "Whether partition paths have the names of the columns (`day=2026-01-01`).",
+)
+URL_ENCODE = Option(
+    "hoodie.datasource.write.partitionpath.urlencode",
+    boolean,
+    False,
+    Phase.CREATE,
+    "Whether special characters in partition paths are encoded.",
+)
+META_FIELDS = Option(
+    "hoodie.populate.meta.fields", boolean, True, Phase.CREATE, "Whether the rows of a new table have Hudi's columns."
+)
+METAFILE_IN_BASE_FORMAT = Option(
+    "hoodie.partition.metafile.use.base.format",
+    boolean,
+    False,
+    Phase.CREATE,
+    "Whether the metadata files of partitions are parquet files.",
+)
+TIMELINE_ZONE = Option(
+    "hoodie.table.timeline.timezone",
+    choice("LOCAL", "UTC"),
+    "LOCAL",
+    Phase.CREATE,
+    "The time zone of the instants of a new table.",
+)
+MERGE_MODE = Option(
+    "hoodie.write.record.merge.mode",
+    choice("", "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
+    "",
+    Phase.CREATE,
+    "Which of two rows of one key counts: the one with the greater ordering value, or the newer one; when empty, the "
+    "first with an ordering column, else the second.",
+    ("hoodie.record.merge.mode",),
+)
+PAYLOAD_CLASS = Option(
+    "hoodie.datasource.write.payload.class",
+    text,
+    "",
+    Phase.CREATE,
+    "The payload class, in place of the merge mode: DefaultHoodieRecordPayload or OverwriteWithLatestAvroPayload.",
+    ("hoodie.compaction.payload.class",),
+)
+
+ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))
