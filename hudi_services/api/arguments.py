@@ -1,16 +1,34 @@
 """Turns the arguments of the Python API into the values that jobs take."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
 from ..engine import Engine, LocalEngine
 from ..errors import ConfigError
-from ..options import Layer
+from ..jobs.config_files import conf_layers
+from ..object_storage import ObjectStorage
+from ..options import Layer, Options, resolve
+from ..storage_options import StorageOptions, Value
+from ..urls import check_url
 
 EngineName: TypeAlias = Literal["spark", "local"]
 OptionValues: TypeAlias = Mapping[str, str | int | float | bool]
+
+
+def storage_at(url: str, storage_options: Mapping[str, Value] | None) -> ObjectStorage:
+    """The storage of the table at a path or URL. Raises ConfigError."""
+    if not url.strip():
+        raise ConfigError("the URL of the table is empty", hint="give its folder: a local path or a URL")
+    check_url(url, "the URL of the table")
+    return ObjectStorage(url, StorageOptions(storage_options) if storage_options else None)
+
+
+def options_over(layers: Sequence[Layer], conf_file: str | None) -> Options:
+    """The options of `layers`, highest first, and below them of the conf files. Raises ConfigError."""
+    return resolve([*layers, *conf_layers(conf_file, "conf_file", os.environ)])
 
 
 def engine_called(name: EngineName) -> Engine | None:

@@ -7,13 +7,9 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..jobs import creation
-from ..jobs.config_files import conf_layers
-from ..object_storage import ObjectStorage
-from ..options import creation_keys, resolve
-from ..options.option import Option
-from ..storage_options import StorageOptions, Value
-from ..urls import check_url
-from .arguments import EngineName, OptionValues, layer_of
+from ..options import Option, creation_keys
+from ..storage_options import Value
+from .arguments import EngineName, OptionValues, layer_of, options_over, storage_at
 from .call import Progress
 from .table import Table
 from .table import open as open_table
@@ -45,10 +41,7 @@ def create(
 
     Raises AlreadyExists where there is a table, and ConfigError for arguments that are wrong: then nothing was written.
     """
-    place = os.fspath(url)
-    if not place.strip():
-        raise ConfigError("the URL of the table is empty", hint="give its folder: a local path or a URL")
-    check_url(place, "the URL of the table")
+    storage = storage_at(os.fspath(url), storage_options)
     given: dict[Option[Any], str | int | Sequence[str] | None] = {
         creation_keys.TABLE_NAME: name,
         creation_keys.RECORD_KEY: record_key,
@@ -58,13 +51,12 @@ def create(
         creation_keys.TABLE_VERSION: table_version,
     }
     texts = {one.key: _text(one.key, value) for one, value in given.items() if value is not None}
-    layers = [("arguments of create()", texts), layer_of("options of create()", options)]
-    found = resolve([*layers, *conf_layers(conf_file, "conf_file", os.environ)])
+    found = options_over([("arguments of create()", texts), layer_of("options of create()", options)], conf_file)
     for warning in found.warnings:
         _log.warning("%s", warning)
-    creation.create(ObjectStorage(place, StorageOptions(storage_options) if storage_options else None), found)
+    creation.create(storage, found)
     return open_table(
-        place,
+        url,
         storage_options=storage_options,
         options=options,
         conf_file=conf_file,

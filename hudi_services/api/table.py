@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from ..clock import SystemClock
 from ..codecs.table_schema import parse_table_schema
-from ..errors import ConfigError, NotFound
+from ..errors import NotFound
 from ..jobs import clean, clustering, compaction, index_bootstrap, index_lookup, recover, rollback, undo, validate
-from ..jobs.config_files import conf_layers
 from ..jobs.report import Report
 from ..jobs.request import (
     CleanRequest,
@@ -27,12 +26,10 @@ from ..jobs.request import (
     Request,
     ValidateRequest,
 )
-from ..object_storage import ObjectStorage
-from ..options import Options, resolve
+from ..options import Options
 from ..snapshot import Snapshot, current_schema, open_config, open_snapshot
-from ..storage_options import StorageOptions, Value
-from ..urls import check_url
-from .arguments import EngineName, OptionValues, engine_called, key_array, layer_of
+from ..storage_options import Value
+from .arguments import EngineName, OptionValues, engine_called, key_array, layer_of, options_over, storage_at
 from .arrow import files_table, seen_slices, slices_table, timeline_table
 from .call import Progress, call
 from .result import Result
@@ -97,10 +94,7 @@ class Table:
         retries: int,
         progress: Progress | None,
     ) -> None:
-        if not url.strip():
-            raise ConfigError("the URL of the table is empty", hint="give its folder: a local path or a URL")
-        check_url(url, "the URL of the table")
-        self._storage = ObjectStorage(url, StorageOptions(storage_options) if storage_options else None)
+        self._storage = storage_at(url, storage_options)
         self._default_layer = layer_of("options of open()", options)
         self._conf_file = conf_file
         self._engine = engine_called(engine)
@@ -333,8 +327,7 @@ class Table:
         return CompactionRequest(base_path=self.url, options=self._options(options), mode=mode, **more)
 
     def _options(self, own: OptionValues | None) -> Options:
-        layers = [layer_of("options of the call", own), self._default_layer]
-        return resolve([*layers, *conf_layers(self._conf_file, "conf_file", os.environ)])
+        return options_over([layer_of("options of the call", own), self._default_layer], self._conf_file)
 
     def _on_engine(self, job: Callable[..., Report], name: EngineName | None) -> Callable[[Any], Report]:
         engine = self._engine if name is None else engine_called(name)

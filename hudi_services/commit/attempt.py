@@ -86,8 +86,8 @@ class Attempt(LeasedAttempt):
         if self._begun and self._late is None:
             self._undo_or_leave(error)
 
-    def expected_instant(self) -> str:
-        """The instant at which `finish` commits."""
+    def expected_instant(self, table: Snapshot) -> str:
+        """The instant at which `finish` commits, whatever `table` has."""
         return self.instant.ts
 
     def finish(

@@ -86,9 +86,8 @@ class StagedAttempt(LeasedAttempt):
         elif self._shown is not None:
             self._remove_moved(self._shown)
 
-    def expected_instant(self) -> str:
-        """The instant at which `finish` commits, if the timeline gets no newer one before."""
-        table = reopen(self.table)
+    def expected_instant(self, table: Snapshot) -> str:
+        """The instant at which `finish` commits, if `table`, as it is now, gets no newer one before."""
         if not self._is_newest(table):
             self._expected = Times(table, 0).next()
         return self._expected

@@ -2,13 +2,12 @@
 
 from ..errors import ConfigError
 from ..options import Options, creation_keys
+from ..options.creation_keys import KeyGenerator
 from ..storage import Storage
 from ..table_config import TableConfig
 from ..versions import table_version
 from ..writing.creation import create_table
-from ..writing.definition import KeyGenerator, PartKind, TableDefinition, key_generator_for
-
-_TIME_PREFIX = "hoodie.keygen.timebased."
+from ..writing.definition import TIME_PREFIX, PartKind, TableDefinition, key_generator_for
 
 
 def create(storage: Storage, options: Options) -> TableConfig:
@@ -40,7 +39,7 @@ def definition(options: Options) -> TableDefinition:
         zone=options[creation_keys.TIMELINE_ZONE],
         merge_mode=options[creation_keys.MERGE_MODE],
         payload=options[creation_keys.PAYLOAD_CLASS],
-        time_options={key: text for key, text in options.texts().items() if key.startswith(_TIME_PREFIX)},
+        time_options={key: text for key, text in options.texts().items() if key.startswith(TIME_PREFIX)},
     )
 
 

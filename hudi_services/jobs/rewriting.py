@@ -180,7 +180,8 @@ def _publish(
         while True:
             if draft.moved is not None and ready is draft and times_ahead < _TIMES_AHEAD:
                 with report.phase("write the record index"):
-                    instant, now = attempt.expected_instant(), reopen(attempt.table)
+                    now = reopen(attempt.table)
+                    instant = attempt.expected_instant(now)
                     ready = replace(draft, moved=written_ahead(runner, now, attempt.files, draft.moved, instant))
                 times_ahead += 1
             began = time.monotonic()

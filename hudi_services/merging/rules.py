@@ -15,11 +15,12 @@ from enum import Enum
 from ..errors import UnsupportedTable
 from ..table_config import TableConfig
 
-_MODEL = "org.apache.hudi.common.model."
-_DEBEZIUM = _MODEL + "debezium."
-_BY_EVENT_TIME = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+MODEL = "org.apache.hudi.common.model."
+"""The package of Hudi's payload classes."""
+_DEBEZIUM = MODEL + "debezium."
+EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 _BY_PAYLOAD = "00000000-0000-0000-0000-000000000000"
-_BY_COMMIT_TIME = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 _PAYLOAD = "hoodie.compaction.payload.class"
 _MODE = "hoodie.record.merge.mode"
 _STRATEGY = "hoodie.record.merge.strategy.id"
@@ -127,14 +128,14 @@ def merge_rule(config: TableConfig) -> MergeRule:
 
 def _by_payload(config: TableConfig) -> MergeRule:
     strategy_key = _STRATEGY if _STRATEGY in config.raw else _OLD_STRATEGY
-    strategy = config.raw.get(strategy_key, _BY_EVENT_TIME)
-    if strategy not in (_BY_EVENT_TIME, _BY_COMMIT_TIME):
+    strategy = config.raw.get(strategy_key, EVENT_TIME_STRATEGY)
+    if strategy not in (EVENT_TIME_STRATEGY, COMMIT_TIME_STRATEGY):
         raise _refused(config, strategy_key, strategy)
     # A version 6 table that 1.x created names no payload class where 1.x has a default of its own.
     absent = "DefaultHoodieRecordPayload" if _STRATEGY in config.raw else "OverwriteWithLatestAvroPayload"
-    if strategy == _BY_COMMIT_TIME:
+    if strategy == COMMIT_TIME_STRATEGY:
         absent = "OverwriteWithLatestAvroPayload"
-    named = config.raw.get(_PAYLOAD, _MODEL + absent).replace("com.uber.hoodie", "org.apache.hudi", 1)
+    named = config.raw.get(_PAYLOAD, MODEL + absent).replace("com.uber.hoodie", "org.apache.hudi", 1)
     make = _PAYLOADS.get(named)
     if make is None:
         raise _refused(config, _PAYLOAD, named)
@@ -151,11 +152,11 @@ def _by_payload(config: TableConfig) -> MergeRule:
 
 
 _PAYLOADS: dict[str, Callable[[MergeRule], MergeRule]] = {
-    _MODEL + "OverwriteWithLatestAvroPayload": lambda rule: rule,
-    _MODEL + "DefaultHoodieRecordPayload": lambda rule: replace(rule, final=Final.NOT_LESS),
-    _MODEL + "EventTimeAvroPayload": lambda rule: replace(rule, final=Final.NOT_LESS),
-    _MODEL + "FirstValueAvroPayload": lambda rule: replace(rule, final=Final.GREATER, ties_to_older=True),
-    _MODEL + "PartialUpdateAvroPayload": lambda rule: replace(
+    MODEL + "OverwriteWithLatestAvroPayload": lambda rule: rule,
+    MODEL + "DefaultHoodieRecordPayload": lambda rule: replace(rule, final=Final.NOT_LESS),
+    MODEL + "EventTimeAvroPayload": lambda rule: replace(rule, final=Final.NOT_LESS),
+    MODEL + "FirstValueAvroPayload": lambda rule: replace(rule, final=Final.GREATER, ties_to_older=True),
+    MODEL + "PartialUpdateAvroPayload": lambda rule: replace(
         rule,
         final=Final.NOT_LESS,
         fill=Fill.NULLS,
@@ -164,8 +165,8 @@ _PAYLOADS: dict[str, Callable[[MergeRule], MergeRule]] = {
         fills_base_rows=True,
         newest_meta_columns=True,
     ),
-    _MODEL + "OverwriteNonDefaultsWithLatestAvroPayload": lambda rule: replace(rule, fill=Fill.NULLS, fills_base=True),
-    _MODEL + "AWSDmsAvroPayload": lambda rule: replace(rule, marker=DeleteMarker("Op", "D", True)),
+    MODEL + "OverwriteNonDefaultsWithLatestAvroPayload": lambda rule: replace(rule, fill=Fill.NULLS, fills_base=True),
+    MODEL + "AWSDmsAvroPayload": lambda rule: replace(rule, marker=DeleteMarker("Op", "D", True)),
     _DEBEZIUM + "PostgresDebeziumAvroPayload": lambda rule: replace(
         rule,
         final=Final.NOT_LESS,

@@ -3,26 +3,39 @@
 Sources: DataSourceOptions, HoodieTableConfig and HoodieWriteConfig of Apache Hudi 0.15.0 to 1.2.0.
 """
 
+import enum
 from typing import Any
 
 from .option import Option, Phase, boolean, choice, names, text
 
-_KEYGEN_PACKAGE = "org.apache.hudi.keygen."
-_GENERATORS = {
-    "SIMPLE": ("SimpleKeyGenerator", "SimpleAvroKeyGenerator"),
-    "COMPLEX": ("ComplexKeyGenerator", "ComplexAvroKeyGenerator"),
-    "NON_PARTITION": ("NonpartitionedKeyGenerator", "NonpartitionedAvroKeyGenerator"),
-    "TIMESTAMP": ("TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator"),
-    "CUSTOM": ("CustomKeyGenerator", "CustomAvroKeyGenerator"),
-}
+KEY_GENERATORS = "org.apache.hudi.keygen."
+"""The package of Hudi's key generators."""
+
+
+class KeyGenerator(enum.Enum):
+    """How record key and partition path of a row are made; the name is Hudi's type, the value its class."""
+
+    SIMPLE = "SimpleKeyGenerator"
+    COMPLEX = "ComplexKeyGenerator"
+    NON_PARTITION = "NonpartitionedKeyGenerator"
+    TIMESTAMP = "TimestampBasedKeyGenerator"
+    CUSTOM = "CustomKeyGenerator"
+
+
 _NO_NAMES: tuple[str, ...] = ()
-_BY_CLASS = {_KEYGEN_PACKAGE + name: kind for kind, classes in _GENERATORS.items() for name in classes}
+_BY_CLASS = {
+    KEY_GENERATORS + name: kind.name
+    for kind in KeyGenerator
+    for name in (kind.value, kind.value.replace("KeyGenerator", "AvroKeyGenerator"))
+}
 
 
 def _generator(value: str) -> str:
+    """The name of a `KeyGenerator`; "" for none."""
     found = _BY_CLASS.get(value, value.upper())
-    if value and found not in _GENERATORS:
-        raise ValueError(f"is none of {', '.join(_GENERATORS)}, and no class of these key generators")
+    if value and found not in KeyGenerator.__members__:
+        known = ", ".join(KeyGenerator.__members__)
+        raise ValueError(f"is none of {known}, and no class of these key generators")
     return found
 
 

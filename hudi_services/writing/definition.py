@@ -15,33 +15,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import ConfigError
+from ..merging.rules import COMMIT_TIME_STRATEGY, EVENT_TIME_STRATEGY, MODEL
+from ..options.creation_keys import KEY_GENERATORS, KeyGenerator
 from ..versions import TableVersion
 
-_MODEL = "org.apache.hudi.common.model."
 _EXTRACTORS = "org.apache.hudi.hive."
 BY_EVENT_TIME, BY_COMMIT_TIME = "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"
-_STRATEGIES = {
-    BY_EVENT_TIME: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-    BY_COMMIT_TIME: "ce9acb64-bde0-424c-9b91-f6ebba25356d",
-}
+_STRATEGIES = {BY_EVENT_TIME: EVENT_TIME_STRATEGY, BY_COMMIT_TIME: COMMIT_TIME_STRATEGY}
 _PAYLOADS = {
-    BY_EVENT_TIME: _MODEL + "DefaultHoodieRecordPayload",
-    BY_COMMIT_TIME: _MODEL + "OverwriteWithLatestAvroPayload",
+    BY_EVENT_TIME: MODEL + "DefaultHoodieRecordPayload",
+    BY_COMMIT_TIME: MODEL + "OverwriteWithLatestAvroPayload",
 }
 _MODES = {payload: mode for mode, payload in _PAYLOADS.items()}
 _NAME = re.compile(r"[^\x00-\x1f\x7f/]+")
-_TIME_PREFIX = "hoodie.keygen.timebased."
-_NEEDED_TIME_KEYS = (_TIME_PREFIX + "timestamp.type", _TIME_PREFIX + "output.dateformat")
-
-
-class KeyGenerator(enum.Enum):
-    """How record key and partition path of a row are made; the name is Hudi's type, the value its class."""
-
-    SIMPLE = "SimpleKeyGenerator"
-    COMPLEX = "ComplexKeyGenerator"
-    NON_PARTITION = "NonpartitionedKeyGenerator"
-    TIMESTAMP = "TimestampBasedKeyGenerator"
-    CUSTOM = "CustomKeyGenerator"
+TIME_PREFIX = "hoodie.keygen.timebased."
+_NEEDED_TIME_KEYS = (TIME_PREFIX + "timestamp.type", TIME_PREFIX + "output.dateformat")
 
 
 class PartKind(enum.Enum):
@@ -178,7 +166,7 @@ def _of_6(one: TableDefinition) -> dict[str, str]:
         "hoodie.timeline.layout.version": "1",
         "hoodie.database.name": one.database,
         "hoodie.archivelog.folder": "archived",
-        "hoodie.table.keygenerator.class": f"org.apache.hudi.keygen.{one.key_generator.value}",
+        "hoodie.table.keygenerator.class": KEY_GENERATORS + one.key_generator.value,
         "hoodie.table.partition.fields": ",".join(one.partition_by),
     }
     if one.ordering:

@@ -102,3 +102,10 @@ def request(
         "max_processing_millis": 0,
     }
     return ClusteringRequest(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def published(way: str, path: Path, options: dict[str, str] | None = None) -> ClusteringRequest:
+    """A request to plan and execute; `way`: the plan is published first, or late: staged or reserved."""
+    is_late = way != "first"
+    late = {"hudi.services.publish.late": way} if is_late else {}
+    return request(path, Mode.SCHEDULE_AND_EXECUTE, {**(options or {}), **late}, publish_late=is_late)

@@ -18,7 +18,6 @@ from hudi_services.jobs.report import Report
 from hudi_services.jobs.request import (
     CleanRequest,
     IndexRequest,
-    Mode,
     OrphanFilesRequest,
     RecoverRequest,
     Request,
@@ -31,7 +30,7 @@ from hudi_services.timeline.instant import Action
 
 from .repairs import NO_HEARTBEAT, both, cluster, fail_newest, repair
 from .shares import TWO_SHARES, ends, share
-from .tables import RELEASES, open_local, request, unpack
+from .tables import RELEASES, open_local, published, unpack
 
 pytestmark = pytest.mark.usefixtures("without_threads")
 
@@ -47,11 +46,8 @@ def _simple(kind: type[Request], job: Callable[..., Report]) -> Job:
     return run
 
 
-def _clustering(path: Path, storage: ObjectStorage, way: str = "") -> Report:
-    asked = request(path, Mode.SCHEDULE_AND_EXECUTE)
-    if way:
-        options = {"hudi.services.publish.late": way}
-        asked = request(path, Mode.SCHEDULE_AND_EXECUTE, options, publish_late=True)
+def _clustering(path: Path, storage: ObjectStorage, way: str = "first") -> Report:
+    asked = published(way, path)
     job = clustering.schedule_and_execute
     return run_with_retries(lambda one: job(one, storage, LocalEngine()), asked, 0, lambda seconds: None)
 

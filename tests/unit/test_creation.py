@@ -17,9 +17,10 @@ from hudi_services.errors import AlreadyExists, ConfigError
 from hudi_services.jobs import config_files, creation
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.options.creation_keys import KeyGenerator
 from hudi_services.table_config import TableConfig
 from hudi_services.versions import VERSIONS
-from hudi_services.writing.definition import KeyGenerator, PartKind, TableDefinition
+from hudi_services.writing.definition import PartKind, TableDefinition
 
 from .faulty_storage import FaultyStorage, Killed
 

@@ -12,7 +12,7 @@ from hudi_services.errors import LockBusy, NeedsRecovery, NothingToDo
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import Report, State
-from hudi_services.jobs.request import Mode, ValidateRequest
+from hudi_services.jobs.request import ValidateRequest
 from hudi_services.jobs.validate import validate
 from hudi_services.metadata.record_index.locations import millis_of
 from hudi_services.metadata.records.keys import RECORD_INDEX
@@ -24,8 +24,7 @@ from ..tiers import DEEP
 from .faulty_storage import killed_anywhere
 from .other_writers import OtherWriters
 from .repairs import LOCK, both
-from .tables import RELEASES, open_local, unpack
-from .tables import request as clustering_request
+from .tables import RELEASES, open_local, published, unpack
 from .test_index_bootstrap import indexed_locations, real_locations
 from .test_index_bootstrap import wanted as index_of
 
@@ -68,12 +67,7 @@ def cluster(path: Path, way: str, engine: LocalEngine, storage: ObjectStorage | 
     biggest = max(one.base_bytes for one in open_local(path).view.live_slices())
     options = {**LOCK, "hoodie.write.lock.wait_time_ms": "400"}
     options["hoodie.clustering.plan.strategy.max.bytes.per.group"] = str(biggest * 5 // 2)
-    if way == "first":
-        wanted = clustering_request(path, Mode.SCHEDULE_AND_EXECUTE, options)
-    else:
-        options["hudi.services.publish.late"] = way
-        wanted = clustering_request(path, Mode.SCHEDULE_AND_EXECUTE, options, publish_late=True)
-    return clustering.schedule_and_execute(wanted, storage, engine)
+    return clustering.schedule_and_execute(published(way, path, options), storage, engine)
 
 
 def is_right(path: Path) -> bool:

@@ -20,7 +20,7 @@ from hudi_services.jobs import clustering
 from hudi_services.jobs import validate as validating
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import State as Outcome
-from hudi_services.jobs.request import IndexRequest, Mode, ValidateRequest
+from hudi_services.jobs.request import IndexRequest, ValidateRequest
 from hudi_services.metadata.records.keys import COLUMN_STATS
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
@@ -42,8 +42,7 @@ from .repairs import (
     newest,
     timeline_files,
 )
-from .tables import RELEASES, listed_view, open_local, rows, unpack
-from .tables import request as clustering_request
+from .tables import RELEASES, listed_view, open_local, published, rows, unpack
 from .test_clean import VERSIONS_1, data_files
 from .test_clean import wanted as clean_of
 from .test_completed_rollback import COMMANDS, TakeBack, completed, files, rolled_back, undone
@@ -313,11 +312,9 @@ def test_a_clustering_that_another_process_begins(path: Path, way: str) -> None:
     before = both(path)[0]
     version = open_local(path).config.version.number
     name = ".replacecommit.inflight" if version == 6 else ".clustering.inflight"
-    options = {"hudi.services.publish.late": way} if way != "first" else {}
-    late = clustering_request(path, Mode.SCHEDULE_AND_EXECUTE, {**options, **LOCK}, publish_late=way != "first")
     storage = Acts(path, name, lambda: begin_newest(path, Action.CLUSTERING, Action.REPLACE_COMMIT), afterwards=False)
     with pytest.raises(ConflictError, match="another process has just begun"):
-        clustering.schedule_and_execute(late, storage, LocalEngine())
+        clustering.schedule_and_execute(published(way, path, LOCK), storage, LocalEngine())
     assert storage.acted and all(seen.equals(before) for seen in both(path))
 
 
