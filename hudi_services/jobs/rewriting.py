@@ -9,7 +9,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 
 from ..commit.attempt import Attempt
-from ..commit.conflicts import WriterAtWork
+from ..commit.conflicts import WriterAtWork, refuse_beside_beginners
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import Expectation
 from ..commit.planned_groups import GroupsDropped
@@ -41,8 +41,6 @@ from .running import Running
 
 _MOST_PAUSE_SECONDS = 0.5
 """The moment between two writes of another writer may be short."""
-_PAUSES_PER_LOOK = 4
-"""How much longer than it holds the lock a run leaves it to others while it waits for them."""
 _TIMES_AHEAD = 3
 """How often log files of the record index are written before the lock is taken; then they are written under it."""
 
@@ -178,28 +176,26 @@ def _publish(
     ready, times_ahead = draft, 0
     with Waiting(wanted.on_wait) as waiting:
         while True:
-            if draft.moved is not None and ready is draft and times_ahead < _TIMES_AHEAD:
-                with report.phase("write the record index"):
-                    now = reopen(attempt.table)
-                    instant = attempt.expected_instant(now)
-                    ready = replace(draft, moved=written_ahead(runner, now, attempt.files, draft.moved, instant))
-                times_ahead += 1
-            began = time.monotonic()
-            with report.phase("commit"):
-                try:
+            try:
+                if attempt.is_late and settings.lock.is_shared:
+                    # Before the lock is taken, because the other writer needs it.
+                    refuse_beside_beginners(reopen(attempt.table), settings)
+                if draft.moved is not None and ready is draft and times_ahead < _TIMES_AHEAD:
+                    with report.phase("write the record index"):
+                        now = reopen(attempt.table)
+                        instant = attempt.expected_instant(now)
+                        ready = replace(draft, moved=written_ahead(runner, now, attempt.files, draft.moved, instant))
+                    times_ahead += 1
+                with report.phase("commit"):
                     return attempt.finish(ready, compaction_afterwards(runner, wanted, report))
-                except NewerInstant:
-                    ready = draft
-                except WriterAtWork as error:
-                    if not attempt.is_late or time.monotonic() >= deadline:
-                        raise
-                    waiting.tell(f"another writer: {error.message}")
-                    pause = min(settings.lock_wait.retry_wait_millis / 1000, _MOST_PAUSE_SECONDS)
-                    if settings.lock.is_shared:
-                        # A look takes the lock, and the other writer needs it: Hudi tries a lock file every five
-                        # seconds.
-                        pause = max(pause, _PAUSES_PER_LOOK * (time.monotonic() - began))
-                    time.sleep(pause)
+            except NewerInstant:
+                ready = draft
+            except WriterAtWork as error:
+                if not attempt.is_late or time.monotonic() >= deadline:
+                    raise
+                waiting.tell(f"another writer: {error.message}")
+                with report.phase("commit"):
+                    time.sleep(min(settings.lock_wait.retry_wait_millis / 1000, _MOST_PAUSE_SECONDS))
 
 
 def add_dropped_groups(
