@@ -1,0 +1,64 @@
+"""The column types of Arrow tables, as Spark and Avro know them.
+
+Narrow and unsigned integers become the signed type that holds them, as Spark's types do in Avro; times of day,
+durations and unions are no types of Spark.
+Source: SchemaConverters of Apache Spark; AvroConversionUtils of Apache Hudi.
+"""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from ..errors import ConfigError
+from ..files.column_type import ColumnType, Kind
+
+_LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Kind], ...] = (
+    (pa.types.is_boolean, Kind.BOOLEAN),
+    (pa.types.is_uint32, Kind.LONG),
+    (pa.types.is_int64, Kind.LONG),
+    (lambda kind: pa.types.is_integer(kind) and not pa.types.is_uint64(kind), Kind.INT),
+    (pa.types.is_float64, Kind.DOUBLE),
+    (pa.types.is_floating, Kind.FLOAT),
+    (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), Kind.STRING),
+    (lambda kind: pa.types.is_string_view(kind), Kind.STRING),
+    (lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind), Kind.BYTES),
+    (lambda kind: pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind), Kind.BYTES),
+    (pa.types.is_date, Kind.DATE),
+)
+_MOST_DIGITS = 38
+
+
+def column_type(name: str, kind: pa.DataType, *, nullable: bool) -> ColumnType:
+    """The type of a column of Arrow type `kind`. Raises ConfigError, naming the column, for what is no type of Hudi."""
+    if pa.types.is_dictionary(kind):
+        return column_type(name, kind.value_type, nullable=nullable)
+    if pa.types.is_struct(kind):
+        if not kind.num_fields:
+            raise _refused(name, kind, "a struct needs a field")
+        fields = tuple((one.name, column_type(f"{name}.{one.name}", one.type, nullable=one.nullable)) for one in kind)
+        return ColumnType(Kind.STRUCT, nullable, fields=fields)
+    if pa.types.is_map(kind):
+        key = column_type(f"{name}.key", kind.key_type, nullable=False)
+        if key.kind is not Kind.STRING:
+            raise _refused(name, kind, "the keys of a map are strings in Avro")
+        value = column_type(f"{name}.value", kind.item_type, nullable=kind.item_field.nullable)
+        return ColumnType(Kind.MAP, nullable, key=key, value=value)
+    if _is_list(kind):
+        element = column_type(f"{name}.element", kind.value_type, nullable=kind.value_field.nullable)
+        return ColumnType(Kind.LIST, nullable, element=element)
+    if pa.types.is_decimal(kind) and 0 <= kind.scale <= kind.precision <= _MOST_DIGITS:
+        return ColumnType(Kind.DECIMAL, nullable, precision=kind.precision, scale=kind.scale)
+    if pa.types.is_timestamp(kind):
+        return ColumnType(Kind.TIMESTAMP, nullable, unit="micros", utc=kind.tz is not None)
+    for is_it, found in _LEAVES:
+        if is_it(kind):
+            return ColumnType(found, nullable)
+    raise _refused(name, kind, "Spark has no such type")
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _refused(name: str, kind: pa.DataType, why: str) -> ConfigError:
+    return ConfigError(f"column {name} has the type {kind}: {why}", hint="convert the column, or leave it out")

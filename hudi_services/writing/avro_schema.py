@@ -1,0 +1,80 @@
+"""Avro schemas of new columns, as Hudi's writers make them.
+
+    record       <table>_record in the namespace hoodie.<table>; names without the characters that Avro does not allow
+    struct       a record with the name of the field, in the namespace of the record around it: <namespace>.<record>
+    decimal      a fixed called `fixed` in the namespace <namespace>.<record>.<field>
+    nullable     a union with null in the first place, and the default null
+
+Source: AvroConversionUtils, HoodieSchemaUtils of Apache Hudi; SchemaConverters of Apache Spark.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import ConfigError
+from ..files.column_type import ColumnType, Kind
+from ..files.parquet_schema import decimal_width
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_]")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PRIMITIVE = {
+    Kind.BOOLEAN: "boolean",
+    Kind.INT: "int",
+    Kind.LONG: "long",
+    Kind.FLOAT: "float",
+    Kind.DOUBLE: "double",
+    Kind.STRING: "string",
+    Kind.BYTES: "bytes",
+}
+
+
+def record_schema(table_name: str) -> dict[str, Any]:
+    """The record of a table's rows, without fields."""
+    name = _UNFIT.sub("_", table_name)
+    if name[:1].isdigit():
+        name = f"_{name}"
+    return {"type": "record", "name": f"{name}_record", "namespace": f"hoodie.{name}", "fields": []}
+
+
+def with_fields(record: dict[str, Any], columns: Iterable[tuple[str, ColumnType]]) -> dict[str, Any]:
+    """`record` with more fields. Raises ConfigError for a column whose name Avro does not allow."""
+    inside = f"{record['namespace']}.{record['name']}"
+    return {**record, "fields": [*record["fields"], *(_field(name, one, inside) for name, one in columns)]}
+
+
+def _field(name: str, column: ColumnType, namespace: str) -> dict[str, Any]:
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"column {name!r} has a name that Avro does not allow",
+            hint="rename it: letters, digits and _ are allowed, with no digit in the first place",
+        )
+    found: dict[str, Any] = {"name": name, "type": _type(name, column, namespace)}
+    return found | ({"default": None} if column.nullable else {})
+
+
+def _type(name: str, column: ColumnType, namespace: str) -> Any:
+    found = _required(name, column, namespace)
+    return ["null", found] if column.nullable else found
+
+
+def _required(name: str, column: ColumnType, namespace: str) -> Any:
+    if column.kind is Kind.STRUCT:
+        inside = f"{namespace}.{name}"
+        fields = [_field(part, one, inside) for part, one in column.fields]
+        return {"type": "record", "name": name, "namespace": namespace, "fields": fields}
+    if column.kind is Kind.LIST:
+        assert column.element is not None, "a list has elements"
+        return {"type": "array", "items": _type(name, column.element, namespace)}
+    if column.kind is Kind.MAP:
+        assert column.value is not None, "a map has values"
+        return {"type": "map", "values": _type(name, column.value, namespace)}
+    if column.kind is Kind.DECIMAL:
+        fixed = {"type": "fixed", "name": "fixed", "namespace": f"{namespace}.{name}"}
+        size, digits = decimal_width(column.precision), {"precision": column.precision, "scale": column.scale}
+        return {**fixed, "size": size, "logicalType": "decimal", **digits}
+    if column.kind is Kind.DATE:
+        return {"type": "int", "logicalType": "date"}
+    if column.kind is Kind.TIMESTAMP:
+        return {"type": "long", "logicalType": f"{'' if column.utc else 'local-'}timestamp-{column.unit}"}
+    return _PRIMITIVE[column.kind]

@@ -1,0 +1,277 @@
+"""Partition paths that are times: the value of a field read as a time, and shown by a pattern.
+
+    number   EPOCHMILLISECONDS, EPOCHMICROSECONDS, UNIX_TIMESTAMP (seconds) or SCALAR (timestamp.scalar.time.unit);
+             a date counts as its days since 1970 and a timestamp as its microseconds, whatever the unit is
+    string   DATE_STRING or MIXED: by the first pattern of input.dateformat that fits
+    null     the number 1, or for strings the first millisecond of 1970: never the default partition
+
+Java takes patterns more loosely than we do (`1` where it says `MM`): such a string is refused, never misread.
+Source: TimestampBasedAvroKeyGenerator, HoodieDateTimeParser, TimestampKeyGeneratorConfig of Apache Hudi; DateTimeFormat
+of Joda; java.util.TimeZone.getTimeZone.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from fractions import Fraction
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import ConfigError, UnsupportedTable
+from ..metadata.expression_index.times import UTC_MICROS, Zone, formatted, local, strftime_pattern
+from .definition import TIME_PREFIX
+from .key_texts import Field
+
+_OLD_PREFIX = "hoodie.deltastreamer.keygen.timebased."
+_MILLIS = {
+    "NANOSECONDS": Fraction(1, 1_000_000),
+    "MICROSECONDS": Fraction(1, 1000),
+    "MILLISECONDS": Fraction(1),
+    "SECONDS": Fraction(1000),
+    "MINUTES": Fraction(60_000),
+    "HOURS": Fraction(3_600_000),
+    "DAYS": Fraction(86_400_000),
+}
+_UNITS = {"EPOCHMILLISECONDS": "MILLISECONDS", "EPOCHMICROSECONDS": "MICROSECONDS", "UNIX_TIMESTAMP": "SECONDS"}
+_STRINGS = ("DATE_STRING", "MIXED")
+_LARGEST_MILLIS = 253_402_300_800_000
+"""The end of the year 9999, after 1970; there is less before 1970."""
+_INPUT_FIELDS = {"yyyy": r"(\d{4})", "SSS": r"(\d{3})", "Z": r"(Z|[+-]\d\d:?\d\d)"}
+_INPUT_FIELDS |= dict.fromkeys(("MM", "dd", "HH", "mm", "ss"), r"(\d\d)")
+_TOKEN = re.compile(r"'([^']+)'(?!')|(([A-Za-z])\3*)|([^A-Za-z'])")
+_GMT = re.compile(r"GMT(?:([+-])(\d{1,2})(?::?(\d\d))?)?")
+_DEFAULTS = {"input.timezone": "UTC", "output.timezone": "UTC", "input.dateformat.list.delimiter.regex": ","}
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """A pattern of strings: the expression that they match, what makes a time of a match, and the text of 1970."""
+
+    expression: str
+    replacement: str
+    has_offset: bool
+    of_null: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimePath:
+    """How a key generator makes a partition path of the time in a field. `zone` is that of the output."""
+
+    field: Field
+    pattern: str
+    zone: Zone
+    unit: str
+    inputs: tuple[_Input, ...] = ()
+    input_zone: Zone | None = None
+
+    @classmethod
+    def of(cls, raw: Mapping[str, str], field: Field) -> "TimePath":
+        """By a table's properties. Raises ConfigError for a missing or wrong one, UnsupportedTable for a pattern, a
+        zone or a column of which we cannot make what Hudi makes."""
+        settings = _Settings(raw)
+        kind = settings.needed("timestamp.type")
+        if kind not in (*_UNITS, *_STRINGS, "SCALAR"):
+            raise ConfigError(f"the table has {TIME_PREFIX}timestamp.type={kind}, which is no type of timestamps")
+        java = settings.needed("output.dateformat")
+        pattern = strftime_pattern(java)
+        if pattern is None:
+            raise _unknown(f"the output pattern {java}", "yyyy, MM, dd, HH, mm and ss")
+        is_string = pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        if is_string != (kind in _STRINGS) or pa.types.is_boolean(field.type):
+            raise UnsupportedTable(
+                f"the partition field {field.name} has the type {field.type}, which Hudi does not read as {kind}",
+                hint=f"cast {field.name} to the type that the other rows of the table have",
+            )
+        output = settings.zone("output")
+        if is_string:
+            return cls._of_strings(field, pattern, output, settings)
+        if output is None:
+            raise _no_zone("output")
+        unit = _UNITS.get(kind) or settings.get("timestamp.scalar.time.unit", "SECONDS").upper()
+        if unit not in _MILLIS:
+            raise ConfigError(f"the table has {TIME_PREFIX}timestamp.scalar.time.unit={unit}, which is no unit of time")
+        return cls(field, pattern, output, unit)
+
+    @classmethod
+    def _of_strings(cls, field: Field, pattern: str, output: Zone | None, settings: "_Settings") -> "TimePath":
+        given = settings.zone("input")
+        zone = given or output
+        if zone is None:
+            raise _no_zone("input")
+        delimiter = settings.get("input.dateformat.list.delimiter.regex") or ","
+        try:
+            patterns = [one.strip() for one in re.split(delimiter, settings.needed("input.dateformat"))]
+        except re.error:
+            raise UnsupportedTable(
+                f"the table has {TIME_PREFIX}input.dateformat.list.delimiter.regex={delimiter}, which we cannot read",
+                hint="write to this table with Apache Hudi",
+            ) from None
+        inputs = tuple(_input(one, zone) for one in patterns)
+        if given is None and not all(one.has_offset for one in inputs):
+            # Java takes the zone of its machine.
+            raise _no_zone("input")
+        return cls(field, pattern, output or zone, "", inputs, given)
+
+    def texts(self, values: pa.Array) -> pa.Array:
+        """The texts of these values, none null. Raises UnsupportedTable or ConfigError for values that are no times."""
+        times = self._of_texts(values) if self.inputs else self._of_numbers(values)
+        units = {"%S": "second", "%M": "minute", "%H": "hour"}
+        unit = next((name for letters, name in units.items() if letters in self.pattern), "day")
+        # Few are left then, and formatting is slow.
+        shown = pc.floor_temporal(local(times, self.zone), unit=unit).dictionary_encode()
+        return formatted(shown.dictionary, self.pattern).take(shown.indices)
+
+    def _of_numbers(self, values: pa.Array) -> pa.Array:
+        if pa.types.is_date32(values.type):
+            values = values.cast(pa.int32())
+        if pa.types.is_decimal(values.type):
+            values = pc.trunc(values)
+        numbers = pc.fill_null(values.cast(pa.int64()), 1)
+        scale = _MILLIS[self.unit]
+        found = pc.min_max(numbers)
+        least, most = found["min"].as_py(), found["max"].as_py()
+        if least is not None and max(-least, most) > _LARGEST_MILLIS / scale:
+            raise UnsupportedTable(
+                f"{self.field.name} has values that, in {self.unit.lower()}, are no times up to the year 9999",
+                hint=f"check the unit of {self.field.name}",
+            )
+        # Towards 1970, as in Java.
+        millis = pc.divide(pc.multiply(numbers, _int64(scale.numerator)), _int64(scale.denominator))
+        return pc.multiply(millis, _int64(1000)).cast(UTC_MICROS)
+
+    def _of_texts(self, values: pa.Array) -> pa.Array:
+        given = pc.fill_null(values, self.inputs[0].of_null)
+        left = pc.is_valid(given)
+        times = pa.nulls(len(given), UTC_MICROS)
+        for one in self.inputs:
+            fits = pc.and_(left, pc.match_substring_regex(given, one.expression))
+            if pc.any(fits).as_py():
+                read = self._read(given.filter(fits), one)
+                times = pc.replace_with_mask(times, fits, read)
+            left = pc.and_not(left, fits)
+        wrong = given.filter(left)
+        if len(wrong):
+            raise ConfigError(
+                f"{self.field.name} has {len(wrong)} values that the table's {TIME_PREFIX}input.dateformat does not "
+                f"describe, as {wrong[0].as_py()!r}",
+                hint="write them as the pattern says, each number with all its digits",
+            )
+        return times
+
+    def _read(self, given: pa.Array, one: _Input) -> pa.Array:
+        """The times of strings that fit."""
+        plain = pc.replace_substring_regex(given, pattern=one.expression, replacement=one.replacement)
+        try:
+            if one.has_offset:
+                return plain.cast(UTC_MICROS)
+            zone = self.input_zone or self.zone
+            shown = plain.cast(pa.timestamp("us"))
+            times = pc.assume_timezone(shown, zone.name, ambiguous="earliest").cast(UTC_MICROS)
+        except pa.ArrowInvalid as e:
+            raise ConfigError(
+                f"{self.field.name} has values that are no times: {str(e).splitlines()[0]}", hint="correct them"
+            ) from e
+        local(times, zone)  # Raises for times of which Arrow does not know the zone's rules.
+        return times
+
+
+class _Settings:
+    """The properties of times, by the names behind their prefix. An older prefix counts, too."""
+
+    def __init__(self, raw: Mapping[str, str]) -> None:
+        self._raw = raw
+
+    def get(self, name: str, default: str = "") -> str:
+        return self._raw.get(TIME_PREFIX + name, self._raw.get(_OLD_PREFIX + name, default))
+
+    def needed(self, name: str) -> str:
+        found = self.get(name)
+        if not found:
+            raise ConfigError(
+                f"the table does not say {TIME_PREFIX}{name}, without which no partition path can be made of a time",
+                hint="add it to the table's hoodie.properties, as its writers have it",
+            )
+        return found
+
+    def zone(self, side: str) -> Zone | None:
+        """The zone of the input or the output; None when it is set to nothing."""
+        name = self.get("timezone", self.get(f"{side}.timezone", "UTC")).strip()
+        return _zone(name) if name else None
+
+
+def _zone(name: str) -> Zone:
+    """The zone that Java has by this name. Raises UnsupportedTable for others, which Java takes for GMT."""
+    gmt = _GMT.fullmatch(name)
+    if gmt is not None:
+        sign, hours, minutes = gmt.groups()
+        if sign is None:
+            return Zone("UTC", is_fixed=True)
+        if int(hours) <= 18 and int(minutes or 0) < 60:
+            return Zone.parse(f"{sign}{hours}:{minutes or '00'}")
+    elif name.startswith("Etc/GMT") or re.fullmatch("[A-Za-z](?:(?![+-][0-9]).)*", name):
+        try:
+            return Zone.parse(name)
+        except ConfigError:
+            pass
+    raise UnsupportedTable(
+        f"the table has the time zone {name!r} for its partition paths, which we do not know",
+        hint="write to this table with Apache Hudi, which may take this zone for GMT",
+    )
+
+
+def _input(java: str, zone: Zone) -> _Input:
+    """The input pattern. Raises UnsupportedTable for one with other fields than plain numbers."""
+    expression, names = "", []
+    at = 0
+    while at < len(java):
+        token = _TOKEN.match(java, at)
+        if token is None or (token[2] and (token[2] not in _INPUT_FIELDS or token[2] in names)):
+            raise _unknown(f"the input pattern {java}", "yyyy, MM, dd, HH, mm, ss, SSS and Z")
+        expression += _INPUT_FIELDS[token[2]] if token[2] else re.escape(token[1] or token[4])
+        names += [token[2]] if token[2] else []
+        at = token.end()
+    if "yyyy" not in names:
+        raise _unknown(f"the input pattern {java}", "a year")
+    group = {name: f"\\{i}" for i, name in enumerate(names, 1)}
+    day = f"{group['yyyy']}-{group.get('MM', '01')}-{group.get('dd', '01')}"
+    clock = f"{group.get('HH', '00')}:{group.get('mm', '00')}:{group.get('ss', '00')}.{group.get('SSS', '000')}"
+    return _Input(f"^{expression}$", f"{day} {clock}{group.get('Z', '')}", "Z" in names, _first_milli(java, zone))
+
+
+def _first_milli(java: str, zone: Zone) -> str:
+    """The first millisecond of 1970 by an input pattern."""
+    moment = datetime(1970, 1, 1, microsecond=1000, tzinfo=timezone.utc).astimezone(_python_zone(zone))
+    fields = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "SSS": "001", "Z": "%z"}
+
+    def shown(token: re.Match[str]) -> str:
+        return moment.strftime(fields[token[2]]) if token[2] else str(token[1] or token[4])
+
+    return _TOKEN.sub(shown, java)
+
+
+def _python_zone(zone: Zone) -> timezone | ZoneInfo:
+    if zone.name[0] not in "+-":
+        return ZoneInfo(zone.name)
+    minutes = int(zone.name[1:3]) * 60 + int(zone.name[4:])
+    return timezone(timedelta(minutes=minutes if zone.name[0] == "+" else -minutes))
+
+
+def _unknown(what: str, known: str) -> UnsupportedTable:
+    return UnsupportedTable(
+        f"{what} of the table's partition paths is not supported: known are {known}",
+        hint="write to this table with Apache Hudi",
+    )
+
+
+def _no_zone(side: str) -> UnsupportedTable:
+    return UnsupportedTable(
+        f"the table has no {TIME_PREFIX}{side}.timezone, so that its partition paths depend on the writer's machine",
+        hint=f"set {TIME_PREFIX}{side}.timezone in the table's hoodie.properties",
+    )
+
+
+def _int64(value: int) -> pa.Scalar:
+    return pa.scalar(value, pa.int64())

@@ -1,0 +1,154 @@
+"""The schema of a write: that of the table, with the columns that the rows add, and the rows in the form of its files.
+
+Columns of the table that the rows lack are nulls only when that is asked for; new columns come last, and are nullable
+once the table has rows; a value whose type can be promoted to that of the table is.
+Source: HoodieSchemaUtils.deduceWriterSchema of Apache Hudi 1.x.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..codecs.table_schema import META_COLUMNS
+from ..errors import ConfigError
+from ..files.avro_type import avro_columns
+from ..files.column_type import ColumnType, Kind
+from ..files.parquet_convert import promotable
+from ..files.parquet_evolution import build_node
+from ..files.parquet_schema import REQUIRED, FileSchema, node
+from .arrow_types import column_type
+from .avro_schema import record_schema, with_fields
+
+ROW_META_COLUMNS = META_COLUMNS[:5]
+"""The meta columns of every row; the sixth, the operation, is written only by writers that are asked for it."""
+_META = ColumnType(Kind.STRING, nullable=True)
+
+
+@dataclass(frozen=True)
+class WriterSchema:
+    """`avro` is the schema of the commit: without meta columns. `has_meta`: whether files have them."""
+
+    avro: Mapping[str, Any]
+    has_meta: bool
+
+    @classmethod
+    def deduce(
+        cls,
+        rows: pa.Schema,
+        table_schema: Mapping[str, Any] | None,
+        *,
+        table_name: str,
+        has_meta: bool,
+        local_timestamps: bool,
+        nulls_for_missing: bool = False,
+    ) -> "WriterSchema":
+        """The schema of a write of `rows` to a table with this Avro schema; None for a table without commits.
+
+        Raises ConfigError, naming the column, for one that the table cannot take.
+        """
+        names = [name for name in rows.names if name not in META_COLUMNS]
+        doubled = {name for name in names if names.count(name) > 1}
+        if doubled:
+            raise ConfigError(f"the rows have several columns called {min(doubled)}")
+        if not names:
+            raise ConfigError("the rows have no columns")
+        known = dict(avro_columns(table_schema)) if table_schema is not None else {}
+        record = record_schema(table_name) if table_schema is None else dict(table_schema)
+        may_lack = {name for name, one in known.items() if one.nullable and nulls_for_missing}
+        missing = [name for name in known if name not in may_lack.union(names)]
+        if missing:
+            raise ConfigError(
+                f"the rows lack the column {missing[0]} of the table",
+                hint="add the column, or set hoodie.write.set.null.for.missing.columns=true for nullable columns",
+            )
+        added = []
+        for name in names:
+            field = rows.field(name)
+            if name in known and pa.types.is_null(field.type):
+                continue
+            found = column_type(name, field.type, nullable=field.nullable or table_schema is not None)
+            if not local_timestamps and _has_local_timestamp(found):
+                raise ConfigError(
+                    f"column {name} has timestamps without a time zone, and the Hudi release of this table version "
+                    "does not read them",
+                    hint="give them a time zone: UTC keeps the clock times",
+                )
+            if name in known:
+                _check_promotable(name, found, known[name])
+            else:
+                added.append((name, found))
+        return cls(with_fields(record, added) if added else record, has_meta)
+
+    @property
+    def text(self) -> str:
+        """The Avro schema as JSON, as commits have it."""
+        return json.dumps(self.avro, separators=(",", ":"))
+
+    @cached_property
+    def target(self) -> FileSchema:
+        """The schema of new base files."""
+        meta = [(name, _META) for name in ROW_META_COLUMNS] if self.has_meta else []
+        columns = [build_node(name, one) for name, one in (*meta, *avro_columns(self.avro))]
+        return FileSchema(node(f"{self.avro['name']}", REQUIRED, children=columns))
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """The data columns, as `conform` gives them."""
+        names = [name for name in self.target.columns if name not in META_COLUMNS]
+        return pa.schema([self.target.arrow.field(name) for name in names])
+
+    def conform(self, rows: pa.Table) -> pa.Table:
+        """The data columns of `rows`, in the order and raw form of the target; missing ones are nulls.
+
+        Raises ConfigError, naming the column, for a value that its type cannot hold, and for a null where none may be.
+        """
+        columns = []
+        for field in self.arrow:
+            column = rows.column(field.name) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
+            columns.append(_cast(column, field))
+        return pa.table(columns, schema=self.arrow)
+
+
+def _cast(column: pa.ChunkedArray | pa.Array, field: pa.Field) -> pa.ChunkedArray | pa.Array:
+    if not field.nullable and column.null_count:
+        raise ConfigError(f"column {field.name} has {column.null_count} nulls, and the table allows none in it")
+    if column.type == field.type:
+        return column
+    try:
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        return pc.cast(column, field.type)
+    except pa.ArrowException as error:
+        raise ConfigError(
+            f"column {field.name} cannot be written as {field.type}: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _has_local_timestamp(one: ColumnType) -> bool:
+    below = [part for part in (one.element, one.value, *(part for _, part in one.fields)) if part is not None]
+    return (one.kind is Kind.TIMESTAMP and not one.utc) or any(map(_has_local_timestamp, below))
+
+
+def _check_promotable(name: str, found: ColumnType, wanted: ColumnType) -> None:
+    if found.kind is wanted.kind is Kind.LIST and found.element and wanted.element:
+        return _check_promotable(f"{name}.element", found.element, wanted.element)
+    if found.kind is wanted.kind is Kind.MAP and found.value and wanted.value:
+        return _check_promotable(f"{name}.value", found.value, wanted.value)
+    if found.kind is wanted.kind is Kind.STRUCT:
+        fields = dict(found.fields)
+        if [part for part, _ in found.fields] != [part for part, _ in wanted.fields]:
+            raise ConfigError(f"column {name} has the fields {', '.join(fields)}, and the table other ones")
+        for part, of_table in wanted.fields:
+            _check_promotable(f"{name}.{part}", fields[part], of_table)
+        return None
+    if not promotable(replace(found, nullable=False), replace(wanted, nullable=False)):
+        raise ConfigError(
+            f"column {name} has the type {found}, and {wanted} in the table",
+            hint="convert the column to the type of the table",
+        )
+    return None

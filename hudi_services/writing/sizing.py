@@ -1,0 +1,69 @@
+"""File sizing: which file groups the inserts of a partition go to, and how many each of them takes.
+
+First the small files are filled up to the largest file size, then new file groups get the rest. Sizes are in bytes, and
+become numbers of rows by the average record size, which the newest commits tell.
+Source: UpsertPartitioner, AverageRecordSizeUtils (0.15.0), AverageRecordSizeEstimator (1.0 and later) of Apache Hudi.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from ..model import CommitMetadata, FileSlice
+from ..table.view import FileGroupId
+
+
+@dataclass(frozen=True, slots=True)
+class SizingRules:
+    """Sizes in bytes. `small_file` 0: no file is small. `split_rows` holds unless `auto_split`."""
+
+    max_file: int = 120 << 20
+    small_file: int = 100 << 20
+    split_rows: int = 500_000
+    auto_split: bool = True
+    record_estimate: int = 1024
+    """The average record size until a commit tells it."""
+    threshold: float = 1.0
+    """A commit tells the record size when it wrote more bytes than this many times `small_file`."""
+    file_overhead: int = 0
+    """Bytes of each file that are no records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Inserts for one file group: the small file `filled`, or a new file group (None)."""
+
+    filled: FileSlice | None
+    inserts: int
+
+
+def average_record_bytes(commits: Iterable[CommitMetadata], rules: SizingRules) -> int:
+    """The average record size by the first of `commits` that is large enough, newest first; at least 1."""
+    for commit in commits:
+        stats = [one for of in commit.stats.values() for one in of if not one.path.rpartition("/")[2].startswith(".")]
+        written = sum(one.total_write_bytes for one in stats) - rules.file_overhead * len(stats)
+        rows = sum(one.num_writes for one in stats)
+        if written > rules.threshold * rules.small_file and rows > 0:
+            return max(1, -(-written // rows))
+    return rules.record_estimate
+
+
+def small_files(slices: Iterable[FileSlice], planned: Collection[FileGroupId], rules: SizingRules) -> list[FileSlice]:
+    """The small files among the newest slices of a partition, by file id; those of pending plans are not filled."""
+    found = (one for one in slices if one.base_file is not None and not one.log_files)
+    small = (one for one in found if one.base_bytes < rules.small_file and (one.partition, one.file_id) not in planned)
+    return sorted(small, key=lambda one: one.file_id)
+
+
+def insert_buckets(inserts: int, small: Sequence[FileSlice], record_bytes: int, rules: SizingRules) -> list[Bucket]:
+    """The buckets of a number of inserts into one partition, in order; `small` are its small files."""
+    buckets, left = [], inserts
+    for one in small:
+        rows = min((rules.max_file - one.base_bytes) // record_bytes, left)
+        if rows > 0:
+            buckets.append(Bucket(one, rows))
+            left -= rows
+    each = max(1, -(-rules.max_file // record_bytes)) if rules.auto_split else rules.split_rows
+    while left > 0:
+        buckets.append(Bucket(None, min(each, left)))
+        left -= each
+    return buckets
