@@ -35,6 +35,7 @@ from .paths import TABLE_FOLDER, is_below, is_name
 from .storage import Storage
 from .versions import TableVersion, table_version
 
+PARTITION_FIELDS = "hoodie.table.partition.fields"
 METADATA_TABLE_FOLDER = f"{TABLE_FOLDER}/metadata"
 
 _FILE = "hoodie.properties"
@@ -154,7 +155,12 @@ class TableConfig:
     @property
     def partition_fields(self) -> tuple[str, ...]:
         """The partition fields, without the `:TYPE` that a custom key generator keeps there."""
-        return tuple(text.partition(":")[0] for text in self._list("hoodie.table.partition.fields"))
+        return tuple(text.partition(":")[0] for text in self.listed_partition_fields)
+
+    @property
+    def listed_partition_fields(self) -> tuple[str, ...]:
+        """The partition fields as they are listed; those of a custom key generator may be `name:TYPE`."""
+        return self._list(PARTITION_FIELDS)
 
     @property
     def ordering_fields(self) -> tuple[str, ...]:

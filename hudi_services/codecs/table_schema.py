@@ -16,6 +16,8 @@ META_COLUMNS = (
     "_hoodie_operation",
 )
 """In the order of base files; a table has the last column only if it keeps operations (HoodieRecord)."""
+ROW_META_COLUMNS = META_COLUMNS[:5]
+"""Those of every row."""
 
 
 def parse_table_schema(text: str, source: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def avro_columns(schema: Mapping[str, Any]) -> tuple[tuple[str, ColumnType], ...
     return _AvroReader().type(schema, str(schema.get("namespace", "")), 0).fields
 
 
-_PRIMITIVE = {
+PRIMITIVES = {
     "boolean": Kind.BOOLEAN,
     "int": Kind.INT,
     "long": Kind.LONG,
@@ -30,6 +30,7 @@ _PRIMITIVE = {
     "string": Kind.STRING,
     "bytes": Kind.BYTES,
 }
+"""The kinds of Avro's primitive types."""
 
 
 class _AvroReader:
@@ -76,8 +77,8 @@ class _AvroReader:
             raise UnsupportedTable(f"the table's Avro schema has more than {_MOST_TYPES} types")
 
     def named(self, name: str, namespace: str, depth: int) -> ColumnType:
-        if name in _PRIMITIVE:
-            return ColumnType(_PRIMITIVE[name])
+        if name in PRIMITIVES:
+            return ColumnType(PRIMITIVES[name])
         found = self.names.get(name) or self.names.get(f"{namespace}.{name}")
         if found is None:
             raise UnsupportedTable(f"the table's Avro schema uses {name}, which is unknown or contains itself")
@@ -109,8 +110,7 @@ def names_of(schema: Mapping[str, Any], namespace: str) -> tuple[str, str]:
 
 
 def _depth(found: ColumnType) -> int:
-    below = [part for part in (found.element, found.value, *(part for _, part in found.fields)) if part is not None]
-    return 1 + max(map(_depth, below), default=0)
+    return 1 + max(map(_depth, found.parts), default=0)
 
 
 def _logical(schema: Mapping[str, Any], bare: ColumnType) -> ColumnType:

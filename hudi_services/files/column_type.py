@@ -53,6 +53,12 @@ class ColumnType:
     value: "ColumnType | None" = None
     fields: "tuple[tuple[str, ColumnType], ...]" = ()
 
+    @property
+    def parts(self) -> "tuple[ColumnType, ...]":
+        """The types directly inside of it: of elements, keys, values, fields."""
+        found = (self.element, self.key, self.value, *(part for _, part in self.fields))
+        return tuple(part for part in found if part is not None)
+
     def required(self) -> "ColumnType":
         """The same type, not nullable on any level."""
         if self.kind not in (Kind.LIST, Kind.MAP, Kind.STRUCT):

@@ -22,6 +22,7 @@ from ..files.log_writer import delete_block_content, encode_block
 from ..files.names import PARTITION_METAFILE, base_file_name, log_file_name
 from ..model import CommitMetadata, WriteStat
 from ..table.log_naming import INITIALISATION
+from ..table.partition_metafile import metafile
 from ..timeline.instant import Action, State
 from .record_index.base_files import WrittenBase
 from .records.keys import RECORD_INDEX
@@ -113,9 +114,8 @@ def _require_there(metadata: MetadataTable, files: Mapping[str, Placed]) -> None
 
 
 def _create_groups(metadata: MetadataTable, shards: int, instant: str) -> None:
-    properties = f"#partition metadata\ncommitTime={instant}\npartitionDepth=1\n"
     block = encode_block(LogBlock(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, delete_block_content([])))
-    metadata.storage.put(metadata.path(RECORD_INDEX, PARTITION_METAFILE), properties.encode())
+    metadata.storage.put(metadata.path(RECORD_INDEX, PARTITION_METAFILE), metafile(instant, depth=1))
     at_once(lambda shard: metadata.storage.put(log_path(metadata, shard, instant, 1), block), range(shards))
 
 

@@ -8,17 +8,16 @@ are first merged into fewer.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import IO, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from ..files.row_selection import take_rows
-from ..temporary_files import disk_errors, temporary_file
 from .memory import TaskMemory, sort_bytes
 from .sorting import Order, RowSorter, taken
+from .stored_tables import StoredTables
 
 _FAN_IN = 32
 """The number of runs that are merged into one: with more runs their batches would be tiny."""
@@ -169,43 +168,25 @@ class _Run:
         self.level = level
         self.heads: list[pa.Table] = []
         self._keys = keys
-        self._places: list[tuple[int, int]] = []
-        self._file: IO[bytes] | None = None
+        self._batches = StoredTables("a group that does not fit into memory cannot be sorted")
 
     def append(self, table: pa.Table, batch_bytes: int) -> int:
         """Append rows, in batches of about `batch_bytes`; return the number of bytes written to disk."""
         step = max(1, table.num_rows * batch_bytes // max(1, _plain_bytes(table)))
-        with _disk_errors():
-            if self._file is None:
-                self._file = temporary_file()
-            began = self._file.tell()
-            for start in range(0, table.num_rows, step):
-                batch = _with_own_dictionaries(table.slice(start, step))
-                place = self._file.tell()
-                options = pa.ipc.IpcWriteOptions(compression="lz4")
-                with pa.ipc.new_stream(self._file, batch.schema, options=options) as writer:
-                    writer.write_table(batch)
-                self._places.append((place, self._file.tell() - place))
-            self._file.flush()
-            written = self._file.tell() - began
-        self.heads.append(plain(table.select(self._keys).take(pa.array(range(0, table.num_rows, step)))))
+        starts = range(0, table.num_rows, step)
+        written = sum(self._batches.append(_with_own_dictionaries(table.slice(start, step))) for start in starts)
+        self.heads.append(plain(table.select(self._keys).take(pa.array(starts))))
         return written
 
     @property
     def batches(self) -> int:
-        return len(self._places)
+        return len(self._batches)
 
     def read(self, number: int) -> pa.Table:
-        place, length = self._places[number]
-        with _disk_errors():
-            assert self._file is not None
-            self._file.seek(place)
-            data = self._file.read(length)
-        return pa.ipc.open_stream(data).read_all()
+        return self._batches.read(number)
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._batches.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +257,3 @@ def _of_type(bound: pa.Table, schema: pa.Schema) -> pa.Table:
         for field, column in zip(schema, bound.columns, strict=True)
     ]
     return pa.table(columns, schema=schema)
-
-
-def _disk_errors() -> AbstractContextManager[None]:
-    return disk_errors("a group that does not fit into memory cannot be sorted")

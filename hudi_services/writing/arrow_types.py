@@ -20,7 +20,7 @@ _LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Kind], ...] = (
     (pa.types.is_float64, Kind.DOUBLE),
     (pa.types.is_floating, Kind.FLOAT),
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), Kind.STRING),
-    (lambda kind: pa.types.is_string_view(kind), Kind.STRING),
+    (pa.types.is_string_view, Kind.STRING),
     (lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind), Kind.BYTES),
     (lambda kind: pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind), Kind.BYTES),
     (pa.types.is_date, Kind.DATE),

@@ -13,20 +13,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import ConfigError
+from ..files.avro_type import PRIMITIVES
 from ..files.column_type import ColumnType, Kind
 from ..files.parquet_schema import decimal_width
 
 _UNFIT = re.compile(r"[^A-Za-z0-9_]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PRIMITIVE = {
-    Kind.BOOLEAN: "boolean",
-    Kind.INT: "int",
-    Kind.LONG: "long",
-    Kind.FLOAT: "float",
-    Kind.DOUBLE: "double",
-    Kind.STRING: "string",
-    Kind.BYTES: "bytes",
-}
+_PRIMITIVE = {kind: name for name, kind in PRIMITIVES.items()}
 
 
 def record_schema(table_name: str) -> dict[str, Any]:

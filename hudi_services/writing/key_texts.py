@@ -25,7 +25,7 @@ from ..metadata.expression_index.times import UTC_MICROS, Zone, local
 Values: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 UTC = Zone("UTC", is_fixed=True)
-TIME_TEXT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.(\d{1,9})")
+TIME_TEXT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{1,3}")
 _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_string,
     pa.types.is_large_string,
@@ -89,23 +89,18 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class TimeTexts:
-    """Timestamps as java.sql.Timestamp shows them. `is_fine`: the table has shown one with microseconds."""
+    """Timestamps as java.sql.Timestamp shows them on the clock of a zone. Hudi cuts off what is below a millisecond."""
 
-    zone: Zone = UTC
-    is_fine: bool = True
+    zone: Zone
 
     def of(self, times: Values) -> Values:
-        """The texts of timestamps. Raises UnsupportedTable for times that Hudi may show in another way."""
-        micros = times.cast(pa.int64())
+        """The texts of timestamps. Raises UnsupportedTable for times that Java may show in another way."""
+        thousand = int64(1000)
+        # Towards 1970, as in Java.
+        micros = pc.multiply(pc.divide(times.cast(pa.int64()), thousand), thousand)
         least = pc.min(micros).as_py()
         if least is not None and least < _GREGORIAN:
             raise UnsupportedTable("there are times before 1582-10-15, which Java shows in another calendar")
-        if not self.is_fine and pc.any(pc.not_equal(_below_millis(micros), pa.scalar(0, pa.int64()))).as_py():
-            # By Avro, Hudi cuts them off (hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled).
-            raise UnsupportedTable(
-                "there are times with microseconds, and the keys of the table do not show whether it has them",
-                hint="round the times to milliseconds, or write to this table with Apache Hudi",
-            )
         shown = local(micros.cast(UTC_MICROS), self.zone).cast(pa.string())
         return pc.replace_substring_regex(shown, pattern="0{1,5}$", replacement="")
 
@@ -117,14 +112,13 @@ def time_texts(sample: str, zone: Zone) -> TimeTexts | None:
     """
     if re.fullmatch("-?[0-9]+", sample):
         return None
-    shown = TIME_TEXT.fullmatch(sample)
-    if shown is None:
+    if not TIME_TEXT.fullmatch(sample):
         raise UnsupportedTable(
             f"the table has {sample!r} for a timestamp, which is neither microseconds since 1970 nor yyyy-MM-dd "
             "HH:mm:ss.f",
             hint="write to this table with Apache Hudi",
         )
-    return TimeTexts(zone, is_fine=len(shown[1]) > 3)
+    return TimeTexts(zone)
 
 
 def texts(values: Values, name: str, times: TimeTexts | None) -> Values:
@@ -147,11 +141,11 @@ def texts(values: Values, name: str, times: TimeTexts | None) -> Values:
         raise in_column(e, name) from e
 
 
+def int64(value: int) -> pa.Scalar:
+    """A number that Arrow takes for an int64, whatever the other numbers are."""
+    return pa.scalar(value, pa.int64())
+
+
 def in_column(error: HudiServicesError, name: str) -> HudiServicesError:
     """The same error with the name of its column."""
     return type(error)(f"{name}: {error.message}", hint=error.hint)
-
-
-def _below_millis(micros: Values) -> Values:
-    thousand = pa.scalar(1000, pa.int64())
-    return pc.subtract(micros, pc.multiply(pc.divide(micros, thousand), thousand))

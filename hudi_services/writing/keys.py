@@ -22,7 +22,7 @@ from ..options.creation_keys import KEY_GENERATOR, KeyGenerator
 from ..table_config import TableConfig
 from .definition import key_generator_for
 from .key_texts import TIME_TEXT, UTC, Field, TimeTexts, Values, texts, time_texts
-from .partition_paths import PARTITION_FIELDS, PartitionPaths
+from .partition_paths import DEFAULT_PARTITION, PartitionPaths
 
 _NULL, _EMPTY = "__null__", "__empty__"
 
@@ -50,10 +50,11 @@ class KeyMaker:
 
         `sample` and `sample_path` are the record key and the partition path of some row that the table has; an empty
         table has none, and then a single key field by COMPLEX makes `f:v`, and timestamps are microseconds. `zone` is
-        that of the processes that wrote the table; it counts where the table has timestamps as text.
+        that of the processes that wrote the table; it counts where the table has timestamps as text, and where it
+        names no zone for partition paths that are times.
 
         Raises ConfigError when a key or partition field is not a column, UnsupportedTable for a key generator, a
-        column type or an option of which we cannot make what Hudi makes, and when the sample shows none of its forms.
+        column type or an option of which we cannot make what Hudi makes, and for a sample in none of Hudi's forms.
         """
         generator = _generator(config)
         fields = tuple(Field.of(schema, name, "record key") for name in config.record_key_fields)
@@ -68,10 +69,21 @@ class KeyMaker:
         if generator is KeyGenerator.COMPLEX and not is_named:
             is_named = sample is None or sample.startswith(f"{fields[0].name}:")
         times = _times_of_keys(fields, is_named, sample, zone)
-        paths = PartitionPaths.of(config, generator, schema, times)
-        if sample is not None and paths.time_field() is not None:
-            times_of_paths = _times_of_paths(paths, sample_path, zone)
-            paths = PartitionPaths.of(config, generator, schema, times_of_paths)
+        paths = PartitionPaths.of(config, generator, schema, sample_path, zone)
+        number = paths.place_of_times()
+        # A colon is in the text, and Hudi cannot open a path with one.
+        if number is not None and config.url_encode and sample is not None:
+            shown = DEFAULT_PARTITION if sample_path is None else paths.shown_part(sample_path, number)
+            if shown != DEFAULT_PARTITION:
+                times_of_paths = time_texts(shown, zone)
+            elif any(pa.types.is_timestamp(field.type) for field in fields):
+                times_of_paths = times
+            else:
+                raise UnsupportedTable(
+                    f"no partition path shows how the table has the timestamps of {config.partition_fields[number]}",
+                    hint="write to this table with Apache Hudi",
+                )
+            paths = paths.with_times(times_of_paths)
         return cls(fields, is_named, times, paths)
 
     def record_keys(self, rows: pa.Table) -> pa.ChunkedArray:
@@ -107,8 +119,7 @@ def _generator(config: TableConfig) -> KeyGenerator:
     """The key generator of a table. Raises UnsupportedTable for one that is not Hudi's, or is for other purposes."""
     named = config.key_generator
     if not named:
-        listed = config.raw.get(PARTITION_FIELDS, "").split(",")
-        return key_generator_for(config.record_key_fields, [one for one in listed if one.strip()])
+        return key_generator_for(config.record_key_fields, config.listed_partition_fields)
     try:
         return KeyGenerator[KEY_GENERATOR.parse(named.removesuffix("_AVRO"))]
     except ValueError:
@@ -133,7 +144,3 @@ def _times_of_keys(fields: tuple[Field, ...], is_named: bool, sample: str | None
         f"the record key {sample!r} of the table does not show how it has the timestamps of {names[0]}",
         hint="write to this table with Apache Hudi",
     )
-
-
-def _times_of_paths(paths: PartitionPaths, sample: str | None, zone: Zone) -> TimeTexts | None:
-    """How the partition paths of the table show timestamps."""

@@ -13,23 +13,25 @@ CustomAvroKeyGenerator of Apache Hudi.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ConfigError, UnsupportedTable
+from ..metadata.expression_index.times import Zone
 from ..options.creation_keys import KeyGenerator
 from ..paths import is_addressable, is_partition
-from ..table_config import TableConfig
+from ..table_config import PARTITION_FIELDS, TableConfig
 from .definition import PartKind
-from .key_texts import Field, TimeTexts, in_column, texts
+from .key_texts import Field, TimeTexts, in_column, int64, is_micros, texts
 from .partition_times import TimePath
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-PARTITION_FIELDS = "hoodie.table.partition.fields"
 _SLASHES = "hoodie.datasource.write.slash.separated.date.partitioning"
+_EXTRACTOR = "hoodie.table.partition_extractor_class"
 _ENCODED = str.maketrans({one: f"%{ord(one):02X}" for one in [*map(chr, range(1, 0x20)), *"\x7f\"#%'*/:=?\\{[]^"]})
 
 _Part: TypeAlias = "TextPath | TimePath"
@@ -40,8 +42,9 @@ class TextPath:
     """A partition path of the text of a field. `with_slashes`: 2024-01-02 becomes 2024/01/02."""
 
     field: Field
-    times: TimeTexts | None
-    with_slashes: bool = False
+    with_slashes: bool
+    times: TimeTexts | None = None
+    """As in `texts`."""
 
     def texts(self, values: pa.Array) -> pa.Array:
         """The texts of these values, none null."""
@@ -59,54 +62,61 @@ class PartitionPaths:
 
     @classmethod
     def of(
-        cls, config: TableConfig, generator: KeyGenerator, schema: pa.Schema, times: TimeTexts | None
+        cls, config: TableConfig, generator: KeyGenerator, schema: pa.Schema, sample: str | None, zone: Zone
     ) -> "PartitionPaths":
-        """The paths of a table; `times` as in `texts`.
-
-        Raises ConfigError and UnsupportedTable, see `KeyMaker.of`.
-        """
+        """The paths of a table; `sample` is the path of some row. Raises errors as `KeyMaker.of`."""
         fields = [Field.of(schema, name, "partition") for name in config.partition_fields]
-        with_slashes = config.raw.get(_SLASHES, "").lower() == "true"
         if generator is KeyGenerator.NON_PARTITION:
             return cls((), False, False)
         if generator in (KeyGenerator.SIMPLE, KeyGenerator.TIMESTAMP) and len(fields) != 1:
             raise ConfigError(f"{generator.value} takes one partition field, and the table has {len(fields)}")
+        kinds = [PartKind.TIMESTAMP if generator is KeyGenerator.TIMESTAMP else PartKind.SIMPLE] * len(fields)
+        if generator is KeyGenerator.CUSTOM:
+            kinds = _kinds(config)
+        with_slashes = kinds == [PartKind.SIMPLE] and _has_slashes(config, sample)
         if with_slashes and (generator is KeyGenerator.CUSTOM or config.hive_style):
-            # Hudi's two paths make different ones of them.
+            # Hudi's releases and paths make different ones of them.
             raise UnsupportedTable(
                 f"the table has {_SLASHES} with {'hive style' if config.hive_style else generator.value}, for which "
                 "the partition paths of Apache Hudi are not settled",
                 hint="write to this table with Apache Hudi",
             )
-        kinds = [PartKind.TIMESTAMP if generator is KeyGenerator.TIMESTAMP else PartKind.SIMPLE] * len(fields)
-        if generator is KeyGenerator.CUSTOM:
-            kinds = _kinds(config)
-        parts: list[_Part] = []
-        for field, kind in zip(fields, kinds, strict=True):
-            if kind is PartKind.TIMESTAMP:
-                parts.append(TimePath.of(config.raw, field))
-            else:
-                parts.append(TextPath(field, times, with_slashes and len(fields) == 1))
+        parts: list[_Part] = [
+            TextPath(field, with_slashes) if kind is PartKind.SIMPLE else TimePath.of(config.raw, field, zone)
+            for field, kind in zip(fields, kinds, strict=True)
+        ]
         return cls(tuple(parts), config.hive_style, config.url_encode)
 
-    def time_field(self) -> Field | None:
-        """The first field whose timestamps are shown as texts of values."""
-        found = (one.field for one in self.parts if isinstance(one, TextPath))
-        return next((field for field in found if pa.types.is_timestamp(field.type)), None)
+    def place_of_times(self) -> int | None:
+        """The number of the first part that is the text of a timestamp."""
+        parts = enumerate(self.parts)
+        return next((i for i, one in parts if isinstance(one, TextPath) and is_micros(one.field.type)), None)
+
+    def shown_part(self, path: str, number: int) -> str:
+        """The text of a value in the part of this number of a path, which is encoded."""
+        names = path.split("/")
+        shown = names[number] if len(names) == len(self.parts) else path
+        return unquote(shown.removeprefix(f"{self.parts[number].field.name}=") if self.hive_style else shown)
+
+    def with_times(self, times: TimeTexts | None) -> "PartitionPaths":
+        """The same with timestamps as `times` says, None for microseconds since 1970."""
+        parts = (replace(one, times=times) if isinstance(one, TextPath) else one for one in self.parts)
+        return replace(self, parts=tuple(parts))
 
     def make(self, rows: pa.Table) -> pa.ChunkedArray:
         """The partition path of each row, encoded with a dictionary in which no path is twice.
 
         Raises ConfigError and UnsupportedTable, see `KeyMaker.partition_paths`.
         """
-        indices, paths = pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows), pa.array([""])
+        indices, paths = pa.repeat(int64(0), rows.num_rows), pa.array([""])
         for number, part in enumerate(self.parts):
             more, distinct = _encoded(part.field.values(rows))
             made = self._made(part, distinct)
             # Pairs of a path so far and a part, as numbers: below 2**62, for both count less than 2**31.
-            pairs = pc.add(pc.multiply(indices, _int64(max(1, len(made)))), more.cast(pa.int64())).dictionary_encode()
-            heads = pc.divide(pairs.dictionary, _int64(max(1, len(made))))
-            tails = pc.subtract(pairs.dictionary, pc.multiply(heads, _int64(max(1, len(made)))))
+            count = int64(max(1, len(made)))
+            pairs = pc.add(pc.multiply(indices, count), more.cast(pa.int64())).dictionary_encode()
+            heads = pc.divide(pairs.dictionary, count)
+            tails = pc.subtract(pairs.dictionary, pc.multiply(heads, count))
             joined = [paths.take(heads), made.take(tails)] if number else [made.take(tails)]
             paths, indices = pc.binary_join_element_wise(*joined, "/"), pairs.indices.cast(pa.int64())
         # Different values can make one path.
@@ -146,9 +156,16 @@ class PartitionPaths:
                 )
 
 
+def _has_slashes(config: TableConfig, sample: str | None) -> bool:
+    """Whether the parts of dates are folders. Hudi 1.2.0 itself keeps only the class that reads such paths."""
+    if not config.hive_style and config.raw.get(_EXTRACTOR, "").endswith(".SlashEncodedDayPartitionValueExtractor"):
+        return sample is None or "-" not in sample
+    return config.raw.get(_SLASHES, "").lower() == "true"
+
+
 def _kinds(config: TableConfig) -> list[PartKind]:
     """The kinds of the partition fields of a custom key generator. Raises UnsupportedTable when they are not known."""
-    listed = [one.strip() for one in config.raw.get(PARTITION_FIELDS, "").split(",") if one.strip()]
+    listed = config.listed_partition_fields
     kinds = [one.partition(":")[2].upper() for one in listed]
     unknown = [one for one, kind in zip(listed, kinds, strict=True) if kind not in PartKind.__members__]
     if unknown:
@@ -167,7 +184,3 @@ def _encoded(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
         return pa.array([], pa.int32()), pa.array([], values.type)
     # All chunks have the same dictionary.
     return pa.chunked_array([chunk.indices for chunk in chunks]).combine_chunks(), chunks[-1].dictionary
-
-
-def _int64(value: int) -> pa.Scalar:
-    return pa.scalar(value, pa.int64())

@@ -5,6 +5,9 @@
     string   DATE_STRING or MIXED: by the first pattern of input.dateformat that fits
     null     the number 1, or for strings the first millisecond of 1970: never the default partition
 
+A string has the zone of its own offset, else input.timezone, and is shown in output.timezone, else in its own. Where
+neither is set, numbers are shown, and strings without offset are read, in the zone of the writer's process.
+
 Java takes patterns more loosely than we do (`1` where it says `MM`): such a string is refused, never misread.
 Source: TimestampBasedAvroKeyGenerator, HoodieDateTimeParser, TimestampKeyGeneratorConfig of Apache Hudi; DateTimeFormat
 of Joda; java.util.TimeZone.getTimeZone.
@@ -23,7 +26,7 @@ import pyarrow.compute as pc
 from ..errors import ConfigError, UnsupportedTable
 from ..metadata.expression_index.times import UTC_MICROS, Zone, formatted, local, strftime_pattern
 from .definition import TIME_PREFIX
-from .key_texts import Field
+from .key_texts import UTC, Field, int64
 
 _OLD_PREFIX = "hoodie.deltastreamer.keygen.timebased."
 _MILLIS = {
@@ -43,85 +46,76 @@ _INPUT_FIELDS = {"yyyy": r"(\d{4})", "SSS": r"(\d{3})", "Z": r"(Z|[+-]\d\d:?\d\d
 _INPUT_FIELDS |= dict.fromkeys(("MM", "dd", "HH", "mm", "ss"), r"(\d\d)")
 _TOKEN = re.compile(r"'([^']+)'(?!')|(([A-Za-z])\3*)|([^A-Za-z'])")
 _GMT = re.compile(r"GMT(?:([+-])(\d{1,2})(?::?(\d\d))?)?")
-_DEFAULTS = {"input.timezone": "UTC", "output.timezone": "UTC", "input.dateformat.list.delimiter.regex": ","}
 
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """A pattern of strings: the expression that they match, what makes a time of a match, and the text of 1970."""
+    """A pattern of strings: the expression that they match, and what makes a time of a match.
+
+    `offset` is the part of the match that is the offset from UTC, "" for none. `of_null` is the text of null.
+    """
 
     expression: str
     replacement: str
-    has_offset: bool
+    offset: str
     of_null: str
 
 
 @dataclass(frozen=True, slots=True)
 class TimePath:
-    """How a key generator makes a partition path of the time in a field. `zone` is that of the output."""
+    """How a key generator makes a partition path of the time in a field.
+
+    `shown_in` is the zone of the output, None for the clock on which a string is written; `read_in` that of strings.
+    """
 
     field: Field
     pattern: str
-    zone: Zone
-    unit: str
+    shown_in: Zone | None
+    unit: str = ""
     inputs: tuple[_Input, ...] = ()
-    input_zone: Zone | None = None
+    read_in: Zone = UTC
 
     @classmethod
-    def of(cls, raw: Mapping[str, str], field: Field) -> "TimePath":
-        """By a table's properties. Raises ConfigError for a missing or wrong one, UnsupportedTable for a pattern, a
-        zone or a column of which we cannot make what Hudi makes."""
+    def of(cls, raw: Mapping[str, str], field: Field, zone: Zone) -> "TimePath":
+        """By a table's properties; `zone` is that of the processes that wrote the table.
+
+        Raises ConfigError for a missing or wrong property, UnsupportedTable for a pattern, a zone or a column of which
+        we cannot make what Hudi makes.
+        """
         settings = _Settings(raw)
-        kind = settings.needed("timestamp.type")
+        is_string = pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        # Hudi 0.15.0 keeps every property but this one; strings are read alike by both types.
+        kind = settings.get("timestamp.type", "MIXED") if is_string else settings.needed("timestamp.type")
         if kind not in (*_UNITS, *_STRINGS, "SCALAR"):
             raise ConfigError(f"the table has {TIME_PREFIX}timestamp.type={kind}, which is no type of timestamps")
         java = settings.needed("output.dateformat")
         pattern = strftime_pattern(java)
         if pattern is None:
             raise _unknown(f"the output pattern {java}", "yyyy, MM, dd, HH, mm and ss")
-        is_string = pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
         if is_string != (kind in _STRINGS) or pa.types.is_boolean(field.type):
             raise UnsupportedTable(
                 f"the partition field {field.name} has the type {field.type}, which Hudi does not read as {kind}",
                 hint=f"cast {field.name} to the type that the other rows of the table have",
             )
         output = settings.zone("output")
-        if is_string:
-            return cls._of_strings(field, pattern, output, settings)
-        if output is None:
-            raise _no_zone("output")
-        unit = _UNITS.get(kind) or settings.get("timestamp.scalar.time.unit", "SECONDS").upper()
-        if unit not in _MILLIS:
-            raise ConfigError(f"the table has {TIME_PREFIX}timestamp.scalar.time.unit={unit}, which is no unit of time")
-        return cls(field, pattern, output, unit)
-
-    @classmethod
-    def _of_strings(cls, field: Field, pattern: str, output: Zone | None, settings: "_Settings") -> "TimePath":
+        if not is_string:
+            unit = _UNITS.get(kind) or settings.get("timestamp.scalar.time.unit", "SECONDS").upper()
+            if unit not in _MILLIS:
+                raise ConfigError(
+                    f"the table has {TIME_PREFIX}timestamp.scalar.time.unit={unit}, which is no unit of time"
+                )
+            return cls(field, pattern, output or zone, unit)
         given = settings.zone("input")
-        zone = given or output
-        if zone is None:
-            raise _no_zone("input")
-        delimiter = settings.get("input.dateformat.list.delimiter.regex") or ","
-        try:
-            patterns = [one.strip() for one in re.split(delimiter, settings.needed("input.dateformat"))]
-        except re.error:
-            raise UnsupportedTable(
-                f"the table has {TIME_PREFIX}input.dateformat.list.delimiter.regex={delimiter}, which we cannot read",
-                hint="write to this table with Apache Hudi",
-            ) from None
-        inputs = tuple(_input(one, zone) for one in patterns)
-        if given is None and not all(one.has_offset for one in inputs):
-            # Java takes the zone of its machine.
-            raise _no_zone("input")
-        return cls(field, pattern, output or zone, "", inputs, given)
+        inputs = tuple(_input(one, given or output or UTC) for one in settings.patterns())
+        return cls(field, pattern, output or given, "", inputs, given or zone)
 
     def texts(self, values: pa.Array) -> pa.Array:
         """The texts of these values, none null. Raises UnsupportedTable or ConfigError for values that are no times."""
-        times = self._of_texts(values) if self.inputs else self._of_numbers(values)
+        times = self._of_texts(values) if self.inputs else local(self._of_numbers(values), self.shown_in or UTC)
         units = {"%S": "second", "%M": "minute", "%H": "hour"}
         unit = next((name for letters, name in units.items() if letters in self.pattern), "day")
         # Few are left then, and formatting is slow.
-        shown = pc.floor_temporal(local(times, self.zone), unit=unit).dictionary_encode()
+        shown = pc.floor_temporal(times, unit=unit).dictionary_encode()
         return formatted(shown.dictionary, self.pattern).take(shown.indices)
 
     def _of_numbers(self, values: pa.Array) -> pa.Array:
@@ -139,13 +133,13 @@ class TimePath:
                 hint=f"check the unit of {self.field.name}",
             )
         # Towards 1970, as in Java.
-        millis = pc.divide(pc.multiply(numbers, _int64(scale.numerator)), _int64(scale.denominator))
-        return pc.multiply(millis, _int64(1000)).cast(UTC_MICROS)
+        millis = pc.divide(pc.multiply(numbers, int64(scale.numerator)), int64(scale.denominator))
+        return pc.multiply(millis, int64(1000)).cast(UTC_MICROS)
 
     def _of_texts(self, values: pa.Array) -> pa.Array:
         given = pc.fill_null(values, self.inputs[0].of_null)
         left = pc.is_valid(given)
-        times = pa.nulls(len(given), UTC_MICROS)
+        times = pa.nulls(len(given), pa.timestamp("us"))
         for one in self.inputs:
             fits = pc.and_(left, pc.match_substring_regex(given, one.expression))
             if pc.any(fits).as_py():
@@ -162,20 +156,23 @@ class TimePath:
         return times
 
     def _read(self, given: pa.Array, one: _Input) -> pa.Array:
-        """The times of strings that fit."""
+        """The times of strings that fit, on the clock of the output."""
         plain = pc.replace_substring_regex(given, pattern=one.expression, replacement=one.replacement)
         try:
-            if one.has_offset:
-                return plain.cast(UTC_MICROS)
-            zone = self.input_zone or self.zone
-            shown = plain.cast(pa.timestamp("us"))
-            times = pc.assume_timezone(shown, zone.name, ambiguous="earliest").cast(UTC_MICROS)
+            if self.shown_in is None:
+                return local(plain.cast(pa.timestamp("us")).cast(UTC_MICROS), UTC)
+            if one.offset:
+                exact = f"{one.replacement}{one.offset}"
+                times = pc.replace_substring_regex(given, pattern=one.expression, replacement=exact).cast(UTC_MICROS)
+            else:
+                clock = plain.cast(pa.timestamp("us"))
+                times = pc.assume_timezone(clock, self.read_in.name, ambiguous="earliest").cast(UTC_MICROS)
+                local(times, self.read_in)  # Raises where Arrow does not know the rules of the zone.
+            return local(times, self.shown_in)
         except pa.ArrowInvalid as e:
             raise ConfigError(
                 f"{self.field.name} has values that are no times: {str(e).splitlines()[0]}", hint="correct them"
             ) from e
-        local(times, zone)  # Raises for times of which Arrow does not know the zone's rules.
-        return times
 
 
 class _Settings:
@@ -197,9 +194,20 @@ class _Settings:
         return found
 
     def zone(self, side: str) -> Zone | None:
-        """The zone of the input or the output; None when it is set to nothing."""
-        name = self.get("timezone", self.get(f"{side}.timezone", "UTC")).strip()
+        """The zone of the input or the output, if any."""
+        name = self.get("timezone", self.get(f"{side}.timezone")).strip()
         return _zone(name) if name else None
+
+    def patterns(self) -> list[str]:
+        """The patterns of the input."""
+        delimiter = self.get("input.dateformat.list.delimiter.regex").strip() or ","
+        try:
+            return [one.strip() for one in re.split(delimiter, self.needed("input.dateformat"))]
+        except re.error:
+            raise UnsupportedTable(
+                f"the table has {TIME_PREFIX}input.dateformat.list.delimiter.regex={delimiter}, which we cannot read",
+                hint="write to this table with Apache Hudi",
+            ) from None
 
 
 def _zone(name: str) -> Zone:
@@ -208,7 +216,7 @@ def _zone(name: str) -> Zone:
     if gmt is not None:
         sign, hours, minutes = gmt.groups()
         if sign is None:
-            return Zone("UTC", is_fixed=True)
+            return UTC
         if int(hours) <= 18 and int(minutes or 0) < 60:
             return Zone.parse(f"{sign}{hours}:{minutes or '00'}")
     elif name.startswith("Etc/GMT") or re.fullmatch("[A-Za-z](?:(?![+-][0-9]).)*", name):
@@ -238,7 +246,7 @@ def _input(java: str, zone: Zone) -> _Input:
     group = {name: f"\\{i}" for i, name in enumerate(names, 1)}
     day = f"{group['yyyy']}-{group.get('MM', '01')}-{group.get('dd', '01')}"
     clock = f"{group.get('HH', '00')}:{group.get('mm', '00')}:{group.get('ss', '00')}.{group.get('SSS', '000')}"
-    return _Input(f"^{expression}$", f"{day} {clock}{group.get('Z', '')}", "Z" in names, _first_milli(java, zone))
+    return _Input(f"^{expression}$", f"{day} {clock}", group.get("Z", ""), _first_milli(java, zone))
 
 
 def _first_milli(java: str, zone: Zone) -> str:
@@ -264,14 +272,3 @@ def _unknown(what: str, known: str) -> UnsupportedTable:
         f"{what} of the table's partition paths is not supported: known are {known}",
         hint="write to this table with Apache Hudi",
     )
-
-
-def _no_zone(side: str) -> UnsupportedTable:
-    return UnsupportedTable(
-        f"the table has no {TIME_PREFIX}{side}.timezone, so that its partition paths depend on the writer's machine",
-        hint=f"set {TIME_PREFIX}{side}.timezone in the table's hoodie.properties",
-    )
-
-
-def _int64(value: int) -> pa.Scalar:
-    return pa.scalar(value, pa.int64())

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codecs.table_schema import META_COLUMNS
+from ..codecs.table_schema import META_COLUMNS, ROW_META_COLUMNS
 from ..errors import ConfigError
 from ..files.avro_type import avro_columns
 from ..files.column_type import ColumnType, Kind
@@ -24,8 +24,6 @@ from ..files.parquet_schema import REQUIRED, FileSchema, node
 from .arrow_types import column_type
 from .avro_schema import record_schema, with_fields
 
-ROW_META_COLUMNS = META_COLUMNS[:5]
-"""The meta columns of every row; the sixth, the operation, is written only by writers that are asked for it."""
 _META = ColumnType(Kind.STRING, nullable=True)
 
 
@@ -94,7 +92,7 @@ class WriterSchema:
         """The schema of new base files."""
         meta = [(name, _META) for name in ROW_META_COLUMNS] if self.has_meta else []
         columns = [build_node(name, one) for name, one in (*meta, *avro_columns(self.avro))]
-        return FileSchema(node(f"{self.avro['name']}", REQUIRED, children=columns))
+        return FileSchema(node(str(self.avro["name"]), REQUIRED, children=columns))
 
     @cached_property
     def arrow(self) -> pa.Schema:
@@ -130,8 +128,7 @@ def _cast(column: pa.ChunkedArray | pa.Array, field: pa.Field) -> pa.ChunkedArra
 
 
 def _has_local_timestamp(one: ColumnType) -> bool:
-    below = [part for part in (one.element, one.value, *(part for _, part in one.fields)) if part is not None]
-    return (one.kind is Kind.TIMESTAMP and not one.utc) or any(map(_has_local_timestamp, below))
+    return (one.kind is Kind.TIMESTAMP and not one.utc) or any(map(_has_local_timestamp, one.parts))
 
 
 def _check_promotable(name: str, found: ColumnType, wanted: ColumnType) -> None:

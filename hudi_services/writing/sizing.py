@@ -43,7 +43,7 @@ def average_record_bytes(commits: Iterable[CommitMetadata], rules: SizingRules) 
         written = sum(one.total_write_bytes for one in stats) - rules.file_overhead * len(stats)
         rows = sum(one.num_writes for one in stats)
         if written > rules.threshold * rules.small_file and rows > 0:
-            return max(1, -(-written // rows))
+            return -(-written // rows)
     return rules.record_estimate
 
 
@@ -62,7 +62,7 @@ def insert_buckets(inserts: int, small: Sequence[FileSlice], record_bytes: int, 
         if rows > 0:
             buckets.append(Bucket(one, rows))
             left -= rows
-    each = max(1, -(-rules.max_file // record_bytes)) if rules.auto_split else rules.split_rows
+    each = -(-rules.max_file // record_bytes) if rules.auto_split else rules.split_rows
     while left > 0:
         buckets.append(Bucket(None, min(each, left)))
         left -= each

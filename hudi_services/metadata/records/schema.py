@@ -7,22 +7,15 @@ import functools
 import json
 
 from ...codecs.avro import AvroSchema, load_schema, parse_schema
+from ...codecs.table_schema import ROW_META_COLUMNS
 from ...versions import RELEASES
-
-_META_COLUMNS = (
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    "_hoodie_record_key",
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-)
 
 
 @functools.lru_cache(maxsize=8)
 def stored_schema(release: str) -> AvroSchema:
     """The schema of HFiles and log blocks that a writer of this Hudi release uses."""
     record = json.loads(load_schema("HoodieMetadataRecord", release).text)
-    meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in _META_COLUMNS]
+    meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in ROW_META_COLUMNS]
     record["fields"] = meta + record["fields"]
     return parse_schema(json.dumps(record, separators=(",", ":"), ensure_ascii=False), "HoodieMetadataRecord.avsc")
 

@@ -1,4 +1,4 @@
-"""Partition metafiles: they say that a folder is a partition of the table.
+"""Partition metafiles: they say that a folder is a partition of the table, or of its metadata table.
 
     .hoodie_partition_metadata            Java properties: commitTime, partitionDepth
     .hoodie_partition_metadata.parquet    the same as key/value metadata of a parquet file without rows
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from ..concurrency import at_once
 from ..errors import AlreadyExists
 from ..files.names import PARTITION_METAFILE
+from ..files.slices import RECORD_KEY
 from ..model import path_in
 from ..storage import Storage
 
@@ -26,20 +27,25 @@ def create_metafiles(storage: Storage, partitions: Iterable[str], instant: str, 
 
     def create(partition: str) -> None:
         depth = len(partition.split("/")) if partition else 0
-        properties = {"commitTime": instant, "partitionDepth": str(depth)}
         with suppress(AlreadyExists):
-            storage.create(path_in(partition, name), _parquet(properties) if in_base_format else _text(properties))
+            storage.create(path_in(partition, name), (_as_parquet if in_base_format else metafile)(instant, depth))
 
     at_once(create, sorted(partitions))
 
 
-def _text(properties: dict[str, str]) -> bytes:
-    lines = [f"{key}={value}\n" for key, value in properties.items()]
+def metafile(instant: str, depth: int) -> bytes:
+    """The plain metafile of a partition `depth` folders below the table, which `instant` makes."""
+    lines = [f"{key}={value}\n" for key, value in _properties(instant, depth).items()]
     return "".join(["#partition metadata\n", *lines]).encode()
 
 
-def _parquet(properties: dict[str, str]) -> bytes:
+def _properties(instant: str, depth: int) -> dict[str, str]:
+    return {"commitTime": instant, "partitionDepth": str(depth)}
+
+
+def _as_parquet(instant: str, depth: int) -> bytes:
     sink = io.BytesIO()
-    schema = pa.schema([pa.field("_hoodie_record_key", pa.string())], metadata=properties)
-    pq.ParquetWriter(sink, schema, store_schema=False).close()
+    schema = pa.schema([pa.field(RECORD_KEY, pa.string())], metadata=_properties(instant, depth))
+    # With the schema of Arrow: without it, the metadata would not be stored either.
+    pq.ParquetWriter(sink, schema).close()
     return sink.getvalue()

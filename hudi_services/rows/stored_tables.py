@@ -1,0 +1,49 @@
+"""Tables in a temporary file on the local disk: each an Arrow IPC stream of its own (LZ4), read again by its number."""
+
+from typing import IO
+
+import pyarrow as pa
+
+from ..temporary_files import disk_errors, temporary_file
+
+
+class StoredTables:
+    """No file is open until a table is appended; close it to free the disk. `task` says what the disk is needed for.
+
+    Raises StorageError when the disk is full or fails.
+    """
+
+    def __init__(self, task: str) -> None:
+        self._task = task
+        self._places: list[tuple[int, int]] = []
+        self._file: IO[bytes] | None = None
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def append(self, table: pa.Table) -> int:
+        """Append a table, whose number is that of the tables before it; the bytes that were written."""
+        with disk_errors(self._task):
+            if self._file is None:
+                self._file = temporary_file()
+            place = self._file.seek(0, 2)
+            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            with pa.ipc.new_stream(self._file, table.schema, options=options) as writer:
+                writer.write_table(table)
+            self._file.flush()
+            length = self._file.tell() - place
+        self._places.append((place, length))
+        return length
+
+    def read(self, number: int) -> pa.Table:
+        """The table of this number."""
+        place, length = self._places[number]
+        with disk_errors(self._task):
+            assert self._file is not None, "a table was appended"
+            self._file.seek(place)
+            data = self._file.read(length)
+        return pa.ipc.open_stream(data).read_all()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
