@@ -95,15 +95,26 @@ class TableConfig:
         return cls(raw, _version(raw, source), root)
 
     @classmethod
-    def create(cls, storage: Storage, properties: Mapping[str, str], *, clock: Clock | None = None) -> "TableConfig":
-        """Write the properties of a new table, whose folder `.hoodie` may exist. Raises AlreadyExists for a table."""
+    def create(
+        cls, storage: Storage, properties: Mapping[str, str], root: str = "", *, clock: Clock | None = None
+    ) -> "TableConfig":
+        """Write the properties of a new table in the folder `root`, whose folder `.hoodie` may exist.
+
+        Raises AlreadyExists for a table.
+        """
         moment = (clock or SystemClock()).now()
+        folder = _below(root, TABLE_FOLDER)
         raw = {**properties, _CHECKSUM: str(_checksum(properties))}
-        version = _version(raw, storage.full_path(f"{TABLE_FOLDER}/{_FILE}"))
-        if storage.head(f"{TABLE_FOLDER}/{_BACKUP}") is not None:
-            raise AlreadyExists(f"{storage.root} is a table whose properties are being changed")
-        storage.create(f"{TABLE_FOLDER}/{_FILE}", _content(raw, moment))
-        return cls(raw, version)
+        version = _version(raw, storage.full_path(f"{folder}/{_FILE}"))
+        if storage.head(f"{folder}/{_BACKUP}") is not None:
+            raise AlreadyExists(f"{storage.full_path(root)} is a table whose properties are being changed")
+        storage.create(f"{folder}/{_FILE}", _content(raw, moment))
+        return cls(raw, version, root)
+
+    def make_folders(self, storage: Storage) -> None:
+        """Make the folders of the timeline and of its archive, which Hudi lists whether they have files or not."""
+        for folder in (self.timeline_path, self.history_path):
+            storage.make_folder(folder)
 
     def update(
         self, storage: Storage, changes: Mapping[str, str | None], *, clock: Clock | None = None

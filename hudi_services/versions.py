@@ -29,12 +29,18 @@ class TableVersion:
     """True: the record index has an entry among the index definitions."""
     mdt_rollback_is_delta_commit: bool
     """True: a rollback adds a metadata-table delta commit; False: it deletes the failed one (a rollback action)."""
+    local_timestamps: bool
+    """Whether the release that owns the version reads timestamps without a time zone."""
+    all_commits_tell_record_size: bool
+    """True: writers look at all commits and replacecommits for the average record size; False: at a few commits."""
+    names_single_complex_key: bool
+    """True: the complex key generator makes `id:5` of a single key field; False: `5` (HUDI-7001)."""
 
 
 VERSIONS = {
-    6: TableVersion(6, 1, "0.15.0", False, False, False, True, False, True),
-    8: TableVersion(8, 2, "1.0.2", True, False, True, False, False, False),
-    9: TableVersion(9, 2, "1.2.0", True, True, True, False, True, False),
+    6: TableVersion(6, 1, "0.15.0", False, False, False, True, False, True, False, True, False),
+    8: TableVersion(8, 2, "1.0.2", True, False, True, False, False, False, False, False, False),
+    9: TableVersion(9, 2, "1.2.0", True, True, True, False, True, False, True, False, True),
 }
 RELEASES = tuple(version.release for version in VERSIONS.values())
 

@@ -10,7 +10,17 @@ import pyarrow as pa
 from ..jobs.report import Report, Row
 
 _COUNTS = (
-    *("differences", "file_groups", "files", "files_after", "files_before", "group", "harmless", "log_files"),
+    *(
+        "differences",
+        "file_groups",
+        "files",
+        "files_after",
+        "files_before",
+        "filled_files",
+        "group",
+        "harmless",
+        "log_files",
+    ),
     *("markers", "new_files", "partitions", "records", "rows", "spilled_groups"),
 )
 _OTHER_TYPES = {
@@ -48,6 +58,11 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
     "rollback": _ROLLBACK,
     "undo": _ROLLBACK,
+    "write": {
+        "written": "partitions rows filled_files new_files max_bytes",
+        "memory": "limit_bytes peak_bytes spilled_bytes",
+        "metadata_compaction": "instant file_groups log_files",
+    },
     "validate": {
         "partitions": "metadata_partition records differences harmless",
         "differences": _DIFFERENCE,

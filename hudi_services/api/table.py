@@ -12,7 +12,18 @@ import pyarrow as pa
 from ..clock import SystemClock
 from ..codecs.table_schema import parse_table_schema
 from ..errors import NotFound
-from ..jobs import clean, clustering, compaction, index_bootstrap, index_lookup, recover, rollback, undo, validate
+from ..jobs import (
+    clean,
+    clustering,
+    compaction,
+    index_bootstrap,
+    index_lookup,
+    recover,
+    rollback,
+    undo,
+    validate,
+    writing,
+)
 from ..jobs.report import Report
 from ..jobs.request import (
     CleanRequest,
@@ -25,6 +36,8 @@ from ..jobs.request import (
     RepairRequest,
     Request,
     ValidateRequest,
+    WriteOperation,
+    WriteRequest,
 )
 from ..options import Options
 from ..snapshot import Snapshot, current_schema, open_config, open_snapshot
@@ -33,6 +46,7 @@ from .arguments import EngineName, OptionValues, engine_called, key_array, layer
 from .arrow import files_table, seen_slices, slices_table, timeline_table
 from .call import Progress, call
 from .result import Result
+from .rows import record_batches
 
 R = TypeVar("R", bound=Request)
 T = TypeVar("T")
@@ -295,6 +309,19 @@ class Table:
         wanted = IndexRequest(base_path=self.url, options=self._options(options), resume=resume, dry_run=dry_run)
         return self._run(wanted, self._on_engine(index_bootstrap.index_bootstrap, engine), self._retries)
 
+    def insert(self, rows: Any, *, options: OptionValues | None = None) -> Result:
+        """Insert rows in one commit: small files are filled up first, then new file groups are written.
+
+        `rows`: an Arrow table or reader, or a table of pandas, polars or DuckDB. Rows with the key of a row that is
+        there are written all the same, as Hudi does. Runs in this process; rows that do not fit into memory are kept
+        on the local disk.
+        """
+        return self._write(WriteOperation.INSERT, rows, options)
+
+    def bulk_insert(self, rows: Any, *, options: OptionValues | None = None) -> Result:
+        """Insert rows in one commit into new file groups; otherwise as `insert`."""
+        return self._write(WriteOperation.BULK_INSERT, rows, options)
+
     def look_up(
         self,
         keys: "Sequence[str] | pa.Array | pa.ChunkedArray",
@@ -325,6 +352,12 @@ class Table:
 
     def _compaction(self, mode: Mode, options: OptionValues | None, **more: Any) -> CompactionRequest:
         return CompactionRequest(base_path=self.url, options=self._options(options), mode=mode, **more)
+
+    def _write(self, operation: WriteOperation, rows: Any, options: OptionValues | None) -> Result:
+        wanted = WriteRequest(base_path=self.url, options=self._options(options), operation=operation)
+        batches = record_batches(rows)
+        # Not tried again after an error of the storage: a reader gives its rows once.
+        return self._run(wanted, functools.partial(writing.write, rows=batches, storage=self._storage))
 
     def _options(self, own: OptionValues | None) -> Options:
         return options_over([layer_of("options of the call", own), self._default_layer], self._conf_file)

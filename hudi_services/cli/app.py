@@ -22,6 +22,7 @@ from .schedule import schedule
 from .terminal import drop_unwritten, fail, open_closed_streams
 from .undo import undo
 from .validate import validate
+from .write import write
 
 PROGRAM = "hudi-services"
 _USAGE = 2
@@ -45,6 +46,7 @@ app.command("undo")(undo)
 app.command("recover")(recover)
 app.command("orphan-files")(orphan_files)
 app.command("validate")(validate)
+app.command("write")(write)
 
 
 def _print_version(wanted: bool) -> None:

@@ -20,6 +20,7 @@ With --apply it does its work. Both together are an error. Without either of the
 
 \b
   schedule, execute, compact, clean, index-bootstrap   do their work
+  write                                                does its work
   rollback, undo                                       do their work, on the instant that you name
   recover, validate, orphan-files                      only look, and say what they would do
   index-lookup                                         only reads, with any flag

@@ -108,7 +108,7 @@ class Attempt(LeasedAttempt):
             # If this process was stopped for long, another process may have taken over, and own the files to delete.
             current.check_held()
             expect(current, draft)
-            _remove_strays(current, ts, draft.paths)
+            remove_strays(current, ts, draft.paths)
             if self._late is not None:
                 current = self._late.show(current, self.instant, draft, attempt=ts)
             watched = current if self._late is None else self._late.watched(current, self.instant)
@@ -158,7 +158,7 @@ class Attempt(LeasedAttempt):
             if not done:
                 delete_checkpoints(current.storage, ts)
             # A task that outlived the process of an earlier attempt may have written after the attempt's rollback.
-            _remove_strays(current, ts, done)
+            remove_strays(current, ts, done)
             if not done:
                 delete_markers(current.storage, ts)
             self._rollbacks = frozenset(i.ts for i in current.timeline.instants if i.action is Action.ROLLBACK)
@@ -287,7 +287,7 @@ class Attempt(LeasedAttempt):
         current = reopen(self.table)
         found = current.timeline.find(self.instant.ts, self.instant.action)
         if found is not None and found.is_completed and not self._is_published(current):
-            _remove_strays(current, self.instant.ts, committed_files(current, found))
+            remove_strays(current, self.instant.ts, committed_files(current, found))
 
 
 def _dropped(stale: BaseException, ts: str) -> StaleInput:
@@ -318,7 +318,7 @@ def claimed_files(table: Snapshot, instant: Instant) -> frozenset[str]:
     return committed_files(current, found) if found is not None and found.is_completed else claimed
 
 
-def _remove_strays(table: Snapshot, ts: str, paths: Collection[str]) -> None:
+def remove_strays(table: Snapshot, ts: str, paths: Collection[str]) -> None:
     """Delete the base files of the instant that are not in `paths`: readers that list would see their rows twice.
 
     Files of repeated tasks are found by their markers. Files of earlier attempts, written after the rollback by tasks

@@ -163,7 +163,7 @@ def refuse_beside_writers(
     """
     locked, listed = settings.lock.is_shared, Signs(table.storage)
     for write in pending_writes(table):
-        if write.ts == repairs or (locked and (plan is None or write.action is not Action.REPLACE_COMMIT)):
+        if write.ts in (repairs, own) or (locked and (plan is None or write.action is not Action.REPLACE_COMMIT)):
             continue
         chance = prospect(table, write, settings, plan, listed)
         if chance is Prospect.MAY_COMMIT:

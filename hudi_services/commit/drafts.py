@@ -56,7 +56,8 @@ class CommitDraft:
     """The commit of an operation that adds files, and may replace file groups (file ids by partition).
 
     `moved` are the keys of the new files, for the record index; `expressions` are the files' records in the expression
-    indexes. `merged` are the log files (paths) that were merged into new files of their own file groups.
+    indexes. `merged` are the log files (paths) that were merged into new files of their own file groups. `schema` is
+    the Avro schema (JSON) of the commit, None for that of the table.
     """
 
     instant: Instant
@@ -67,6 +68,7 @@ class CommitDraft:
     expressions: tuple[ComputedIndex, ...] = ()
     expectations: Sequence[Expectation] = ()
     merged: frozenset[str] = frozenset()
+    schema: str | None = None
 
     @property
     def stats(self) -> dict[str, tuple[WriteStat, ...]]:
@@ -102,7 +104,7 @@ class CommitDraft:
             sync_commit(current.metadata, self._change(current), times)
 
     def content(self, current: Snapshot) -> bytes:
-        schema = current_schema(current)
+        schema = self.schema or current_schema(current)
         metadata = CommitMetadata(
             self.operation,
             self.stats,

@@ -37,8 +37,8 @@ class Liveness:
 
 
 def lease_name(instant: Instant) -> str:
-    """The name of the lease that our attempt at the plan `instant` holds from beginning to end."""
-    of_action = {Action.CLEAN: "clean", Action.COMPACTION: "compaction"}
+    """The name of the lease that our attempt at `instant` holds from beginning to end."""
+    of_action = {Action.CLEAN: "clean", Action.COMPACTION: "compaction", Action.COMMIT: "write"}
     kind = of_action.get(instant.action)
     return clustering_lease_name(instant.ts) if kind is None else f"{kind}-{instant.ts}"
 
@@ -89,15 +89,15 @@ def liveness(
     is_short = instant.action in (Action.CLEAN, Action.INDEXING)
     is_service = is_short or instant.action in COMPACTIONS or is_clustering(table, instant)
     # Also where the plan cannot be read, so that a clustering cannot be distinguished from a write.
-    is_leased = is_service or instant.action in (Action.CLUSTERING, Action.REPLACE_COMMIT)
+    may_cluster = is_service or instant.action in (Action.CLUSTERING, Action.REPLACE_COMMIT)
     signs = [file.mtime_millis for file in (heartbeat, *markers) if file is not None]
     # The requested file of a service does not show that a process executes it.
     states = (State.INFLIGHT,) if is_service else (State.REQUESTED, State.INFLIGHT)
     last = max([*signs, last_written_millis(table, instant, states)])
     lease = None
-    if is_leased:
+    if may_cluster or instant.action is Action.COMMIT:
         lease = held.previous if held else read_lease(table.storage, lease_name(instant))
-        if lease is None and instant.state is State.INFLIGHT:
+        if lease is None and may_cluster and instant.state is State.INFLIGHT:
             # A plan that is published late may be shown by an attempt whose lease has another time.
             staged = attempt_that_shows(table.storage, instant.ts)
             name = clustering_lease_name(staged)

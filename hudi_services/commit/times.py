@@ -19,10 +19,12 @@ class Times:
     An instant is drawn right before its file is published; therefore `next` also checks the lock.
     """
 
-    def __init__(self, table: Snapshot, skew_millis: int, *, after: str = "") -> None:
-        """The instants are also later than `after`."""
+    def __init__(self, table: Snapshot, skew_millis: int, *, after: str = "", is_writer: bool = False) -> None:
+        """The instants are also later than `after`. `is_writer`: on an empty timeline the caller's clock decides."""
+        is_first = is_writer and not table.timeline.instants
         # In this time zone no instant is later than the next instant of the table's writers.
-        self._table = replace(table, timeline=replace(table.timeline, zone=drawing_zone(table.timeline)))
+        zone = table.timeline.zone if is_first else drawing_zone(table.timeline)
+        self._table = replace(table, timeline=replace(table.timeline, zone=zone))
         self._skew = skew_millis
         self._last = max(after, table.metadata.timeline.latest_time()[:17] if table.metadata else "")
 

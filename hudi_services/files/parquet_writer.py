@@ -76,6 +76,7 @@ class BaseFileWriter:
         self._row_group_bytes = row_group_bytes
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
+        self._flushed_bytes = 0
         self._rows = 0
         self._bounds: list[dict[int, tuple[bytes, bytes]]] = []
         self._own_bounds = [
@@ -108,6 +109,21 @@ class BaseFileWriter:
                 self._flush()
             self._pending.append(part)
             self._pending_bytes += part.nbytes
+
+    def settle(self) -> None:
+        """Write the rows that wait as a row group, so that the bytes in the file are known."""
+        if self._pending:
+            self._flush()
+
+    @property
+    def expected_bytes(self) -> float:
+        """The bytes of the row groups in the file, and those of the rows that wait, by the row groups before them."""
+        return (self._sink.tell() if self._sink is not None else 0) + self._pending_bytes * self.stored_share
+
+    @property
+    def stored_share(self) -> float:
+        """The stored bytes of the rows for each byte in memory; 1 before the first row group."""
+        return self._sink.tell() / self._flushed_bytes if self._sink is not None and self._flushed_bytes else 1.0
 
     def close(self, key_values: Mapping[str, str]) -> WrittenFile:
         """Write the footer with `key_values` and publish the file.
@@ -175,6 +191,7 @@ class BaseFileWriter:
         if not self._pending:
             return
         table = _with_used_values(pa.concat_tables(self._pending).unify_dictionaries())
+        self._flushed_bytes += self._pending_bytes
         self._pending, self._pending_bytes = [], 0
         self._bounds.append({i: bounds for i, leaf in self._own_bounds if (bounds := _bounds(table, leaf)) is not None})
         self._values.add(table, len(self._bounds) - 1)

@@ -11,14 +11,12 @@ from ..concurrency import at_once
 from ..engine import Engine
 from ..errors import ConflictError
 from ..files.slices import describe
+from ..metadata.file_groups.new_groups import base_path, log_path
 from ..metadata.new_partition import (
     LostWork,
     Placed,
-    base_path,
     initial_instant,
-    log_path,
     place_groups,
-    record_index_group,
     why_unfit,
 )
 from ..metadata.record_index.base_files import IndexBaseTask, WrittenBase, write_index_base
@@ -26,6 +24,7 @@ from ..metadata.record_index.key_reading import KeyRunRef, KeyTask, read_keys
 from ..metadata.record_index.locations import Location, millis_of
 from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log
 from ..metadata.record_index.shards import Shards
+from ..metadata.records.keys import RECORD_INDEX, group_id
 from ..metadata.table import MetadataTable
 from ..model import FileSlice
 from ..packing import pack
@@ -175,9 +174,9 @@ class Build:
         if unfit:
             raise LostWork(unfit)
         instant = self.plan.instant
-        files = {base_path(metadata, base.shard, instant): Placed(base.path, base.size) for base in bases}
+        files = {base_path(RECORD_INDEX, base.shard, instant): Placed(base.path, base.size) for base in bases}
         files |= {
-            log_path(metadata, shard, instant, version): Placed(log_work_path(shard, version), size)
+            log_path(RECORD_INDEX, shard, instant, version): Placed(log_work_path(shard, version), size)
             for (shard, version), size in self._logs.items()
         }
         place_groups(metadata, self.plan.shards, instant, files)
@@ -198,7 +197,7 @@ class Build:
 
         def is_lost(one: tuple[int, WrittenBase]) -> bool:
             shard, base = one
-            places = (base.path, base_path(self._metadata, shard, self.plan.instant))
+            places = (base.path, base_path(RECORD_INDEX, shard, self.plan.instant))
             return not any((info := self._storage.head(path)) and info.size == base.size for path in places)
 
         done = sorted(load_shards(self._storage).items())
@@ -207,7 +206,7 @@ class Build:
 
     @property
     def _shards(self) -> Shards:
-        return Shards(tuple(map(record_index_group, range(self.plan.shards))))
+        return Shards(tuple(group_id(RECORD_INDEX, shard) for shard in range(self.plan.shards)))
 
     def _undone(self) -> list[int]:
         done = load_runs(self._storage)

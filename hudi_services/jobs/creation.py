@@ -1,7 +1,9 @@
 """Creates a table as its options say."""
 
+from typing import Any
+
 from ..errors import ConfigError
-from ..options import Options, creation_keys
+from ..options import Option, Options, as_text, creation_keys
 from ..options.creation_keys import KeyGenerator
 from ..storage import Storage
 from ..table_config import TableConfig
@@ -13,6 +15,30 @@ from ..writing.definition import TIME_PREFIX, PartKind, TableDefinition, key_gen
 def create(storage: Storage, options: Options) -> TableConfig:
     """Create a table. Raises ConfigError for options that do not make one, and AlreadyExists where there is a table."""
     return create_table(storage, definition(options))
+
+
+def check_definition(options: Options, config: TableConfig) -> None:
+    """Raise ConfigError when options say of an existing table what it is not."""
+    known: dict[Option[Any], str | tuple[str, ...]] = {
+        creation_keys.TABLE_NAME: config.name,
+        creation_keys.TABLE_TYPE: config.type,
+        creation_keys.TABLE_VERSION: str(config.version.number),
+        creation_keys.RECORD_KEY: config.record_key_fields,
+        creation_keys.PARTITION_BY: config.partition_fields,
+        creation_keys.ORDERING: config.ordering_fields,
+    }
+    for option, of_table in known.items():
+        if not options.is_set(option):
+            continue
+        given = options[option]
+        if isinstance(given, tuple):
+            given = tuple(one.partition(":")[0] for one in given)
+        if given != of_table:
+            raise ConfigError(
+                f"{option.key}={as_text(given)} (from {options.source(option)}) does not fit the table, which has "
+                f"{as_text(of_table) or 'none'}",
+                hint="leave it out: what a table is, is said when it is created",
+            )
 
 
 def definition(options: Options) -> TableDefinition:

@@ -13,12 +13,12 @@ from ..metadata.file_groups.merged_base import MergedBase, MergeTask, write_merg
 from ..metadata.table import MetadataTable
 from ..options import keys
 from .report import Report, Row, sentence
-from .request import SparkRequest
+from .request import Request
 
 Afterwards = Callable[[MetadataTable, Callable[[], str]], None]
 
 
-def compaction_afterwards(runner: Engine, wanted: SparkRequest, report: Report) -> Afterwards:
+def compaction_afterwards(runner: Engine, wanted: Request, report: Report) -> Afterwards:
     """The function that `Attempt.finish` calls with the metadata table and the times of the transaction."""
 
     def run(tasks: Sequence[MergeTask]) -> Sequence[MergedBase]:

@@ -201,6 +201,34 @@ class IndexRequest(SparkRequest):
         return Phase.INDEX
 
 
+class WriteOperation(enum.Enum):
+    """What a write does with its rows. The names are those that Hudi's commits have."""
+
+    INSERT = "insert"
+    BULK_INSERT = "bulk_insert"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRequest(Request):
+    """One write of rows."""
+
+    operation: WriteOperation
+    dry_run: bool = False
+    """Only say how many rows would be written, and where."""
+
+    @property
+    def service(self) -> str:
+        return "write"
+
+    @property
+    def action(self) -> str:
+        return self.operation.value
+
+    @property
+    def phase(self) -> Phase:
+        return Phase.INGEST | Phase.CREATE
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupRequest(Request):
     """One run of index-lookup."""

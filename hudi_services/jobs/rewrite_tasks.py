@@ -17,7 +17,7 @@ def task_maker(
     table: Snapshot, instant: str, settings: FileSettings
 ) -> Callable[[Sequence[FileSlice], Sequence[str]], RewriteTask]:
     """A function that makes the task for a group of file slices and the ids of its new files; it does not sort."""
-    schema, counted, indexed = current_schema(table), _counted(table), tuple(sorted(_indexed_columns(table)))
+    schema, counted, indexed = current_schema(table), _counted(table), tuple(sorted(indexed_columns(table)))
 
     def task(slices: Sequence[FileSlice], file_ids: Sequence[str]) -> RewriteTask:
         return RewriteTask(
@@ -57,7 +57,7 @@ def _counted(table: Snapshot) -> tuple[str, ...]:
     return tuple(write.ts for write in table.timeline.completed_writes())
 
 
-def _indexed_columns(table: Snapshot) -> frozenset[str]:
+def indexed_columns(table: Snapshot) -> frozenset[str]:
     """Columns that the metadata table may have statistics of."""
     if table.metadata is None or COLUMN_STATS not in table.metadata.partitions:
         return frozenset()

@@ -17,12 +17,14 @@ from ..files.bloom import BloomSettings
 from ..indexing.sizing import GroupSizing
 from ..locking.protocol import LockWait
 from ..locking.registry import lock_provider
+from ..metadata.creation import NewStatistics
 from ..metadata.expression_index.times import Zone
-from ..options import Options, keys, lock_keys
+from ..options import Options, keys, lock_keys, writing_keys
 from ..rows.settings import FileSettings
 from ..rows.sort_order import parse_sort_columns
 from ..storage import Storage
 from ..table_config import TableConfig
+from ..writing.sizing import SizingRules
 
 
 def plan_rules(options: Options) -> PlanRules:
@@ -171,6 +173,31 @@ def transaction_settings(options: Options, storage: Storage) -> TransactionSetti
         heartbeat_millis=options[keys.HEARTBEAT_INTERVAL_MILLIS],
         heartbeat_misses=options[keys.HEARTBEAT_TOLERABLE_MISSES],
         abandoned_millis=options[keys.ABANDONED_AFTER_MINUTES] * 60_000,
+    )
+
+
+def sizing_rules(options: Options) -> SizingRules:
+    """The rules of file sizing for a write."""
+    return SizingRules(
+        max_file=options[writing_keys.MAX_FILE_BYTES],
+        small_file=options[writing_keys.SMALL_FILE_BYTES],
+        split_rows=options[writing_keys.INSERT_SPLIT_ROWS],
+        auto_split=options[writing_keys.INSERT_AUTO_SPLIT],
+        record_estimate=options[writing_keys.RECORD_BYTES_ESTIMATE],
+        threshold=options[writing_keys.RECORD_BYTES_THRESHOLD],
+        file_overhead=options[writing_keys.FILE_METADATA_BYTES],
+    )
+
+
+def new_statistics(options: Options) -> NewStatistics:
+    """The statistics of a new metadata table."""
+    asked = options[writing_keys.COLUMN_STATS_ENABLE]
+    return NewStatistics(
+        enable=None if not asked else asked == "TRUE",
+        columns=options[writing_keys.COLUMN_STATS_COLUMNS],
+        most_columns=options[writing_keys.COLUMN_STATS_MOST],
+        file_groups=options[writing_keys.COLUMN_STATS_GROUPS],
+        range_file_groups=options[writing_keys.PARTITION_STATS_GROUPS],
     )
 
 

@@ -19,7 +19,7 @@ MODEL = "org.apache.hudi.common.model."
 """The package of Hudi's payload classes."""
 _DEBEZIUM = MODEL + "debezium."
 EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
-_BY_PAYLOAD = "00000000-0000-0000-0000-000000000000"
+PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 _PAYLOAD = "hoodie.compaction.payload.class"
 _MODE = "hoodie.record.merge.mode"
@@ -200,7 +200,7 @@ def _by_mode(config: TableConfig, ordering: tuple[str, ...]) -> MergeRule:
     if mode == "EVENT_TIME_ORDERING":
         return MergeRule(ordering, final=Final.NOT_LESS)
     if mode == "CUSTOM":
-        by_payload = config.raw.get(_STRATEGY, _BY_PAYLOAD) == _BY_PAYLOAD
+        by_payload = config.raw.get(_STRATEGY, PAYLOAD_STRATEGY) == PAYLOAD_STRATEGY
         key = _PAYLOAD if by_payload and _PAYLOAD in config.raw else _STRATEGY
         raise _refused(config, key, config.raw.get(key, ""))
     raise _refused(config, _MODE, mode)

@@ -1,41 +1,26 @@
 """The record index as a new partition of the metadata table: file groups with base files, made visible in one step.
 
-    <partition>/.hoodie_partition_metadata
-    <partition>/<file id>_<token>_<instant>.hfile              the base file of each file group that has records
-    <partition>/.<file id>_<instant>.log.1_0-0-0               an empty delete block: so that every file group exists
-    <instant>.deltacommit.requested, .inflight, completed      a bulk insert
-    hoodie.properties, hoodie.table.metadata.partitions        the switch: no reader uses a partition that it lacks
-
+The files are those of `file_groups.new_groups`. `hoodie.table.metadata.partitions` in hoodie.properties is the switch:
+no reader uses a partition that it lacks.
 Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem, initializeFileGroups of Apache Hudi.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ..codecs.avro import load_schema
 from ..concurrency import at_once
-from ..errors import AlreadyExists, ConflictError
-from ..files.log_blocks import BlockType, HeaderKey, LogBlock
-from ..files.log_writer import delete_block_content, encode_block
-from ..files.names import PARTITION_METAFILE, base_file_name, log_file_name
-from ..model import CommitMetadata, WriteStat
+from ..errors import ConflictError
+from ..storage import Storage
 from ..table.log_naming import INITIALISATION
-from ..table.partition_metafile import metafile
-from ..timeline.instant import Action, State
+from .file_groups.new_groups import base_stat, complete_build, create_groups, initial_instants
 from .record_index.base_files import WrittenBase
 from .records.keys import RECORD_INDEX
-from .statistics.indexed_columns import read_definitions
+from .statistics.indexed_columns import read_definitions, write_definitions
 from .table import MetadataTable
 
 
 class LostWork(ConflictError):
     """The built files are gone, or no longer fit the metadata table: the build must start again."""
-
-
-_NO_TASK = "0-0-0"
-_OPERATION = "BULK_INSERT_PREPPED"
 
 
 def initial_instant(metadata: MetadataTable, times: Callable[[], str]) -> str:
@@ -50,9 +35,7 @@ def initial_instant(metadata: MetadataTable, times: Callable[[], str]) -> str:
     first = metadata.timeline.first_ts()
     if not metadata.log_naming.may_begin_anew(first):
         return times()
-    completed = metadata.data_timeline.completed()
-    candidates = metadata.log_naming.initial_instants(completed[-1].ts if completed else INITIALISATION)
-    return next(ts for ts in candidates if ts not in taken)
+    return next(ts for ts in initial_instants(metadata.log_naming, metadata.data_timeline) if ts not in taken)
 
 
 def why_unfit(metadata: MetadataTable, instant: str) -> str:
@@ -63,22 +46,6 @@ def why_unfit(metadata: MetadataTable, instant: str) -> str:
     if first is not None and instant < first and not first.startswith(INITIALISATION):
         return f"the timeline of the metadata table begins after its instant {instant} by now"
     return ""
-
-
-def record_index_group(shard: int) -> str:
-    """The file id of a shard of a global record index."""
-    return f"record-index-{shard:04d}-0"
-
-
-def base_path(metadata: MetadataTable, shard: int, instant: str) -> str:
-    """The path of the base file of a shard."""
-    return metadata.path(RECORD_INDEX, _base_name(shard, instant))
-
-
-def log_path(metadata: MetadataTable, shard: int, instant: str, version: int) -> str:
-    """The path of a log file of a shard, above its base file; the log file of version 1 makes the file group exist."""
-    name = log_file_name(record_index_group(shard), instant, version, _NO_TASK)
-    return metadata.path(RECORD_INDEX, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,25 +65,19 @@ def place_groups(metadata: MetadataTable, shards: int, instant: str, files: Mapp
     storage = metadata.storage
     found = at_once(lambda target: storage.head(files[target].source), files)
     arrived = {target for target, source in zip(files, found, strict=True) if source is None}
-    _require_there(metadata, {target: files[target] for target in arrived})
+    _require_there(storage, {target: files[target] for target in arrived})
     folder = metadata.path(RECORD_INDEX, "").rstrip("/")
     stray = [file.path for file in storage.list_tree(folder) if file.path not in arrived]
     storage.delete_all(stray, lambda _: None)
-    _create_groups(metadata, shards, instant)
+    create_groups(storage, RECORD_INDEX, shards, instant)
     at_once(lambda target: storage.move(files[target].source, target), sorted(files.keys() - arrived))
-    _require_there(metadata, files)
+    _require_there(storage, files)
 
 
-def _require_there(metadata: MetadataTable, files: Mapping[str, Placed]) -> None:
-    for target, info in zip(files, at_once(metadata.storage.head, files), strict=True):
+def _require_there(storage: Storage, files: Mapping[str, Placed]) -> None:
+    for target, info in zip(files, at_once(storage.head, files), strict=True):
         if info is None or info.size != files[target].size:
-            raise LostWork(f"{metadata.storage.full_path(target)} is not there as it was written")
-
-
-def _create_groups(metadata: MetadataTable, shards: int, instant: str) -> None:
-    block = encode_block(LogBlock(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, delete_block_content([])))
-    metadata.storage.put(metadata.path(RECORD_INDEX, PARTITION_METAFILE), metafile(instant, depth=1))
-    at_once(lambda shard: metadata.storage.put(log_path(metadata, shard, instant, 1), block), range(shards))
+            raise LostWork(f"{storage.full_path(target)} is not there as it was written")
 
 
 def publish_record_index(
@@ -127,14 +88,8 @@ def publish_record_index(
     A completed delta commit of a partition that the table does not name is harmless: after a kill in between, this may
     be called again.
     """
-    timeline, release = metadata.timeline, metadata.config.version.release
-    for state in (State.REQUESTED, State.INFLIGHT):
-        _publish_once(metadata, instant, state)
-    stats = tuple(_stat(base, instant) for base in bases)
-    extra = {"schema": load_schema("HoodieMetadataRecord", release).text}
-    done = timeline.layout.encode_commit(CommitMetadata(_OPERATION, {RECORD_INDEX: stats}, extra), release)
-    if not _is_completed(metadata, instant):
-        timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, done, times())
+    stats = [base_stat(RECORD_INDEX, base.shard, instant, base.entries, base.size) for base in bases]
+    complete_build(metadata.timeline, metadata.config.version.release, RECORD_INDEX, instant, stats, times)
     changes: dict[str, str | None] = {}
     if metadata.config.version.record_index_is_defined:
         changes |= _define(metadata)
@@ -142,39 +97,10 @@ def publish_record_index(
     metadata.table_config.update(metadata.storage, changes | {"hoodie.table.metadata.partitions": ",".join(ready)})
 
 
-def _base_name(shard: int, instant: str) -> str:
-    return base_file_name(record_index_group(shard), _NO_TASK, instant, ".hfile")
-
-
-def _publish_once(metadata: MetadataTable, instant: str, state: State) -> None:
-    try:
-        metadata.timeline.publish(instant, Action.DELTA_COMMIT, state)
-    except AlreadyExists:
-        return
-
-
-def _is_completed(metadata: MetadataTable, instant: str) -> bool:
-    found = metadata.timeline.find(instant, Action.DELTA_COMMIT)
-    return found is not None and found.is_completed
-
-
-def _stat(base: WrittenBase, instant: str) -> WriteStat:
-    return WriteStat(
-        partition=RECORD_INDEX,
-        file_id=record_index_group(base.shard),
-        path=f"{RECORD_INDEX}/{_base_name(base.shard, instant)}",
-        num_writes=base.entries,
-        num_inserts=base.entries,
-        total_write_bytes=base.size,
-        file_size=base.size,
-    )
-
-
 def _define(metadata: MetadataTable) -> dict[str, str | None]:
     """Add the index to the index definitions; returns the property with the path of their file."""
     path = metadata.table_config.index_defs_path
-    definitions: dict[str, Any] = dict(read_definitions(metadata))
-    definitions[RECORD_INDEX] = {
+    defined = {
         "indexName": RECORD_INDEX,
         "indexType": RECORD_INDEX,
         "indexFunction": "",
@@ -182,5 +108,5 @@ def _define(metadata: MetadataTable) -> dict[str, str | None]:
         "indexOptions": {"isPartitioned": "false"},
         "version": "V1",
     }
-    metadata.storage.put(path, json.dumps({"indexDefinitions": definitions}).encode())
+    write_definitions(metadata.storage, path, {**read_definitions(metadata), RECORD_INDEX: defined})
     return {"hoodie.table.index.defs.path": path}

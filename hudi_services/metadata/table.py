@@ -107,7 +107,8 @@ class MetadataTable:
     def log_naming(self) -> LogNaming:
         return log_naming(self.config.version)
 
-    def path(self, partition: str, name: str) -> str:
+    @staticmethod
+    def path(partition: str, name: str) -> str:
         """The path of a file of the metadata table, relative to the storage."""
         return f"{METADATA_TABLE_FOLDER}/{partition}/{name}"
 

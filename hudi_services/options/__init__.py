@@ -1,6 +1,6 @@
 """The options of the services: what can be set, what is set, and which layer set it."""
 
 from .option import Option
-from .resolve import DEFAULT_SOURCE, TABLE_SOURCE, Layer, Options, Setting, resolve
+from .resolve import DEFAULT_SOURCE, TABLE_SOURCE, Layer, Options, Setting, as_text, resolve
 
-__all__ = ["DEFAULT_SOURCE", "TABLE_SOURCE", "Layer", "Option", "Options", "Setting", "resolve"]
+__all__ = ["DEFAULT_SOURCE", "TABLE_SOURCE", "Layer", "Option", "Options", "Setting", "as_text", "resolve"]

@@ -7,7 +7,7 @@ HoodieWriteConfig, HoodieTimeGeneratorConfig and HoodieMetadataConfig of Apache 
 from typing import Any
 
 from ..limits import LEAST_BLOOM_RATE, MOST_BLOOM_ENTRIES
-from . import creation_keys, lock_keys
+from . import creation_keys, lock_keys, writing_keys
 from .option import (
     ANY_VALUE,
     BUT_CODE,
@@ -323,7 +323,7 @@ MEMORY_PER_TASK: Option[int | None] = Option(
     "hudi.services.memory.per.task",
     memory,
     None,
-    Phase.CLUSTERING,
+    Phase.CLUSTERING | Phase.INGEST,
     "Memory for the data of one task, for example 512m or 4g; when not set, the memory that Spark's settings leave for "
     "Python.",
 )
@@ -331,7 +331,7 @@ PARQUET_CODEC = Option(
     "hoodie.parquet.compression.codec",
     _codec,
     "zstd",
-    Phase.WRITE,
+    Phase.WRITE | Phase.INGEST,
     "Codec of new files: uncompressed, snappy, gzip or zstd.",
     in_table=ANY_VALUE,
 )
@@ -339,7 +339,7 @@ PARQUET_BLOCK_BYTES = Option(
     "hoodie.parquet.block.size",
     size,
     120 << 20,
-    Phase.WRITE,
+    Phase.WRITE | Phase.INGEST,
     "Bytes of a row group; in unsorted groups, row groups of a sixteenth (on average) to twice this size are copied, "
     "not decoded.",
     in_table=between(1 << 20, 1 << 30),
@@ -348,7 +348,7 @@ PARQUET_PAGE_BYTES = Option(
     "hoodie.parquet.page.size",
     size,
     1 << 20,
-    Phase.WRITE,
+    Phase.WRITE | Phase.INGEST,
     "Bytes of a page; copied pages keep their size.",
     in_table=between(1 << 10, 64 << 20),
 )
@@ -356,7 +356,7 @@ PARQUET_BLOOM_ENABLED = Option(
     "hoodie.parquet.bloom.filter.enabled",
     boolean,
     True,
-    Phase.WRITE,
+    Phase.WRITE | Phase.INGEST,
     "Whether footers carry Hudi's bloom filter.",
     in_table=ANY_VALUE,
 )
@@ -364,7 +364,7 @@ BLOOM_ENTRIES = Option(
     "hoodie.index.bloom.num_entries",
     integer(1, (1 << 31) - 1),
     60_000,
-    Phase.WRITE,
+    Phase.WRITE | Phase.INGEST,
     "The number of keys that the bloom filter is sized for.",
     in_table=between(1_000, MOST_BLOOM_ENTRIES),
 )
@@ -372,7 +372,7 @@ BLOOM_FPP = Option(
     "hoodie.index.bloom.fpp",
     fraction,
     1e-9,
-    Phase.WRITE,
+    Phase.WRITE | Phase.INGEST,
     "False-positive rate of the bloom filter.",
     in_table=between(LEAST_BLOOM_RATE, 1),
 )
@@ -380,7 +380,7 @@ BLOOM_MAX_ENTRIES = Option(
     "hoodie.bloom.index.filter.dynamic.max.entries",
     integer(1, (1 << 31) - 1),
     100_000,
-    Phase.WRITE,
+    Phase.WRITE | Phase.INGEST,
     "The number of keys up to which a dynamic bloom filter grows.",
     in_table=between(1_000, MOST_BLOOM_ENTRIES),
 )
@@ -388,7 +388,7 @@ BLOOM_TYPE = Option(
     "hoodie.bloom.index.filter.type",
     choice("SIMPLE", "DYNAMIC_V0"),
     "DYNAMIC_V0",
-    Phase.WRITE,
+    Phase.WRITE | Phase.INGEST,
     "Kind of bloom filter.",
     in_table=ANY_VALUE,
 )
@@ -397,7 +397,7 @@ SESSION_TIME_ZONE = Option(
     "spark.sql.session.timeZone",
     text,
     "",
-    Phase.CLUSTERING | Phase.REPAIR,
+    Phase.CLUSTERING | Phase.REPAIR | Phase.INGEST,
     "Time zone in which the writers' Spark sessions compute expression indexes; when empty, the zone of this process.",
 )
 
@@ -407,7 +407,7 @@ METADATA_COMPACT_COMMITS = Option(
     "hoodie.metadata.compact.max.delta.commits",
     integer(1),
     10,
-    Phase.WRITE,
+    Phase.WRITE | Phase.INGEST,
     "`execute` and `compact` compact the metadata table after this many delta commits since its last compaction.",
     in_table=ANY_VALUE,
 )
@@ -719,4 +719,5 @@ ALL: tuple[Option[Any], ...] = (
     *(value for value in list(globals().values()) if isinstance(value, Option)),
     *lock_keys.ALL,
     *creation_keys.ALL,
+    *writing_keys.ALL,
 )

@@ -44,8 +44,10 @@ class Phase(enum.Flag):
     """Scheduling a compaction."""
     CREATE = enum.auto()
     """Creating a table."""
+    INGEST = enum.auto()
+    """Writing rows."""
     CLUSTERING = PLAN | WRITE
-    ANY = CLUSTERING | COMPACTION | CLEAN | REPAIR | INDEX | LOOKUP
+    ANY = CLUSTERING | COMPACTION | CLEAN | REPAIR | INDEX | LOOKUP | INGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,17 @@ def fraction(value: str) -> float:
     return number
 
 
+def share(value: str) -> float:
+    """A number from 0 to 1000."""
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError("is not a number") from None
+    if not 0 <= number <= 1_000:
+        raise ValueError("does not lie between 0 and 1000")
+    return number
+
+
 def factor(value: str) -> float:
     """A number from 1 to a million."""
     try:
@@ -188,6 +201,17 @@ def choice(*allowed: str) -> Callable[[str], str]:
         if value.upper() not in allowed:
             raise ValueError(f"is none of {', '.join(allowed)}")
         return value.upper()
+
+    return parse
+
+
+def only(allowed: str) -> Callable[[str], str]:
+    """The one value that is supported, in any case."""
+
+    def parse(value: str) -> str:
+        if value.lower() != allowed.lower():
+            raise ValueError(f"is not supported; only {allowed} is")
+        return allowed
 
     return parse
 

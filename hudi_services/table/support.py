@@ -33,6 +33,7 @@ class Operation(Enum):
     ROLLBACK = "rollback"
     UNDO = "undo"
     ORPHAN_FILES = "orphan-files"
+    WRITE = "write"
 
 
 class Look(Protocol):
@@ -76,6 +77,8 @@ _ALL = frozenset(Operation)
 _CLUSTERS = frozenset({Operation.SCHEDULE, Operation.EXECUTE})
 _REWRITES = _CLUSTERS | {Operation.COMPACT}
 _BUILDS_INDEX = frozenset({Operation.INDEX_BOOTSTRAP})
+_WRITES_ROWS = frozenset({Operation.WRITE})
+_BY_HUDI = "write to it with Apache Hudi"
 
 
 def unsupported_partitions(config: TableConfig) -> list[str]:
@@ -88,6 +91,19 @@ def unsupported_partitions(config: TableConfig) -> list[str]:
 def _table_type(look: Look) -> str:
     found = look.config.type
     return "" if found in ("COPY_ON_WRITE", "MERGE_ON_READ") else f"hoodie.table.type={found}"
+
+
+def _merge_on_read(look: Look) -> str:
+    return f"hoodie.table.type={look.config.type}" if look.config.is_merge_on_read else ""
+
+
+def _set_to_true(key: str) -> Callable[[Look], str]:
+    return lambda look: f"{key}=true" if look.config.raw.get(key, "").lower() == "true" else ""
+
+
+def _secondary_index(look: Look) -> str:
+    names = {*look.config.metadata_partitions, *look.config.metadata_partitions_inflight}
+    return min((f"the index {name}" for name in names if name.startswith(_SECONDARY_INDEX)), default="")
 
 
 def _not_merge_on_read(look: Look) -> str:
@@ -204,14 +220,14 @@ FEATURES = (
         "schema history",
         "hoodie.schema.on.read.enable",
         _schema_history,
-        _REWRITES,
+        _REWRITES | _WRITES_ROWS,
         hint="let Apache Hudi rewrite this table",
     ),
     Feature(
         "bucket index with consistent hashing",
         ".hoodie/.bucket_index",
         _consistent_hashing,
-        _REWRITES,
+        _REWRITES | _WRITES_ROWS,
         "whose file groups must not be merged",
         "let Apache Hudi rewrite this table",
     ),
@@ -239,6 +255,37 @@ FEATURES = (
         frozenset({Operation.COMPACT}),
         "and only tables of type MERGE_ON_READ have log files to compact",
         "cluster this table: hudi-services schedule",
+    ),
+    Feature(
+        "merge-on-read tables",
+        "hoodie.table.type",
+        _merge_on_read,
+        _WRITES_ROWS,
+        "and rows can be written only to tables of type COPY_ON_WRITE yet",
+        _BY_HUDI,
+    ),
+    Feature(
+        "secondary indexes",
+        "hoodie.table.metadata.partitions",
+        _secondary_index,
+        _WRITES_ROWS,
+        "which writes cannot keep in step yet",
+        f"{_BY_HUDI}, or drop the index first",
+    ),
+    Feature(
+        "change data capture",
+        "hoodie.table.cdc.enabled",
+        _set_to_true("hoodie.table.cdc.enabled"),
+        _WRITES_ROWS,
+        "and no change logs are written yet",
+        _BY_HUDI,
+    ),
+    Feature(
+        "files without the partition columns",
+        "hoodie.datasource.write.drop.partition.columns",
+        _set_to_true("hoodie.datasource.write.drop.partition.columns"),
+        _WRITES_ROWS,
+        hint=_BY_HUDI,
     ),
 )
 

@@ -15,13 +15,16 @@ def create_table(storage: Storage, definition: TableDefinition) -> TableConfig:
 
     Raises AlreadyExists for a table that exists, also when another process has just created it.
     """
-    # A creation that was killed leaves folders alone.
-    if any(file.name != FOLDER_FILE for file in storage.list_tree(TABLE_FOLDER)):
+    if has_table_files(storage):
         raise AlreadyExists(
             f"{storage.root} has files of a table in its folder {TABLE_FOLDER}",
             hint="open the table that is there, or take another place",
         )
     config = TableConfig(definition.properties(), definition.version)
-    for folder in (config.timeline_path, config.history_path):
-        storage.make_folder(folder)
+    config.make_folders(storage)
     return TableConfig.create(storage, config.raw)
+
+
+def has_table_files(storage: Storage) -> bool:
+    """Whether there are files of a table. A creation that was killed leaves folders alone."""
+    return any(file.name != FOLDER_FILE for file in storage.list_tree(TABLE_FOLDER))

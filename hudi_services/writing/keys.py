@@ -22,7 +22,7 @@ from ..options.creation_keys import KEY_GENERATOR, KeyGenerator
 from ..table_config import TableConfig
 from .definition import key_generator_for
 from .key_texts import TIME_TEXT, UTC, Field, TimeTexts, Values, texts, time_texts
-from .partition_paths import DEFAULT_PARTITION, PartitionPaths
+from .partition_paths import DEFAULT_PARTITION, PartitionPaths, may_have_slashes
 
 _NULL, _EMPTY = "__null__", "__empty__"
 
@@ -49,9 +49,9 @@ class KeyMaker:
         """The keys of a table for rows of this schema.
 
         `sample` and `sample_path` are the record key and the partition path of some row that the table has; an empty
-        table has none, and then a single key field by COMPLEX makes `f:v`, and timestamps are microseconds. `zone` is
-        that of the processes that wrote the table; it counts where the table has timestamps as text, and where it
-        names no zone for partition paths that are times.
+        table has none, and then a single key field by COMPLEX is as in the release that owns the table's version, and
+        timestamps are microseconds. `zone` is that of the processes that wrote the table; it counts where the table has
+        timestamps as text, and where it names no zone for partition paths that are times.
 
         Raises ConfigError when a key or partition field is not a column, UnsupportedTable for a key generator, a
         column type or an option of which we cannot make what Hudi makes, and for a sample in none of Hudi's forms.
@@ -67,7 +67,8 @@ class KeyMaker:
             raise ConfigError(f"{generator.value} takes one record key field, and the table has {len(fields)}")
         is_named = len(fields) > 1
         if generator is KeyGenerator.COMPLEX and not is_named:
-            is_named = sample is None or sample.startswith(f"{fields[0].name}:")
+            by_release = config.version.names_single_complex_key
+            is_named = by_release if sample is None else sample.startswith(f"{fields[0].name}:")
         times = _times_of_keys(fields, is_named, sample, zone)
         paths = PartitionPaths.of(config, generator, schema, sample_path, zone)
         number = paths.place_of_times()
@@ -85,6 +86,15 @@ class KeyMaker:
                 )
             paths = paths.with_times(times_of_paths)
         return cls(fields, is_named, times, paths)
+
+    @staticmethod
+    def depends_on_rows(config: TableConfig, schema: pa.Schema) -> bool:
+        """Whether `of` must know a row of the table. Raises ConfigError and UnsupportedTable as `of`."""
+        if _generator(config) is KeyGenerator.COMPLEX and len(config.record_key_fields) == 1:
+            return True
+        keys = [Field.of(schema, name, "record key") for name in config.record_key_fields]
+        paths = [Field.of(schema, name, "partition") for name in config.partition_fields]
+        return any(pa.types.is_timestamp(one.type) for one in (*keys, *paths)) or may_have_slashes(config)
 
     def record_keys(self, rows: pa.Table) -> pa.ChunkedArray:
         """The record key of each row. Raises ConfigError when a row has no key, as Hudi does."""

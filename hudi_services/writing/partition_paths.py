@@ -156,9 +156,15 @@ class PartitionPaths:
                 )
 
 
+def may_have_slashes(config: TableConfig) -> bool:
+    """Whether a path of the table must show if the parts of dates are folders."""
+    by_class = config.raw.get(_EXTRACTOR, "").endswith(".SlashEncodedDayPartitionValueExtractor")
+    return by_class and not config.hive_style
+
+
 def _has_slashes(config: TableConfig, sample: str | None) -> bool:
     """Whether the parts of dates are folders. Hudi 1.2.0 itself keeps only the class that reads such paths."""
-    if not config.hive_style and config.raw.get(_EXTRACTOR, "").endswith(".SlashEncodedDayPartitionValueExtractor"):
+    if may_have_slashes(config):
         return sample is None or "-" not in sample
     return config.raw.get(_SLASHES, "").lower() == "true"
 

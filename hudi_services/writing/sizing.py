@@ -5,11 +5,13 @@ become numbers of rows by the average record size, which the newest commits tell
 Source: UpsertPartitioner, AverageRecordSizeUtils (0.15.0), AverageRecordSizeEstimator (1.0 and later) of Apache Hudi.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..model import CommitMetadata, FileSlice
+from ..snapshot import Snapshot
 from ..table.view import FileGroupId
+from ..timeline.instant import Action
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,14 @@ class Bucket:
 
     filled: FileSlice | None
     inserts: int
+
+
+def telling_commits(table: Snapshot, most: int) -> Iterator[CommitMetadata]:
+    """The commits that may tell the average record size, newest first; `most` limits them from version 8 on."""
+    writes = list(table.timeline.completed_writes())
+    if not table.config.version.all_commits_tell_record_size:
+        writes = [one for one in writes if one.action is not Action.REPLACE_COMMIT][-most:]
+    return map(table.timeline.read_commit, reversed(writes))
 
 
 def average_record_bytes(commits: Iterable[CommitMetadata], rules: SizingRules) -> int:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -54,6 +55,10 @@ class OperatorTable:
     @property
     def keys_file(self) -> Path:
         return self.path.parent / "keys.txt"
+
+    @property
+    def rows_file(self) -> Path:
+        return self.path.parent / "new.parquet"
 
 
 @dataclass(frozen=True)
@@ -191,6 +196,33 @@ def indexed(folder: Path) -> OperatorTable:
     return table
 
 
+def new_rows(folder: Path) -> OperatorTable:
+    """A table, and a file of rows for it."""
+    table = OperatorTable(unpack("1.2.0", folder))
+    pq.write_table(rows_of(table.path), table.rows_file)
+    return table
+
+
+def rows_of(path: Path) -> pa.Table:
+    """The rows of one base file of a table, as a writer would give them."""
+    found = pq.read_table(min(path.glob("day=*/*.parquet")), partitioning=None)
+    return found.select([name for name in found.column_names if not name.startswith("_hoodie_")])
+
+
+def no_table(folder: Path) -> OperatorTable:
+    """A file of rows, and no table yet."""
+    table = OperatorTable(folder / "table")
+    numbers = range(3000)
+    trips = {
+        "id": [f"trip-{n:06d}" for n in numbers],
+        "day": [f"2026-01-0{1 + n % 3}" for n in numbers],
+        "ts": [1767225600 + n for n in numbers],
+        "fare": [n % 97 / 4 for n in numbers],
+    }
+    pq.write_table(pa.table(trips), table.rows_file)
+    return table
+
+
 def wrong_metadata(folder: Path) -> OperatorTable:
     path = unpack("1.2.0", folder)
     do_damage(path, wrong_listing(path))
@@ -274,6 +306,8 @@ RECIPES: dict[str, Callable[[Path], OperatorTable]] = {
         archived_orphans,
         killed_clean,
         indexed,
+        new_rows,
+        no_table,
         wrong_metadata,
         no_metadata_files,
         index_build,

@@ -1,4 +1,4 @@
-"""The examples of docs/python-api.md, run in the order of the page."""
+"""The examples of docs/python-api.md and docs/write.md, run in the order of each page."""
 
 import re
 import shutil
@@ -8,6 +8,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "python-api.md"
+WRITE_PAGE = ROOT / "docs" / "write.md"
 TABLE = "/data/rides"
 LOGS = "/data/clicks"
 NEW = "/data/trips"
@@ -22,7 +23,7 @@ def demo_table(folder: Path) -> Path:
 
 
 def examples(kind: str = "", page: Path = PAGE) -> list[str]:
-    """Those that need nothing else ("") or spark, s3 or airflow."""
+    """Those that need nothing else ("") or spark, s3, airflow, or the frames of other libraries."""
     found = re.findall(r"^```python ?(\w*)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return [text for needs, text in found if needs == kind]
 

@@ -27,7 +27,7 @@ from hudi_services.object_storage import ObjectStorage
 
 from . import histories
 from .corruptions import do_damage, wrong_listing
-from .page_examples import LOGS, NEW, PAGE, TABLE, demo_table, examples, run_examples
+from .page_examples import LOGS, NEW, PAGE, TABLE, WRITE_PAGE, demo_table, examples, run_examples
 from .repairs import DEAD_AT_ONCE, cluster, fail_newest
 from .tables import RELEASES, digest, listed_view, open_local, rows, unpack
 
@@ -395,6 +395,15 @@ def test_the_examples_of_the_page(tmp_path: Path) -> None:
     path = demo_table(tmp_path)
     logged = histories.MadeHistory("1.2.0", "default_order", tmp_path / "logged").path
     assert run_examples(examples(), {TABLE: str(path), LOGS: str(logged), NEW: str(tmp_path / "trips")}) > 20
+
+
+def test_the_examples_of_writing(tmp_path: Path) -> None:
+    changes = {NEW: str(tmp_path / "trips")}
+    assert run_examples(examples(page=WRITE_PAGE), changes) > 4
+    frames = examples("frames", WRITE_PAGE)
+    assert len(frames) == 1
+    names = {"trips": hudi_services.open(tmp_path / "trips", engine="local")}
+    assert run_examples(frames, changes, names) == 2
 
 
 def test_the_example_for_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

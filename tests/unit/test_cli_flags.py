@@ -20,6 +20,7 @@ from hudi_services.cli import (
     recover,
     rolling_back,
     validate,
+    write,
 )
 from hudi_services.cli import service as cli_service
 from hudi_services.cli.app import app
@@ -45,6 +46,7 @@ REQUESTS = {
     "undo": (rolling_back, "RepairRequest"),
     "recover": (recover, "RecoverRequest"),
     "validate": (validate, "ValidateRequest"),
+    "write": (write, "WriteRequest"),
 }
 VALUES = {
     "--instant-time": "INSTANT",
@@ -69,10 +71,18 @@ VALUES = {
     "--max": "7",
     "--partition": "p",
     "--keys-file": "KEYS",
+    "--operation": "bulk_insert",
+    "--record-key": "a",
+    "--ordering": "b",
+    "--partition-by": "c",
+    "--table-type": "MERGE_ON_READ",
+    "--table-version": "6",
 }
 OTHER_SEAMS = {
     "--retry": "run_with_retries counts them",
     "--keys-file": "the file is read before there is a request",
+    "--input": "required: the job gets the places of the files beside the request",
+    "--input-format": "the same",
     "--instant": "required: it is in every request",
     "--index-types": "a text that is refused, or changes nothing",
     "--spark-master": "jobs.running gives it to Spark, which these runs do not start",
@@ -84,6 +94,8 @@ SAME_EVERYWHERE = {"--spark-master", "--spark-memory"} | {
     for option in COMMANDS[READS].params
     if option.name in {one.name for one in fields(ServiceFlags)} - {"dry_run", "apply"}
 }
+ALSO_OF_A_NEW_TABLE = {"--table-name": "write"}
+"""Flags that say more in one command: it may create the table."""
 
 
 def options(command: str, *, hidden: bool = False) -> list[Any]:
@@ -121,7 +133,9 @@ def test_the_help_of_a_flag_differs_where_its_meaning_does() -> None:
         assert texts["--apply"][name].endswith(looking) == case.acts
         assert texts["--dry-run"][name].endswith(looking) != case.acts
     for name in SAME_EVERYWHERE:
+        special = texts[name].pop(ALSO_OF_A_NEW_TABLE.get(name, ""), "")
         assert len(set(texts[name].values())) == 1, name
+        assert special.endswith("has another name.") or not special
     assert "Spark" not in texts["--retry"]["clean"] and "Spark" in texts["--retry"]["execute"]
     assert "plan to execute" not in texts["--instant-time"]["schedule"]
 
@@ -190,7 +204,11 @@ def test_a_command_reads_every_flag_that_it_lists(command: str, tmp_path: Path, 
     table = RECIPES[case.recipe](tmp_path)
 
     def asked(*words: str) -> Read:
-        known = {"INSTANT": table.instant or "20260101000000000", "KEYS": str(table.keys_file)}
+        known = {
+            "INSTANT": table.instant or "20260101000000000",
+            "KEYS": str(table.keys_file),
+            "ROWS": str(table.rows_file),
+        }
         given = [known.get(word, word) for word in (*case.words, *words)]
         with machine(table) as run:
             run([command, "--base-path", str(table.path), "--dry-run", *given])

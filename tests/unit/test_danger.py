@@ -34,6 +34,7 @@ CASES = {
     "compact": Case("planned-compaction", (), ACTS),
     "clean": Case("clustered", (), ACTS),
     "index-bootstrap": Case("small-files", ("--file-group-count", "1"), ACTS),
+    "write": Case("new-rows", ("--input", "ROWS"), ACTS),
     "rollback": Case("abandoned-write", ("--instant", "INSTANT"), ACTS),
     "undo": Case("clustered", ("--instant", "INSTANT"), ACTS),
     "recover": Case("abandoned-write", (), LOOKS),
@@ -46,6 +47,8 @@ ALSO = {
     "schedule --mode execute": Case("planned", (), ACTS),
     "schedule --service compaction": Case("log-files", (), ACTS),
     "compact --mode scheduleAndExecute": Case("log-files", (), ACTS),
+    "write --operation bulk_insert": Case("new-rows", ("--input", "ROWS"), ACTS),
+    "write --record-key id --table-name rides": Case("no-table", ("--input", "ROWS"), ACTS),
     "rollback --completed": Case("completed-commit", ("--instant", "INSTANT"), ACTS),
     "clean --garbage": Case("orphans", (), LOOKS),
 }
@@ -57,7 +60,9 @@ def test_the_rule_names_every_command() -> None:
     assert set(CASES) | {READS} == names
     lines = [line.split("  ") for line in RULE.splitlines() if line.startswith("  ")]
     told = {name: line[-1].strip() for line in lines for name in line[1].strip().split(", ")}
-    assert {name: told[name].startswith("do ") for name in CASES} == {name: one.acts for name, one in CASES.items()}
+    assert {name: told[name].startswith(("do ", "does ")) for name in CASES} == {
+        name: one.acts for name, one in CASES.items()
+    }
     assert told[READS].startswith("only reads")
 
 
@@ -83,7 +88,8 @@ def test_when_a_command_changes_the_table(command: str, tmp_path: Path) -> None:
     before = digest(table.path)
 
     def printed(where: OperatorTable, *flags: str) -> Printed:
-        given = [where.instant if word == "INSTANT" else word for word in case.words]
+        known = {"INSTANT": where.instant, "ROWS": str(where.rows_file)}
+        given = [known.get(word, word) for word in case.words]
         with machine(where) as run:
             return run([*command.split(), "--base-path", str(where.path), *given, *flags, "--format", "json"])
 

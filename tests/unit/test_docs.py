@@ -22,7 +22,7 @@ from hudi_services.clustering.eligibility import Reason
 from hudi_services.clustering.strategies import STRATEGIES
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clean, clustering, compaction, orphan_files, recover, undo, validate
+from hudi_services.jobs import clean, clustering, compaction, orphan_files, recover, undo, validate, writing
 from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.config_files import read_properties
 from hudi_services.jobs.index_bootstrap import index_bootstrap
@@ -41,6 +41,8 @@ from hudi_services.jobs.request import (
     RepairRequest,
     Request,
     ValidateRequest,
+    WriteOperation,
+    WriteRequest,
 )
 from hudi_services.options import keys, resolve
 from hudi_services.options.option import Phase
@@ -51,6 +53,7 @@ from hudi_services.validation import model as validation_model
 from . import histories
 from . import test_salvage as salvage
 from .corruptions import do_damage, wrong_listing
+from .operator_tables import rows_of
 from .repairs import DEAD_AT_ONCE, P, cluster, fail_newest, repair
 from .tables import request, unpack
 from .test_layers import PACKAGE, ROWS
@@ -81,7 +84,7 @@ def test_every_option_is_in_the_configuration_page() -> None:
             f"| `{option.key}` | {f'`{default}`' if default else '–'} | {option.in_table.text} | {option.description} |"
             in text
         )
-    assert [name for name in first_column(text) if name.startswith(("hoodie.", "hudi.", "spark."))] == [
+    assert [name for name in first_column(text) if name.startswith(("hoodie.", "_hoodie.", "hudi.", "spark."))] == [
         option.key for option in keys.ALL
     ]
 
@@ -109,6 +112,7 @@ def test_every_service_and_command_is_in_the_pages() -> None:
         IndexRequest(base_path=path, options=options),
         LookupRequest(base_path=path, options=options, keys=pa.array([])),
         RecoverRequest(base_path=path, options=options),
+        *(WriteRequest(base_path=path, options=options, operation=operation) for operation in WriteOperation),
     ]
     for one in requests:
         assert f"`{one.service}`" in services
@@ -302,6 +306,9 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     wanted = CompactionRequest(base_path=str(logged), options=each, mode=Mode.SCHEDULE)
     compactable = compaction.schedule(replace(wanted, dry_run=True))
     compaction.schedule(wanted)
+    inserted_to = unpack("1.2.0", folder / "inserted")
+    insert = WriteRequest(base_path=str(inserted_to), options=resolve([("test", due)]), operation=WriteOperation.INSERT)
+    inserted = writing.write(insert, rows_of(inserted_to).to_reader)
     compacted = compaction.execute(replace(wanted, mode=Mode.EXECUTE, dry_run=True), engine=LocalEngine())
     return [
         ("schedule --service compaction", compactable),
@@ -311,6 +318,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         ("execute", executed),
         ("execute", left_out),
         ("index-lookup", looked_up),
+        ("write", inserted),
         ("rollback and undo", undone),
         ("recover", recovered),
         *(("orphan-files", report) for report in collected),

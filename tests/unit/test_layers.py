@@ -70,6 +70,9 @@ SEAMS = {
     "all_columns_are_indexed": {"metadata/statistics/indexed_columns.py"},
     "record_index_is_defined": {"metadata/new_partition.py"},
     "mdt_rollback_is_delta_commit": {"metadata/sync.py"},
+    "local_timestamps": {"writing/kept_rows.py"},
+    "all_commits_tell_record_size": {"writing/sizing.py"},
+    "names_single_complex_key": {"writing/keys.py"},
 }
 """Where each fact of a table version is asked for."""
 VERSION_PROXY = re.compile(r"version\.(" + "|".join(SEAMS) + r")\b")

@@ -19,6 +19,8 @@ from hudi_services.jobs.request import (
     RecoverRequest,
     RepairRequest,
     ValidateRequest,
+    WriteOperation,
+    WriteRequest,
 )
 from hudi_services.model import FileSlice
 from hudi_services.options import resolve
@@ -40,6 +42,10 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
     "copy-on-write tables": {"hoodie.table.type": "COPY_ON_WRITE"},
     "tables without a metadata table": {"hoodie.table.metadata.partitions": ""},
     "tables without meta fields": {"hoodie.populate.meta.fields": "false"},
+    "merge-on-read tables": {"hoodie.table.type": "MERGE_ON_READ"},
+    "secondary indexes": {"hoodie.table.metadata.partitions": "files,secondary_index_of_city"},
+    "change data capture": {"hoodie.table.cdc.enabled": "true"},
+    "files without the partition columns": {"hoodie.datasource.write.drop.partition.columns": "true"},
 }
 FILES = {
     "schema history": ".hoodie/.schema/20260101000000000.schemacommit",
@@ -108,6 +114,7 @@ def test_requests_name_their_operations() -> None:
         LookupRequest(keys=None, **common),
         OrphanFilesRequest(**common),
         *(RepairRequest(command=command, **common) for command in ("rollback", "undo")),
+        *(WriteRequest(operation=operation, **common) for operation in WriteOperation),
     ]
     assert {operation for one in requests for operation in one.operations} == set(Operation)
 

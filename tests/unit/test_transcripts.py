@@ -96,8 +96,8 @@ def check(printed: Printed, told: Sequence[str], path: Path) -> None:
 
 
 def given(words: str, table: OperatorTable) -> list[str]:
-    """The command line for this table: the one instant, quarantine and file of keys that it is about."""
-    texts = {"keys.txt": str(table.keys_file), TABLE: str(table.path)}
+    """The command line for this table: the one instant, quarantine, file of keys and of rows that it is about."""
+    texts = {"keys.txt": str(table.keys_file), "new.parquet": str(table.rows_file), TABLE: str(table.path)}
     found = []
     for word in shlex.split(words):
         instant = re.fullmatch(r"\d{17}|INSTANT", word) and table.instant

@@ -10,7 +10,7 @@
                       partitions H64(column) + H64("__partition_stat__") + H64(partition)
 
 H64 and H128 are `codecs.hashing.xxh64_key` and `md5_key`. A record is in the file group number
-`file_group_index(key, count)` of its partition, file groups in the order of their file ids.
+`file_group_index(key, count)` of its partition, file groups in the order of their file ids (`group_id`).
 Source: HoodieTableMetadataUtil, MetadataPartitionType of Apache Hudi.
 """
 
@@ -28,6 +28,19 @@ EXPRESSION_INDEX = "expr_index_"
 _RANGE = "__partition_stat__"
 ALL_PARTITIONS_KEY = "__all_partitions__"
 ROOT_PARTITION = "."
+
+
+_GROUP_PREFIXES = {
+    FILES: "files",
+    COLUMN_STATS: "col-stats",
+    PARTITION_STATS: "partition-stats",
+    RECORD_INDEX: "record-index",
+}
+
+
+def group_id(partition: str, number: int) -> str:
+    """The file id of a file group of a partition; of a record index, a global one."""
+    return f"{_GROUP_PREFIXES[partition]}-{number:04d}-0"
 
 
 def partition_id(partition: str) -> str:

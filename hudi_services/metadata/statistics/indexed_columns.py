@@ -8,6 +8,7 @@ Without it the columns of existing records count; in an empty index Hudi's defau
 Source: HoodieIndexDefinition, HoodieIndexVersion, HoodieTableMetadataUtil.getColumnsToIndex of Apache Hudi.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +20,14 @@ from ...errors import CorruptFile
 from ...files.avro_type import avro_columns
 from ...files.column_stats import ColumnStats
 from ...files.column_type import ColumnType
+from ...storage import Storage
+from ...table_config import TableConfig
+from ...versions import TableVersion
 from ..records.keys import COLUMN_STATS, PARTITION_STATS
 from ..table import MetadataTable
 from .column_stats import is_covered
 
-_DEFAULT_COLUMNS = 32
+DEFAULT_COLUMNS = 32
 """hoodie.metadata.index.column.stats.max.columns.to.index"""
 
 _ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
@@ -48,7 +52,39 @@ def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) ->
         return IndexColumns(frozenset(map(str, fields)), typed)
     supported = [stats.column for stats in candidates if is_covered(stats.type, typed=typed)]
     recorded = _recorded(metadata, described_columns(metadata).union(supported))
-    return IndexColumns(recorded or _default(metadata, supported), typed)
+    return IndexColumns(recorded or frozenset(_default(metadata.config.version, supported)), typed)
+
+
+def column_stats_definition(
+    config: TableConfig, schema: str, listed: Sequence[str] = (), most: int = DEFAULT_COLUMNS
+) -> dict[str, Any]:
+    """The definition of the column statistics of a new table, as Hudi orders its fields and columns.
+
+    `schema` is the table's Avro schema without meta columns. Of the `listed` columns, those count that the table has
+    and whose type has statistics; without a list, `most` columns at most. Raises CorruptFile and UnsupportedTable for
+    a schema that we cannot read.
+    """
+    typed = config.version.typed_column_stats
+    columns = avro_columns(parse_table_schema(schema, f"the schema for {config.name}"))
+    leaves = {leaf: kind for name, column in columns for leaf, kind in _leaves(name, column)}
+    meta = list(_ALWAYS) if config.populate_meta_fields else []
+    if listed:
+        wanted = [
+            name for name in listed if name not in meta and name in leaves and is_covered(leaves[name], typed=typed)
+        ]
+        fields = [*meta, *wanted]
+    else:
+        fields = _default(
+            config.version, [*meta, *(name for name, kind in columns if is_covered(kind, typed=typed))], most
+        )
+    found = {
+        "indexName": COLUMN_STATS,
+        "indexType": COLUMN_STATS,
+        "indexFunction": COLUMN_STATS,
+        "sourceFields": list(dict.fromkeys(fields)),
+        "indexOptions": {},
+    }
+    return found | ({"version": _V2} if typed else {})
 
 
 def typed_among(metadata: MetadataTable, partitions: Iterable[str]) -> frozenset[str]:
@@ -87,14 +123,15 @@ def may_be_indexed(metadata: MetadataTable) -> frozenset[str]:
     if schema is None or (read_definitions(metadata).get(COLUMN_STATS) or {}).get("sourceFields"):
         return found
     columns = avro_columns(parse_table_schema(schema, metadata.data_timeline.storage.root))
-    return found.union(leaf for name, column in columns for leaf in _struct_leaves(name, column))
+    return found.union(leaf for name, column in columns for leaf, _ in _leaves(name, column))
 
 
-def _struct_leaves(name: str, column: ColumnType) -> Iterator[str]:
+def _leaves(name: str, column: ColumnType) -> Iterator[tuple[str, ColumnType]]:
+    """The fields of structs, by their full names; another column itself."""
     for field, part in column.fields:
-        yield from _struct_leaves(f"{name}.{field}", part)
+        yield from _leaves(f"{name}.{field}", part)
     if not column.fields:
-        yield name
+        yield name, column
 
 
 def read_definitions(metadata: MetadataTable) -> Mapping[str, Mapping[str, Any]]:
@@ -108,6 +145,11 @@ def read_definitions(metadata: MetadataTable) -> Mapping[str, Mapping[str, Any]]
     except (ValueError, TypeError, AttributeError) as e:
         path = metadata.storage.full_path(metadata.table_config.index_defs_path)
         raise CorruptFile(f"{path} holds no index definitions: {e}") from e
+
+
+def write_definitions(storage: Storage, path: str, definitions: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the file of index definitions, given by name."""
+    storage.put(path, json.dumps({"indexDefinitions": definitions}, indent=2).encode())
 
 
 def _definition(tree: Any) -> dict[str, Any]:
@@ -128,9 +170,13 @@ def _recorded(metadata: MetadataTable, columns: Iterable[str]) -> frozenset[str]
     return frozenset(prefixes[prefix] for prefix, records in found if next(records, None) is not None)
 
 
-def _default(metadata: MetadataTable, columns: Sequence[str]) -> frozenset[str]:
+def _default(version: TableVersion, columns: Sequence[str], most: int = DEFAULT_COLUMNS) -> list[str]:
+    """The columns that Hudi indexes without a list, of supported `columns` in schema order; `most` of the table's own.
+
+    Meta columns come first.
+    """
     top_level = [column for column in columns if "." not in column]
-    if metadata.config.version.all_columns_are_indexed:
-        return frozenset(top_level)
+    if version.all_columns_are_indexed:
+        return top_level
     own = [column for column in top_level if not column.startswith(_META_PREFIX)]
-    return frozenset([*own[:_DEFAULT_COLUMNS], *(c for c in _ALWAYS if c in top_level)])
+    return [*(column for column in _ALWAYS if column in top_level), *own[:most]]

@@ -1,0 +1,122 @@
+"""`hudi-services write`."""
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, ClassVar, TypeAlias
+
+import typer
+
+from ..jobs.report import Report
+from ..jobs.request import WriteOperation, WriteRequest
+from ..options import Option, creation_keys
+from ..urls import check_url
+from .flags import ServiceFlags, command
+from .service import options, run_service
+
+
+class InputFormat(str, Enum):
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+    ARROW = "arrow"
+
+
+Input: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--input",
+        metavar="URL",
+        help="The rows: a file, a folder, or a pattern such as 'new/*.parquet'; may be repeated.",
+    ),
+]
+Kind: TypeAlias = Annotated[
+    WriteOperation,
+    typer.Option(
+        "--operation",
+        help="How the rows are written: insert fills small files first, bulk_insert writes new files alone. Neither "
+        "looks for rows with the same key.",
+    ),
+]
+FormatFlag: TypeAlias = Annotated[
+    InputFormat | None,
+    typer.Option("--input-format", help="The format of the files. Default: by their names."),
+]
+RecordKey: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--record-key", metavar="COLUMNS", help="Where there is no table: create it, with this record key."),
+]
+Ordering: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--ordering", metavar="COLUMNS", help="Of a new table: the columns that decide between two rows of one key."
+    ),
+]
+PartitionBy: TypeAlias = Annotated[
+    str | None, typer.Option("--partition-by", metavar="COLUMNS", help="Of a new table: the columns of its partitions.")
+]
+TableType: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--table-type", metavar="TYPE", help="Of a new table: COPY_ON_WRITE, which is the default."),
+]
+TableVersion: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--table-version", metavar="6|8|9", help="Of a new table. Default: 9, for Hudi 1.1 and 1.2."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteFlags(ServiceFlags):
+    """`write`."""
+
+    acts = True
+    helps: ClassVar[Mapping[str, str]] = {
+        "dry_run": "Write nothing. Read the rows, and say to how many files they would go; where there is no table, "
+        "say only that it would be created.",
+        "table_name": "The name of a new table. Stop with exit code 2 when the table that is there has another name.",
+    }
+
+    input: Input
+    operation: Kind = WriteOperation.INSERT
+    input_format: FormatFlag = None
+    record_key: RecordKey = None
+    ordering: Ordering = None
+    partition_by: PartitionBy = None
+    table_type: TableType = None
+    table_version: TableVersion = None
+
+
+@command(WriteFlags)
+def write(flags: WriteFlags) -> int:
+    """Write the rows of files to a copy-on-write table, in one commit.
+
+    With --record-key the table is created where there is none. Runs in this process, and starts no Spark; rows that do
+    not fit into memory wait on the local disk.
+    """
+
+    def read() -> tuple[WriteRequest, Callable[[WriteRequest], Report]]:
+        from ..jobs import writing
+
+        for url in flags.input:
+            check_url(url, "--input")
+        given: dict[str, tuple[Option[Any], object]] = {
+            "--table-name": (creation_keys.TABLE_NAME, flags.table_name),
+            "--record-key": (creation_keys.RECORD_KEY, flags.record_key),
+            "--ordering": (creation_keys.ORDERING, flags.ordering),
+            "--partition-by": (creation_keys.PARTITION_BY, flags.partition_by),
+            "--table-type": (creation_keys.TABLE_TYPE, flags.table_type),
+            "--table-version": (creation_keys.TABLE_VERSION, flags.table_version),
+        }
+        own = [(flag, {option.key: str(value)}) for flag, (option, value) in given.items() if value is not None]
+        request = WriteRequest(
+            base_path=flags.base_path,
+            options=options(flags, *own),
+            table_name=flags.table_name,
+            operation=flags.operation,
+            dry_run=not flags.changes,
+        )
+        file_format = flags.input_format.value if flags.input_format is not None else ""
+        return request, functools.partial(writing.write_files, urls=flags.input, file_format=file_format)
+
+    return run_service(flags, ("write", flags.operation.value), read)

@@ -1,0 +1,51 @@
+"""What a write of rows expects of the file groups that it writes the next slices of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..errors import ConflictError
+from ..model import FileSlice
+from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
+from .conflicts import ended_updates, input_changes, pending_rollbacks, raise_first
+from .settings import TransactionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaUnchanged:
+    """The table had the Avro schema `known`, None for none, when that of the write was made."""
+
+    sentence: ClassVar[str] = "no other writer has changed the schema of the table"
+    known: str | None
+
+    def check(self, current: Snapshot) -> None:
+        """Raise ConflictError when the table has another schema, which the commit would take back."""
+        if current_schema(current) != self.known:
+            raise ConflictError(
+                f"another writer has changed the schema of {current.storage.root} since the rows were read",
+                hint="nothing was committed; run again",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsUnchanged:
+    """`slices` were the newest of their file groups when the instants `seen` were completed."""
+
+    sentence: ClassVar[str] = "no other writer has changed, or plans to replace, a file group of the write"
+    slices: Sequence[FileSlice]
+    seen: frozenset[str]
+    settings: TransactionSettings
+
+    def check(self, current: Snapshot) -> None:
+        """Raise ConflictError for the first file group of which this is not true."""
+        for plans in (pending_clusterings(current), pending_compactions(current)):
+            for one in self.slices:
+                if (one.partition, one.file_id) in plans:
+                    raise ConflictError(
+                        f"{current.storage.full_path(one.files[0].path)} is in the plan "
+                        f"{plans[one.partition, one.file_id]}, which was made while it was written to",
+                        hint="nothing was committed; run again",
+                    )
+        raise_first(pending_rollbacks(current, self.slices, self.settings))
+        raise_first(ended_updates(current, self.slices, self.seen))
+        raise_first(input_changes(current, self.slices))

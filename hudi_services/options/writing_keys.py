@@ -1,0 +1,170 @@
+"""The options of writes: what is asked for, and how large files get.
+
+Sources: HoodieStorageConfig, HoodieCompactionConfig, HoodieWriteConfig and DataSourceOptions of Apache Hudi 0.15.0 to
+1.2.0.
+"""
+
+from typing import Any
+
+from .option import ANY_VALUE, Option, Phase, between, boolean, choice, integer, names, only, share, size
+
+_NO_NAMES: tuple[str, ...] = ()
+_MIB = 1 << 20
+_MOST_BYTES = 8 << 30
+"""Of a file that a table may ask for itself."""
+
+MAX_FILE_BYTES = Option(
+    "hoodie.parquet.max.file.size",
+    size,
+    120 * _MIB,
+    Phase.INGEST,
+    "The size of new base files, in bytes; inserts fill small files up to it.",
+    in_table=between(_MIB, _MOST_BYTES),
+)
+SMALL_FILE_BYTES = Option(
+    "hoodie.parquet.small.file.limit",
+    integer(0),
+    100 * _MIB,
+    Phase.INGEST,
+    "Base files below this many bytes are small: inserts are added to them; 0 for none.",
+    in_table=between(0, _MOST_BYTES),
+)
+INSERT_SPLIT_ROWS = Option(
+    "hoodie.copyonwrite.insert.split.size",
+    integer(1),
+    500_000,
+    Phase.INGEST,
+    "The inserts for one new file, where they are not found from the average record size.",
+    in_table=between(1_000, 1 << 40),
+)
+INSERT_AUTO_SPLIT = Option(
+    "hoodie.copyonwrite.insert.auto.split",
+    boolean,
+    True,
+    Phase.INGEST,
+    "Whether the inserts for one new file are found from the average record size.",
+    in_table=ANY_VALUE,
+)
+RECORD_BYTES_ESTIMATE = Option(
+    "hoodie.copyonwrite.record.size.estimate",
+    integer(1),
+    1024,
+    Phase.INGEST,
+    "The average record size in bytes, until a commit tells it.",
+    in_table=between(1, 1 << 30),
+)
+RECORD_BYTES_THRESHOLD = Option(
+    "hoodie.record.size.estimation.threshold",
+    share,
+    1.0,
+    Phase.INGEST,
+    "A commit tells the average record size when it wrote more bytes than this many times the small file limit.",
+    in_table=between(0, 1_000),
+)
+RECORD_BYTES_COMMITS = Option(
+    "_hoodie.record.size.estimator.max.commits",
+    integer(1),
+    5,
+    Phase.INGEST,
+    "How many of the newest commits may tell the average record size, from table version 8 on.",
+    in_table=between(1, 1_000),
+)
+FILE_METADATA_BYTES = Option(
+    "hoodie.record.size.estimator.average.metadata.size",
+    integer(0),
+    0,
+    Phase.INGEST,
+    "The bytes of each base file that are not counted for the average record size, from table version 8 on.",
+    in_table=between(0, 1 << 30),
+)
+
+NULLS_FOR_MISSING = Option(
+    "hoodie.write.set.null.for.missing.columns",
+    boolean,
+    False,
+    Phase.INGEST,
+    "Whether nullable columns of the table that the rows lack are filled with nulls.",
+    in_table=ANY_VALUE,
+)
+# What is not done yet is refused, so that it is not ignored: these options have one value each.
+COMBINE_BEFORE_INSERT = Option(
+    "hoodie.combine.before.insert",
+    only("false"),
+    "false",
+    Phase.INGEST,
+    "Only false: rows of one key are all written.",
+)
+ALLOW_DUPLICATES = Option(
+    "hoodie.merge.allow.duplicate.on.inserts",
+    only("true"),
+    "true",
+    Phase.INGEST,
+    "Only true: an insert into a small file does not look for rows of the same key.",
+)
+DUPLICATE_POLICY = Option(
+    "hoodie.datasource.insert.dup.policy",
+    only("none"),
+    "none",
+    Phase.INGEST,
+    "Only none: an insert does not look for rows of the same key.",
+)
+DROP_DUPLICATES = Option(
+    "hoodie.datasource.write.insert.drop.duplicates",
+    only("false"),
+    "false",
+    Phase.INGEST,
+    "Only false: an insert does not look for rows of the same key.",
+)
+SORT_MODE = Option(
+    "hoodie.bulkinsert.sort.mode",
+    only("NONE"),
+    "NONE",
+    Phase.INGEST,
+    "Only NONE: a bulk insert keeps the order of the rows.",
+)
+
+METADATA_ENABLE = Option(
+    "hoodie.metadata.enable",
+    boolean,
+    True,
+    Phase.INGEST,
+    "Whether the first write to a table makes its metadata table.",
+    in_table=ANY_VALUE,
+)
+COLUMN_STATS_ENABLE = Option(
+    "hoodie.metadata.index.column.stats.enable",
+    choice("", "TRUE", "FALSE"),
+    "",
+    Phase.INGEST,
+    "Whether a new metadata table has column statistics; when empty, from table version 8 on.",
+)
+COLUMN_STATS_COLUMNS = Option(
+    "hoodie.metadata.index.column.stats.column.list",
+    names,
+    _NO_NAMES,
+    Phase.INGEST,
+    "The columns with statistics in a new metadata table; when empty, the first columns.",
+)
+COLUMN_STATS_MOST = Option(
+    "hoodie.metadata.index.column.stats.max.columns.to.index",
+    integer(1),
+    32,
+    Phase.INGEST,
+    "How many columns have statistics in a new metadata table, when they are not listed.",
+)
+COLUMN_STATS_GROUPS = Option(
+    "hoodie.metadata.index.column.stats.file.group.count",
+    integer(1, 1_000),
+    2,
+    Phase.INGEST,
+    "The file groups of the column statistics in a new metadata table.",
+)
+PARTITION_STATS_GROUPS = Option(
+    "hoodie.metadata.index.partition.stats.file.group.count",
+    integer(1, 1_000),
+    1,
+    Phase.INGEST,
+    "The file groups of the partition statistics in a new metadata table.",
+)
+
+ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

@@ -1,0 +1,274 @@
+"""Writes the base files of a write: new file groups, and the next slices of small files with more rows.
+
+A file of a new group is closed when its stored bytes reach the largest size: the next file of the same task begins a
+file group with the same uuid and the next number. The next slice of a small file is never closed before its last row.
+Every new file is read back, and its rows compared with those that were to be written.
+Source: HoodieCreateHandle, HoodieConcatHandle, HoodieBaseParquetWriter, HoodiePartitionMetadata of Apache Hudi.
+"""
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..codecs.table_schema import for_files
+from ..errors import CheckFailed, UnsupportedTable
+from ..files.calendar import FooterMetadata, calendar_metadata, is_hybrid
+from ..files.names import written_slice
+from ..files.parquet_convert import converted_table
+from ..files.parquet_evolution import SourceSchema, agrees, resolve_target
+from ..files.parquet_schema import FileSchema
+from ..files.parquet_writer import BaseFileWriter
+from ..files.record_keys import AVRO_SCHEMA, WRITER_MODEL
+from ..files.slices import BaseFileSlices, SliceReader, SliceSource
+from ..model import FileSlice, WriteStat
+from ..process import peak_bytes, reset_peak
+from ..rewriting.columns import Columns
+from ..rows.conservation import Checksum, checksum
+from ..rows.conversion_check import ConversionCheck
+from ..rows.memory import TaskMemory
+from ..rows.output import CHECK, RECORD_KEY_FIELD, Form, NewFile, Output, Stopwatch
+from ..rows.settings import FileSettings
+from ..storage import Storage
+from .schema import WriterSchema
+
+_COMMIT_TIME, _SEQUENCE, _PARTITION = "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_partition_path"
+_STEP_ROWS = 64 * 1024
+"""Rows that are written at once, at most: between them the size of the file is looked at."""
+_ROOM = 0.02
+"""The share of the file size that may be left."""
+
+
+@dataclass(frozen=True, slots=True)
+class InsertTask:
+    """Rows for one bucket: `rows` of them go to the small file `filled`, or to new file groups (None).
+
+    `number` is that of the bucket in the write. `file_bytes` is the size at which a file of a new group is closed.
+    """
+
+    storage: Storage
+    instant: str
+    partition: str
+    number: int
+    rows: int
+    filled: FileSlice | None
+    source: SliceSource
+    schema: WriterSchema
+    dropped_columns: tuple[str, ...]
+    settings: FileSettings
+    ranged: frozenset[str]
+    memory: TaskMemory
+
+
+@dataclass(frozen=True, slots=True)
+class InsertResult:
+    """The new files of a bucket, with the number of rows in each that were inserted."""
+
+    task: InsertTask
+    files: tuple[tuple[NewFile, int], ...]
+    checked: Checksum
+    """Of all rows of the new files."""
+    seconds: dict[str, float]
+    peak: int
+
+    @property
+    def stats(self) -> list[WriteStat]:
+        """The write stats of the new files."""
+        before = "null" if self.task.filled is None else self.task.filled.base_instant
+        return [
+            WriteStat(
+                partition=self.task.partition,
+                file_id=new.file_id,
+                path=new.file.path,
+                prev_commit=before,
+                num_writes=new.file.rows,
+                num_inserts=inserted,
+                total_write_bytes=new.file.size,
+                file_size=new.file.size,
+                create_millis=new.millis,
+            )
+            for new, inserted in self.files
+        ]
+
+
+def write_inserts(task: InsertTask, rows: Iterable[pa.Table], token: str) -> InsertResult:
+    """Write the bucket; `rows` have the record key (with meta fields) and the data columns of the writer's schema.
+
+    Raises CheckFailed when a new file does not hold exactly the rows that were to be written, CorruptFile and
+    UnsupportedTable for a small file that cannot be read, and StorageError.
+    """
+    reset_peak()
+    return _Bucket(task, token).write(rows)
+
+
+class _Bucket:
+    """The state of one task."""
+
+    def __init__(self, task: InsertTask, token: str) -> None:
+        self._task = task
+        self._clock = Stopwatch()
+        self._readers: list[SliceReader] = []
+        if task.filled is not None:
+            self._readers.append(_fillable(task.source.open(task.filled)))
+        target, avro = self._target()
+        key_values = calendar_metadata([FooterMetadata(r.path, r.key_values) for r in self._readers], target)
+        if agrees(target, avro):
+            key_values |= {AVRO_SCHEMA: json.dumps(avro), WRITER_MODEL: "avro"}
+        self._form = Form(
+            task.storage,
+            task.instant,
+            task.partition,
+            token,
+            target,
+            key_values,
+            task.schema.has_meta,
+            task.settings,
+            task.ranged,
+        )
+        self._columns = Columns.of(self._form, self._readers)
+        self._uuid = uuid.uuid4()
+        self._begun = 0
+        self._written = 0
+
+    def write(self, rows: Iterable[pa.Table]) -> InsertResult:
+        new = self._filled(rows) if self._task.filled is not None else list(self._new_groups(rows))
+        done = sum((self._check(file, meant) for file, _, meant in new), start=Checksum())
+        files = tuple((file, inserted) for file, inserted, _ in new)
+        return InsertResult(self._task, files, done, self._clock.seconds, peak_bytes())
+
+    def _target(self) -> tuple[FileSchema, dict[str, object]]:
+        task = self._task
+        if task.filled is None:
+            return task.schema.target, for_files(dict(task.schema.avro), task.schema.target.columns)
+        reader = self._readers[0]
+        columns = {*task.schema.target.columns, *reader.schema.columns}
+        avro = for_files(dict(task.schema.avro), columns, task.dropped_columns)
+        return resolve_target([SourceSchema(reader.path, reader.schema)], avro), avro
+
+    def _filled(self, rows: Iterable[pa.Table]) -> list[tuple[NewFile, int, Checksum]]:
+        """The next slice of the small file: its rows as they are, and then the new ones."""
+        assert self._task.filled is not None, "the task has a small file"
+        reader, meant = self._readers[0], Checksum()
+        output = Output(self._form, self._task.filled.file_id, reader.num_rows + self._task.rows)
+        with self._writer(output) as writer:
+            kept, dictionary = self._columns.kept, self._columns.dictionary
+            old = reader.tables(kept, self._form.target, dictionary, at_once=self._task.memory.stored)
+            check = ConversionCheck(reader.full_path, reader.schema, self._form.target, kept)
+            for read, table in self._clock.each("read", old):
+                with self._clock.phase(CHECK):
+                    meant += checksum(check.rows(read, table))
+                self._append(output, writer, table)
+            reader.release()
+            for table in self._inserts(rows):
+                with self._clock.phase(CHECK):
+                    meant += checksum(table.select(kept))
+                self._append(output, writer, table)
+            with self._clock.phase("write"):
+                file = output.close(writer)
+        return [(file, self._written, meant)]
+
+    def _new_groups(self, rows: Iterable[pa.Table]) -> Iterator[tuple[NewFile, int, Checksum]]:
+        waiting = self._inserts(rows)
+        table = next(waiting, None)
+        while table is not None:
+            output = Output(self._form, f"{self._uuid}-{self._begun}", max(1, self._task.rows - self._written))
+            self._begun += 1
+            inserted, meant = 0, Checksum()
+            with self._writer(output) as writer:
+                limit = max(self._task.settings.file_bytes - self._overhead(), self._task.settings.file_bytes // 2)
+                while table is not None:
+                    part = table.slice(0, self._fitting(writer, table, limit))
+                    with self._clock.phase(CHECK):
+                        meant += checksum(part.select(self._columns.kept))
+                    self._append(output, writer, part)
+                    inserted += part.num_rows
+                    table = table.slice(part.num_rows) if part.num_rows < table.num_rows else next(waiting, None)
+                    if table is not None and not self._fitting(writer, table, limit):
+                        break
+                with self._clock.phase("write"):
+                    file = output.close(writer)
+            yield file, inserted, meant
+
+    def _fitting(self, writer: BaseFileWriter, table: pa.Table, limit: int) -> int:
+        """How many rows of `table` still fit into the file, by bytes as stored; at least 1 into an empty file."""
+        each = table.nbytes / table.num_rows
+        if writer.expected_bytes + table.nbytes * writer.stored_share > limit:
+            writer.settle()
+        room = limit - writer.expected_bytes
+        fitting = min(int(room / max(each * writer.stored_share, 1e-9)), int(table.num_rows))
+        if not writer.expected_bytes:
+            return max(1, fitting)
+        # No row group for a few rows that the estimate left room for.
+        return fitting if fitting == table.num_rows or room > limit * _ROOM else 0
+
+    def _overhead(self) -> int:
+        bloom = self._task.settings.bloom
+        return 0 if bloom is None else bloom.new_filter(0).serialized_bytes(self._task.rows)
+
+    def _writer(self, output: Output) -> BaseFileWriter:
+        settings = self._task.settings
+        row_group = min(self._task.memory.row_group(settings.row_group_bytes), settings.file_bytes)
+        return output.row_writer(row_group, self._columns.plain_leaves)
+
+    def _append(self, output: Output, writer: BaseFileWriter, table: pa.Table) -> None:
+        with self._clock.phase("write"):
+            output.add_keys(table)
+            writer.write(table)
+
+    def _inserts(self, rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """The new rows in the raw form of the target, with their meta columns, in small tables."""
+        for some in rows:
+            for start in range(0, some.num_rows, _STEP_ROWS):
+                part = some.slice(start, _STEP_ROWS)
+                table = self._with_meta(part) if self._task.schema.has_meta else part
+                source = self._task.schema.target
+                if self._form.target != source:
+                    names = list(self._columns.kept)
+                    table = converted_table(table, table.num_rows, source, names, self._form.target)
+                yield table
+                self._written += part.num_rows
+
+    def _with_meta(self, rows: pa.Table) -> pa.Table:
+        count, task = rows.num_rows, self._task
+        numbers = pa.array(np.arange(self._written, self._written + count)).cast(pa.string())
+        sequence = pc.binary_join_element_wise(f"{task.instant}_{task.number}", numbers, "_")
+        names = [_COMMIT_TIME, _SEQUENCE, RECORD_KEY_FIELD, _PARTITION]
+        meta = [_same(task.instant, count), sequence, rows.column(RECORD_KEY_FIELD), _same(task.partition, count)]
+        data = [name for name in rows.column_names if name != RECORD_KEY_FIELD]
+        return pa.table([*meta, *(rows.column(name) for name in data)], names=[*names, *data])
+
+    def _check(self, new: NewFile, meant: Checksum) -> Checksum:
+        """Compare the rows of a new file, read back from storage, with those that were to be written."""
+        with self._clock.phase(CHECK):
+            task = self._task
+            stat = WriteStat(task.partition, new.file_id, new.file.path, file_size=new.file.size)
+            reader = BaseFileSlices(task.storage).open(written_slice(stat))
+            if reader.schema != self._form.target:
+                raise CheckFailed(f"{reader.full_path}: the schema that was written is not the one that was meant")
+            found = self._columns.checksum(reader, reader.stored, task.memory.stored)
+        if found != meant:
+            raise CheckFailed(
+                f"{reader.full_path} does not hold the rows that were to be written ({found} are in it, {meant} were "
+                "to be)",
+                hint="nothing was committed; please report this with the input",
+            )
+        return found
+
+
+def _same(value: str, rows: int) -> pa.ChunkedArray:
+    indices = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, pa.array([value]))])
+
+
+def _fillable(reader: SliceReader) -> SliceReader:
+    """The reader of a small file. Raises UnsupportedTable for one whose dates new rows would be counted among."""
+    if is_hybrid(FooterMetadata(reader.path, reader.key_values), reader.schema):
+        raise UnsupportedTable(
+            f"{reader.full_path} counts its dates in the hybrid calendar, and no rows can be added to it",
+            hint="set hoodie.parquet.small.file.limit=0, so that no file is filled",
+        )
+    return reader

@@ -1,0 +1,415 @@
+"""Writes of rows: their schema, their sizes, what is refused before anything is written, kills at every write."""
+
+import decimal
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hudi_services
+from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Outdated, UnsupportedTable
+from hudi_services.jobs import config_files, writing
+from hudi_services.jobs.request import WriteOperation, WriteRequest
+from hudi_services.object_storage import ObjectStorage
+from hudi_services.options import resolve
+from hudi_services.versions import VERSIONS
+from hudi_services.writing import base_files
+from hudi_services.writing.row_store import RowStore
+
+from .faulty_storage import FaultyStorage, Killed
+from .shares import places
+from .tables import both_views, open_local
+
+_FILTERS = {"hoodie.index.bloom.num_entries": "1000", "hoodie.bloom.index.filter.dynamic.max.entries": "2000"}
+
+
+@pytest.fixture(autouse=True)
+def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config_files, "default_files", lambda environment: [])
+
+
+def create(path: Path, **arguments: Any) -> hudi_services.Table:
+    known = {"name": "rides", "record_key": "id", "partition_by": "day", "ordering": "ts", "engine": "local"}
+    known["options"] = _FILTERS
+    return hudi_services.create(path, **{**known, **arguments})
+
+
+def rows(first: int, end: int, days: int = 3) -> pa.Table:
+    numbers = np.arange(first, end)
+    return pa.table(
+        {
+            "id": pa.array(numbers).cast(pa.string()),
+            "day": pa.array([f"d{n % days}" for n in numbers], pa.string()),
+            "ts": numbers,
+            "text": pa.array([f"text {n}" for n in numbers], pa.string()),
+        }
+    )
+
+
+def read(path: Path) -> pa.Table:
+    """The rows that readers see, by key, without Hudi's columns."""
+    found, listed = both_views(path)
+    assert found.equals(listed)
+    return found.select(["id", "day", "ts", "text"]).sort_by("ts")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_inserts_fill_small_files(version: int, tmp_path: Path) -> None:
+    table = create(tmp_path / "rides", table_version=version)
+    first = table.insert(rows(0, 300))
+    # No phase lies in another one; each is rounded to milliseconds.
+    phases = {name: seconds for name, seconds in first.report["seconds"].items() if not name.startswith("tasks: ")}
+    assert {"keep rows", "begin", "assign rows", "write", "commit"} <= phases.keys()
+    assert sum(seconds for name, seconds in phases.items() if name != "total") <= phases["total"] + 0.01
+    assert first.tables["written"].to_pylist()[0]["new_files"] == 3
+    second = table.insert(rows(300, 400))
+    written = second.tables["written"].to_pylist()[0]
+    assert (written["filled_files"], written["new_files"], written["rows"]) == (3, 0, 100)
+    assert second.report["files"] == {"in": 3, "out": 3}
+    assert second.report["rows"] == {"in": 100, "out": 400}
+    third = table.bulk_insert(rows(400, 450, days=4))
+    assert third.tables["written"].to_pylist()[0]["new_files"] == 4
+    assert read(tmp_path / "rides").equals(pa.concat_tables([rows(0, 400), rows(400, 450, days=4)]).combine_chunks())
+    assert table.validate(strict=True).ok
+    assert table.slices().num_rows == 7
+    found, _ = both_views(tmp_path / "rides")
+    # Rows that were there keep the time of their commit.
+    times = {row["id"]: row["_hoodie_commit_time"] for row in found.select(["id", "_hoodie_commit_time"]).to_pylist()}
+    assert (times["0"], times["300"], times["400"]) == (first.instant, second.instant, third.instant)
+    numbers = found.column("_hoodie_commit_seqno").to_pylist()
+    assert len({*numbers}) == len(numbers)
+    # What is written after us: nothing is pending, no marker, heartbeat or lease is left.
+    left = [one for one in (tmp_path / "rides/.hoodie").rglob("*") if ".temp" in str(one) or ".heartbeat" in str(one)]
+    assert not [one for one in left if one.is_file()]
+
+
+class _Stream:
+    """As tables of pandas, polars and DuckDB are: all that is known of it is its Arrow stream."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def test_rows_of_any_arrow_source(tmp_path: Path) -> None:
+    table = create(tmp_path / "rides", partition_by=None)
+    new = rows(0, 30)
+    for number, source in enumerate(
+        [
+            new.slice(0, 10),
+            new.slice(10, 5).to_batches()[0],
+            new.slice(15, 5).to_reader(max_chunksize=2),
+            _Stream(new.slice(20)),
+        ]
+    ):
+        assert table.insert(source).ok, number
+    assert read(tmp_path / "rides").equals(new)
+    with pytest.raises(ConfigError, match="of the type list, which does not give Arrow data"):
+        table.insert([1, 2])
+    assert table.insert(new.slice(0, 0)).idle
+
+
+@pytest.mark.parametrize("kind", ["noise", "alike"])
+def test_files_close_at_their_size(kind: str, tmp_path: Path) -> None:
+    """By bytes as stored, whatever the rows compress to: each file but the last is within 15 % of the size."""
+    limit, count = 1 << 20, 600_000 if kind == "alike" else 100_000
+    noise = np.random.default_rng(7).integers(0, 1 << 62, (3, count))
+    texts = [pa.array(one).cast(pa.string()) for one in noise]
+    text = pa.array(["x" * 60] * count) if kind == "alike" else pc.binary_join_element_wise(*texts, " ")
+    new = pa.table({"id": pa.array(range(count)).cast(pa.string()), "ts": np.arange(count), "text": text})
+    table = create(tmp_path / "rides", partition_by=None)
+    result = table.bulk_insert(new, options={**_FILTERS, "hoodie.parquet.max.file.size": limit})
+    slices = table.slices().sort_by("file_id")
+    # One task writes them: the file groups have one uuid, and are numbered.
+    ids = [one.rpartition("-") for one in slices.column("file_id").to_pylist()]
+    assert len({uuid for uuid, _, _ in ids}) == 1
+    by_number = dict(zip((int(number) for *_, number in ids), slices.column("size").to_pylist(), strict=True))
+    assert sorted(by_number) == list(range(len(ids))) and len(ids) > 3
+    sizes = [by_number[number] for number in range(len(ids) - 1)]
+    assert all(0.85 * limit <= size <= 1.06 * limit for size in sizes), sizes
+    assert result.tables["written"].to_pylist()[0]["new_files"] == len(ids)
+
+
+def test_a_row_that_was_written_wrong_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write whose file does not hold the rows commits nothing, and leaves nothing."""
+    table = create(tmp_path / "rides")
+    table.insert(rows(0, 30))
+    before = read(tmp_path / "rides")
+    with_meta = base_files._Bucket._append
+
+    def lossy(self: Any, output: Any, writer: Any, some: pa.Table) -> None:
+        with_meta(self, output, writer, some.slice(1))
+
+    monkeypatch.setattr(base_files._Bucket, "_append", lossy)
+    with pytest.raises(CheckFailed, match="does not hold the rows that were to be written"):
+        table.insert(rows(30, 60))
+    assert read(tmp_path / "rides").equals(before)
+    assert not open_local(tmp_path / "rides").timeline.pending()
+    assert len(list((tmp_path / "rides").rglob("*.parquet"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.drop_columns(["id"]), "id"),
+        (lambda t: t.set_column(0, "id", pa.array([None, *["a"] * 9], pa.string())), "id"),
+        (lambda t: t.set_column(0, "id", pa.array(["", *["a"] * 9])), "id"),
+        (lambda t: t.drop_columns(["text"]), "the rows lack the column text of the table"),
+        (lambda t: t.set_column(3, "text", pa.array([True] * 10)), "column text has the type boolean, and string in"),
+        (lambda t: t.append_column("at", pa.array([1] * 10, pa.time32("s"))), "column at has the type time32"),
+        (lambda t: t.append_column("id", t.column("id")), "several columns called id"),
+        (lambda t: t.append_column("a-b", t.column("id")), "'a-b' has a name that Avro does not allow"),
+        (lambda t: t.append_column("none", pa.nulls(10)), "column none has the type null"),
+        (lambda t: t.append_column("big", pa.array([1] * 10, pa.uint64())), "column big has the type uint64"),
+        (lambda t: t.append_column("m", pa.array([[(1, 2)]] * 10, pa.map_(pa.int32(), pa.int32()))), "strings in Avro"),
+    ],
+)
+def test_what_cannot_be_written(change: Any, message: str, tmp_path: Path) -> None:
+    """One sentence that names the column, and nothing is written."""
+    table = create(tmp_path / "rides")
+    table.insert(rows(0, 10))
+    before = sorted(str(one) for one in tmp_path.rglob("*"))
+    with pytest.raises(ConfigError, match=message):
+        table.insert(change(rows(10, 20)))
+    with suppress(ConfigError):
+        create(tmp_path / "fresh").insert(change(rows(10, 20)))
+    assert sorted(str(one) for one in tmp_path.rglob("*") if "fresh" not in str(one)) == before
+
+
+def test_new_columns_and_promoted_values(tmp_path: Path) -> None:
+    table = create(tmp_path / "rides", partition_by=None)
+    table.insert(pa.table({"id": ["a"], "ts": pa.array([1], pa.int64()), "x": [1.5]}))
+    table.insert(
+        pa.table({"id": ["b"], "ts": pa.array([2], pa.int32()), "x": pa.array([2.5], pa.float32()), "y": ["n"]})
+    )
+    missing = {"hoodie.write.set.null.for.missing.columns": "true"}
+    table.insert(pa.table({"id": ["c"], "ts": [3]}), options=missing)
+    found, _ = both_views(tmp_path / "rides")
+    assert found.select(["id", "ts", "x", "y"]).sort_by("id").to_pylist() == [
+        {"id": "a", "ts": 1, "x": 1.5, "y": None},
+        {"id": "b", "ts": 2, "x": 2.5, "y": "n"},
+        {"id": "c", "ts": 3, "x": None, "y": None},
+    ]
+    schema = table.schema()
+    assert schema is not None
+    assert (schema["name"], schema["namespace"]) == ("rides_record", "hoodie.rides")
+    assert [field["name"] for field in schema["fields"]] == ["id", "ts", "x", "y"]
+
+
+def test_timestamps_without_a_zone_need_a_release_that_reads_them(tmp_path: Path) -> None:
+    new = pa.table({"id": ["a"], "at": pa.array([1], pa.timestamp("us"))})
+    for version in VERSIONS:
+        table = create(tmp_path / str(version), table_version=version, partition_by=None, ordering=None)
+        if version == max(VERSIONS):
+            assert table.insert(new).ok
+        else:
+            with pytest.raises(ConfigError, match="column at has timestamps without a time zone"):
+                table.insert(new)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.combine.before.insert", "true"),
+        ("hoodie.merge.allow.duplicate.on.inserts", "false"),
+        ("hoodie.datasource.insert.dup.policy", "drop"),
+        ("hoodie.datasource.write.insert.drop.duplicates", "true"),
+        ("hoodie.bulkinsert.sort.mode", "GLOBAL_SORT"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(key: str, value: str, tmp_path: Path) -> None:
+    table = create(tmp_path / "rides")
+    with pytest.raises(ConfigError, match=rf"{key}={value} \(.*\) is not supported; only"):
+        table.insert(rows(0, 1), options={key: value})
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "message"),
+    [
+        (lambda t: t.drop_columns(["id"]), {}, "id"),
+        (lambda t: t.set_column(0, "id", pa.array([*["a"] * 9, None], pa.string())), {}, "null or empty in 1 of"),
+        (lambda t: t, {"hoodie.table.type": "MERGE_ON_READ"}, "only to tables of type COPY_ON_WRITE yet"),
+    ],
+)
+def test_no_table_is_created_for_rows_that_it_cannot_take(
+    change: Any, more: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "new").mkdir()
+    files = tmp_path / "new/a.parquet"
+    pq.write_table(change(rows(0, 10)), files)
+    made = {
+        "hoodie.table.name": "rides",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "day",
+        **more,
+    }
+    (tmp_path / "rides/.hoodie").mkdir(parents=True)
+    wanted = WriteRequest(
+        base_path=str(tmp_path / "rides"), options=resolve([("test", made)]), operation=WriteOperation.INSERT
+    )
+    with pytest.raises((ConfigError, UnsupportedTable), match=message):
+        writing.write_files(wanted, [str(files)])
+    assert not [one for one in (tmp_path / "rides").rglob("*") if one.is_file()]
+    # What a killed creation leaves is no table.
+    (tmp_path / "rides/.hoodie/.folder").write_bytes(b"")
+    pq.write_table(rows(0, 10), files)
+    right = {key: text for key, text in made.items() if key != "hoodie.table.type"}
+    report = writing.write_files(replace(wanted, options=resolve([("test", right)])), [str(tmp_path / "new")])
+    assert report.rows.after == 10
+    # The next run of the same command writes into the table, and a file with other columns is refused.
+    assert writing.write_files(replace(wanted, options=resolve([("test", right)])), [str(files)]).rows.after == 20
+    pq.write_table(rows(10, 20).append_column("more", pa.array(range(10))), tmp_path / "new/b.parquet")
+    with pytest.raises(
+        ConfigError, match=r"b\.parquet does not have the columns of the first file: more is in only one"
+    ):
+        writing.write_files(replace(wanted, options=resolve([("test", right)])), [str(tmp_path / "new")])
+    assert read(tmp_path / "rides").num_rows == 20
+
+
+def test_a_reader_gives_its_rows_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process archives or cleans meanwhile, and the job looks again: rows must not be lost in silence."""
+    table = create(tmp_path / "rides")
+    begun: list[bool] = []
+    commit = writing._Run.commit
+
+    def outdated(self: Any) -> Any:
+        if not begun:
+            begun.append(True)
+            raise Outdated("a file was archived")
+        return commit(self)
+
+    monkeypatch.setattr(writing._Run, "commit", outdated)
+    with pytest.raises(ConflictError, match="the reader has given its rows"):
+        table.insert(rows(0, 10).to_reader())
+    begun.clear()
+    assert table.insert(rows(0, 10)).report["rows"]["out"] == 10
+
+
+def test_tables_that_are_not_written_to(tmp_path: Path) -> None:
+    logs = create(tmp_path / "logs", table_type="MERGE_ON_READ")
+    with pytest.raises(UnsupportedTable, match="only to tables of type COPY_ON_WRITE yet"):
+        logs.insert(rows(0, 1))
+
+
+def insert(path: Path, new: pa.Table, storage: ObjectStorage | None = None) -> None:
+    wanted = WriteRequest(base_path=str(path), options=resolve([("test", _FILTERS)]), operation=WriteOperation.INSERT)
+    report = writing.write(wanted, new.to_reader, storage)
+    assert report.error is None
+
+
+@pytest.mark.usefixtures("without_threads")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_write_may_be_the_last(version: int, tmp_path: Path) -> None:
+    """The first insert, and one that fills files: readers see all of it or nothing, and the next write mends it."""
+    path, made = tmp_path / "rides", tmp_path / "made"
+    create(path, table_version=version)
+    for begin, end in ((0, 20), (20, 40)):
+        shutil.copytree(path, made)
+        log = FaultyStorage(str(path))
+        insert(path, rows(begin, end), log)
+        whole = Path(shutil.copytree(path, tmp_path / "whole"))
+        assert len(log.log) > 15
+        for survived in places(log.log):
+            shutil.rmtree(path)
+            shutil.copytree(made, path)
+            with pytest.raises(Killed):
+                insert(path, rows(begin, end), FaultyStorage(str(path), survived))
+            where = f"killed after {survived} writes: {log.log[survived - 1 : survived + 1]}"
+            table = open_local(path)
+            done = bool(table.timeline.completed_writes()) and len(table.timeline.completed_writes()) > begin // 20
+            seen = read(path) if table.timeline.first_write else rows(0, 0)
+            assert seen.num_rows == (end if done else begin), where
+            insert(path, rows(100, 120))
+            wanted = pa.concat_tables([rows(0, end if done else begin), rows(100, 120)]).combine_chunks()
+            assert read(path).equals(wanted), where
+            assert not open_local(path).timeline.pending(), where
+            assert hudi_services.open(path, engine="local").validate(strict=True).ok, where
+            base = {Path(one).name for one in path.rglob("*.parquet")}
+            known = {instant.ts for instant in open_local(path).timeline.completed_writes()}
+            assert {name.rpartition("_")[2].removesuffix(".parquet") for name in base} <= known, where
+        shutil.rmtree(path)
+        shutil.rmtree(made)
+        whole.rename(path)
+
+
+def test_two_writers_at_once(tmp_path: Path) -> None:
+    """Without a lock the second one is refused; what the first has written stays."""
+    path = tmp_path / "rides"
+    table = create(path)
+    table.insert(rows(0, 20))
+
+    other = hudi_services.open(path, engine="local")
+    begin = writing.write_inserts
+
+    def interrupted(*arguments: Any) -> Any:
+        with pytest.raises(ConflictError, match="another writer is in progress"):
+            other.insert(rows(40, 60))
+        return begin(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "write_inserts", interrupted)
+        table.insert(rows(20, 40))
+    assert read(path).equals(rows(0, 40))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    parts=st.lists(st.lists(st.sampled_from(["a", "b", "", "ü"]), max_size=20), max_size=8),
+    memory=st.sampled_from([1, 200, 1 << 30]),
+    cut=st.integers(0, 30),
+)
+def test_rows_are_kept_in_order(parts: list[list[str]], memory: int, cut: int) -> None:
+    wanted: dict[str, list[int]] = {}
+    number = 0
+    with RowStore(memory) as store:
+        for paths in parts:
+            table = pa.table({"n": pa.array(range(number, number + len(paths)), pa.int64())})
+            store.add(table, pa.chunked_array([pa.array(paths, pa.string()).dictionary_encode()]))
+            for path in paths:
+                wanted.setdefault(path, []).append(number)
+                number += 1
+        assert dict(store.counts) == {path: len(numbers) for path, numbers in wanted.items()}
+        for path, numbers in wanted.items():
+            start = min(cut, len(numbers))
+            for begin, count in ((0, start), (start, len(numbers) - start)):
+                found = [n for table in store.read(path, begin, count) for n in table.column("n").to_pylist()]
+                assert found == numbers[begin : begin + count]
+
+
+def test_every_type(tmp_path: Path) -> None:
+    """Arrow types that have no twin in Spark become the next larger one."""
+    new = pa.table(
+        {
+            "id": pa.array(["a", "b"]).dictionary_encode(),
+            "tiny": pa.array([1, None], pa.int8()),
+            "unsigned": pa.array([2**32 - 1, 0], pa.uint32()),
+            "large": pa.array(["x", None], pa.large_string()),
+            "nanos": pa.array([1_000, None], pa.timestamp("ns", "Europe/Berlin")),
+            "price": [decimal.Decimal("1.50"), None],
+            "lists": pa.array([[[1], None], []], pa.large_list(pa.list_(pa.int16()))),
+            "nested": [{"a": {"b": decimal.Decimal("1.5")}}, None],
+            "half": pa.array([np.float16(0.5), None], pa.float16()),
+        }
+    )
+    table = create(tmp_path / "rides", partition_by=None, ordering=None)
+    assert table.insert(new).ok
+    found = pq.read_table(next((tmp_path / "rides").glob("*.parquet"))).sort_by("id")
+    assert found.select(new.column_names).to_pylist() == new.to_pylist()
+    schema = table.schema()
+    assert schema is not None
+    nested = next(field for field in schema["fields"] if field["name"] == "nested")["type"][1]
+    assert (nested["name"], nested["namespace"]) == ("nested", "hoodie.rides.rides_record")
+    inner = nested["fields"][0]["type"][1]
+    assert inner["namespace"] == "hoodie.rides.rides_record.nested"
+    assert inner["fields"][0]["type"][1]["namespace"] == "hoodie.rides.rides_record.nested.a.b"
