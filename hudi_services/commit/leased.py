@@ -1,5 +1,6 @@
 """The frame of an attempt that holds a lease from its beginning to its end, and is ended by itself after an error."""
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
@@ -26,15 +27,7 @@ class LeasedAttempt:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        left = error
-        try:
-            if error is not None:
-                self._failed(error)
-        except BaseException as another:
-            left = another
-            raise
-        finally:
-            self._transaction.__exit__(type(left) if left else None, left, None)
+        end(self._transaction, error, self._failed)
 
     def _begin(self) -> None:
         """Begin the attempt, under its lease."""
@@ -43,3 +36,16 @@ class LeasedAttempt:
     def _failed(self, error: BaseException) -> None:
         """Undo the attempt, or leave it to the next one; may raise another error in the place of `error`."""
         raise NotImplementedError
+
+
+def end(transaction: Transaction, error: BaseException | None, failed: Callable[[BaseException], None]) -> None:
+    """Leave `transaction`, after `failed` for an error: with the error that `failed` raises in its place, if any."""
+    left = error
+    try:
+        if error is not None:
+            failed(error)
+    except BaseException as another:
+        left = another
+        raise
+    finally:
+        transaction.__exit__(type(left) if left else None, left, None)

@@ -22,6 +22,7 @@ from ..timeline.instant import Action, Instant, State
 from .attempt import committed_files, remove_strays
 from .critical_section import critical_section
 from .drafts import CommitDraft, TimesSource
+from .leased import end
 from .liveness import lease_name
 from .new_files import NewFiles
 from .rollback.execution import pending_rollback, roll_back
@@ -33,8 +34,9 @@ from .transaction import Transaction, begin, expect, publish
 class WriteAttempt:
     """A context manager that begins a write, and rolls it back after an error.
 
-    `operation` names it for people. `first` is called with the table under the lock, before the instant is drawn; it
-    may change the table, and returns it as it is then. Entering raises the errors of `critical_section`.
+    `operation` names it for people. `first` is called with the table under the lock, before the instant is drawn, and
+    with a source of instants; it may change the table, and returns it as it is then. Entering raises the errors of
+    `critical_section`.
     """
 
     def __init__(
@@ -42,7 +44,7 @@ class WriteAttempt:
         table: Snapshot,
         operation: str,
         settings: TransactionSettings,
-        first: Callable[[Snapshot], Snapshot] = lambda current: current,
+        first: Callable[[Snapshot, TimesSource], Snapshot],
     ) -> None:
         self.table = table
         """From the beginning on: the table as it was when the requested file was there."""
@@ -56,8 +58,9 @@ class WriteAttempt:
     def __enter__(self) -> "WriteAttempt":
         try:
             with critical_section(self.table, f"begin the {self._operation}", self._settings) as current:
-                current = self._first(current)
-                ts = Times(current, self._settings.skew_millis, is_writer=True).next()
+                times = Times(current, self._settings.skew_millis, is_writer=True)
+                current = self._first(current, times.next)
+                ts = times.next()
                 refuse_ahead(current, ts)
                 name = current.timeline.layout.file_name(ts, Action.COMMIT, State.REQUESTED)
                 instant = Instant(ts, Action.COMMIT, State.REQUESTED, None, name)
@@ -75,17 +78,8 @@ class WriteAttempt:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._transaction is None:
-            return
-        left = error
-        try:
-            if error is not None and self._instant is not None:
-                self._undo(error)
-        except BaseException as another:
-            left = another
-            raise
-        finally:
-            self._transaction.__exit__(type(left) if left else None, left, None)
+        if self._transaction is not None:
+            end(self._transaction, error, self._failed)
 
     @property
     def instant(self) -> Instant:
@@ -144,10 +138,10 @@ class WriteAttempt:
             )
         return found
 
-    def _undo(self, error: BaseException) -> None:
+    def _failed(self, error: BaseException) -> None:
         """Roll the write back. Raises PartlyDone when it is complete in spite of `error`."""
         assert self._transaction is not None, "the attempt has begun"
-        if isinstance(error, PartlyDone):
+        if self._instant is None or isinstance(error, PartlyDone):
             return
         is_complete = False
         # The first error is what the operator must read; the next write rolls this one back.

@@ -7,7 +7,7 @@ write     the new files, each read back and compared
 commit    the metadata table, then the completed file
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -15,10 +15,9 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from ..codecs.table_schema import parse_table_schema
-from ..commit.drafts import CommitDraft, WrittenFile
+from ..commit.drafts import CommitDraft, TimesSource, WrittenFile
 from ..commit.expectations import FilesStored
 from ..commit.rollback.failed_writes import roll_back_failed_writes
-from ..commit.times import Times
 from ..commit.write_attempt import WriteAttempt
 from ..commit.written_groups import GroupsUnchanged, SchemaUnchanged
 from ..engine import Engine, LocalEngine
@@ -47,7 +46,7 @@ from ..writing.kept_rows import KeptRows, writer_schema
 from ..writing.keys import KeyMaker
 from ..writing.known_keys import key_maker
 from ..writing.row_store import RowStore
-from ..writing.sizing import Bucket, average_record_bytes, insert_buckets, small_files, telling_commits
+from ..writing.sizing import Bucket, SizingRules, average_record_bytes, insert_buckets, small_files, telling_commits
 from .creation import check_definition, definition
 from .metadata_compaction import compaction_afterwards
 from .opening import open_rewritable
@@ -82,7 +81,7 @@ def write(wanted: WriteRequest, rows: Rows, storage: Storage | None = None) -> R
         with report.phase("keep rows"):
             kept = _keep(wanted, rows, table.config, known, store, partial(key_maker, table))
         run = _Run(wanted, table, kept, known, expressions, memory, report, engine)
-        run.refuse_groups(table)
+        run.refuse_groups()
         return run.look() if wanted.dry_run else run.commit()
 
 
@@ -95,8 +94,9 @@ def _write_new(wanted: WriteRequest, rows: Rows, storage: Storage) -> Report:
     memory = _memory(wanted, engine)
     with RowStore(memory.limit // 4) as store:
         with report.phase("keep rows"):
-            maker = partial(KeyMaker.of, config, sample=None)
-            kept = _keep(wanted, rows, config, None, store, lambda schema, zone: maker(schema, zone=zone))
+            kept = _keep(
+                wanted, rows, config, None, store, lambda schema, zone: KeyMaker.of(config, schema, None, zone=zone)
+            )
         if wanted.dry_run:
             return report.looked(f"dry run: the table at {storage.root} would be created, with {kept.count} rows")
         create_table(storage, new)
@@ -161,14 +161,16 @@ class _Run:
         self._engine = engine
         self._memory = memory
 
-    def refuse_groups(self, table: Snapshot) -> None:
+    def refuse_groups(self) -> None:
         """Raise UnsupportedTable where the rows cannot be written: into buckets, or beside a partitioned index."""
+        table = self._table
         shards = record_shards(table)
         if shards is not None and shards.is_partitioned:
             raise UnsupportedTable(
                 f"{table.storage.root} has a partitioned record index, which writes cannot keep in step yet",
                 hint="write to it with Apache Hudi, or drop the index first",
             )
+        table.view.load([*self._kept.store.counts])
         for partition in self._kept.store.counts:
             slices = table.view.latest_slices(partition)
             if are_buckets(slices):
@@ -226,13 +228,12 @@ class _Run:
             self._report.warnings.append(f"failed writes were rolled back: {', '.join(failed)}")
             self._table = reopen(self._table)
 
-    def _prepared(self, current: Snapshot) -> Snapshot:
+    def _prepared(self, current: Snapshot, times: TimesSource) -> Snapshot:
         """The table under the lock, before the instant is drawn: a table without commits gets its metadata table."""
         options = self._wanted.options
         if current.metadata is not None or current.timeline.first_write or not options[writing_keys.METADATA_ENABLE]:
             return current
-        times = Times(current, self._settings.skew_millis, is_writer=True)
-        create_metadata_table(current.storage, self._kept.schema.text, times.next, statistics=new_statistics(options))
+        create_metadata_table(current.storage, self._kept.schema.text, times, statistics=new_statistics(options))
         return reopen(current)
 
     def _tasks(self, table: Snapshot, ts: str) -> list[InsertTask]:
@@ -241,18 +242,8 @@ class _Run:
         rules = sizing_rules(options)
         settings = replace(file_settings(options, table.config), file_bytes=rules.max_file)
         indexed = indexed_columns(table)
-        planned = pending_clusterings(table)
-        record_bytes = average_record_bytes(telling_commits(table, options[writing_keys.RECORD_BYTES_COMMITS]), rules)
         tasks: list[InsertTask] = []
-        for partition, count in sorted(self._kept.store.counts.items()):
-            slices = list(table.view.latest_slices(partition))
-            fills = self._wanted.operation is WriteOperation.INSERT and table.timeline.first_write
-            small = small_files(slices, planned, rules) if fills else []
-            buckets = (
-                insert_buckets(count, small, record_bytes, rules)
-                if self._wanted.operation is WriteOperation.INSERT
-                else [Bucket(None, count)]
-            )
+        for partition, buckets in self._buckets(table, rules):
             for bucket in buckets:
                 tasks.append(
                     InsertTask(
@@ -271,6 +262,22 @@ class _Run:
                     )
                 )
         return tasks
+
+    def _buckets(self, table: Snapshot, rules: SizingRules) -> Iterator[tuple[str, list[Bucket]]]:
+        """The buckets of each partition. A bulk insert has one, and needs to know nothing of the table."""
+        counts = sorted(self._kept.store.counts.items())
+        if self._wanted.operation is WriteOperation.BULK_INSERT:
+            yield from ((partition, [Bucket(None, count)]) for partition, count in counts)
+            return
+        most = self._wanted.options[writing_keys.RECORD_BYTES_COMMITS]
+        record_bytes = average_record_bytes(telling_commits(table, most), rules)
+        planned = pending_clusterings(table)
+        fills = bool(table.timeline.first_write)
+        if fills:
+            table.view.load([partition for partition, _ in counts])
+        for partition, count in counts:
+            small = small_files(table.view.latest_slices(partition), planned, rules) if fills else []
+            yield partition, insert_buckets(count, small, record_bytes, rules)
 
     def _workload(self, table: Snapshot, tasks: Sequence[InsertTask]) -> bytes:
         """The content of the inflight file: the inserts of each partition, and of each file group that is filled.

@@ -161,12 +161,16 @@ def memory(value: str) -> int:
     return found
 
 
-def fraction(value: str) -> float:
-    """A number between 0 and 1, both excluded."""
+def _number(value: str) -> float:
     try:
-        number = float(value)
+        return float(value)
     except ValueError:
         raise ValueError("is not a number") from None
+
+
+def fraction(value: str) -> float:
+    """A number between 0 and 1, both excluded."""
+    number = _number(value)
     if not 0 < number < 1:
         raise ValueError("does not lie between 0 and 1")
     return number
@@ -174,10 +178,7 @@ def fraction(value: str) -> float:
 
 def share(value: str) -> float:
     """A number from 0 to 1000."""
-    try:
-        number = float(value)
-    except ValueError:
-        raise ValueError("is not a number") from None
+    number = _number(value)
     if not 0 <= number <= 1_000:
         raise ValueError("does not lie between 0 and 1000")
     return number

@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import hudi_services
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Outdated, UnsupportedTable
@@ -23,7 +21,6 @@ from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.versions import VERSIONS
 from hudi_services.writing import base_files
-from hudi_services.writing.row_store import RowStore
 
 from .faulty_storage import FaultyStorage, Killed
 from .shares import places
@@ -361,30 +358,6 @@ def test_two_writers_at_once(tmp_path: Path) -> None:
         patch.setattr(writing, "write_inserts", interrupted)
         table.insert(rows(20, 40))
     assert read(path).equals(rows(0, 40))
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    parts=st.lists(st.lists(st.sampled_from(["a", "b", "", "ü"]), max_size=20), max_size=8),
-    memory=st.sampled_from([1, 200, 1 << 30]),
-    cut=st.integers(0, 30),
-)
-def test_rows_are_kept_in_order(parts: list[list[str]], memory: int, cut: int) -> None:
-    wanted: dict[str, list[int]] = {}
-    number = 0
-    with RowStore(memory) as store:
-        for paths in parts:
-            table = pa.table({"n": pa.array(range(number, number + len(paths)), pa.int64())})
-            store.add(table, pa.chunked_array([pa.array(paths, pa.string()).dictionary_encode()]))
-            for path in paths:
-                wanted.setdefault(path, []).append(number)
-                number += 1
-        assert dict(store.counts) == {path: len(numbers) for path, numbers in wanted.items()}
-        for path, numbers in wanted.items():
-            start = min(cut, len(numbers))
-            for begin, count in ((0, start), (start, len(numbers) - start)):
-                found = [n for table in store.read(path, begin, count) for n in table.column("n").to_pylist()]
-                assert found == numbers[begin : begin + count]
 
 
 def test_every_type(tmp_path: Path) -> None:
