@@ -211,6 +211,7 @@ def rows_of(path: Path) -> pa.Table:
 
 def no_table(folder: Path) -> OperatorTable:
     """A file of rows, and no table yet."""
+    folder.mkdir(parents=True, exist_ok=True)
     table = OperatorTable(folder / "table")
     numbers = range(3000)
     trips = {
