@@ -11,6 +11,7 @@ from ..jobs.report import Report, Row
 
 _COUNTS = (
     *(
+        "deletes",
         "differences",
         "file_groups",
         "files",
@@ -19,9 +20,10 @@ _COUNTS = (
         "filled_files",
         "group",
         "harmless",
+        "inserts",
         "log_files",
     ),
-    *("markers", "new_files", "partitions", "records", "rows", "spilled_groups"),
+    *("markers", "new_files", "partitions", "records", "rows", "spilled_groups", "updated_files", "updates"),
 )
 _OTHER_TYPES = {
     **dict.fromkeys(_COUNTS, pa.int64()),
@@ -59,7 +61,7 @@ COLUMNS: dict[str, dict[str, str]] = {
     "rollback": _ROLLBACK,
     "undo": _ROLLBACK,
     "write": {
-        "written": "partitions rows filled_files new_files max_bytes",
+        "written": "partitions rows inserts updates deletes filled_files updated_files new_files max_bytes",
         "memory": "limit_bytes peak_bytes spilled_bytes",
         "metadata_compaction": "instant file_groups log_files",
     },

@@ -318,6 +318,23 @@ class Table:
         """
         return self._write(WriteOperation.INSERT, rows, options)
 
+    def upsert(self, rows: Any, *, options: OptionValues | None = None) -> Result:
+        """Update the rows whose record keys are there, and insert the others, in one commit.
+
+        `rows` as for `insert`. Of several rows of one key, in `rows` or in the table, the table's merge mode decides:
+        by its ordering fields, or the newest. `hoodie.index.type` says how keys are found: SIMPLE, BLOOM and their
+        GLOBAL_ forms, or RECORD_INDEX.
+        """
+        return self._write(WriteOperation.UPSERT, rows, options)
+
+    def delete(self, rows: Any, *, options: OptionValues | None = None) -> Result:
+        """Delete the rows with these record keys in one commit.
+
+        `rows` as for `insert`; of its columns, those of the record key and the partition path are used. Keys that the
+        table does not have are ignored.
+        """
+        return self._write(WriteOperation.DELETE, rows, options)
+
     def bulk_insert(self, rows: Any, *, options: OptionValues | None = None) -> Result:
         """Insert rows in one commit into new file groups; otherwise as `insert`."""
         return self._write(WriteOperation.BULK_INSERT, rows, options)

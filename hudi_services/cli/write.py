@@ -10,7 +10,7 @@ import typer
 
 from ..jobs.report import Report
 from ..jobs.request import WriteOperation, WriteRequest
-from ..options import Option, creation_keys
+from ..options import Option, creation_keys, writing_keys
 from ..urls import check_url
 from .flags import ServiceFlags, command
 from .service import options, run_service
@@ -32,11 +32,12 @@ Input: TypeAlias = Annotated[
     ),
 ]
 Kind: TypeAlias = Annotated[
-    WriteOperation,
+    WriteOperation | None,
     typer.Option(
         "--operation",
-        help="How the rows are written: insert fills small files first, bulk_insert writes new files alone. Neither "
-        "looks for rows with the same key.",
+        help="What is done with the rows. Default: upsert, which updates rows whose keys are there, and inserts the "
+        "others. insert and bulk_insert look for no rows of the same keys; insert fills small files first, "
+        "bulk_insert writes new files alone. delete needs only the columns of record key and partition path.",
     ),
 ]
 FormatFlag: TypeAlias = Annotated[
@@ -78,7 +79,7 @@ class WriteFlags(ServiceFlags):
     }
 
     input: Input
-    operation: Kind = WriteOperation.INSERT
+    operation: Kind = None
     input_format: FormatFlag = None
     record_key: RecordKey = None
     ordering: Ordering = None
@@ -89,7 +90,7 @@ class WriteFlags(ServiceFlags):
 
 @command(WriteFlags)
 def write(flags: WriteFlags) -> int:
-    """Write the rows of files to a copy-on-write table, in one commit.
+    """Write the rows of files to a copy-on-write table, or delete rows by their keys, in one commit.
 
     With --record-key the table is created where there is none. Runs in this process, and starts no Spark; rows that do
     not fit into memory wait on the local disk.
@@ -108,15 +109,18 @@ def write(flags: WriteFlags) -> int:
             "--table-type": (creation_keys.TABLE_TYPE, flags.table_type),
             "--table-version": (creation_keys.TABLE_VERSION, flags.table_version),
         }
+        if flags.operation is not None:
+            given["--operation"] = (writing_keys.OPERATION, flags.operation.value)
         own = [(flag, {option.key: str(value)}) for flag, (option, value) in given.items() if value is not None]
+        known = options(flags, *own)
         request = WriteRequest(
             base_path=flags.base_path,
-            options=options(flags, *own),
+            options=known,
             table_name=flags.table_name,
-            operation=flags.operation,
+            operation=WriteOperation(known[writing_keys.OPERATION].lower()),
             dry_run=not flags.changes,
         )
         file_format = flags.input_format.value if flags.input_format is not None else ""
         return request, functools.partial(writing.write_files, urls=flags.input, file_format=file_format)
 
-    return run_service(flags, ("write", flags.operation.value), read)
+    return run_service(flags, ("write", flags.operation.value if flags.operation is not None else "write"), read)

@@ -140,4 +140,5 @@ class CommitDraft:
             self.expressions,
             keys_stay=self.operation == COMPACT,
             beside_writes=bool(pending_writes(current)),
+            schema=self.schema,
         )

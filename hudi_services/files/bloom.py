@@ -127,16 +127,25 @@ class BloomFilter:
         )
         return any(all(row[i].all() for i in indices) for row in self._rows)
 
-    def lacks(self, keys: pa.Array) -> int:
-        """The number of keys of which the filter says that they were not added."""
-        missing = 0
-        rounds = _bit_indices(*_byte_ranges(keys), self._hashes, self._bits)
+    def contains(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
+        """For each key, whether it may have been added; False says that it was not, also for nulls and empty keys."""
+        starts, lengths, data = _byte_ranges(keys)
+        parts = [np.zeros(0, np.bool_)]
+        rounds = _bit_indices(starts, lengths, data, self._hashes, self._bits)
         while batch := list(islice(rounds, self._hashes)):
-            found = np.zeros(len(batch[0]), bool)
+            found = np.zeros(len(batch[0]), np.bool_)
             for row in self._rows:
                 found |= np.logical_and.reduce([row[indices] == 1 for indices in batch])
-            missing += int(np.count_nonzero(~found))
-        return missing
+            parts.append(found)
+        of_real = np.zeros(len(starts), np.bool_)
+        of_real[np.argsort(lengths, kind="stable")] = np.concatenate(parts)
+        result = np.zeros(len(keys), np.bool_)
+        result[_is_real(keys)] = of_real
+        return result
+
+    def lacks(self, keys: pa.Array) -> int:
+        """The number of keys of which the filter says that they were not added; nulls and empty keys are left out."""
+        return int(np.count_nonzero(_is_real(keys))) - int(np.count_nonzero(self.contains(keys)))
 
     def serialized_bytes(self, keys: int) -> int:
         """The length in bytes of the text of such a filter with `keys` keys."""
@@ -234,16 +243,26 @@ def parse(text: str, source: str) -> BloomFilter:
     return found
 
 
-def _byte_ranges(keys: pa.Array) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], _Bits]":
-    """The start and length of each key in the array's bytes, and these bytes; nulls and empty keys are left out."""
-    if pa.types.is_dictionary(keys.type):
-        keys = keys.cast(keys.type.value_type)
-    offsets, data = offsets_and_bytes(keys)
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    real = lengths > 0
+def _plain(keys: pa.Array) -> pa.Array:
+    return keys.cast(keys.type.value_type) if pa.types.is_dictionary(keys.type) else keys
+
+
+def _is_real(keys: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which keys are neither null nor empty."""
+    keys = _plain(keys)
+    offsets, _ = offsets_and_bytes(keys)
+    real: npt.NDArray[np.bool_] = np.diff(offsets) > 0
     if keys.null_count:
         real &= keys.is_valid().to_numpy(zero_copy_only=False)
-    return starts[real], lengths[real], data
+    return real
+
+
+def _byte_ranges(keys: pa.Array) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], _Bits]":
+    """The start and length of each key in the array's bytes, and these bytes; nulls and empty keys are left out."""
+    keys = _plain(keys)
+    offsets, data = offsets_and_bytes(keys)
+    real = _is_real(keys)
+    return offsets[:-1][real], np.diff(offsets)[real], data
 
 
 def _bit_indices(

@@ -11,12 +11,13 @@ from ..commit.new_files import NewFiles
 from ..concurrency import SHORT_REQUESTS, at_once
 from ..engine import Engine
 from ..files.names import written_slice
-from ..metadata.record_index.key_reading import key_tasks, read_keys
+from ..files.slices import SliceSource
+from ..metadata.record_index.key_reading import KeyRunRef, key_tasks, read_keys
 from ..metadata.record_index.locations import millis_of
 from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
-from ..model import WriteStat
+from ..model import FileSlice, WriteStat
 from ..snapshot import Snapshot
 
 
@@ -28,13 +29,22 @@ def record_shards(table: Snapshot) -> Shards | None:
 
 
 def moved_keys(
-    engine: Engine, table: Snapshot, shards: Shards, files: NewFiles, written: Sequence[WriteStat]
+    engine: Engine,
+    table: Snapshot,
+    shards: Shards,
+    files: NewFiles,
+    written: Sequence[WriteStat],
+    before: Sequence[FileSlice] = (),
 ) -> MovedKeys:
-    """Read the keys of the new files `written`."""
-    slices = [written_slice(one) for one in written]
-    tasks = key_tasks(table.storage, files.source, slices, shards, f"{files.scratch}/record_keys/run")
-    runs = [run for of_task in engine.map(read_keys, tasks, "read record keys", _silent) for run in of_task]
-    return MovedKeys(shards, tuple(runs), _writing(engine))
+    """Read the keys of the new files `written`; keys that only slices of `before` have are gone."""
+
+    def runs(source: SliceSource, slices: Sequence[FileSlice], name: str) -> tuple[KeyRunRef, ...]:
+        tasks = key_tasks(table.storage, source, slices, shards, f"{files.scratch}/record_keys/{name}")
+        found = engine.map(read_keys, tasks, "read record keys", _silent) if tasks else []
+        return tuple(run for of_task in found for run in of_task)
+
+    new = runs(files.source, [written_slice(one) for one in written], "run")
+    return MovedKeys(shards, new, _writing(engine), runs(table.slices, before, "old"))
 
 
 def written_ahead(engine: Engine, table: Snapshot, files: NewFiles, moved: MovedKeys, instant: str) -> MovedKeys:

@@ -205,7 +205,14 @@ class WriteOperation(enum.Enum):
     """What a write does with its rows. The names are those that Hudi's commits have."""
 
     INSERT = "insert"
+    UPSERT = "upsert"
     BULK_INSERT = "bulk_insert"
+    DELETE = "delete"
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether it looks for rows of the same keys."""
+        return self in (WriteOperation.UPSERT, WriteOperation.DELETE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from ..rows.settings import FileSettings
 from ..rows.sort_order import parse_sort_columns
 from ..storage import Storage
 from ..table_config import TableConfig
+from ..writing.index import Index, IndexType
 from ..writing.sizing import SizingRules
 
 
@@ -187,6 +188,19 @@ def sizing_rules(options: Options) -> SizingRules:
         threshold=options[writing_keys.RECORD_BYTES_THRESHOLD],
         file_overhead=options[writing_keys.FILE_METADATA_BYTES],
     )
+
+
+def write_index(options: Options, *, has_record_index: bool) -> Index:
+    """The index of an upsert or delete; without a record index GLOBAL_SIMPLE takes its place, as in Hudi."""
+    kind = IndexType(options[writing_keys.INDEX_TYPE].replace("GLOBAL_RECORD_LEVEL_INDEX", "RECORD_INDEX"))
+    if kind is IndexType.RECORD_INDEX and not has_record_index:
+        kind = IndexType.GLOBAL_SIMPLE
+    moves = {
+        IndexType.GLOBAL_SIMPLE: writing_keys.SIMPLE_MOVES_ROWS,
+        IndexType.GLOBAL_BLOOM: writing_keys.BLOOM_MOVES_ROWS,
+        IndexType.RECORD_INDEX: writing_keys.RECORD_INDEX_MOVES_ROWS,
+    }
+    return Index(kind, kind in moves and options[moves[kind]])
 
 
 def new_statistics(options: Options) -> NewStatistics:

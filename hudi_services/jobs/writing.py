@@ -1,14 +1,16 @@
-"""Writes rows to a copy-on-write table: inserts by Hudi's file sizing, or bulk inserts into new file groups alone.
+"""Writes rows to a copy-on-write table: inserts and upserts by Hudi's file sizing, bulk inserts, and deletes.
 
 keep      the rows, conformed to the table's schema, with key and partition path; nothing is written yet
 begin     the instant; before the first commit of a table also its metadata table
-assign    small files, then new file groups, by the view of the table from now on
+assign    by the view of the table from now on: rows whose keys are there to their file groups, new ones to small files
+          and then to new file groups
 write     the new files, each read back and compared
 commit    the metadata table, then the completed file
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -19,18 +21,20 @@ from ..commit.drafts import CommitDraft, TimesSource, WrittenFile
 from ..commit.expectations import FilesStored
 from ..commit.rollback.failed_writes import roll_back_failed_writes
 from ..commit.write_attempt import WriteAttempt
-from ..commit.written_groups import GroupsUnchanged, SchemaUnchanged
+from ..commit.written_groups import GroupsUnchanged, SchemaUnchanged, refuse_planned
 from ..engine import Engine, LocalEngine
 from ..errors import HudiServicesError, NothingToDo, UnsupportedTable
 from ..indexing.expressions import computed_indexes
 from ..indexing.keys import moved_keys, record_shards
+from ..merging.rules import MergeRule, merge_rule
 from ..metadata.creation import create_metadata_table
 from ..metadata.expression_index.index import Computation
 from ..metadata.expression_index.times import Zone
 from ..metadata.record_index.log_writing import MovedKeys
-from ..model import CommitMetadata, WriteStat
+from ..model import FileSlice, WriteStat
 from ..object_storage import ObjectStorage
 from ..options import creation_keys, keys, writing_keys
+from ..process import peak_bytes
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
 from ..snapshot import Snapshot, current_schema, pending_clusterings, reopen
@@ -39,8 +43,9 @@ from ..table.partition_metafile import create_metafiles
 from ..table.support import Operation, are_buckets, check_support
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
-from ..writing.base_files import InsertResult, InsertTask, write_inserts
+from ..writing.assignment import Assigned, Assigner
 from ..writing.creation import create_table, has_table_files
+from ..writing.distinct_rows import DistinctRows
 from ..writing.input_files import input_rows
 from ..writing.kept_rows import KeptRows, writer_schema
 from ..writing.keys import KeyMaker
@@ -52,8 +57,8 @@ from .metadata_compaction import compaction_afterwards
 from .opening import open_rewritable
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import WriteOperation, WriteRequest
-from .rewrite_tasks import indexed_columns
-from .settings import file_settings, new_statistics, session_zone, sizing_rules, transaction_settings
+from .settings import new_statistics, session_zone, sizing_rules, transaction_settings, write_index
+from .write_tasks import WriteTask, WriteTasks, Written, workload
 
 Rows: TypeAlias = "Callable[[], pa.RecordBatchReader]"
 """Gives the rows, from the first one on whenever it is called."""
@@ -77,10 +82,14 @@ def write(wanted: WriteRequest, rows: Rows, storage: Storage | None = None) -> R
     table, wanted, expressions = open_rewritable(wanted, storage, report)
     check_definition(wanted.options, table.config)
     known, memory = current_schema(table), _memory(wanted, engine)
+    if known is None and wanted.operation is WriteOperation.DELETE:
+        raise NothingToDo("the table has no rows to delete")
+    rule = _rule(wanted, table.config)
     with RowStore(memory.limit // 4) as store:
         with report.phase("keep rows"):
             kept = _keep(wanted, rows, table.config, known, store, partial(key_maker, table))
-        run = _Run(wanted, table, kept, known, expressions, memory, report, engine)
+            distinct = _distinct(kept, rule, memory, table.config)
+        run = _Run(wanted, table, kept, known, expressions, memory, report, engine, distinct)
         run.refuse_groups()
         return run.look() if wanted.dry_run else run.commit()
 
@@ -91,17 +100,20 @@ def _write_new(wanted: WriteRequest, rows: Rows, storage: Storage) -> Report:
     new = definition(wanted.options)
     config = TableConfig(new.properties(), new.version)
     check_support(Operation.WRITE, _New(storage, config, Timeline.open(storage, config)))
-    memory = _memory(wanted, engine)
+    memory, rule = _memory(wanted, engine), _rule(wanted, config)
+    if wanted.operation is WriteOperation.DELETE:
+        raise NothingToDo(f"there is no table at {storage.root} to delete rows of")
     with RowStore(memory.limit // 4) as store:
         with report.phase("keep rows"):
             kept = _keep(
                 wanted, rows, config, None, store, lambda schema, zone: KeyMaker.of(config, schema, None, zone=zone)
             )
+            distinct = _distinct(kept, rule, memory, config)
         if wanted.dry_run:
-            return report.looked(f"dry run: the table at {storage.root} would be created, with {kept.count} rows")
+            return report.looked(f"dry run: the table at {storage.root} would be created, with {kept.count:,} rows")
         create_table(storage, new)
         table, wanted, expressions = open_rewritable(wanted, storage, report)
-        return _Run(wanted, table, kept, None, expressions, memory, report, engine).commit()
+        return _Run(wanted, table, kept, None, expressions, memory, report, engine, distinct).commit()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +129,33 @@ def _memory(wanted: WriteRequest, engine: Engine) -> TaskMemory:
     return TaskMemory(wanted.options[keys.MEMORY_PER_TASK] or engine.task_memory)
 
 
+def _rule(wanted: WriteRequest, config: TableConfig) -> MergeRule | None:
+    """The merge rule of an operation that looks for rows. Raises UnsupportedTable when the table has none for us."""
+    if not wanted.operation.looks_up:
+        return None
+    if not config.populate_meta_fields:
+        raise UnsupportedTable(
+            f"the table {config.name} has no meta fields (hoodie.populate.meta.fields=false), and only inserts are "
+            "written to such tables yet",
+            hint="write with --operation insert or bulk_insert, or with Apache Hudi",
+        )
+    try:
+        rule = merge_rule(config)
+    except UnsupportedTable as error:
+        raise UnsupportedTable(error.message, hint="write with Apache Hudi, or insert without looking up") from None
+    # A delete has no values that could be preferred to those of a row.
+    return MergeRule() if wanted.operation is WriteOperation.DELETE else rule
+
+
+def _distinct(kept: KeptRows, rule: MergeRule | None, memory: TaskMemory, config: TableConfig) -> DistinctRows | None:
+    """The rows of an operation that looks up, checked before anything is written. Raises as `DistinctRows`."""
+    if rule is None:
+        return None
+    rows = DistinctRows(kept, rule, memory, config.name)
+    rows.check()
+    return rows
+
+
 def _keep(
     wanted: WriteRequest,
     rows: Rows,
@@ -128,8 +167,16 @@ def _keep(
     """Read the rows. `known` is the table's schema. Raises ConfigError, and NothingToDo without rows."""
     reader, options = rows(), wanted.options
     of_table = None if known is None else parse_table_schema(known, wanted.base_path)
-    schema = writer_schema(reader.schema, config, of_table, nulls_for_missing=options[writing_keys.NULLS_FOR_MISSING])
-    kept = KeptRows(schema, store)
+    deletes = wanted.operation is WriteOperation.DELETE
+    schema = writer_schema(
+        reader.schema,
+        config,
+        of_table,
+        nulls_for_missing=options[writing_keys.NULLS_FOR_MISSING],
+        keys_only=deletes,
+    )
+    across = wanted.operation is WriteOperation.UPSERT and write_index(options, has_record_index=True).kind.is_global
+    kept = KeptRows(schema, store, keys_only=deletes, numbered=across)
     kept.add(reader, maker(schema.arrow, session_zone(options)))
     if not kept.count:
         raise NothingToDo("there are no rows to write")
@@ -149,8 +196,9 @@ class _Run:
         memory: TaskMemory,
         report: Report,
         engine: Engine,
+        distinct: DistinctRows | None,
     ) -> None:
-        """`known` is the table's schema, of which that of the rows was made."""
+        """`known` is the table's schema, of which that of the rows was made; `distinct` is for look-ups."""
         self._wanted = wanted
         self._table = table
         self._settings = transaction_settings(wanted.options, table.storage)
@@ -160,6 +208,7 @@ class _Run:
         self._report = report
         self._engine = engine
         self._memory = memory
+        self._distinct = distinct
 
     def refuse_groups(self) -> None:
         """Raise UnsupportedTable where the rows cannot be written: into buckets, or beside a partitioned index."""
@@ -170,8 +219,10 @@ class _Run:
                 f"{table.storage.root} has a partitioned record index, which writes cannot keep in step yet",
                 hint="write to it with Apache Hudi, or drop the index first",
             )
-        table.view.load([*self._kept.store.counts])
-        for partition in self._kept.store.counts:
+        is_global = self._looks_everywhere()
+        partitions = table.view.partitions() if is_global else self._kept.partitions
+        table.view.load(partitions)
+        for partition in partitions:
             slices = table.view.latest_slices(partition)
             if are_buckets(slices):
                 raise UnsupportedTable(
@@ -180,14 +231,28 @@ class _Run:
                     hint="write to it with Apache Hudi",
                 )
 
+    def _looks_everywhere(self) -> bool:
+        index = write_index(self._wanted.options, has_record_index=True)
+        return self._distinct is not None and index.kind.is_global
+
     def look(self) -> Report:
         """Say what would be written."""
-        tasks = self._tasks(self._table, "")
-        filled = [task.filled for task in tasks if task.filled is not None]
-        rows, store = self._kept.count, self._kept.store
-        row: Row = {"partitions": len(store.counts), "rows": rows, "filled_files": len(filled)}
-        self._report.tables["written"] = [{**row, "new_files": len(tasks) - len(filled), "max_bytes": None}]
-        self._report.rows = InOut(rows, None)
+        with self._assigned(self._table) as assigned:
+            tasks = self._tasks(self._table, "", assigned)
+        before = [task for task in tasks if task.before is not None]
+        row: Row = {
+            "partitions": len({task.partition for task in tasks}),
+            "rows": self._kept.count,
+            "inserts": sum(task.inserts for task in tasks),
+            "updates": None,
+            "deletes": None,
+            "filled_files": sum(not task.changes for task in before),
+            "updated_files": sum(bool(task.changes) for task in before),
+            "new_files": len(tasks) - len(before),
+            "max_bytes": None,
+        }
+        self._report.tables["written"] = [row]
+        self._report.rows = InOut(self._kept.count, None)
         return self._report.looked("dry run: nothing was written")
 
     def commit(self) -> Report:
@@ -198,17 +263,20 @@ class _Run:
             self._roll_back_failed()
         with attempt:
             report.instant = attempt.ts
-            with report.phase("assign rows"):
-                tasks = self._tasks(attempt.table, attempt.ts)
-                self._create_metafiles(attempt)
-                attempt.start(self._workload(attempt.table, tasks))
-            with report.phase("write"):
-                results = self._write(tasks)
+            with ExitStack() as stack:
+                with report.phase("assign rows"):
+                    assigned = stack.enter_context(self._assigned(attempt.table))
+                    tasks = self._tasks(attempt.table, attempt.ts, assigned)
+                    self._create_metafiles(attempt, tasks)
+                    attempt.start(workload(attempt.table, operation, tasks))
+                with report.phase("write"):
+                    results = self._write(tasks)
+                spilled = assigned.store.spilled_bytes
             draft = self._draft(attempt, tasks, results)
             with report.phase("commit"):
                 attempt.finish(draft, compaction_afterwards(self._engine, self._wanted, report))
         report.completed(attempt.ts)
-        self._account(results)
+        self._account(tasks, results, spilled)
         with report.phase("clean up"):
             try:
                 attempt.clean_up()
@@ -218,9 +286,22 @@ class _Run:
                 )
         return report
 
-    def _create_metafiles(self, attempt: WriteAttempt) -> None:
+    @contextmanager
+    def _assigned(self, table: Snapshot) -> Iterator[Assigned]:
+        """The rows by where they go; the rows of an operation that looks for none are inserts as they are."""
+        if self._distinct is None:
+            yield Assigned(self._kept.store)
+            return
+        index = write_index(self._wanted.options, has_record_index=record_shards(table) is not None)
+        with RowStore(self._memory.limit // 4) as store:
+            assigned = Assigner(table, self._kept, index, self._distinct).assign(store)
+            refuse_planned(table, list(assigned.slices.values()))
+            yield assigned
+
+    def _create_metafiles(self, attempt: WriteAttempt, tasks: Sequence[WriteTask]) -> None:
         storage, in_base_format = attempt.table.storage, attempt.table.config.partition_metafile_in_base_format
-        create_metafiles(storage, self._kept.store.counts, attempt.ts, in_base_format=in_base_format)
+        partitions = dict.fromkeys(task.partition for task in tasks if task.inserts)
+        create_metafiles(storage, partitions, attempt.ts, in_base_format=in_base_format)
 
     def _roll_back_failed(self) -> None:
         failed = roll_back_failed_writes(self._table, self._settings)
@@ -236,36 +317,17 @@ class _Run:
         create_metadata_table(current.storage, self._kept.schema.text, times, statistics=new_statistics(options))
         return reopen(current)
 
-    def _tasks(self, table: Snapshot, ts: str) -> list[InsertTask]:
-        """A task for each bucket; the rows of a partition go to its buckets in their order."""
+    def _tasks(self, table: Snapshot, ts: str, assigned: Assigned) -> list[WriteTask]:
+        """The tasks of the rows; those of the inserts of a partition take them in their order."""
         options = self._wanted.options
-        rules = sizing_rules(options)
-        settings = replace(file_settings(options, table.config), file_bytes=rules.max_file)
-        indexed = indexed_columns(table)
-        tasks: list[InsertTask] = []
-        for partition, buckets in self._buckets(table, rules):
-            for bucket in buckets:
-                tasks.append(
-                    InsertTask(
-                        storage=table.storage,
-                        instant=ts,
-                        partition=partition,
-                        number=len(tasks),
-                        rows=bucket.inserts,
-                        filled=bucket.filled,
-                        source=table.slices,
-                        schema=self._kept.schema,
-                        dropped_columns=table.config.dropped_columns,
-                        settings=settings,
-                        ranged=indexed,
-                        memory=self._memory,
-                    )
-                )
-        return tasks
+        tasks = WriteTasks(
+            table, ts, self._kept, assigned, options, self._memory, self._distinct.rule if self._distinct else None
+        )
+        return tasks.all(self._buckets(table, assigned, sizing_rules(options)))
 
-    def _buckets(self, table: Snapshot, rules: SizingRules) -> Iterator[tuple[str, list[Bucket]]]:
+    def _buckets(self, table: Snapshot, assigned: Assigned, rules: SizingRules) -> Iterator[tuple[str, list[Bucket]]]:
         """The buckets of each partition. A bulk insert has one, and needs to know nothing of the table."""
-        counts = sorted(self._kept.store.counts.items())
+        counts = sorted(assigned.inserts.items())
         if self._wanted.operation is WriteOperation.BULK_INSERT:
             yield from ((partition, [Bucket(None, count)]) for partition, count in counts)
             return
@@ -279,89 +341,75 @@ class _Run:
             small = small_files(table.view.latest_slices(partition), planned, rules) if fills else []
             yield partition, insert_buckets(count, small, record_bytes, rules)
 
-    def _workload(self, table: Snapshot, tasks: Sequence[InsertTask]) -> bytes:
-        """The content of the inflight file: the inserts of each partition, and of each file group that is filled.
-
-        Hudi leaves it empty for a bulk insert.
-        """
-        if self._wanted.operation is WriteOperation.BULK_INSERT:
-            return b""
-        stats: dict[str, tuple[WriteStat, ...]] = {}
-        for partition in sorted({task.partition for task in tasks}):
-            own = [task for task in tasks if task.partition == partition]
-            filled = [
-                WriteStat(partition, one.filled.file_id, "", one.filled.base_instant, num_inserts=one.rows)
-                for one in own
-                if one.filled is not None
-            ]
-            stats[partition] = (WriteStat(partition, "", "", num_inserts=sum(one.rows for one in own)), *filled)
-        workload = CommitMetadata(self._wanted.operation.name, stats)
-        return table.timeline.layout.encode_commit(workload, table.config.version.release)
-
-    def _write(self, tasks: Sequence[InsertTask]) -> list[InsertResult]:
-        results: list[InsertResult] = []
-        taken: dict[str, int] = {}
+    def _write(self, tasks: Sequence[WriteTask]) -> list[Written]:
+        results: list[Written] = []
         for task in tasks:
-            start = taken.get(task.partition, 0)
-            rows = self._kept.store.read(task.partition, start, task.rows)
-            results.append(write_inserts(task, rows, f"{task.number}-0-{task.number}"))
-            taken[task.partition] = start + task.rows
+            results.append(task.run())
             self._wanted.progress("write", len(results), len(tasks))
         return results
 
-    def _draft(
-        self, attempt: WriteAttempt, tasks: Sequence[InsertTask], results: Sequence[InsertResult]
-    ) -> CommitDraft:
+    def _draft(self, attempt: WriteAttempt, tasks: Sequence[WriteTask], results: Sequence[Written]) -> CommitDraft:
         table, engine = attempt.table, self._engine
-        written = [
-            WrittenFile(stat, new.file.columns)
-            for result in results
-            for stat, (new, _) in zip(result.stats, result.files, strict=True)
-        ]
+        written = [WrittenFile(stat, new.file.columns) for result in results for new, stat in result.files]
         stats = [one.stat for one in written]
-        filled = [task.filled for task in tasks if task.filled is not None]
+        before = [task.before for task in tasks if task.before is not None]
         seen = frozenset(one.ts for one in table.timeline.completed_writes())
         return CommitDraft(
             attempt.instant,
             self._wanted.operation.name,
             written,
-            moved=self._moved(attempt, stats),
+            moved=self._moved(attempt, stats, before),
             expressions=computed_indexes(engine, table, self._expressions, attempt.files, stats, []),
             expectations=(
                 SchemaUnchanged(self._known),
-                GroupsUnchanged(filled, seen, self._settings),
+                GroupsUnchanged(before, seen, self._settings),
                 FilesStored(table.storage, stats),
             ),
             schema=self._kept.schema.text,
         )
 
-    def _moved(self, attempt: WriteAttempt, stats: Sequence[WriteStat]) -> MovedKeys | None:
-        """The keys of the new files, for the record index."""
+    def _moved(
+        self, attempt: WriteAttempt, stats: Sequence[WriteStat], before: Sequence[FileSlice]
+    ) -> MovedKeys | None:
+        """The keys that are new or gone, for the record index."""
         shards = record_shards(attempt.table)
         if shards is None:
             return None
         with self._report.phase("read keys"):
-            return moved_keys(self._engine, attempt.table, shards, attempt.files, stats)
+            # A file group that has only updates has the keys that it had.
+            changed = [one for one in stats if one.num_inserts or one.num_deletes]
+            deleted = {(one.partition, one.file_id) for one in stats if one.num_deletes}
+            old = [one for one in before if (one.partition, one.file_id) in deleted]
+            return moved_keys(self._engine, attempt.table, shards, attempt.files, changed, old)
 
-    def _account(self, results: Sequence[InsertResult]) -> None:
-        report, new = self._report, [(one, inserted) for result in results for one, inserted in result.files]
-        filled = [result.task.filled for result in results if result.task.filled is not None]
-        inserted = sum(rows for _, rows in new)
-        report.files = InOut(len(filled), len(new))
-        report.bytes = InOut(sum(one.base_bytes for one in filled), sum(one.file.size for one, _ in new))
-        report.rows = InOut(inserted, sum(one.file.rows for one, _ in new))
+    def _account(self, tasks: Sequence[WriteTask], results: Sequence[Written], spilled: int) -> None:
+        report, new = self._report, [one for result in results for one in result.files]
+        before = [task.before for task in tasks if task.before is not None]
+        stats = [stat for _, stat in new]
+        updated = sum(1 for task in tasks if task.changes)
+        report.files = InOut(len(before), len(new))
+        report.bytes = InOut(sum(one.base_bytes for one in before), sum(one.file_size for one in stats))
+        report.rows = InOut(self._kept.count, sum(one.num_writes for one in stats))
         report.tables["written"] = [
             {
-                "partitions": len({result.task.partition for result in results}),
-                "rows": inserted,
-                "filled_files": len(filled),
-                "new_files": len(new) - len(filled),
-                "max_bytes": max(one.file.size for one, _ in new),
+                "partitions": len({one.partition for one in stats}),
+                "rows": self._kept.count,
+                "inserts": sum(one.num_inserts for one in stats),
+                "updates": sum(one.num_update_writes for one in stats),
+                "deletes": sum(one.num_deletes for one in stats),
+                "filled_files": len(before) - updated,
+                "updated_files": updated,
+                "new_files": len(new) - len(before),
+                "max_bytes": max((one.file_size for one in stats), default=0),
             }
         ]
-        peak = max(result.peak for result in results)
+        kept = self._kept.store.spilled_bytes if self._distinct is not None else 0
         report.tables["memory"] = [
-            {"limit_bytes": self._memory.limit, "peak_bytes": peak, "spilled_bytes": self._kept.store.spilled_bytes}
+            {
+                "limit_bytes": self._memory.limit,
+                "peak_bytes": max((result.peak for result in results), default=peak_bytes()),
+                "spilled_bytes": kept + spilled + sum(result.spilled for result in results),
+            }
         ]
         phases = sorted({phase for result in results for phase in result.seconds})
         spent = {phase: sum(result.seconds.get(phase, 0.0) for result in results) for phase in phases}

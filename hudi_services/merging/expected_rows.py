@@ -211,10 +211,11 @@ class ExpectedRows:
             return
         found = pc.index_in(pa.array(keys), winners.keys)
         hits, place = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False)), found.drop_null().to_numpy()
-        # Of rows with the same key, only the first one is merged.
-        first = np.sort(np.unique(place, return_index=True)[1])
-        first = first[~winners.seen[place[first]]]
-        hits, place = hits[first], place[first]
+        if not self._rule.each_base_row:
+            # Of rows with the same key, only the first one is merged.
+            first = np.sort(np.unique(place, return_index=True)[1])
+            first = first[~winners.seen[place[first]]]
+            hits, place = hits[first], place[first]
         winners.seen[place] = True
         log, base = winners.records.take(place), facts(hits)
         wins = self._beats(log, base)

@@ -147,6 +147,21 @@ class LogRecords:
         """A table without records."""
         return self._entry_table([])
 
+    # ---- rows of a write
+
+    def of_rows(self, rows: pa.Table) -> pa.Table:
+        """The records of rows that are being written, in the raw form of `schema`; of keys alone, their deletes."""
+        if rows.column_names == [KEY]:
+            return self._deleted_keys(rows.column(KEY))
+        return self._with_facts(rows, self._deletes(rows), 0)
+
+    def _deleted_keys(self, keys: pa.ChunkedArray) -> pa.Table:
+        count, schema = len(keys), self.schema.arrow
+        table = pa.table([keys if f.name == KEY else pa.nulls(count, f.type) for f in schema], schema=schema)
+        order = [pa.chunked_array([pa.nulls(count, one.arrow)]) for one in self.ordering]
+        yes, no = np.ones(count, np.bool_), np.zeros(count, np.bool_)
+        return _joined(table, yes, pa.chunked_array([pa.array(yes)]), no, yes, 0, order)
+
     # ---- data blocks
 
     def _data(self, read: Read, block: BlockPlace) -> Iterator[pa.Table]:

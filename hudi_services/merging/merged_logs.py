@@ -66,6 +66,11 @@ class Merger:
         return len(self._subsets) > 1
 
     @property
+    def merges_each(self) -> bool:
+        """Whether all base rows of one key are merged, and not only the first one."""
+        return self._rule.each_base_row
+
+    @property
     def losers_matter(self) -> bool:
         """Whether a log record may change a base row that is preferred to it."""
         return self._rule.fills_base_rows or bool(self._newest) or self.is_partial

@@ -1,8 +1,8 @@
-"""An open file slice with log files.
+"""An open file slice with log files, or with rows that are being written.
 
-A slice is read in three steps: the log records are read and merged with each other; the record keys of the base file
-are read, to find the rows that log records touch; then the rows are read, and pieces that no log record touches are
-passed on as they are. Row groups that no log record touches may be copied instead.
+A slice is read in three steps: the records that change it are read and merged with each other; the record keys of the
+base file are read, to find the rows that records touch; then the rows are read, and pieces that no record touches are
+passed on as they are. Row groups that no record touches may be copied instead.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,73 +12,57 @@ from itertools import chain
 
 import pyarrow as pa
 
-from ..errors import CheckFailed, CorruptFile, NotFound, UnsupportedTable
+from ..errors import CheckFailed, CorruptFile, UnsupportedTable
 from ..files.column_stats import ColumnStats
-from ..files.log_blocks import BlockPlace, HeaderKey
-from ..files.log_reader import scan_blocks
 from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema
 from ..files.slices import BaseFileSlice, CheckedTables, Segment, StoredRowGroup
-from ..model import FileSlice, LogCounts, LogFile
+from ..model import FileSlice, LogCounts
 from ..storage import Storage
-from .block_order import replayed
 from .counted_instants import CountedInstants
 from .expected_rows import ExpectedRows
 from .fold import NullOrdering
-from .log_records import KEY, LogRecords, is_partial, record_count
+from .log_records import KEY
 from .merged_logs import Merger, with_dictionaries
-from .merged_schema import merged_schema, widened_floats
-from .ordering import ordering_fields, with_ordering
 from .rules import WITH_HUDI, Fill, MergeRule
+from .slice_changes import Changes, LogChanges
 from .updates import Updates, find_updates
 
 _COMPRESSION = 3
 """About how many times as large records are in a log file as in a base file."""
-_EXPANSION = 3
-"""About how many times as large records are in memory as in a log file."""
 
 
 class MergedSlice:
-    """An open slice with log files. Raises CorruptFile, UnsupportedTable and StorageError."""
+    """An open slice with records that change it. Raises CorruptFile, UnsupportedTable and StorageError."""
 
     def __init__(
-        self,
-        storage: Storage,
-        one: FileSlice,
-        rule: MergeRule,
-        counts: CountedInstants,
-        memory: int,
-        wider: FileSchema | None = None,
+        self, one: FileSlice, base: BaseFileSlice | None, changes: Changes, full_path: str, memory: int
     ) -> None:
-        """`wider`: columns of the wider types that some columns of the slice are to have."""
-        self._again = partial(MergedSlice, storage, one, rule, counts, memory)
-        self._storage = storage
+        """`base` is the open base file of the slice; `memory` is the bytes of records that may be in memory."""
+        self._again = partial(MergedSlice, one, base, full_path=full_path, memory=memory)
         self._memory = memory
-        self._slice = one
-        base = one.base_file
-        self._base = BaseFileSlice.open(storage, base.path, base.size or None) if base is not None else None
-        self._row_groups = [group.num_rows for group in self._base.row_groups] if self._base is not None else []
-        self.path = base.path if base is not None else one.log_files[0].path
-        self.full_path = storage.full_path(self.path)
-        self._sizes = {log.path: log.size or self._stored_size(log) for log in one.log_files}
-        self._paths = {storage.full_path(log.path): log.path for log in one.log_files}
-        found = list(self._scan())
-        self._stored_blocks = len(found)
-        self._blocks = replayed(found, counts, with_originals=rule.applies_originals)
-        # A slice without a base file may have no block that counts, and no rows.
-        is_empty = self._base is None and not self._blocks
-        described = [one for one in found if HeaderKey.SCHEMA in one.header] if is_empty else self._blocks
-        self.schema = merged_schema(self.full_path, self._base, described, rule, wider)
-        self._ordering = ordering_fields(rule, self.schema, self.full_path)
-        self._rule = rule = with_ordering(rule, self._ordering)
-        self._records = LogRecords(self.schema, one.partition, rule, self._ordering)
-        self._merger = Merger(self.schema, rule, self._ordering, self._records.subsets)
+        self._base = base
+        self._row_groups = [group.num_rows for group in base.row_groups] if base is not None else []
+        self.path = one.base_file.path if one.base_file is not None else one.log_files[0].path
+        self.full_path = full_path
+        self._changes = changes
+        self.schema = changes.schema
+        self._merger = Merger(self.schema, changes.rule, changes.ordering, changes.subsets)
         self._checks_spilled = 0
         """Bytes that the checks of merged rows have written to the local disk."""
         self._kept: list[pa.Table] | None = None
-        """The log records as they were read, for the check of the merged rows."""
+        """The records as they were read, for the check of the merged rows."""
         self._kept_base: pa.Table | None = None
         """Columns of all rows of the base file, which the merge has read, until `release`."""
+
+    @classmethod
+    def of_logs(
+        cls, storage: Storage, one: FileSlice, rule: MergeRule, counts: CountedInstants, memory: int
+    ) -> "MergedSlice":
+        """The slice with its log files."""
+        base = opened_base(storage, one)
+        first = one.base_file.path if one.base_file is not None else one.log_files[0].path
+        return cls(one, base, LogChanges(storage, one, base, rule, counts), storage.full_path(first), memory)
 
     # ---- facts
 
@@ -89,11 +73,11 @@ class MergedSlice:
     @property
     def most_rows(self) -> int:
         """As `SliceFacts.most_rows`."""
-        return self._base_rows + sum(record_count(self._read_block(block), block) for block in self._blocks)
+        return self._base_rows + self._changes.count()
 
     @property
     def log_counts(self) -> LogCounts:
-        return self._updates.counts + LogCounts(self._stored_blocks)
+        return self._updates.counts + LogCounts(self._changes.blocks)
 
     @property
     def spilled_bytes(self) -> int:
@@ -101,12 +85,12 @@ class MergedSlice:
 
     @property
     def size(self) -> int:
-        return (self._base.size if self._base is not None else 0) + sum(self._sizes.values())
+        return (self._base.size if self._base is not None else 0) + self._changes.size
 
     @property
     def encoded_bytes(self) -> int:
         base = self._base.encoded_bytes if self._base is not None else 0
-        return base + sum(block.length for block in self._blocks)
+        return base + self._changes.encoded_bytes
 
     @property
     def stored_bytes(self) -> int:
@@ -125,7 +109,7 @@ class MergedSlice:
     @property
     def dictionary_columns(self) -> frozenset[str]:
         # What decides, and what may be filled from another record, is compared as values.
-        if self._base is None or self._rule.fill is not Fill.NOTHING:
+        if self._base is None or self._changes.rule.fill is not Fill.NOTHING:
             return frozenset()
         return self._base.dictionary_columns.difference({KEY}, self._merger.deciding_columns)
 
@@ -191,8 +175,8 @@ class MergedSlice:
 
     def _as_wide_as(self, target: FileSchema) -> "MergedSlice":
         """This slice with doubles for floats where `target` has doubles: they are widened before they are merged."""
-        wider = widened_floats(self.full_path, self._rule, self.schema, target)
-        return self._again(target.select(wider)) if wider else self
+        wider = self._changes.widened(target)
+        return self if wider is None else self._again(changes=wider)
 
     @property
     def _indexes(self) -> list[int | None]:
@@ -219,17 +203,18 @@ class MergedSlice:
 
     def _expected_rows(self, names: Sequence[str], target: FileSchema) -> ExpectedRows:
         """What the records, as they were read, must make of the base file; they are read again if there was no room."""
-        facts = (self._rule, self._ordering, self.schema, self._records.subsets)
+        changes = self._changes
+        facts = (changes.rule, changes.ordering, self.schema, changes.subsets)
         expected = ExpectedRows(
             *facts,
             names,
             target,
-            is_partial=any(map(is_partial, self._blocks)),
+            is_partial=changes.is_partial,
             records=self._updates.counts.records,
             memory=self._memory,
         )
         kept, self._kept = self._kept, None
-        for piece in self._pieces() if kept is None else kept:
+        for piece in changes.records() if kept is None else kept:
             expected.add_records(piece)
         expected.decide()
         return expected
@@ -314,25 +299,11 @@ class MergedSlice:
 
     # ---- the merge
 
-    def _scan(self) -> Iterator[BlockPlace]:
-        for log in self._slice.log_files:
-            yield from scan_blocks(self._read_of(log.path), self._sizes[log.path], self._storage.full_path(log.path))
-
-    def _stored_size(self, log: LogFile) -> int:
-        """The bytes of a log file: a plan does not record them."""
-        found = self._storage.head(log.path)
-        if found is None:
-            raise NotFound(f"{self._storage.full_path(log.path)} does not exist")
-        return found.size
-
-    def _read_of(self, path: str) -> Callable[[int, int], bytes]:
-        return lambda start, length: self._storage.read_range(path, start, length)
-
     @cached_property
     def _updates(self) -> Updates:
-        records: Iterable[pa.Table] = self._pieces()
+        records: Iterable[pa.Table] = self._changes.records()
         keys = self._deciding_pieces()
-        expected = _EXPANSION * sum(block.length for block in self._blocks)
+        expected = self._changes.memory_bytes
         if 2 * expected <= self._memory:
             records = self._kept = list(records)
         with self._null_orderings():
@@ -340,13 +311,6 @@ class MergedSlice:
         if self._merger.is_partial and any(self._merger.lacks_columns(rows) for rows in found.inserts()):
             raise UnsupportedTable(f"{self.full_path}: a partial update has no row to update", hint=WITH_HUDI)
         return found
-
-    def _pieces(self) -> Iterator[pa.Table]:
-        """The log records, oldest first."""
-        return chain([self._records.none()], self._records.all(self._blocks, self._read_block))
-
-    def _read_block(self, block: BlockPlace) -> Callable[[int, int], bytes]:
-        return self._read_of(self._paths[block.path])
 
     @property
     def _base_rows(self) -> int:
@@ -357,12 +321,18 @@ class MergedSlice:
         try:
             yield
         except NullOrdering:
-            fields = ", ".join(self._rule.ordering)
+            fields, (what, hint) = ", ".join(self._changes.rule.ordering), self._changes.after_null
             raise UnsupportedTable(
                 f"{self.full_path}: a null in the ordering field {fields} would have to be compared with a value: "
-                "Hudi itself cannot read this file slice",
-                hint="delete the record with Apache Hudi, and write it again with a value",
+                f"{what}",
+                hint=hint,
             ) from None
+
+
+def opened_base(storage: Storage, one: FileSlice) -> BaseFileSlice | None:
+    """The open base file of a slice; None when it has none. Raises CorruptFile and StorageError."""
+    base = one.base_file
+    return BaseFileSlice.open(storage, base.path, base.size or None) if base is not None else None
 
 
 class _Checked:

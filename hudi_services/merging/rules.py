@@ -102,6 +102,8 @@ class MergeRule:
     """A float of an Avro block becomes a double of the same value, not of its shortest decimal text (0.15.0, 1.0.2)."""
     applies_originals: bool = False
     """The block of a log compaction does not replace the blocks that it was made from (0.15.0, 1.0.2)."""
+    each_base_row: bool = False
+    """Final merge: all rows of the base file with one key are merged, as in a write, and not the first one alone."""
     marker: DeleteMarker | None = None
 
     @property
@@ -244,5 +246,5 @@ def _single_ordering(config: TableConfig) -> tuple[str, ...]:
 
 def _refused(config: TableConfig, key: str, value: str) -> UnsupportedTable:
     return UnsupportedTable(
-        f"the table {config.name} has {key}={value}, a rule of merging log files that is not supported", hint=WITH_HUDI
+        f"the table {config.name} has {key}={value}, a merge rule that is not supported", hint=WITH_HUDI
     )

@@ -42,12 +42,12 @@ class MergedSlices:
     def open(self, one: FileSlice) -> SliceReader:
         if not one.log_files:
             return BaseFileSlices(self.storage).open(one)
-        return MergedSlice(self.storage, one, self._rule(), self.counts, self.memory)
+        return MergedSlice.of_logs(self.storage, one, self._rule(), self.counts, self.memory)
 
     def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
         if not one.log_files:
             return BaseFileSlices(self.storage).facts(one, take)
-        return take(_MergedFacts(MergedSlice(self.storage, one, self._rule(), self.counts, self.memory)))
+        return take(MergedFacts(MergedSlice.of_logs(self.storage, one, self._rule(), self.counts, self.memory)))
 
     def as_of(self, instant: str | None, memory: int) -> "MergedSlices":
         return replace(self, counts=replace(self.counts, until=instant), memory=memory)
@@ -65,7 +65,7 @@ class MergedSlices:
         return self.rule
 
 
-class _MergedFacts:
+class MergedFacts:
     """The facts of a slice whose rows must be merged to be known."""
 
     def __init__(self, reader: MergedSlice) -> None:

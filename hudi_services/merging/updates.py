@@ -104,7 +104,7 @@ class _Found:
 
 
 class _Join:
-    """Finds base rows for the folded records of some keys; of base rows with the same key, Hudi merges the first."""
+    """Finds base rows for the folded records of some keys; of base rows with the same key, the rule says which."""
 
     def __init__(self, merger: Merger, records: pa.Table, changed: ChangedRowGroups) -> None:
         self._merger = merger
@@ -122,10 +122,11 @@ class _Join:
         found = pc.index_in(base.column(KEY), self.folded.column(KEY))
         at = np.flatnonzero(pc.is_valid(found).to_numpy())
         log = np.asarray(found.drop_null().to_numpy()).astype(np.int64)
-        is_first = np.zeros(log.size, np.bool_)
-        is_first[np.unique(log, return_index=True)[1]] = True
-        is_first &= ~self._seen[log]
-        at, log = at[is_first], log[is_first]
+        if not self._merger.merges_each:
+            is_first = np.zeros(log.size, np.bool_)
+            is_first[np.unique(log, return_index=True)[1]] = True
+            is_first &= ~self._seen[log]
+            at, log = at[is_first], log[is_first]
         self._seen[log] = True
         wins = self._merger.wins(self._facts.take(pa.array(log)), base.take(pa.array(at)))
         deletes = wins & self._deletes[log]

@@ -34,7 +34,7 @@ from .rollback.lasting import lasting_in, may_be_merged
 from .rollback.restored import Restored, restored_records
 from .rollback.timeline import resume_rollbacks, undo, undo_pending
 from .statistics.column_stats import NewFile, column_records, settled, untold_columns
-from .statistics.indexed_columns import IndexColumns, index_columns
+from .statistics.indexed_columns import IndexColumns, define_columns, index_columns, new_index_columns
 from .statistics.partition_ranges import partition_ranges
 from .statistics.text_ranges import in_both_orders
 from .table import MetadataTable
@@ -67,6 +67,8 @@ class Change:
     beside_writes: bool = False
     """Whether other writes are in progress: readers order records by instants, so that ranges which replace older ones
     would hide what a write with an earlier instant adds when it ends."""
+    schema: str | None = None
+    """The Avro schema (JSON) of the commit; None for that of the table."""
 
 
 def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str]) -> None:
@@ -79,7 +81,11 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     metadata = _without(_ready(metadata, times), change.instant, times)
     metadata.look_into(metadata.partitions)
     candidates = change.new_files[0].columns if change.new_files else ()
-    indexed = index_columns(metadata, candidates) if COLUMN_STATS in metadata.partitions else _NOTHING
+    indexed, added = _NOTHING, list[str]()
+    if COLUMN_STATS in metadata.partitions:
+        indexed = index_columns(metadata, candidates)
+        added = new_index_columns(metadata, indexed, change.schema) if change.new_files else []
+        indexed = replace(indexed, columns=indexed.columns.union(added))
     _require_ranges(metadata, change, indexed)
     records: dict[str, Sequence[Record]] = {FILES: _files_records(change.new_files)}
     # Under the lock, and many: computed once for both indexes.
@@ -99,6 +105,7 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
     unknown = change.moved is None and not change.keys_stay
     if RECORD_INDEX in metadata.partitions and change.new_files and unknown:
         raise CheckFailed(f"{metadata.storage.root} has a record index now, and the commit does not know its keys")
+    define_columns(metadata, added)
     write_delta_commit(metadata, change.instant, records, times, moved=change.moved)
 
 

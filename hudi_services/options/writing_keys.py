@@ -86,7 +86,60 @@ NULLS_FOR_MISSING = Option(
     "Whether nullable columns of the table that the rows lack are filled with nulls.",
     in_table=ANY_VALUE,
 )
+OPERATION = Option(
+    "hoodie.datasource.write.operation",
+    choice("UPSERT", "INSERT", "BULK_INSERT", "DELETE"),
+    "UPSERT",
+    Phase.INGEST,
+    "What `write` does with the rows, unless --operation says it: UPSERT, INSERT, BULK_INSERT or DELETE.",
+)
+INDEX_TYPE = Option(
+    "hoodie.index.type",
+    choice("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
+    "SIMPLE",
+    Phase.INGEST,
+    "How upserts and deletes find the rows that are there; RECORD_INDEX is GLOBAL_SIMPLE where the table has none.",
+    in_table=ANY_VALUE,
+)
+SIMPLE_MOVES_ROWS = Option(
+    "hoodie.simple.index.update.partition.path",
+    boolean,
+    True,
+    Phase.INGEST,
+    "By GLOBAL_SIMPLE, whether a row whose partition path has changed moves; otherwise it stays where its key is.",
+    in_table=ANY_VALUE,
+)
+BLOOM_MOVES_ROWS = Option(
+    "hoodie.bloom.index.update.partition.path",
+    boolean,
+    True,
+    Phase.INGEST,
+    "By GLOBAL_BLOOM, whether a row whose partition path has changed moves; otherwise it stays where its key is.",
+    in_table=ANY_VALUE,
+)
+RECORD_INDEX_MOVES_ROWS = Option(
+    "hoodie.record.index.update.partition.path",
+    boolean,
+    False,
+    Phase.INGEST,
+    "By RECORD_INDEX, whether a row whose partition path has changed moves; otherwise it stays where its key is.",
+    in_table=ANY_VALUE,
+)
 # What is not done yet is refused, so that it is not ignored: these options have one value each.
+COMBINE_BEFORE_UPSERT = Option(
+    "hoodie.combine.before.upsert",
+    only("true"),
+    "true",
+    Phase.INGEST,
+    "Only true: of rows of one key an upsert writes the one that the merge rule prefers.",
+)
+COMBINE_BEFORE_DELETE = Option(
+    "hoodie.combine.before.delete",
+    only("true"),
+    "true",
+    Phase.INGEST,
+    "Only true: a delete takes a key that is given several times once.",
+)
 COMBINE_BEFORE_INSERT = Option(
     "hoodie.combine.before.insert",
     only("false"),

@@ -8,12 +8,10 @@ Source: HoodieCreateHandle, HoodieConcatHandle, HoodieBaseParquetWriter, HoodieP
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..codecs.table_schema import for_files
 from ..errors import CheckFailed, UnsupportedTable
@@ -31,14 +29,12 @@ from ..rewriting.columns import Columns
 from ..rows.conservation import Checksum, checksum
 from ..rows.conversion_check import ConversionCheck
 from ..rows.memory import TaskMemory
-from ..rows.output import CHECK, RECORD_KEY_FIELD, Form, NewFile, Output, Stopwatch
+from ..rows.output import CHECK, Form, NewFile, Output, Stopwatch
 from ..rows.settings import FileSettings
 from ..storage import Storage
+from .meta_columns import MetaColumns, some_at_a_time
 from .schema import WriterSchema
 
-_COMMIT_TIME, _SEQUENCE, _PARTITION = "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_partition_path"
-_STEP_ROWS = 64 * 1024
-"""Rows that are written at once, at most: between them the size of the file is looked at."""
 _ROOM = 0.02
 """The share of the file size that may be left."""
 
@@ -144,10 +140,7 @@ class _Bucket:
         task = self._task
         if task.filled is None:
             return task.schema.target, for_files(dict(task.schema.avro), task.schema.target.columns)
-        reader = self._readers[0]
-        columns = {*task.schema.target.columns, *reader.schema.columns}
-        avro = for_files(dict(task.schema.avro), columns, task.dropped_columns)
-        return resolve_target([SourceSchema(reader.path, reader.schema)], avro), avro
+        return next_slice_schema(self._readers[0], task.schema, task.dropped_columns)
 
     def _filled(self, rows: Iterable[pa.Table]) -> list[tuple[NewFile, int, Checksum]]:
         """The next slice of the small file: its rows as they are, and then the new ones."""
@@ -221,25 +214,13 @@ class _Bucket:
 
     def _inserts(self, rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """The new rows in the raw form of the target, with their meta columns, in small tables."""
-        for some in rows:
-            for start in range(0, some.num_rows, _STEP_ROWS):
-                part = some.slice(start, _STEP_ROWS)
-                table = self._with_meta(part) if self._task.schema.has_meta else part
-                source = self._task.schema.target
-                if self._form.target != source:
-                    names = list(self._columns.kept)
-                    table = converted_table(table, table.num_rows, source, names, self._form.target)
-                yield table
-                self._written += part.num_rows
-
-    def _with_meta(self, rows: pa.Table) -> pa.Table:
-        count, task = rows.num_rows, self._task
-        numbers = pa.array(np.arange(self._written, self._written + count)).cast(pa.string())
-        sequence = pc.binary_join_element_wise(f"{task.instant}_{task.number}", numbers, "_")
-        names = [_COMMIT_TIME, _SEQUENCE, RECORD_KEY_FIELD, _PARTITION]
-        meta = [_same(task.instant, count), sequence, rows.column(RECORD_KEY_FIELD), _same(task.partition, count)]
-        data = [name for name in rows.column_names if name != RECORD_KEY_FIELD]
-        return pa.table([*meta, *(rows.column(name) for name in data)], names=[*names, *data])
+        task, kept = self._task, list(self._columns.kept)
+        meta = MetaColumns(task.instant, task.partition, task.number)
+        for part in meta.add(rows) if task.schema.has_meta else some_at_a_time(rows):
+            source = task.schema.target
+            is_same = self._form.target == source
+            yield part if is_same else converted_table(part, part.num_rows, source, kept, self._form.target)
+            self._written += part.num_rows
 
     def _check(self, new: NewFile, meant: Checksum) -> Checksum:
         """Compare the rows of a new file, read back from storage, with those that were to be written."""
@@ -259,9 +240,15 @@ class _Bucket:
         return found
 
 
-def _same(value: str, rows: int) -> pa.ChunkedArray:
-    indices = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])
-    return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, pa.array([value]))])
+def next_slice_schema(
+    old: SliceReader, schema: WriterSchema, dropped: Collection[str]
+) -> tuple[FileSchema, dict[str, object]]:
+    """The schema of the next slice of a file group, and its Avro schema: `schema` with all columns of the old file.
+
+    `dropped` are partition columns that files need not have. Raises UnsupportedTable where the two do not fit.
+    """
+    avro = for_files(dict(schema.avro), {*schema.target.columns, *old.schema.columns}, dropped)
+    return resolve_target([SourceSchema(old.path, old.schema)], avro), avro
 
 
 def _fillable(reader: SliceReader) -> SliceReader:

@@ -1,43 +1,98 @@
 """The rows of a write, in the form of the table, with their record keys, by partition: nothing is written yet."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..rows.output import RECORD_KEY_FIELD
 from ..table_config import TableConfig
 from .keys import KeyMaker
-from .row_store import RowStore
+from .row_store import Place, RowStore
 from .schema import WriterSchema
+
+NUMBER = "hudi_services number"
+"""The column of the numbers of rows in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """`store` has tables of the record key (with meta fields) and the data columns of `schema`."""
+    """`store` has tables of the record key (with meta fields) and the data columns of `schema`, by partition path.
+
+    `keys_only`: tables of the record key alone, of rows that are to be deleted. `numbered`: tables have the column
+    NUMBER, too, so that the order of rows of different partitions is known.
+    """
 
     schema: WriterSchema
     store: RowStore
+    keys_only: bool = False
+    numbered: bool = False
+    null_columns: set[str] = field(default_factory=set)
+    """The columns that may have nulls in some row."""
 
     @property
     def count(self) -> int:
         return sum(self.store.counts.values())
 
+    @property
+    def partitions(self) -> list[str]:
+        """The partitions of the rows, in order."""
+        return sorted(place.partition for place in self.store.counts)
+
     def add(self, rows: pa.RecordBatchReader, maker: KeyMaker) -> None:
         """Keep all rows. Raises ConfigError for a row that the table cannot take, StorageError for the local disk."""
+        names, start = maker.columns if self.keys_only else None, 0
         for batch in rows:
-            data = self.schema.conform(pa.Table.from_batches([batch]))
+            data = self.schema.conform(pa.Table.from_batches([batch]), names)
             record_keys, paths = maker.record_keys(data), maker.partition_paths(data)
-            if self.schema.has_meta:
+            self.null_columns.update(n for n in data.column_names if _may_have_nulls(data.column(n)))
+            if self.keys_only:
+                data = pa.table({RECORD_KEY_FIELD: record_keys})
+            elif self.schema.has_meta:
                 data = data.add_column(0, RECORD_KEY_FIELD, record_keys)
-            self.store.add(data, paths)
+            if self.numbered:
+                data = data.append_column(NUMBER, pa.array(np.arange(start, start + data.num_rows)))
+                start += data.num_rows
+            for path, part in divided(data, paths):
+                self.store.add(Place(path), part)
+
+
+def _may_have_nulls(column: pa.ChunkedArray) -> bool:
+    return bool(column.null_count or pa.types.is_nested(column.type))
+
+
+def divided(rows: pa.Table, paths: pa.ChunkedArray) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each path, in their order; `paths` are those of the rows, dictionary encoded."""
+    if not rows.num_rows:
+        return
+    encoded = paths.unify_dictionaries().combine_chunks()
+    names = encoded.dictionary.to_pylist()
+    codes = encoded.indices.to_numpy()
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
+    grouped = rows.take(pa.array(order)) if len(starts) > 1 else rows
+    for start, end in zip(starts, [*starts[1:], len(ordered)], strict=True):
+        yield names[ordered[start]], grouped.slice(start, end - start)
 
 
 def writer_schema(
-    rows: pa.Schema, config: TableConfig, table_schema: Mapping[str, Any] | None, *, nulls_for_missing: bool
+    rows: pa.Schema,
+    config: TableConfig,
+    table_schema: Mapping[str, Any] | None,
+    *,
+    nulls_for_missing: bool,
+    keys_only: bool = False,
 ) -> WriterSchema:
-    """The schema of a write of `rows` to a table, whose Avro schema may be None. Raises ConfigError."""
+    """The schema of a write of `rows` to a table, whose Avro schema may be None. Raises ConfigError.
+
+    `keys_only`: only the columns of which keys are made are used, and the table has a schema.
+    """
+    if keys_only and table_schema is not None:
+        fields = dict.fromkeys(one.partition(".")[0] for one in (*config.record_key_fields, *config.partition_fields))
+        return WriterSchema.of_table(table_schema, rows, list(fields), has_meta=config.populate_meta_fields)
     return WriterSchema.deduce(
         rows,
         table_schema,

@@ -87,6 +87,12 @@ class KeyMaker:
             paths = paths.with_times(times_of_paths)
         return cls(fields, is_named, times, paths)
 
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that keys and partition paths are made of."""
+        fields = (*self.fields, *(part.field for part in self.paths.parts))
+        return frozenset(one.name.partition(".")[0] for one in fields)
+
     @staticmethod
     def depends_on_rows(config: TableConfig, schema: pa.Schema) -> bool:
         """Whether `of` must know a row of the table. Raises ConfigError and UnsupportedTable as `of`."""

@@ -6,7 +6,7 @@ Source: HoodieSchemaUtils.deduceWriterSchema of Apache Hudi 1.x.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -82,6 +82,24 @@ class WriterSchema:
                 added.append((name, found))
         return cls(with_fields(record, added) if added else record, has_meta)
 
+    @classmethod
+    def of_table(
+        cls, table_schema: Mapping[str, Any], rows: pa.Schema, names: Collection[str], *, has_meta: bool
+    ) -> "WriterSchema":
+        """The schema of the table, for a write that uses only the columns `names` of `rows`.
+
+        Raises ConfigError, naming the column, for one that is missing or has another type.
+        """
+        known = dict(avro_columns(table_schema))
+        for name in names:
+            if rows.names.count(name) != 1:
+                many = "several columns" if name in rows.names else "no column"
+                raise ConfigError(f"the rows have {many} called {name}, of which their keys are made")
+            field = rows.field(name)
+            if name in known and not pa.types.is_null(field.type):
+                _check_promotable(name, column_type(name, field.type, nullable=True), known[name])
+        return cls(table_schema, has_meta)
+
     @property
     def text(self) -> str:
         """The Avro schema as JSON, as commits have it."""
@@ -100,16 +118,19 @@ class WriterSchema:
         names = [name for name in self.target.columns if name not in META_COLUMNS]
         return pa.schema([self.target.arrow.field(name) for name in names])
 
-    def conform(self, rows: pa.Table) -> pa.Table:
+    def conform(self, rows: pa.Table, names: Collection[str] | None = None) -> pa.Table:
         """The data columns of `rows`, in the order and raw form of the target; missing ones are nulls.
 
-        Raises ConfigError, naming the column, for a value that its type cannot hold, and for a null where none may be.
+        `names`: only these columns. Raises ConfigError, naming the column, for a value that its type cannot hold, and
+        for a null where none may be.
         """
-        columns = []
-        for field in self.arrow:
+        columns, schema = [], self.arrow
+        if names is not None:
+            schema = pa.schema([field for field in schema if field.name in names])
+        for field in schema:
             column = rows.column(field.name) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
             columns.append(_cast(column, field))
-        return pa.table(columns, schema=self.arrow)
+        return pa.table(columns, schema=schema)
 
 
 def _cast(column: pa.ChunkedArray | pa.Array, field: pa.Field) -> pa.ChunkedArray | pa.Array:

@@ -86,7 +86,7 @@ def test_what_releases_merge_differently(release: str, name: str, tmp_path: Path
 def answers_as_hudi(release: str, name: str, memory: int, tmp_path: Path) -> None:
     made = histories.MadeHistory(release, name, tmp_path)
     if release == "1.0.2" and name in CUSTOM:
-        with pytest.raises(UnsupportedTable, match="a rule of merging log files that is not supported"):
+        with pytest.raises(UnsupportedTable, match="a merge rule that is not supported"):
             merge_rule(open_local(made.path).config)
         return
     for reached in reversed(made.steps):
@@ -129,7 +129,7 @@ def test_blocks_that_are_read_together(
         reader = source.open(one)
         if not isinstance(reader, MergedSlice):
             continue
-        together = pa.concat_tables(reader._pieces())
+        together = pa.concat_tables(reader._changes.records())
         with monkeypatch.context() as patched:
             patched.setattr(log_records, "block_runs", lambda blocks: ([block] for block in blocks))
-            assert together.equals(pa.concat_tables(reader._pieces()))
+            assert together.equals(pa.concat_tables(reader._changes.records()))

@@ -15,7 +15,7 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Outdated, UnsupportedTable
-from hudi_services.jobs import config_files, writing
+from hudi_services.jobs import config_files, write_tasks, writing
 from hudi_services.jobs.request import WriteOperation, WriteRequest
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
@@ -347,7 +347,7 @@ def test_two_writers_at_once(tmp_path: Path) -> None:
     table.insert(rows(0, 20))
 
     other = hudi_services.open(path, engine="local")
-    begin = writing.write_inserts
+    begin = write_tasks.write_inserts
 
     def interrupted(*arguments: Any) -> Any:
         with pytest.raises(ConflictError, match="another writer is in progress"):
@@ -355,7 +355,7 @@ def test_two_writers_at_once(tmp_path: Path) -> None:
         return begin(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "write_inserts", interrupted)
+        patch.setattr(write_tasks, "write_inserts", interrupted)
         table.insert(rows(20, 40))
     assert read(path).equals(rows(0, 40))
 

@@ -17,7 +17,8 @@ from hudi_services.files.avro_type import avro_columns
 from hudi_services.files.column_type import parquet_type
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.table.partition_metafile import create_metafiles
-from hudi_services.writing.row_store import RowStore
+from hudi_services.writing.kept_rows import divided
+from hudi_services.writing.row_store import Place, RowStore
 from hudi_services.writing.schema import ROW_META_COLUMNS, WriterSchema
 
 ROWS = pa.table({"id": ["a", "b"], "ts": pa.array([1, 2], pa.int64()), "x": [1.5, None], "text": ["one", "two"]})
@@ -35,16 +36,18 @@ def test_rows_are_kept_in_order(parts: list[list[str]], memory: int, cut: int) -
     with RowStore(memory) as store:
         for paths in parts:
             table = pa.table({"n": pa.array(range(number, number + len(paths)), pa.int64())})
-            store.add(table, pa.chunked_array([pa.array(paths, pa.string()).dictionary_encode()]))
+            for path, part in divided(table, pa.chunked_array([pa.array(paths, pa.string()).dictionary_encode()])):
+                store.add(Place(path), part)
             for path in paths:
                 wanted.setdefault(path, []).append(number)
                 number += 1
         assert bool(store.spilled_bytes) == (memory == 1 and number > 0) or memory == 200
-        assert dict(store.counts) == {path: len(numbers) for path, numbers in wanted.items()}
+        assert store.sizes.keys() == store.counts.keys()
+        assert dict(store.counts) == {Place(path): len(numbers) for path, numbers in wanted.items()}
         for path, numbers in wanted.items():
             start = min(cut, len(numbers))
             for begin, count in ((0, start), (start, len(numbers) - start)):
-                found = [n for table in store.read(path, begin, count) for n in table.column("n").to_pylist()]
+                found = [n for table in store.read(Place(path), begin, count) for n in table.column("n").to_pylist()]
                 assert found == numbers[begin : begin + count]
 
 

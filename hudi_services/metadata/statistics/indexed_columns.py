@@ -55,6 +55,35 @@ def index_columns(metadata: MetadataTable, candidates: Sequence[ColumnStats]) ->
     return IndexColumns(recorded or frozenset(_default(metadata.config.version, supported)), typed)
 
 
+def new_index_columns(metadata: MetadataTable, known: IndexColumns, schema: str | None) -> list[str]:
+    """The columns of a commit's Avro schema (JSON) that get statistics with it, besides `known`, in schema order.
+
+    As Hudi does, where the columns of the table have been those of its default; a list of a user's own stays.
+    """
+    before = metadata.data_timeline.newest_schema() or metadata.table_config.create_schema
+    if schema is None or before is None or before == schema:
+        return []
+    old, new = (column_stats_definition(metadata.table_config, text)["sourceFields"] for text in (before, schema))
+    if _without_meta(old) != _without_meta(known.columns):
+        return []
+    return [column for column in new if column not in known.columns]
+
+
+def define_columns(metadata: MetadataTable, new: Sequence[str]) -> None:
+    """Add columns to the definition of the column statistics, where there is one with columns. Raises CorruptFile."""
+    definitions = read_definitions(metadata)
+    definition = definitions.get(COLUMN_STATS) or {}
+    fields = definition.get("sourceFields")
+    if new and fields:
+        path = metadata.table_config.index_defs_path
+        definition = {**definition, "sourceFields": [*fields, *new]}
+        write_definitions(metadata.storage, path, {**definitions, COLUMN_STATS: definition})
+
+
+def _without_meta(columns: Iterable[str]) -> frozenset[str]:
+    return frozenset(column for column in columns if not column.startswith(_META_PREFIX))
+
+
 def column_stats_definition(
     config: TableConfig, schema: str, listed: Sequence[str] = (), most: int = DEFAULT_COLUMNS
 ) -> dict[str, Any]:

@@ -1,0 +1,194 @@
+"""The tasks of a write: inserts into small files and new file groups, and next slices of file groups with updates."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+
+import pyarrow as pa
+
+from ..codecs.table_schema import parse_table_schema
+from ..files.avro_type import avro_columns
+from ..merging.rules import MergeRule
+from ..model import CommitMetadata, FileSlice, WriteStat
+from ..options import Options
+from ..rows.conservation import Checksum
+from ..rows.memory import TaskMemory
+from ..rows.output import NewFile
+from ..snapshot import Snapshot, current_schema
+from ..writing.assignment import Assigned
+from ..writing.base_files import InsertTask, write_inserts
+from ..writing.kept_rows import KeptRows
+from ..writing.row_store import Place
+from ..writing.schema import WriterSchema
+from ..writing.sizing import Bucket
+from ..writing.updated_files import UpdateTask, write_updates
+from .request import WriteOperation
+from .rewrite_tasks import indexed_columns
+from .settings import file_settings, sizing_rules
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a task wrote: its new files, each with its write stat, and what it took; `seconds` by phase."""
+
+    files: tuple[tuple[NewFile, WriteStat], ...]
+    checked: Checksum
+    seconds: dict[str, float]
+    peak: int
+    spilled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """`task` with a function that gives its rows, whenever it is called from the first one on."""
+
+    task: InsertTask | UpdateTask
+    rows: Callable[[], Iterator[pa.Table]]
+    inserts: int
+    changes: int = 0
+    """Rows and keys for rows that are there."""
+
+    @property
+    def partition(self) -> str:
+        return self.task.partition
+
+    @property
+    def before(self) -> FileSlice | None:
+        """The slice that it writes the next one of."""
+        return self.task.filled if isinstance(self.task, InsertTask) else self.task.updated
+
+    def run(self) -> Written:
+        """Write the files. Raises what `write_inserts` and `write_updates` raise."""
+        task, token = self.task, f"{self.task.number}-0-{self.task.number}"
+        if isinstance(task, InsertTask):
+            inserted = write_inserts(task, self.rows(), token)
+            files = tuple((new, stat) for (new, _), stat in zip(inserted.files, inserted.stats, strict=True))
+            return Written(files, inserted.checked, inserted.seconds, inserted.peak)
+        updated = write_updates(task, self.rows, token)
+        rewrite = updated.rewrite
+        return Written(
+            ((updated.file, updated.stat),), rewrite.after, dict(rewrite.seconds), rewrite.peak, rewrite.spilled
+        )
+
+
+class WriteTasks:
+    """Makes the tasks of the rows of one write, as they are assigned to file groups of `table`."""
+
+    def __init__(
+        self,
+        table: Snapshot,
+        instant: str,
+        kept: KeptRows,
+        assigned: Assigned,
+        options: Options,
+        memory: TaskMemory,
+        rule: MergeRule | None,
+    ) -> None:
+        """`rule` is needed for updates."""
+        self._table = table
+        self._instant = instant
+        self._schema = kept.schema
+        self._assigned = assigned
+        self._settings = replace(file_settings(options, table.config), file_bytes=sizing_rules(options).max_file)
+        self._ranged = _ranged(table, kept.schema)
+        self._memory = memory
+        self._rule = rule
+
+    def all(self, buckets: Iterable[tuple[str, Sequence[Bucket]]]) -> list[WriteTask]:
+        """The tasks for the inserts in buckets, of each partition in the order of its rows, and for all updates."""
+        tasks: list[WriteTask] = []
+        updated = dict(self._assigned.slices)
+        for partition, of_partition in buckets:
+            start = 0
+            for bucket in of_partition:
+                rows = partial(self._assigned.store.read, Place(partition), start, bucket.inserts)
+                start += bucket.inserts
+                one = bucket.filled
+                if one is not None and updated.pop((one.partition, one.file_id), None) is not None:
+                    tasks.append(self._update(len(tasks), one, rows, bucket.inserts))
+                else:
+                    tasks.append(WriteTask(self._insert(len(tasks), partition, bucket), rows, bucket.inserts))
+        for one in updated.values():
+            tasks.append(self._update(len(tasks), one, None, 0))
+        return tasks
+
+    def _insert(self, number: int, partition: str, bucket: Bucket) -> InsertTask:
+        table = self._table
+        return InsertTask(
+            storage=table.storage,
+            instant=self._instant,
+            partition=partition,
+            number=number,
+            rows=bucket.inserts,
+            filled=bucket.filled,
+            source=table.slices,
+            schema=self._schema,
+            dropped_columns=table.config.dropped_columns,
+            settings=self._settings,
+            ranged=self._ranged,
+            memory=self._memory,
+        )
+
+    def _update(
+        self, number: int, one: FileSlice, inserts: Callable[[], Iterator[pa.Table]] | None, count: int
+    ) -> WriteTask:
+        """The update of a slice, which may get inserts, too: none of their keys is in it."""
+        table, assigned = self._table, self._assigned
+        assert self._rule is not None, "an operation that looks up has a merge rule"
+        changes, size = assigned.count(one), assigned.size(one)
+        if inserts is not None:
+            size += assigned.size_of_inserts(one.partition, count)
+        task = UpdateTask(
+            storage=table.storage,
+            instant=self._instant,
+            number=number,
+            updated=one,
+            rows=changes + count,
+            row_bytes=size,
+            rule=self._rule,
+            schema=self._schema,
+            dropped_columns=table.config.dropped_columns,
+            settings=self._settings,
+            ranged=self._ranged,
+            memory=self._memory,
+        )
+
+        def rows() -> Iterator[pa.Table]:
+            return chain(assigned.rows(one), inserts() if inserts is not None else ())
+
+        return WriteTask(task, rows, count, changes)
+
+
+def _ranged(table: Snapshot, schema: WriterSchema) -> frozenset[str]:
+    """The columns that the metadata table may have statistics of after a write with this schema."""
+    found, known = indexed_columns(table), current_schema(table)
+    if not found or known is None:
+        return found
+    return found | {*schema.arrow.names}.difference(dict(avro_columns(parse_table_schema(known, table.storage.root))))
+
+
+def workload(table: Snapshot, operation: WriteOperation, tasks: Sequence[WriteTask]) -> bytes:
+    """The content of the inflight file: the inserts of each partition, and what each file group gets that is there.
+
+    Hudi leaves it empty for a bulk insert.
+    """
+    if operation is WriteOperation.BULK_INSERT:
+        return b""
+    stats: dict[str, tuple[WriteStat, ...]] = {}
+    for partition in sorted({task.partition for task in tasks}):
+        own = [task for task in tasks if task.partition == partition]
+        groups = [
+            WriteStat(
+                partition,
+                one.before.file_id,
+                "",
+                one.before.base_instant,
+                num_inserts=one.inserts,
+                num_update_writes=one.changes,
+            )
+            for one in own
+            if one.before is not None
+        ]
+        stats[partition] = (WriteStat(partition, "", "", num_inserts=sum(one.inserts for one in own)), *groups)
+    return table.timeline.layout.encode_commit(CommitMetadata(operation.name, stats), table.config.version.release)

@@ -1,0 +1,154 @@
+"""Decides where each row of an upsert or delete goes: to the file slices that have its key, or to new rows.
+
+Of a key that is in another partition than its row, the row moves or stays, as the index says.
+Source: HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded of Apache Hudi.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import UnsupportedTable
+from ..merging.fold import Flags
+from ..merging.log_records import KEY, PARTITION
+from ..merging.rules import Fill
+from ..model import FileSlice
+from ..snapshot import Snapshot
+from .distinct_rows import DistinctRows
+from .index import Index
+from .kept_rows import KeptRows, divided
+from .row_store import Place, RowStore
+from .tagging import Tagged
+
+
+@dataclass(slots=True)
+class Assigned:
+    """The rows by their places; `slices` are those that get rows."""
+
+    store: RowStore
+    slices: dict[tuple[str, str], FileSlice] = field(default_factory=dict)
+
+    @property
+    def inserts(self) -> dict[str, int]:
+        """The number of rows that are new, by partition."""
+        return {place.partition: count for place, count in self.store.counts.items() if not place.file_id}
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partitions with rows, in order."""
+        return sorted({place.partition for place in self.store.counts})
+
+    def count(self, one: FileSlice) -> int:
+        """The number of rows, and keys to delete, for a slice."""
+        return sum(self.store.counts.get(place, 0) for place in _places(one))
+
+    def size(self, one: FileSlice) -> int:
+        """Their bytes in memory."""
+        return sum(self.store.sizes.get(place, 0) for place in _places(one))
+
+    def size_of_inserts(self, partition: str, count: int) -> int:
+        """About how many bytes in memory `count` of the inserts of a partition have."""
+        place = Place(partition)
+        return self.store.sizes.get(place, 0) * count // max(1, self.store.counts.get(place, 0))
+
+    def rows(self, one: FileSlice) -> Iterator[pa.Table]:
+        """The rows for a slice, and the keys to delete in it, in tables of their own."""
+        return chain.from_iterable(map(self.store.read, _places(one)))
+
+
+def _places(one: FileSlice) -> list[Place]:
+    return [Place(one.partition, one.file_id, deletes) for deletes in (False, True)]
+
+
+class Assigner:
+    """Assigns the rows of one write to the file groups of a table."""
+
+    def __init__(self, table: Snapshot, kept: KeptRows, index: Index, rows: DistinctRows) -> None:
+        self._table = table
+        self._kept = kept
+        self._index = index
+        self._rows = rows
+
+    def assign(self, store: RowStore) -> Assigned:
+        """Put all rows into `store`.
+
+        Raises ConfigError for rows that cannot be merged, UnsupportedTable for rows that would move to another
+        partition under a rule that fills values, CorruptFile and StorageError.
+        """
+        found = Assigned(store)
+        if self._index.kind.is_global:
+            self._assign(self._kept.partitions, found)
+        else:
+            for partition in self._kept.partitions:
+                self._assign([partition], found)
+        return found
+
+    def _assign(self, partitions: Sequence[str], found: Assigned) -> None:
+        """Assign the rows of some partitions, in which keys are unique."""
+        for records, deletes in self._rows.parts(partitions):
+            keys = records.column(KEY).combine_chunks()
+            self._place(records, deletes, self._index.find(self._table, partitions[0], keys), found)
+
+    def _place(self, records: pa.Table, deletes: Flags, tagged: list[Tagged], found: Assigned) -> None:
+        known, moves, home, loses = (np.zeros(records.num_rows, np.bool_) for _ in range(4))
+        paths = records.column(PARTITION)
+        moving: list[tuple[FileSlice, np.ndarray[tuple[int], np.dtype[np.int64]]]] = []
+        for one in tagged:
+            at, slice_ = one.positions, one.slice
+            known[at] = True
+            stays = np.ones(at.size, np.bool_)
+            if self._index.kind.is_global and self._index.moves_rows and not self._kept.keys_only:
+                is_here = pc.equal(paths.take(pa.array(at)), slice_.partition).to_numpy()
+                home[at[is_here]] = True
+                stays = is_here | deletes[at]
+            self._add(found, slice_, records.take(pa.array(at[stays])), deletes=self._kept.keys_only)
+            if not stays.all():
+                moving.append((slice_, at[~stays]))
+        for slice_, at in moving:
+            moves[at] = True
+            loses[at] |= ~self._wins(slice_, records.take(pa.array(at)))
+        for slice_, at in moving:
+            self._add(found, slice_, records.take(pa.array(at[~loses[at]])), deletes=True)
+        new = np.flatnonzero(~deletes & (~known | (moves & ~home & ~loses)))
+        inserted = records.take(pa.array(new))
+        for path, rows in divided(inserted, inserted.column(PARTITION).dictionary_encode()):
+            found.store.add(Place(path), self._plain(rows))
+
+    def _add(self, found: Assigned, one: FileSlice, records: pa.Table, *, deletes: bool) -> None:
+        if records.num_rows:
+            found.slices[one.partition, one.file_id] = one
+            rows = records.select([KEY]) if deletes else self._plain(records)
+            found.store.add(Place(one.partition, one.file_id, deletes), rows)
+
+    def _plain(self, records: pa.Table) -> pa.Table:
+        """Records without what was added to their rows."""
+        return records.select([KEY, *self._kept.schema.arrow.names])
+
+    def _wins(self, one: FileSlice, records: pa.Table) -> Flags:
+        """Whether records that would leave the partition of a slice are preferred to its rows of the same keys."""
+        if self._rows.rule.fill is not Fill.NOTHING:
+            raise UnsupportedTable(
+                f"{self._table.storage.root}: a row would move from partition {one.partition!r} to "
+                f"{records.column(PARTITION)[0].as_py()!r}, and the table's merge rule fills values from the old row",
+                hint="keep such rows where they are: set hoodie.simple.index.update.partition.path, "
+                "hoodie.bloom.index.update.partition.path or hoodie.record.index.update.partition.path, as the index "
+                "is, to false; or write with Apache Hudi",
+            )
+        wins = np.ones(records.num_rows, np.bool_)
+        columns = self._rows.merger.deciding_columns
+        if not columns:
+            return wins
+        reader = self._table.slices.open(one)
+        for _, rows in reader.tables([KEY, *columns], self._rows.schema):
+            found = pc.index_in(rows.column(KEY), value_set=records.column(KEY).combine_chunks())
+            at = np.flatnonzero(pc.is_valid(found).to_numpy())
+            pairs = np.asarray(found.drop_null().to_numpy()).astype(np.int64)
+            log, base = records.take(pa.array(pairs)), rows.take(pa.array(at))
+            with self._rows.null_orderings():
+                wins[pairs[~self._rows.merger.wins(log, base)]] = False
+        reader.release()
+        return wins

@@ -1,0 +1,84 @@
+"""The index of a write: how it finds the file slices that have its record keys.
+
+    index                         keys are unique in    looked up in
+    SIMPLE, BLOOM                 a partition           base files of the partitions of the rows
+    GLOBAL_SIMPLE, GLOBAL_BLOOM   the table             all base files
+    RECORD_INDEX                  the table             the record index of the metadata table
+
+Source: HoodieIndex.IndexType, SparkHoodieIndexFactory, SparkMetadataTableRecordIndex of Apache Hudi.
+"""
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import CheckFailed
+from ..metadata.record_index.lookup import look_up
+from ..metadata.table import MetadataTable
+from ..model import FileSlice
+from ..snapshot import Snapshot
+from .tagging import Tagged, tag_keys
+
+
+class IndexType(enum.Enum):
+    """The names are Hudi's."""
+
+    SIMPLE = "SIMPLE"
+    BLOOM = "BLOOM"
+    GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
+    GLOBAL_BLOOM = "GLOBAL_BLOOM"
+    RECORD_INDEX = "RECORD_INDEX"
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a key is unique in the table, and not only in its partition."""
+        return self not in (IndexType.SIMPLE, IndexType.BLOOM)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`moves_rows`: a row whose partition path has changed moves there; otherwise it stays where its key is."""
+
+    kind: IndexType
+    moves_rows: bool = False
+
+    def find(self, table: Snapshot, partition: str, keys: pa.Array) -> list[Tagged]:
+        """The slices that have any of `keys`, which differ from each other, in one partition or, if global, in all.
+
+        Raises CorruptFile, StorageError, and CheckFailed when the record index names a file group that is not there.
+        """
+        if self.kind is IndexType.RECORD_INDEX:
+            assert table.metadata is not None, "the table has a record index"
+            return _by_record_index(table, table.metadata, keys)
+        slices = _slices(table, table.view.partitions() if self.kind.is_global else [partition])
+        by_footer = self.kind in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
+        return tag_keys(table.storage, table.slices, slices, keys, by_footer=by_footer)
+
+
+def _slices(table: Snapshot, partitions: list[str]) -> list[FileSlice]:
+    table.view.load(partitions)
+    return [one for partition in partitions for one in table.view.latest_slices(partition)]
+
+
+def _by_record_index(table: Snapshot, metadata: MetadataTable, keys: pa.Array) -> list[Tagged]:
+    found = look_up(metadata, keys)
+    groups = [(one.partition, one.file_id) for one in found.locations]
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    of_location = np.array([numbers[group] for group in groups], np.int64)
+    known = np.flatnonzero(found.positions >= 0)
+    of_key = of_location[found.positions[known]]
+    slices = {(one.partition, one.file_id): one for one in _slices(table, sorted({group[0] for group in groups}))}
+    result = []
+    for group, number in numbers.items():
+        positions = known[of_key == number]
+        if positions.size and group not in slices:
+            raise CheckFailed(
+                f"{table.storage.root}: the record index has the key {keys[int(positions[0])].as_py()!r} in the file "
+                f"group {group[1]} of partition {group[0]!r}, which is not there",
+                hint="run validate, and build the record index again; until then write with another hoodie.index.type",
+            )
+        if positions.size:
+            result.append(Tagged(slices[group], positions))
+    return result

@@ -1,0 +1,84 @@
+"""Finds the file slices that have a row of given keys: the look-up of the indexes SIMPLE and BLOOM.
+
+SIMPLE reads the keys of every file of the partitions; BLOOM only those whose footer does not rule all keys out, by the
+range of its keys, and by its bloom filter where that costs less than to read its keys.
+Source: HoodieSimpleIndex, HoodieBloomIndex of Apache Hudi.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..concurrency import at_once
+from ..files.bloom import parse
+from ..files.parquet_footer import Footer, using_footer
+from ..files.record_keys import BLOOM_FILTER, MAX_KEY, MIN_KEY
+from ..files.slices import SliceSource
+from ..merging.fold import Numbers
+from ..model import FileSlice
+from ..storage import Storage
+
+_AT_ONCE = 4
+"""Files whose keys are read at once."""
+_HASH_COST = 20
+"""To look a key up in a bloom filter costs about as much as to read so many keys."""
+_JAVA_DIFFERS = "[\ue000-\U0010ffff]"
+"""Texts with such characters have another order in Java."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A slice, and the positions, ascending, of the keys that it has."""
+
+    slice: FileSlice
+    positions: Numbers
+
+
+def tag_keys(
+    storage: Storage, source: SliceSource, slices: Sequence[FileSlice], keys: pa.Array, *, by_footer: bool
+) -> list[Tagged]:
+    """The slices that have any of `keys`, which differ from each other. Raises CorruptFile and StorageError.
+
+    `by_footer`: files that do not have a key by their footers are not read.
+    """
+    if not len(keys):
+        return []
+    found = at_once(partial(_tagged, storage, source, keys, by_footer), slices, _AT_ONCE)
+    return [one for one in found if one.positions.size]
+
+
+def _tagged(storage: Storage, source: SliceSource, keys: pa.Array, by_footer: bool, one: FileSlice) -> Tagged:
+    base, parts = one.base_file, [np.zeros(0, np.int64)]
+    if by_footer and base is not None:
+        may_have = using_footer(storage, base.path, base.size, partial(may_hold, keys, base.path))
+        if not may_have:
+            return Tagged(one, parts[0])
+    reader = source.open(one)
+    for some in reader.record_keys():
+        at = pc.index_in(some, value_set=keys)
+        parts.append(np.asarray(at.drop_null().to_numpy()).astype(np.int64))
+    reader.release()
+    return Tagged(one, np.unique(np.concatenate(parts)))
+
+
+def may_hold(keys: pa.Array, path: str, footer: Footer) -> bool:
+    """Whether a base file may have any of `keys`, by its footer. Raises CorruptFile for a broken bloom filter."""
+    low, high = footer.key_values.get(MIN_KEY), footer.key_values.get(MAX_KEY)
+    inside = keys
+    if low is not None and high is not None and not _differs_in_java(pa.array([low, high])).any():
+        in_range = pc.and_(pc.greater_equal(keys, low), pc.less_equal(keys, high)).to_numpy(zero_copy_only=False)
+        inside = keys.filter(pa.array(in_range | _differs_in_java(keys)))
+    if not len(inside):
+        return False
+    bits = footer.key_values.get(BLOOM_FILTER)
+    if bits is None or len(inside) * _HASH_COST > footer.num_rows:
+        return True
+    return bool(parse(bits, path).contains(inside).any())
+
+
+def _differs_in_java(texts: pa.Array) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    return np.asarray(pc.match_substring_regex(texts, _JAVA_DIFFERS).to_numpy(zero_copy_only=False))

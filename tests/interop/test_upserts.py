@@ -1,0 +1,150 @@
+"""Upserts and deletes: we and real Hudi write one table in turns, and it must be as the one that Hudi writes alone."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import hudi_services
+from hudi_services.versions import VERSIONS as TABLE_VERSIONS
+
+from .peer import Peer
+from .readers import hudi_rs_rows, same_values
+from .reading import METADATA_OFF, METADATA_ON
+from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
+
+_WRITE = "hoodie.datasource.write."
+_SIZES = {"hoodie.parquet.small.file.limit": "600000", "hoodie.copyonwrite.record.size.estimate": "1000"}
+_RECORD_INDEX = {
+    "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+}
+CASES: Mapping[str, Mapping[str, str]] = {
+    "bloom": {f"{_WRITE}precombine.field": "ts", "hoodie.index.type": "BLOOM"},
+    "simple, the newest wins": {"hoodie.index.type": "SIMPLE"},
+    "rows move": {f"{_WRITE}precombine.field": "ts", "hoodie.index.type": "GLOBAL_BLOOM"},
+    "rows stay": {
+        f"{_WRITE}precombine.field": "ts",
+        "hoodie.index.type": "GLOBAL_SIMPLE",
+        "hoodie.simple.index.update.partition.path": "false",
+    },
+    "record index": {f"{_WRITE}precombine.field": "ts", **_RECORD_INDEX},
+    "without the record index": {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "false"},
+    "rows move by the record index": {**_RECORD_INDEX, "hoodie.record.index.update.partition.path": "true"},
+}
+_WRITE_FILE = """
+frame = spark.read.parquet(rows).coalesce(1)
+for path in paths:
+    frame.write.format("hudi").options(**options).mode("append").save(path)
+"""
+
+
+def batches(seed: int, *, moves: bool, by_ordering: bool) -> Iterator[tuple[str, pa.Table]]:
+    """Upserts with new, old and late rows, with duplicates where an ordering value decides, a new column; deletes.
+
+    No two rows of one key have the same ordering value: Hudi takes any of them.
+    """
+    random = np.random.default_rng(seed)
+    for number in range(9):
+        if number % 4 == 3:
+            chosen = sorted({*random.integers(0, 150, 20).tolist()})
+            yield "delete", _rows(chosen, number, [0] * len(chosen), [0] * len(chosen))
+            continue
+        known = random.integers(0, 40 * (number + 1), 40).tolist()
+        pairs = {(n, int(random.integers(-1, 2)) if by_ordering else 0) for n in known}
+        chosen = sorted(pairs)
+        days = [int(random.integers(0, 2)) if moves else 0 for _ in chosen]
+        yield "upsert", _rows([n for n, _ in chosen], number, [3 * number + 2 * late for _, late in chosen], days)
+
+
+def _rows(numbers: list[int], batch: int, times: list[int], away: list[int]) -> pa.Table:
+    found = {
+        "id": pa.array([f"k{n:05d}" for n in numbers], pa.string()),
+        "day": pa.array([f"d{(n + more) % 3}" for n, more in zip(numbers, away, strict=True)], pa.string()),
+        "ts": pa.array(times, pa.int64()),
+        "text": pa.array([f"batch {batch} {n}" for n in numbers], pa.string()),
+    }
+    if batch > 4:
+        found["more"] = pa.array([None if n % 5 == 0 else n / 4 for n in numbers], pa.float64())
+    return pa.table(found)
+
+
+class Twins:
+    """A table that we write in turns with Hudi, and one that Hudi writes alone."""
+
+    def __init__(self, peer: Peer, folder: Path, more: Mapping[str, str]) -> None:
+        self.peer = peer
+        self.shared, self.theirs = folder / "shared", folder / "theirs"
+        self._folder = folder
+        version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
+        self._known = {
+            "hoodie.table.name": "rides",
+            f"{_WRITE}recordkey.field": "id",
+            f"{_WRITE}partitionpath.field": "day",
+            **more,
+        }
+        creation = {key: text for key, text in self._known.items() if key.startswith((_WRITE, "hoodie.table."))}
+        for path in (self.shared, self.theirs):
+            made = hudi_services.create(path, table_version=version.number, options=creation, engine="local")
+        self.ours = hudi_services.open(self.shared, engine="local")
+        assert made.version == self.ours.version
+
+    def write(self, operation: str, new: pa.Table, *, we: bool) -> hudi_services.Result | None:
+        """Write `new` to both tables; `we`: to the shared one ourselves."""
+        file = self._folder / f"{operation}.parquet"
+        pq.write_table(new, file)
+        options = {**WRITE_DEFAULTS, **SMALL_FILTERS, **_SIZES, **self._known, f"{_WRITE}operation": operation}
+        paths = [self.theirs] if we else [self.theirs, self.shared]
+        self.peer.eval(_WRITE_FILE, rows=str(file), options=options, paths=list(map(str, paths)))
+        if not we:
+            return None
+        result = getattr(self.ours, operation)(new, options={**SMALL_FILTERS, **_SIZES, **self._known})
+        assert isinstance(result, hudi_services.Result)
+        return result
+
+    def compare(self, step: object, names: list[str]) -> None:
+        keys = ["_hoodie_record_key", "_hoodie_partition_path"]
+        wanted = self.peer.rows(self.theirs, METADATA_OFF).select([*keys, *names])
+        for options in (METADATA_ON, METADATA_OFF):
+            found = self.peer.rows(self.shared, options).select([*keys, *names])
+            assert not same_values(wanted, found), step
+        # Hudi takes the partition columns from the path, hudi-rs from the rows, which differ where rows stay.
+        theirs, shared = (hudi_rs_rows(path).select([*keys, *names]) for path in (self.theirs, self.shared))
+        assert not same_values(theirs, shared), step
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_upserts_and_deletes_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
+    twins = Twins(peer, tmp_path, CASES[case])
+    by_ordering = f"{_WRITE}precombine.field" in CASES[case]
+    moves = case not in ("bloom", "simple, the newest wins")
+    names: list[str] = []
+    # The first commit is Hudi's, which makes the record index.
+    written = []
+    for number, (operation, new) in enumerate(batches(len(case), moves=moves, by_ordering=by_ordering)):
+        names = list(dict.fromkeys([*names, *new.column_names]))
+        result = twins.write(operation, new, we=number % 3 != 0)
+        twins.compare((case, number, operation, result), names)
+        written.append(result)
+    assert twins.ours.validate(strict=True).ok
+    assert any(one is not None and one.tables["written"].column("updates")[0].as_py() > 0 for one in written)
+    last = written[-1]
+    assert last is not None
+    _check_incremental(twins, last)
+
+
+def _check_incremental(twins: Twins, last: hudi_services.Result) -> None:
+    """The rows of our last commit are what has changed since the commit before it."""
+    timeline: list[dict[str, Any]] = [one for one in twins.ours.timeline().to_pylist() if one["state"] == "completed"]
+    name = "instant" if twins.ours.version == 6 else "completion_time"
+    times = sorted(one[name] for one in timeline)
+    later = twins.peer.incremental(twins.shared, times[-2])
+    later = later.filter(pc.greater(later.column("_hoodie_commit_time"), str(times[-2])[:17]))
+    counts = last.tables["written"].to_pylist()[0]
+    assert later.num_rows == counts["inserts"] + counts["updates"]

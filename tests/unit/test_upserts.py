@@ -1,0 +1,434 @@
+"""Upserts and deletes beside a model: which row of a key is kept, where it goes, and what readers then see."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hudi_services
+from hudi_services.errors import CheckFailed, ConfigError, ConflictError, NothingToDo, UnsupportedTable
+from hudi_services.jobs import config_files, write_tasks, writing
+from hudi_services.jobs.request import WriteOperation, WriteRequest
+from hudi_services.merging import merged_logs
+from hudi_services.object_storage import ObjectStorage
+from hudi_services.options import resolve
+from hudi_services.versions import VERSIONS
+from hudi_services.writing import distinct_rows
+from hudi_services.writing import index as index_module
+
+from .faulty_storage import FaultyStorage, Killed
+from .shares import places
+from .tables import both_views, open_local
+
+_FILTERS = {"hoodie.index.bloom.num_entries": "1000", "hoodie.bloom.index.filter.dynamic.max.entries": "2000"}
+_GLOBAL = ("GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX")
+
+
+@pytest.fixture(autouse=True)
+def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config_files, "default_files", lambda environment: [])
+
+
+def create(path: Path, **arguments: Any) -> hudi_services.Table:
+    known = {"name": "rides", "record_key": "id", "partition_by": "day", "ordering": "ts", "engine": "local"}
+    known["options"] = _FILTERS
+    return hudi_services.create(path, **{**known, **arguments})
+
+
+def rows(first: int, end: int, text: str = "text", ts: int = 0, days: int = 3, more_days: int = 0) -> pa.Table:
+    """Rows by their numbers; `more_days` moves them to other partitions."""
+    numbers = np.arange(first, end)
+    return pa.table(
+        {
+            "id": pa.array([f"k{n:05d}" for n in numbers], pa.string()),
+            "day": pa.array([f"d{n % days + more_days}" for n in numbers], pa.string()),
+            "ts": pa.array([ts] * len(numbers), pa.int64()),
+            "text": pa.array([f"{text} {n}" for n in numbers], pa.string()),
+        }
+    )
+
+
+Key = tuple[str, str]
+Rows = dict[Key, dict[str, Any]]
+
+
+class Model:
+    """What a table has, by partition and key; `of_newest`: the newest row wins, whatever its ordering value."""
+
+    def __init__(self, *, of_newest: bool, moves: bool | None) -> None:
+        """`moves`: whether rows move between partitions; None for an index whose keys are unique in partitions."""
+        self.rows: Rows = {}
+        self._of_newest = of_newest
+        self._moves = moves
+
+    def upsert(self, new: list[dict[str, Any]], *, by_ordering: bool) -> None:
+        """`by_ordering`: whether the ordering value decides between rows of one key in `new`."""
+        one_of_each: Rows = {}
+        for row in new:
+            key = row["day"] if self._moves is None else "", row["id"]
+            old = one_of_each.get(key)
+            if old is None or not by_ordering or row["ts"] >= old["ts"]:
+                one_of_each[key] = row
+        for row in one_of_each.values():
+            self._put(row)
+
+    def _put(self, row: dict[str, Any]) -> None:
+        place = self._find(row)
+        old = self.rows.get(place) if place is not None else None
+        if old is not None and not self._of_newest and row["ts"] < old["ts"]:
+            return
+        if place is not None and self._moves:
+            del self.rows[place]
+        stays = place is not None and self._moves is False
+        self.rows[place if stays and place is not None else (row["day"], row["id"])] = row
+
+    def delete(self, keys: list[dict[str, Any]]) -> None:
+        for row in keys:
+            place = self._find(row)
+            if place is not None:
+                self.rows.pop(place, None)
+
+    def _find(self, row: dict[str, Any]) -> Key | None:
+        if self._moves is None:
+            return (row["day"], row["id"])
+        return next((place for place in self.rows if place[1] == row["id"]), None)
+
+
+def seen(path: Path) -> Rows:
+    """The rows that readers see, by partition path and key."""
+    found, listed = both_views(path)
+    assert found.equals(listed)
+    names = ["id", "day", "ts", "text"]
+    paths = found.column("_hoodie_partition_path").to_pylist()
+    assert found.column("_hoodie_record_key").to_pylist() == found.column("id").to_pylist()
+    result = {(p, row["id"]): row for p, row in zip(paths, found.select(names).to_pylist(), strict=True)}
+    assert len(result) == found.num_rows, "no key is twice in a partition"
+    return result
+
+
+def batches(seed: int, *, moves: bool) -> Iterator[tuple[str, pa.Table]]:
+    """Upserts with duplicates, old and new keys and late rows, and deletes."""
+    random = np.random.default_rng(seed)
+    for number in range(7):
+        if number % 3 == 2:
+            chosen = random.integers(0, 220, 25)
+            yield "delete", pa.concat_tables([rows(n, n + 1) for n in chosen])
+            continue
+        chosen = random.integers(0, 60 * (number + 1), 60)
+        parts = []
+        for n in chosen.tolist():
+            late, away = int(random.integers(0, 3)), int(random.integers(0, 2)) if moves else 0
+            parts.append(rows(n, n + 1, f"batch {number}", ts=number + 1 - late, more_days=away))
+        yield "upsert", pa.concat_tables(parts).combine_chunks()
+
+
+@pytest.mark.spread(4)
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", *_GLOBAL])
+@pytest.mark.parametrize("ordering", ["ts", None])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_batches_beside_a_model(
+    version: int, ordering: str | None, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed = version + len(index)
+    moves = None if index not in _GLOBAL else index != "RECORD_INDEX"
+    table = create(tmp_path / "rides", table_version=version, ordering=ordering)
+    # By the payloads of version 6 a row of the table never wins: the ordering decides between rows of a batch alone.
+    model = Model(of_newest=ordering is None or version == 6, moves=moves)
+    if seed % 2:
+        # Rows are divided by key among files.
+        monkeypatch.setattr(distinct_rows, "_SHARE", 1 << 20)
+    options = {**_FILTERS, "hoodie.index.type": index}
+    first = rows(0, 60)
+    table.insert(first)
+    model.upsert(first.to_pylist(), by_ordering=ordering is not None)
+    if index == "RECORD_INDEX":
+        one = {"hoodie.metadata.global.record.level.index.min.filegroup.count": "2"}
+        assert table.build_index(options=one).ok
+    for number, (operation, new) in enumerate(batches(seed, moves=moves is not None)):
+        given = new if operation == "upsert" else new.select(["day", "id"])
+        before = seen(tmp_path / "rides")
+        result = getattr(table, operation)(given, options=options)
+        if operation == "upsert":
+            model.upsert(new.to_pylist(), by_ordering=ordering is not None)
+        else:
+            model.delete(new.to_pylist())
+        found = seen(tmp_path / "rides")
+        assert found == model.rows, (number, operation)
+        written = result.tables["written"].to_pylist()[0]
+        assert written["inserts"] - written["deletes"] == len(found) - len(before)
+        assert written["rows"] == new.num_rows
+        if number % 4 == 2:
+            assert table.validate(strict=True).ok, (number, operation)
+    assert table.cluster(publish_late=False).ok
+    assert seen(tmp_path / "rides") == model.rows
+    assert table.validate(strict=True).ok
+
+
+def write(path: Path, operation: str, new: pa.Table, storage: ObjectStorage | None = None, **more: str) -> None:
+    options = resolve([("test", {**_FILTERS, **more})])
+    wanted = WriteRequest(base_path=str(path), options=options, operation=WriteOperation(operation))
+    assert writing.write(wanted, new.to_reader, storage).error is None
+
+
+@pytest.mark.spread(2)
+@pytest.mark.usefixtures("without_threads")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_write_may_be_the_last(version: int, tmp_path: Path) -> None:
+    """An upsert that updates, moves, fills and begins files: readers see all of it or nothing; the next repairs it."""
+    path, made = tmp_path / "rides", tmp_path / "made"
+    table = create(path, table_version=version)
+    table.insert(rows(0, 30))
+    one = {"hoodie.metadata.global.record.level.index.min.filegroup.count": "1"}
+    assert table.build_index(options=one).ok
+    shutil.copytree(path, made)
+    new = pa.concat_tables([rows(20, 36, "new", ts=5), rows(0, 3, "moved", ts=5, more_days=2)]).combine_chunks()
+    more = {"hoodie.index.type": "GLOBAL_BLOOM"}
+    first = seen(path)
+    log = FaultyStorage(str(path))
+    write(path, "upsert", new, log, **more)
+    second = seen(path)
+    assert len(second) == 36 and second["d4", "k00002"]["text"] == "moved 2" and ("d2", "k00002") not in second
+    for survived in places(log.log):
+        shutil.rmtree(path)
+        shutil.copytree(made, path)
+        with pytest.raises(Killed):
+            write(path, "upsert", new, FaultyStorage(str(path), survived), **more)
+        where = f"killed after {survived} writes: {log.log[survived - 1 : survived + 1]}"
+        done = len(open_local(path).timeline.completed_writes()) > 1
+        assert seen(path) == (second if done else first), where
+        write(path, "delete", rows(10, 12))
+        gone = {("d1", "k00010"), ("d2", "k00011")}
+        left = {key: row for key, row in (second if done else first).items() if key not in gone}
+        assert seen(path) == left, where
+        assert not open_local(path).timeline.pending(), where
+        assert hudi_services.open(path, engine="local").validate(strict=True).ok, where
+        base = {Path(one).name for one in path.rglob("*.parquet")}
+        known = {instant.ts for instant in open_local(path).timeline.completed_writes()}
+        assert {name.rpartition("_")[2].removesuffix(".parquet") for name in base} <= known, where
+
+
+def test_deletes(tmp_path: Path) -> None:
+    table = create(tmp_path / "rides")
+    assert table.delete(rows(0, 3)).idle
+    table.insert(rows(0, 30))
+    # Keys that are not there are ignored; the columns of record key and partition path are enough, in any order.
+    gone = table.delete(rows(20, 40).select(["day", "id"]))
+    assert gone.tables["written"].to_pylist()[0]["deletes"] == 10
+    assert len(seen(tmp_path / "rides")) == 20
+    # As Hudi does: a commit without files.
+    none = table.delete(rows(100, 103))
+    assert none.ok and none.instant is not None
+    written = none.tables["written"].to_pylist()[0]
+    assert (written["deletes"], written["updated_files"], written["max_bytes"]) == (0, 0, 0)
+    for lacking in ("id", "day"):
+        with pytest.raises(ConfigError, match=f"the rows have no column called {lacking}, of which their keys are"):
+            table.delete(rows(0, 3).drop_columns([lacking]))
+    # All rows of a file: the file group stays, as in Hudi, with an empty file.
+    assert table.delete(rows(0, 30)).ok
+    assert seen(tmp_path / "rides") == {}
+    assert table.validate(strict=True).ok
+    assert table.upsert(rows(0, 3)).ok
+    assert len(seen(tmp_path / "rides")) == 3
+
+
+def test_rows_with_the_mark_of_a_delete(tmp_path: Path) -> None:
+    """As Hudi's: `_hoodie_is_deleted` deletes a row that is there, and is not inserted."""
+
+    def marked(first: int, end: int, *, deleted: bool) -> pa.Table:
+        return rows(first, end, ts=1).append_column("_hoodie_is_deleted", pa.array([deleted] * (end - first)))
+
+    table = create(tmp_path / "rides")
+    table.insert(marked(0, 10, deleted=False))
+    result = table.upsert(pa.concat_tables([marked(5, 12, deleted=True), marked(12, 14, deleted=False)]))
+    assert sorted(n for _, n in seen(tmp_path / "rides")) == [f"k{n:05d}" for n in (*range(5), 12, 13)]
+    written = result.tables["written"].to_pylist()[0]
+    assert (written["inserts"], written["updates"], written["deletes"]) == (2, 0, 5)
+
+
+def test_a_bloom_filter_spares_reads(tmp_path: Path) -> None:
+    """A file whose footer rules all keys out is not read; one key more, and it is."""
+    table = create(tmp_path / "rides", partition_by=None, options={**_FILTERS, "hoodie.parquet.small.file.limit": "0"})
+    options = {**_FILTERS, "hoodie.parquet.small.file.limit": "0", "hoodie.index.type": "BLOOM"}
+    table.insert(rows(0, 400, days=1), options=options)
+    table.insert(rows(400, 800, days=1), options=options)
+    (base,) = pq.ParquetFile(tmp_path / "rides" / _first_file(tmp_path / "rides")).metadata.metadata.keys() & {
+        b"org.apache.hudi.bloomfilter"
+    }
+    assert base
+    result = table.upsert(rows(10, 12, "new", ts=1, days=1), options=options)
+    written = result.tables["written"].to_pylist()[0]
+    assert (written["updates"], written["updated_files"], written["new_files"]) == (2, 1, 0)
+
+
+def _first_file(path: Path) -> str:
+    return min(path.glob("*.parquet")).name
+
+
+def test_a_null_ordering_value(tmp_path: Path) -> None:
+    """Where Hudi cannot compare two rows of a key, nothing is written."""
+    table = create(tmp_path / "rides")
+    table.insert(rows(0, 10))
+    nulls = rows(0, 3).set_column(2, "ts", pa.array([None] * 3, pa.int64()))
+    before = seen(tmp_path / "rides")
+    with pytest.raises(ConfigError, match="rows of one record key have a null and a value in the ordering field ts"):
+        table.upsert(pa.concat_tables([nulls, rows(0, 3)]))
+    assert seen(tmp_path / "rides") == before
+    assert not open_local(tmp_path / "rides").timeline.pending()
+
+
+def test_tables_whose_rows_are_not_looked_up(tmp_path: Path) -> None:
+    """Refused before the instant begins."""
+    plain = create(tmp_path / "plain", options={"hoodie.populate.meta.fields": "false"})
+    plain.insert(rows(0, 3))
+    with pytest.raises(UnsupportedTable, match=r"has no meta fields .* only inserts are written to such tables yet"):
+        plain.upsert(rows(0, 3))
+    assert plain.timeline().num_rows == 1
+
+
+def test_an_update_that_was_merged_wrong_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create(tmp_path / "rides")
+    table.insert(rows(0, 30))
+    before = seen(tmp_path / "rides")
+    merged = merged_logs.Merger.rows
+
+    def wrong(self: Any, base: pa.Table, at: Any, log: pa.Table, wins: Any) -> pa.Table:
+        return merged(self, base, at, log, np.zeros_like(wins))
+
+    monkeypatch.setattr(merged_logs.Merger, "rows", wrong)
+    with pytest.raises(CheckFailed, match="does not hold the same rows"):
+        table.upsert(rows(0, 3, "new", ts=1))
+    monkeypatch.undo()
+    assert seen(tmp_path / "rides") == before
+    assert not open_local(tmp_path / "rides").timeline.pending()
+
+
+def test_a_record_index_that_names_a_file_group_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create(tmp_path / "rides")
+    table.insert(rows(0, 30))
+    assert table.build_index(options={"hoodie.metadata.global.record.level.index.min.filegroup.count": "1"}).ok
+    monkeypatch.setattr(index_module, "_slices", lambda table, partitions: [])
+    with pytest.raises(CheckFailed, match="the record index has the key 'k00000' in the file group"):
+        table.upsert(rows(0, 3, "new", ts=1), options={"hoodie.index.type": "RECORD_INDEX"})
+
+
+def test_another_writer_changes_a_group_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rides"
+    table = create(path)
+    table.insert(rows(0, 20))
+    other = hudi_services.open(path, engine="local")
+    begin = write_tasks.write_updates
+
+    def interrupted(*arguments: Any) -> Any:
+        with pytest.raises(ConflictError, match="another writer is in progress"):
+            other.upsert(rows(0, 3, "other", ts=9))
+        return begin(*arguments)
+
+    monkeypatch.setattr(write_tasks, "write_updates", interrupted)
+    table.upsert(rows(0, 20, "new", ts=1))
+    assert {row["text"].split()[0] for row in seen(path).values()} == {"new"}
+
+
+def test_all_rows_of_a_key_are_updated_and_deleted(tmp_path: Path) -> None:
+    """Rows of one key that inserts wrote, in one file and in several: as 0.15.0 and 1.0.2 do; 1.2.0 takes the first."""
+    table = create(tmp_path / "rides", partition_by=None)
+    table.insert(rows(0, 3))
+    table.insert(rows(0, 3))
+    table.bulk_insert(rows(0, 3))
+    result = table.upsert(rows(0, 1, "new", ts=1))
+    assert result.tables["written"].to_pylist()[0]["updates"] == 3
+    result = table.delete(rows(1, 2))
+    assert result.tables["written"].to_pylist()[0]["deletes"] == 3
+    found, _ = both_views(tmp_path / "rides")
+    assert sorted(found.column("text").to_pylist()) == ["new 0"] * 3 + ["text 2"] * 3
+
+
+def test_no_table_is_created_for_rows_that_cannot_be_merged(tmp_path: Path) -> None:
+    path = tmp_path / "rides"
+    made = {
+        "hoodie.table.name": "rides",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+    }
+    wanted = WriteRequest(
+        base_path=str(path), options=resolve([("test", made)]), operation=WriteOperation.UPSERT, dry_run=True
+    )
+    nulls = pa.concat_tables([rows(0, 3).set_column(2, "ts", pa.array([None] * 3, pa.int64())), rows(0, 3)])
+    for new, message in (
+        (rows(0, 3).drop_columns(["ts"]), "neither the rows nor the table rides have its ordering field ts"),
+        (nulls, "rows of one record key have a null and a value in the ordering field ts"),
+    ):
+        pq.write_table(new, tmp_path / "new.parquet")
+        for one in (wanted, replace(wanted, dry_run=False)):
+            with pytest.raises(ConfigError, match=message):
+                writing.write_files(one, [str(tmp_path / "new.parquet")])
+    assert not path.exists()
+    gone = replace(wanted, operation=WriteOperation.DELETE)
+    with pytest.raises(NothingToDo, match="there is no table at"):
+        writing.write_files(gone, [str(tmp_path / "new.parquet")])
+
+
+def test_a_null_that_meets_a_value_of_the_table(tmp_path: Path) -> None:
+    table = create(tmp_path / "rides")
+    table.insert(rows(0, 10))
+    nulls = rows(0, 3).set_column(2, "ts", pa.array([None] * 3, pa.int64()))
+    with pytest.raises(UnsupportedTable, match=r"a null in the ordering field ts .* cannot merge these rows") as error:
+        table.upsert(nulls)
+    assert error.value.hint == "give every row a value; nothing was committed"
+    assert not open_local(tmp_path / "rides").timeline.pending()
+
+
+def test_deletes_need_no_ordering_field(tmp_path: Path) -> None:
+    table = create(tmp_path / "rides")
+    table.insert(rows(0, 10).drop_columns(["ts"]))
+    with pytest.raises(ConfigError, match="neither the rows nor the table rides have its ordering field ts"):
+        table.upsert(rows(0, 10).drop_columns(["ts"]))
+    table.delete(rows(0, 4))
+    assert table.slices().num_rows == 3
+    assert both_views(tmp_path / "rides")[0].num_rows == 6
+
+
+def test_file_groups_of_pending_plans_are_not_updated(tmp_path: Path) -> None:
+    table = create(tmp_path / "rides")
+    table.insert(rows(0, 30))
+    plan = table.plan_clustering()
+    instants = table.timeline().num_rows
+    before = seen(tmp_path / "rides")
+    for look in (False, True):
+        options = {**_FILTERS, "hoodie.index.type": "BLOOM" if look else "SIMPLE"}
+        with pytest.raises(ConflictError, match=f"has rows to update or delete, and the pending plan {plan.instant}"):
+            table.upsert(rows(0, 3), options=options)
+    assert seen(tmp_path / "rides") == before
+    assert {one["instant"] for one in table.timeline().to_pylist() if one["state"] != "completed"} == {plan.instant}
+    assert table.timeline().num_rows >= instants
+    # New keys go to new file groups.
+    assert table.upsert(rows(30, 33)).tables["written"].to_pylist()[0]["new_files"] == 3
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_statistics_of_a_new_column(version: int, tmp_path: Path) -> None:
+    """As Hudi's writers do: the commit that brings a column has its statistics, and the definition names it."""
+    path = tmp_path / "rides"
+    table = create(path, table_version=version)
+    table.insert(rows(0, 9))
+    table.upsert(rows(0, 30, ts=1).append_column("more", pa.array(np.arange(30) / 4)))
+    defined = path / ".hoodie/.index_defs/index.json"
+    if version > 6:
+        fields = json.loads(defined.read_text())["indexDefinitions"]["column_stats"]["sourceFields"]
+        assert fields[-1] == "more" and len(fields) == len({*fields})
+    assert table.validate(strict=True).ok
+    # A list of the user's own stays as it is.
+    own = create(tmp_path / "own", table_version=version)
+    listed = {"hoodie.metadata.index.column.stats.column.list": "ts"}
+    own.insert(rows(0, 9), options={**_FILTERS, **listed})
+    own.upsert(rows(0, 30, ts=1).append_column("more", pa.array(np.arange(30) / 4)))
+    if version > 6:
+        text = (tmp_path / "own/.hoodie/.index_defs/index.json").read_text()
+        assert "more" not in json.loads(text)["indexDefinitions"]["column_stats"]["sourceFields"]
+    assert own.validate(strict=True).ok
