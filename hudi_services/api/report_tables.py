@@ -23,7 +23,8 @@ _COUNTS = (
         "inserts",
         "log_files",
     ),
-    *("markers", "new_files", "partitions", "records", "rows", "spilled_groups", "updated_files", "updates"),
+    *("markers", "new_files", "partitions", "records", "replaced_files", "rows", "spilled_groups"),
+    *("updated_files", "updates"),
 )
 _OTHER_TYPES = {
     **dict.fromkeys(_COUNTS, pa.int64()),
@@ -61,9 +62,11 @@ COLUMNS: dict[str, dict[str, str]] = {
     "rollback": _ROLLBACK,
     "undo": _ROLLBACK,
     "write": {
-        "written": "partitions rows inserts updates deletes filled_files updated_files new_files max_bytes",
+        "written": "partitions rows inserts updates deletes filled_files updated_files replaced_files new_files "
+        "max_bytes",
         "memory": "limit_bytes peak_bytes spilled_bytes",
         "metadata_compaction": "instant file_groups log_files",
+        "services": "service action instant state",
     },
     "validate": {
         "partitions": "metadata_partition records differences harmless",

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..clock import SystemClock
 from ..codecs.table_schema import parse_table_schema
-from ..errors import NotFound
+from ..errors import ConfigError, NotFound
 from ..jobs import (
     clean,
     clustering,
@@ -334,6 +334,32 @@ class Table:
         table does not have are ignored.
         """
         return self._write(WriteOperation.DELETE, rows, options)
+
+    def insert_overwrite(self, rows: Any, *, options: OptionValues | None = None) -> Result:
+        """Replace all rows of the partitions that `rows` have by `rows`, in one commit; otherwise as `bulk_insert`."""
+        return self._write(WriteOperation.INSERT_OVERWRITE, rows, options)
+
+    def insert_overwrite_table(self, rows: Any, *, options: OptionValues | None = None) -> Result:
+        """Replace all rows of the table by `rows`, in one commit; otherwise as `bulk_insert`."""
+        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, rows, options)
+
+    def delete_partitions(self, partitions: Sequence[str], *, options: OptionValues | None = None) -> Result:
+        """Delete all rows of partitions in one commit.
+
+        `partitions` are partition paths, in which * stands for any text. Their files stay until a clean deletes them.
+        """
+        if isinstance(partitions, str) or not partitions or not all(isinstance(one, str) for one in partitions):
+            raise ConfigError(
+                f"delete_partitions() takes a list of partition paths, and got {partitions!r:.100}",
+                hint="for one partition give a list of one path",
+            )
+        wanted = WriteRequest(
+            base_path=self.url,
+            options=self._options(options),
+            operation=WriteOperation.DELETE_PARTITION,
+            partitions=tuple(partitions),
+        )
+        return self._run(wanted, functools.partial(writing.delete_partitions, storage=self._storage))
 
     def bulk_insert(self, rows: Any, *, options: OptionValues | None = None) -> Result:
         """Insert rows in one commit into new file groups; otherwise as `insert`."""

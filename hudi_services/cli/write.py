@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 
 import typer
 
+from ..errors import ConfigError
 from ..jobs.report import Report
 from ..jobs.request import WriteOperation, WriteRequest
 from ..options import Option, creation_keys, writing_keys
@@ -24,7 +25,7 @@ class InputFormat(str, Enum):
 
 
 Input: TypeAlias = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(
         "--input",
         metavar="URL",
@@ -37,7 +38,9 @@ Kind: TypeAlias = Annotated[
         "--operation",
         help="What is done with the rows. Default: upsert, which updates rows whose keys are there, and inserts the "
         "others. insert and bulk_insert look for no rows of the same keys; insert fills small files first, "
-        "bulk_insert writes new files alone. delete needs only the columns of record key and partition path.",
+        "bulk_insert writes new files alone. delete needs only the columns of record key and partition path. "
+        "insert_overwrite replaces all rows of the partitions of the rows, insert_overwrite_table those of the table. "
+        "delete_partition deletes all rows of --partitions, and takes no --input.",
     ),
 ]
 FormatFlag: TypeAlias = Annotated[
@@ -66,6 +69,11 @@ TableVersion: TypeAlias = Annotated[
     typer.Option("--table-version", metavar="6|8|9", help="Of a new table. Default: 9, for Hudi 1.1 and 1.2."),
 ]
 
+Partitions: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--partitions", metavar="PATHS", help="The partitions to delete; * stands for any text."),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class WriteFlags(ServiceFlags):
@@ -78,7 +86,7 @@ class WriteFlags(ServiceFlags):
         "table_name": "The name of a new table. Stop with exit code 2 when the table that is there has another name.",
     }
 
-    input: Input
+    input: Input = None
     operation: Kind = None
     input_format: FormatFlag = None
     record_key: RecordKey = None
@@ -86,6 +94,7 @@ class WriteFlags(ServiceFlags):
     partition_by: PartitionBy = None
     table_type: TableType = None
     table_version: TableVersion = None
+    partitions: Partitions = None
 
 
 @command(WriteFlags)
@@ -99,7 +108,7 @@ def write(flags: WriteFlags) -> int:
     def read() -> tuple[WriteRequest, Callable[[WriteRequest], Report]]:
         from ..jobs import writing
 
-        for url in flags.input:
+        for url in flags.input or ():
             check_url(url, "--input")
         given: dict[str, tuple[Option[Any], object]] = {
             "--table-name": (creation_keys.TABLE_NAME, flags.table_name),
@@ -108,6 +117,7 @@ def write(flags: WriteFlags) -> int:
             "--partition-by": (creation_keys.PARTITION_BY, flags.partition_by),
             "--table-type": (creation_keys.TABLE_TYPE, flags.table_type),
             "--table-version": (creation_keys.TABLE_VERSION, flags.table_version),
+            "--partitions": (writing_keys.PARTITIONS_TO_DELETE, flags.partitions),
         }
         if flags.operation is not None:
             given["--operation"] = (writing_keys.OPERATION, flags.operation.value)
@@ -120,7 +130,22 @@ def write(flags: WriteFlags) -> int:
             operation=WriteOperation(known[writing_keys.OPERATION].lower()),
             dry_run=not flags.changes,
         )
+        if request.operation.needs_rows != bool(flags.input):
+            raise ConfigError(
+                "--input is missing" if request.operation.needs_rows else "delete_partition takes no --input",
+                hint="" if request.operation.needs_rows else "name the partitions with --partitions",
+            )
+        others = (
+            {"--partitions": flags.partitions}
+            if request.operation.needs_rows
+            else {"--input-format": flags.input_format}
+        )
+        wrong = next((flag for flag, value in others.items() if value is not None), None)
+        if wrong is not None:
+            raise ConfigError(f"{request.operation.value} takes no {wrong}")
+        if not request.operation.needs_rows:
+            return request, writing.delete_partitions
         file_format = flags.input_format.value if flags.input_format is not None else ""
-        return request, functools.partial(writing.write_files, urls=flags.input, file_format=file_format)
+        return request, functools.partial(writing.write_files, urls=flags.input or [], file_format=file_format)
 
     return run_service(flags, ("write", flags.operation.value if flags.operation is not None else "write"), read)

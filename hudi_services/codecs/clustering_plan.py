@@ -77,6 +77,12 @@ def encode_clustering_plan(plan: ClusteringPlan, release: str) -> bytes:
     return avro.write_container(avro.load_schema(_RECORD, release), record)
 
 
+def encode_requested_replace(operation: str | None, release: str) -> bytes:
+    """The requested file of a replace commit that has no plan; Hudi names the operation DELETE_PARTITION alone."""
+    record = {"operationType": operation, "clusteringPlan": None, "extraMetadata": None, "version": 1}
+    return avro.write_container(avro.load_schema(_RECORD, release), record)
+
+
 def decode_requested_replace(data: bytes, path: str) -> RequestedReplace:
     """The requested file of any replace commit; an empty file has neither operation nor plan. Raises CorruptFile."""
     if not data:

@@ -32,6 +32,11 @@ def parse_table_schema(text: str, source: str) -> dict[str, Any]:
     return schema
 
 
+def without_meta(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without meta columns, which deletes of partitions by Hudi 0.15.0 leave in their commits."""
+    return {**schema, "fields": [field for field in schema["fields"] if field["name"] not in META_COLUMNS]}
+
+
 def for_files(schema: dict[str, Any], columns: Collection[str], dropped: Collection[str] = ()) -> dict[str, Any]:
     """The schema of base files: the meta columns in `columns` first, and no `dropped` column that files lack."""
     present = {field["name"] for field in schema["fields"]}

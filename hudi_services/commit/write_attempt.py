@@ -1,6 +1,7 @@
 """One write of rows, from its instant to its commit.
 
-    begin      under the table's lock: the instant, its lease and heartbeat, <ts>.commit.requested
+    begin      under the table's lock: the instant, its lease and heartbeat, the requested file: <ts>.commit.requested,
+               or of a write that replaces file groups <ts>.replacecommit.requested
     (look up)  the table as it is from now on: what is completed later is compared at the end
     workload   <ts>.inflight: which file groups are updated, and how many rows each of them gets
     (work)     a marker, then the file, for every new file
@@ -34,9 +35,9 @@ from .transaction import Transaction, begin, expect, publish
 class WriteAttempt:
     """A context manager that begins a write, and rolls it back after an error.
 
-    `operation` names it for people. `first` is called with the table under the lock, before the instant is drawn, and
-    with a source of instants; it may change the table, and returns it as it is then. Entering raises the errors of
-    `critical_section`.
+    `operation` names it for people. `requested` is the content of the requested file, of the action `action`. `first`
+    is called with the table under the lock, before the instant is drawn, and with a source of instants; it may change
+    the table, and returns it as it is then. Entering raises the errors of `critical_section`.
     """
 
     def __init__(
@@ -45,12 +46,16 @@ class WriteAttempt:
         operation: str,
         settings: TransactionSettings,
         first: Callable[[Snapshot, TimesSource], Snapshot],
+        action: Action = Action.COMMIT,
+        requested: bytes = b"",
     ) -> None:
         self.table = table
         """From the beginning on: the table as it was when the requested file was there."""
         self._operation = operation
         self._settings = settings
         self._first = first
+        self._action = action
+        self._requested = requested
         self._instant: Instant | None = None
         self._transaction: Transaction | None = None
         self._files: frozenset[str] = frozenset()
@@ -62,13 +67,13 @@ class WriteAttempt:
                 current = self._first(current, times.next)
                 ts = times.next()
                 refuse_ahead(current, ts)
-                name = current.timeline.layout.file_name(ts, Action.COMMIT, State.REQUESTED)
-                instant = Instant(ts, Action.COMMIT, State.REQUESTED, None, name)
+                name = current.timeline.layout.file_name(ts, self._action, State.REQUESTED)
+                instant = Instant(ts, self._action, State.REQUESTED, None, name)
                 self._transaction = Transaction(self.table, lease_name(instant), f"write {ts}", self._settings)
                 self._transaction.__enter__()
                 self._transaction.beat(ts)
                 current.check_held()
-                self._instant = current.timeline.publish(ts, Action.COMMIT, State.REQUESTED)
+                self._instant = current.timeline.publish(ts, self._action, State.REQUESTED, self._requested)
             self.table = reopen(self.table)
         except BaseException as error:
             self.__exit__(type(error), error, None)
@@ -128,7 +133,7 @@ class WriteAttempt:
         self._transaction.clean_up(self.ts)
 
     def _require_ours(self, current: Snapshot) -> Instant:
-        found = current.timeline.find(self.ts, Action.COMMIT)
+        found = current.timeline.find(self.ts, self._action)
         if found is None or found.is_completed or pending_rollback(current, self.ts) is not None:
             raise ConflictError(
                 f"{current.storage.root}: the {self._operation} {self.ts} was rolled back by another writer",
@@ -147,7 +152,7 @@ class WriteAttempt:
         # The first error is what the operator must read; the next write rolls this one back.
         with suppress(HudiServicesError):
             with self._transaction.section(f"undo {self.ts}", repairs=self.ts) as current:
-                found = current.timeline.find(self.ts, Action.COMMIT)
+                found = current.timeline.find(self.ts, self._action)
                 if found is not None and found.is_completed:
                     is_complete = committed_files(current, found) == self._files
                 elif found is not None:

@@ -27,14 +27,17 @@ class SchemaUnchanged:
             )
 
 
-def refuse_planned(table: Snapshot, slices: Sequence[FileSlice]) -> None:
-    """Raise ConflictError when a pending plan is to rewrite one of the slices, whose commit would undo the write."""
+def refuse_planned(table: Snapshot, slices: Sequence[FileSlice], change: str) -> None:
+    """Raise ConflictError when a pending plan is to rewrite one of the slices, whose commit would undo the write.
+
+    `change` says what is to happen to them.
+    """
     for kind, plans in (("execute", pending_clusterings(table)), ("compact", pending_compactions(table))):
         for one in slices:
             instant = plans.get((one.partition, one.file_id))
             if instant is not None:
                 raise ConflictError(
-                    f"{table.storage.full_path(one.files[0].path)} has rows to update or delete, and the pending plan "
+                    f"{table.storage.full_path(one.files[0].path)} {change}, and the pending plan "
                     f"{instant} is to rewrite it",
                     hint=f"run: hudi-services {kind} --base-path {table.storage.root}, or roll the plan back with "
                     f"rollback --instant {instant}; then write again",

@@ -208,11 +208,34 @@ class WriteOperation(enum.Enum):
     UPSERT = "upsert"
     BULK_INSERT = "bulk_insert"
     DELETE = "delete"
+    INSERT_OVERWRITE = "insert_overwrite"
+    INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
+    DELETE_PARTITION = "delete_partition"
 
     @property
     def looks_up(self) -> bool:
         """Whether it looks for rows of the same keys."""
         return self in (WriteOperation.UPSERT, WriteOperation.DELETE)
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether its rows, or the keys of rows, are given."""
+        return self is not WriteOperation.DELETE_PARTITION
+
+    @property
+    def replaces(self) -> bool:
+        """Whether all rows of partitions are replaced."""
+        return self.name.startswith("INSERT_OVERWRITE") or self is WriteOperation.DELETE_PARTITION
+
+    @property
+    def omits_deletes(self) -> bool:
+        """Whether rows that are marked as deletes are left out; Hudi's bulk insert writes them."""
+        return self is WriteOperation.INSERT or self.name.startswith("INSERT_OVERWRITE")
+
+    @property
+    def fills(self) -> bool:
+        """Whether inserts go to small files first."""
+        return self in (WriteOperation.INSERT, WriteOperation.UPSERT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +243,8 @@ class WriteRequest(Request):
     """One write of rows."""
 
     operation: WriteOperation
+    partitions: tuple[str, ...] = ()
+    """DELETE_PARTITION: the partition paths, in which * stands for any text; () for those that the options name."""
     dry_run: bool = False
     """Only say how many rows would be written, and where."""
 

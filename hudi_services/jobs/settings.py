@@ -24,8 +24,10 @@ from ..rows.settings import FileSettings
 from ..rows.sort_order import parse_sort_columns
 from ..storage import Storage
 from ..table_config import TableConfig
+from ..writing.assignment import KnownKeys
 from ..writing.index import Index, IndexType
 from ..writing.sizing import SizingRules
+from .request import WriteOperation
 
 
 def plan_rules(options: Options) -> PlanRules:
@@ -188,6 +190,19 @@ def sizing_rules(options: Options) -> SizingRules:
         threshold=options[writing_keys.RECORD_BYTES_THRESHOLD],
         file_overhead=options[writing_keys.FILE_METADATA_BYTES],
     )
+
+
+def known_keys(options: Options, operation: WriteOperation) -> KnownKeys | None:
+    """What a write does with rows whose keys are there; None where keys make no difference."""
+    if operation.looks_up:
+        return KnownKeys.MERGE
+    policy = options[writing_keys.DUPLICATE_POLICY]
+    if options[writing_keys.DROP_DUPLICATES] and policy == "NONE":
+        policy = "DROP"
+    if operation is WriteOperation.INSERT and policy != "NONE":
+        return KnownKeys[policy]
+    combines = options[writing_keys.COMBINE_BEFORE_INSERT] and operation.needs_rows
+    return KnownKeys.WRITE if combines else None
 
 
 def write_index(options: Options, *, has_record_index: bool) -> Index:

@@ -35,7 +35,7 @@ from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema
 from ..files.slices import RECORD_KEY
 from .ordering import OrderingField
-from .rules import WITH_HUDI, Fill, MergeRule
+from .rules import WITH_HUDI, DeleteMarker, Fill, MergeRule
 
 KEY, PARTITION = RECORD_KEY, "_hoodie_partition_path"
 IS_DELETED = "_hoodie_is_deleted"
@@ -87,6 +87,20 @@ def column_with_default(schema: str) -> str:
 def is_partial(block: BlockPlace) -> bool:
     """Whether the records of a data block have only some columns."""
     return block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
+
+
+def deletes(rows: pa.Table, marker: DeleteMarker | None) -> pa.ChunkedArray:
+    """Whether each row deletes its key: by `_hoodie_is_deleted`, or by the marker of the table."""
+    found = pa.chunked_array([pa.repeat(pa.scalar(False), rows.num_rows)])
+    if IS_DELETED in rows.column_names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
+        found = pc.or_(found, pc.fill_null(rows.column(IS_DELETED), False))
+    if marker is not None and marker.field in rows.column_names:
+        texts = rows.column(marker.field).cast(pa.string())
+        if marker.ignores_case:
+            texts = pc.utf8_lower(texts)
+        value = marker.value.lower() if marker.ignores_case else marker.value
+        found = pc.or_(found, pc.fill_null(pc.equal(texts, value), False))
+    return found
 
 
 @dataclass(slots=True)
@@ -153,7 +167,7 @@ class LogRecords:
         """The records of rows that are being written, in the raw form of `schema`; of keys alone, their deletes."""
         if rows.column_names == [KEY]:
             return self._deleted_keys(rows.column(KEY))
-        return self._with_facts(rows, self._deletes(rows), 0)
+        return self._with_facts(rows, deletes(rows, self.rule.marker), 0)
 
     def _deleted_keys(self, keys: pa.ChunkedArray) -> pa.Table:
         count, schema = len(keys), self.schema.arrow
@@ -174,7 +188,7 @@ class LogRecords:
         exact = self.rule.exact_floats and block.type is BlockType.AVRO_DATA
         table = converted_table(records, records.num_rows, found, self.schema.columns, self.schema, exact_floats=exact)
         self._check(table, block)
-        return self._with_facts(table, self._deletes(table), subset)
+        return self._with_facts(table, deletes(table, self.rule.marker), subset)
 
     def _subset(self, block: BlockPlace, found: FileSchema) -> int:
         if not is_partial(block):
@@ -200,19 +214,6 @@ class LogRecords:
             raise CorruptFile(f"{block.path} has a record without a key in the block at {block.offset}")
         if any(found != self.partition for found in pc.unique(table.column(PARTITION)).to_pylist()):
             raise CorruptFile(f"{block.path} has a record of another partition in the block at {block.offset}")
-
-    def _deletes(self, table: pa.Table) -> pa.ChunkedArray:
-        deletes = pa.chunked_array([pa.repeat(pa.scalar(False), table.num_rows)])
-        if IS_DELETED in table.column_names and pa.types.is_boolean(table.schema.field(IS_DELETED).type):
-            deletes = pc.or_(deletes, pc.fill_null(table.column(IS_DELETED), False))
-        marker = self.rule.marker
-        if marker is not None and marker.field in table.column_names:
-            texts = table.column(marker.field).cast(pa.string())
-            if marker.ignores_case:
-                texts = pc.utf8_lower(texts)
-            value = marker.value.lower() if marker.ignores_case else marker.value
-            deletes = pc.or_(deletes, pc.fill_null(pc.equal(texts, value), False))
-        return deletes
 
     def _with_facts(self, table: pa.Table, deletes: pa.ChunkedArray, subset: int) -> pa.Table:
         rows = table.num_rows

@@ -161,7 +161,8 @@ class _InMemory:
         self.row_groups = changed
         join = _Join(merger, pa.concat_tables(records), changed)
         none = _Found(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
-        found = [none, *map(join.find, _numbered(base))]
+        # Each look-up hashes all records.
+        found = [none, *map(join.find, _joined(_numbered(base), 2 * join.folded.num_rows))]
         self._folded = join.folded
         self._rows = np.concatenate([one.rows for one in found])
         self._log = np.concatenate([one.log for one in found])
@@ -267,6 +268,18 @@ def _numbered(base: Iterable[pa.Table]) -> Iterator[pa.Table]:
     for part in base:
         yield part.append_column(_ROW, pa.array(np.arange(start, start + part.num_rows)))
         start += part.num_rows
+
+
+def _joined(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The same rows in tables of at least `rows` rows, but for the last one."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(one.num_rows for one in waiting) >= rows:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def _by_key(tables: Iterable[pa.Table], count: int) -> Partitions:

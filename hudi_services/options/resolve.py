@@ -99,6 +99,10 @@ class Options:
         """The same options, with the properties of the table (`hoodie.properties`) below every other layer."""
         return Options([*self._layers, (TABLE_SOURCE, properties)], lenient=lenient)
 
+    def with_default(self, option: Option[Any], text: str) -> "Options":
+        """The same options, with `text` as the value of an option that no layer has."""
+        return Options([*self._layers, (DEFAULT_SOURCE, {option.key: text})])
+
     def in_force(self, phase: Phase = Phase.ANY) -> list[Setting]:
         """Every option of `phase` with its value as it may be shown, defaults too, by key."""
         found = (

@@ -88,10 +88,28 @@ NULLS_FOR_MISSING = Option(
 )
 OPERATION = Option(
     "hoodie.datasource.write.operation",
-    choice("UPSERT", "INSERT", "BULK_INSERT", "DELETE"),
+    choice(
+        *("UPSERT", "INSERT", "BULK_INSERT", "DELETE"),
+        *("INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"),
+    ),
     "UPSERT",
     Phase.INGEST,
-    "What `write` does with the rows, unless --operation says it: UPSERT, INSERT, BULK_INSERT or DELETE.",
+    "What `write` does, unless --operation says it: UPSERT, INSERT, BULK_INSERT, DELETE, INSERT_OVERWRITE, "
+    "INSERT_OVERWRITE_TABLE or DELETE_PARTITION.",
+)
+PARTITIONS_TO_DELETE = Option(
+    "hoodie.datasource.write.partitions.to.delete",
+    names,
+    _NO_NAMES,
+    Phase.INGEST,
+    "The partition paths that delete_partition deletes; * stands for any text.",
+)
+OVERWRITE_MODE = Option(
+    "hoodie.datasource.overwrite.mode",
+    only("DYNAMIC"),
+    "DYNAMIC",
+    Phase.INGEST,
+    "Only DYNAMIC: insert_overwrite replaces the partitions of the rows.",
 )
 INDEX_TYPE = Option(
     "hoodie.index.type",
@@ -142,10 +160,11 @@ COMBINE_BEFORE_DELETE = Option(
 )
 COMBINE_BEFORE_INSERT = Option(
     "hoodie.combine.before.insert",
-    only("false"),
-    "false",
+    boolean,
+    False,
     Phase.INGEST,
-    "Only false: rows of one key are all written.",
+    "Whether of rows of one key an insert writes only the one that the merge rule prefers.",
+    in_table=ANY_VALUE,
 )
 ALLOW_DUPLICATES = Option(
     "hoodie.merge.allow.duplicate.on.inserts",
@@ -156,17 +175,19 @@ ALLOW_DUPLICATES = Option(
 )
 DUPLICATE_POLICY = Option(
     "hoodie.datasource.insert.dup.policy",
-    only("none"),
-    "none",
+    choice("NONE", "DROP", "FAIL"),
+    "NONE",
     Phase.INGEST,
-    "Only none: an insert does not look for rows of the same key.",
+    "What an insert does with a row whose key is there: NONE (write it), DROP (leave it out) or FAIL (write nothing).",
+    in_table=ANY_VALUE,
 )
 DROP_DUPLICATES = Option(
     "hoodie.datasource.write.insert.drop.duplicates",
-    only("false"),
-    "false",
+    boolean,
+    False,
     Phase.INGEST,
-    "Only false: an insert does not look for rows of the same key.",
+    "The older name of hoodie.datasource.insert.dup.policy=DROP.",
+    in_table=ANY_VALUE,
 )
 SORT_MODE = Option(
     "hoodie.bulkinsert.sort.mode",
@@ -218,6 +239,48 @@ PARTITION_STATS_GROUPS = Option(
     1,
     Phase.INGEST,
     "The file groups of the partition statistics in a new metadata table.",
+)
+
+TABLE_SERVICES = Option(
+    "hoodie.table.services.enabled",
+    boolean,
+    True,
+    Phase.INGEST,
+    "Whether table services run after a write, where the options below say so.",
+    in_table=ANY_VALUE,
+)
+CLEAN_AUTOMATIC = Option(
+    "hoodie.clean.automatic",
+    boolean,
+    True,
+    Phase.INGEST,
+    "Whether a write is followed by a clean.",
+    in_table=ANY_VALUE,
+)
+CLUSTERING_INLINE = Option(
+    "hoodie.clustering.inline",
+    boolean,
+    False,
+    Phase.INGEST,
+    "Whether a write is followed by a clustering, every 4 commits or hoodie.clustering.inline.max.commits.",
+    ("hoodie.datasource.clustering.inline.enable",),
+    in_table=ANY_VALUE,
+)
+CLUSTERING_ASYNC = Option(
+    "hoodie.clustering.async.enabled",
+    boolean,
+    False,
+    Phase.INGEST,
+    "Whether a write is followed by the plan of a clustering, every 4 commits or hoodie.clustering.async.max.commits.",
+    ("hoodie.datasource.clustering.async.enable",),
+    in_table=ANY_VALUE,
+)
+FAIL_WITH_SERVICES = Option(
+    "hoodie.fail.writes.on.inline.table.service.exception",
+    boolean,
+    True,
+    Phase.INGEST,
+    "Whether a failed table service after a write ends the run as partly done; otherwise it is a warning.",
 )
 
 ALL: tuple[Option[Any], ...] = tuple(value for value in list(globals().values()) if isinstance(value, Option))

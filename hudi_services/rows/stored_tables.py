@@ -1,5 +1,6 @@
 """Tables in a temporary file on the local disk: each an Arrow IPC stream of its own (LZ4), read again by its number."""
 
+from threading import Lock
 from typing import IO
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ from ..temporary_files import disk_errors, temporary_file
 class StoredTables:
     """No file is open until a table is appended; close it to free the disk. `task` says what the disk is needed for.
 
+    When all tables are appended, several threads may read them.
+
     Raises StorageError when the disk is full or fails.
     """
 
@@ -17,6 +20,7 @@ class StoredTables:
         self._task = task
         self._places: list[tuple[int, int]] = []
         self._file: IO[bytes] | None = None
+        self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._places)
@@ -40,8 +44,9 @@ class StoredTables:
         place, length = self._places[number]
         with disk_errors(self._task):
             assert self._file is not None, "a table was appended"
-            self._file.seek(place)
-            data = self._file.read(length)
+            with self._lock:
+                self._file.seek(place)
+                data = self._file.read(length)
         return pa.ipc.open_stream(data).read_all()
 
     def close(self) -> None:

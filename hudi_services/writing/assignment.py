@@ -4,6 +4,7 @@ Of a key that is in another partition than its row, the row moves or stays, as t
 Source: HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded of Apache Hudi.
 """
 
+import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -12,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import UnsupportedTable
-from ..merging.fold import Flags
+from ..errors import ConfigError, UnsupportedTable
+from ..merging.fold import Flags, Numbers
 from ..merging.log_records import KEY, PARTITION
 from ..merging.rules import Fill
 from ..model import FileSlice
@@ -60,14 +61,31 @@ class Assigned:
         return chain.from_iterable(map(self.store.read, _places(one)))
 
 
+def _positions(tagged: Sequence[Tagged]) -> Numbers:
+    """Those of all keys that are there."""
+    return np.unique(np.concatenate([one.positions for one in tagged]))
+
+
 def _places(one: FileSlice) -> list[Place]:
     return [Place(one.partition, one.file_id, deletes) for deletes in (False, True)]
+
+
+class KnownKeys(enum.Enum):
+    """What a write does with a row whose key is there."""
+
+    MERGE = "merge"
+    WRITE = "write it, too, without looking"
+    DROP = "leave it out"
+    FAIL = "write nothing"
 
 
 class Assigner:
     """Assigns the rows of one write to the file groups of a table."""
 
-    def __init__(self, table: Snapshot, kept: KeptRows, index: Index, rows: DistinctRows) -> None:
+    def __init__(
+        self, table: Snapshot, kept: KeptRows, index: Index, rows: DistinctRows, known: KnownKeys = KnownKeys.MERGE
+    ) -> None:
+        self._known = known
         self._table = table
         self._kept = kept
         self._index = index
@@ -76,8 +94,8 @@ class Assigner:
     def assign(self, store: RowStore) -> Assigned:
         """Put all rows into `store`.
 
-        Raises ConfigError for rows that cannot be merged, UnsupportedTable for rows that would move to another
-        partition under a rule that fills values, CorruptFile and StorageError.
+        Raises ConfigError for rows that cannot be merged, or whose keys may not be there, UnsupportedTable for rows
+        that would move to another partition under a rule that fills values, CorruptFile and StorageError.
         """
         found = Assigned(store)
         if self._index.kind.is_global:
@@ -90,13 +108,26 @@ class Assigner:
     def _assign(self, partitions: Sequence[str], found: Assigned) -> None:
         """Assign the rows of some partitions, in which keys are unique."""
         for records, deletes in self._rows.parts(partitions):
-            keys = records.column(KEY).combine_chunks()
-            self._place(records, deletes, self._index.find(self._table, partitions[0], keys), found)
+            keys, tagged = records.column(KEY).combine_chunks(), list[Tagged]()
+            if self._known is not KnownKeys.WRITE:
+                tagged = self._index.find(self._table, partitions[0], keys)
+            if tagged and self._known is KnownKeys.FAIL:
+                key = keys[int(_positions(tagged)[0])].as_py()
+                raise ConfigError(
+                    f"{self._table.storage.root} has rows whose keys are to be inserted, such as {key!r}",
+                    hint="nothing was written: upsert the rows, or leave them out with "
+                    "hoodie.datasource.insert.dup.policy=drop",
+                )
+            if tagged and self._known is KnownKeys.DROP:
+                rest = np.ones(records.num_rows, np.bool_)
+                rest[_positions(tagged)] = False
+                records, deletes, tagged = records.filter(pa.array(rest)), deletes[rest], []
+            self._place(records, deletes, tagged, found)
 
     def _place(self, records: pa.Table, deletes: Flags, tagged: list[Tagged], found: Assigned) -> None:
         known, moves, home, loses = (np.zeros(records.num_rows, np.bool_) for _ in range(4))
         paths = records.column(PARTITION)
-        moving: list[tuple[FileSlice, np.ndarray[tuple[int], np.dtype[np.int64]]]] = []
+        moving: list[tuple[FileSlice, Numbers]] = []
         for one in tagged:
             at, slice_ = one.positions, one.slice
             known[at] = True

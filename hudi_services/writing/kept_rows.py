@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ..merging.log_records import deletes
+from ..merging.rules import DeleteMarker
 from ..rows.output import RECORD_KEY_FIELD
 from ..table_config import TableConfig
 from .keys import KeyMaker
@@ -29,6 +32,9 @@ class KeptRows:
     store: RowStore
     keys_only: bool = False
     numbered: bool = False
+    omits_deletes: bool = False
+    """Whether rows that delete their keys are left out, also by the table's `marker`: inserts by Hudi do so."""
+    marker: DeleteMarker | None = None
     null_columns: set[str] = field(default_factory=set)
     """The columns that may have nulls in some row."""
 
@@ -46,6 +52,8 @@ class KeptRows:
         names, start = maker.columns if self.keys_only else None, 0
         for batch in rows:
             data = self.schema.conform(pa.Table.from_batches([batch]), names)
+            if self.omits_deletes:
+                data = data.filter(pc.invert(deletes(data, self.marker)))
             record_keys, paths = maker.record_keys(data), maker.partition_paths(data)
             self.null_columns.update(n for n in data.column_names if _may_have_nulls(data.column(n)))
             if self.keys_only:

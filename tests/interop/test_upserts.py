@@ -95,16 +95,21 @@ class Twins:
         self.ours = hudi_services.open(self.shared, engine="local")
         assert made.version == self.ours.version
 
-    def write(self, operation: str, new: pa.Table, *, we: bool) -> hudi_services.Result | None:
-        """Write `new` to both tables; `we`: to the shared one ourselves."""
+    def write(self, operation: str, new: pa.Table, *, we: bool, partitions: str = "") -> hudi_services.Result | None:
+        """Write `new` to both tables, or delete partitions of both; `we`: of the shared one ourselves."""
         file = self._folder / f"{operation}.parquet"
         pq.write_table(new, file)
         options = {**WRITE_DEFAULTS, **SMALL_FILTERS, **_SIZES, **self._known, f"{_WRITE}operation": operation}
+        if partitions:
+            options[f"{_WRITE}partitions.to.delete"] = partitions
         paths = [self.theirs] if we else [self.theirs, self.shared]
         self.peer.eval(_WRITE_FILE, rows=str(file), options=options, paths=list(map(str, paths)))
         if not we:
             return None
-        result = getattr(self.ours, operation)(new, options={**SMALL_FILTERS, **_SIZES, **self._known})
+        known = {**SMALL_FILTERS, **_SIZES, **self._known}
+        if partitions:
+            return self.ours.delete_partitions(partitions.split(","), options=known)
+        result = getattr(self.ours, operation)(new, options=known)
         assert isinstance(result, hudi_services.Result)
         return result
 
@@ -148,3 +153,37 @@ def _check_incremental(twins: Twins, last: hudi_services.Result) -> None:
     later = later.filter(pc.greater(later.column("_hoodie_commit_time"), str(times[-2])[:17]))
     counts = last.tables["written"].to_pylist()[0]
     assert later.num_rows == counts["inserts"] + counts["updates"]
+
+
+@pytest.mark.parametrize("case", ["bloom", "record index"])
+def test_overwrites_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
+    """Overwrites, deletes of partitions, and upserts between them, with a clean that deletes what was replaced."""
+    twins = Twins(peer, tmp_path, CASES[case])
+    names = ["id", "day", "ts", "text"]
+
+    def some(first: int, end: int, batch: int, days: int = 3) -> pa.Table:
+        new = _rows(list(range(first, end)), batch, [batch] * (end - first), [0] * (end - first))
+        paths = pa.array([f"d{n % days}" for n in range(first, end)], pa.string())
+        return new.select(names).set_column(1, "day", paths)
+
+    steps: list[tuple[str, pa.Table, bool, str]] = [
+        ("upsert", some(0, 30, 0), False, ""),
+        ("insert_overwrite", some(100, 110, 1, days=2), True, ""),
+        ("upsert", some(100, 120, 2), False, ""),
+        ("delete_partition", some(0, 1, 0), True, "d0"),
+        ("upsert", some(0, 40, 3), False, ""),
+        ("insert_overwrite", some(200, 210, 4, days=1), False, ""),
+        ("upsert", some(200, 230, 5, days=1), True, ""),
+        ("delete_partition", some(0, 1, 0), False, "d1"),
+        ("upsert", some(300, 330, 6), True, ""),
+        ("insert_overwrite_table", some(400, 420, 7, days=2), True, ""),
+        ("upsert", some(400, 430, 8), False, ""),
+        ("delete", some(410, 415, 8, days=2), True, ""),
+    ]
+    for number, (operation, new, we, partitions) in enumerate(steps):
+        twins.write(operation, new, we=we, partitions=partitions)
+        twins.compare((case, number, operation), names)
+        assert twins.ours.validate().ok, (number, operation)
+    assert twins.ours.clean(options={"hoodie.clean.commits.retained": "1"}).ok
+    twins.compare((case, "our clean"), names)
+    assert twins.ours.validate().ok

@@ -83,6 +83,7 @@ OTHER_SEAMS = {
     "--keys-file": "the file is read before there is a request",
     "--input": "required: the job gets the places of the files beside the request",
     "--input-format": "the same",
+    "--partitions": "of delete_partition, which takes no --input: tests/unit/test_danger.py gives it",
     "--instant": "required: it is in every request",
     "--index-types": "a text that is refused, or changes nothing",
     "--spark-master": "jobs.running gives it to Spark, which these runs do not start",

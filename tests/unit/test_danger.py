@@ -47,6 +47,8 @@ ALSO = {
     "schedule --mode execute": Case("planned", (), ACTS),
     "schedule --service compaction": Case("log-files", (), ACTS),
     "compact --mode scheduleAndExecute": Case("log-files", (), ACTS),
+    "write --operation delete_partition": Case("small-files", ("--partitions", "day=*"), ACTS),
+    "write --operation insert_overwrite_table": Case("new-rows", ("--input", "ROWS"), ACTS),
     "write --operation bulk_insert": Case("new-rows", ("--input", "ROWS"), ACTS),
     "write --record-key id --table-name rides": Case("no-table", ("--input", "ROWS"), ACTS),
     "rollback --completed": Case("completed-commit", ("--instant", "INSTANT"), ACTS),

@@ -307,7 +307,8 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     compactable = compaction.schedule(replace(wanted, dry_run=True))
     compaction.schedule(wanted)
     inserted_to = unpack("1.2.0", folder / "inserted")
-    insert = WriteRequest(base_path=str(inserted_to), options=resolve([("test", due)]), operation=WriteOperation.INSERT)
+    inline = resolve([("test", {**due, "hoodie.clustering.inline": "true", keys.INLINE_MAX_COMMITS.key: "1"})])
+    insert = WriteRequest(base_path=str(inserted_to), options=inline, operation=WriteOperation.INSERT)
     inserted = writing.write(insert, rows_of(inserted_to).to_reader)
     compacted = compaction.execute(replace(wanted, mode=Mode.EXECUTE, dry_run=True), engine=LocalEngine())
     return [

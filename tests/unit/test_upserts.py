@@ -174,14 +174,21 @@ def test_batches_beside_a_model(
 def write(path: Path, operation: str, new: pa.Table, storage: ObjectStorage | None = None, **more: str) -> None:
     options = resolve([("test", {**_FILTERS, **more})])
     wanted = WriteRequest(base_path=str(path), options=options, operation=WriteOperation(operation))
-    assert writing.write(wanted, new.to_reader, storage).error is None
+    if wanted.operation.needs_rows:
+        assert writing.write(wanted, new.to_reader, storage).error is None
+    else:
+        assert writing.delete_partitions(wanted, storage).error is None
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(3)
 @pytest.mark.usefixtures("without_threads")
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite", "delete_partition"])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_write_may_be_the_last(version: int, tmp_path: Path) -> None:
-    """An upsert that updates, moves, fills and begins files: readers see all of it or nothing; the next repairs it."""
+def test_every_write_may_be_the_last(version: int, operation: str, tmp_path: Path) -> None:
+    """An upsert that updates, moves, fills and begins files: readers see all of it or nothing; the next repairs it.
+
+    So with writes that replace file groups.
+    """
     path, made = tmp_path / "rides", tmp_path / "made"
     table = create(path, table_version=version)
     table.insert(rows(0, 30))
@@ -189,17 +196,22 @@ def test_every_write_may_be_the_last(version: int, tmp_path: Path) -> None:
     assert table.build_index(options=one).ok
     shutil.copytree(path, made)
     new = pa.concat_tables([rows(20, 36, "new", ts=5), rows(0, 3, "moved", ts=5, more_days=2)]).combine_chunks()
-    more = {"hoodie.index.type": "GLOBAL_BLOOM"}
+    more = {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.datasource.write.partitions.to.delete": "d0,d2"}
     first = seen(path)
     log = FaultyStorage(str(path))
-    write(path, "upsert", new, log, **more)
+    write(path, operation, new, log, **more)
     second = seen(path)
-    assert len(second) == 36 and second["d4", "k00002"]["text"] == "moved 2" and ("d2", "k00002") not in second
+    if operation == "upsert":
+        assert len(second) == 36 and second["d4", "k00002"]["text"] == "moved 2" and ("d2", "k00002") not in second
+    elif operation == "delete_partition":
+        assert {place[0] for place in second} == {"d1"} and len(second) == 10
+    else:
+        assert sorted(row["text"] for row in second.values()) == sorted(new.column("text").to_pylist())
     for survived in places(log.log):
         shutil.rmtree(path)
         shutil.copytree(made, path)
         with pytest.raises(Killed):
-            write(path, "upsert", new, FaultyStorage(str(path), survived), **more)
+            write(path, operation, new, FaultyStorage(str(path), survived), **more)
         where = f"killed after {survived} writes: {log.log[survived - 1 : survived + 1]}"
         done = len(open_local(path).timeline.completed_writes()) > 1
         assert seen(path) == (second if done else first), where
@@ -250,6 +262,12 @@ def test_rows_with_the_mark_of_a_delete(tmp_path: Path) -> None:
     assert sorted(n for _, n in seen(tmp_path / "rides")) == [f"k{n:05d}" for n in (*range(5), 12, 13)]
     written = result.tables["written"].to_pylist()[0]
     assert (written["inserts"], written["updates"], written["deletes"]) == (2, 0, 5)
+    # Inserts leave such rows out, a bulk insert writes them.
+    table.insert(pa.concat_tables([marked(20, 22, deleted=True), marked(22, 23, deleted=False)]))
+    table.insert_overwrite(pa.concat_tables([marked(25, 26, deleted=True), marked(26, 28, deleted=False)]))
+    table.bulk_insert(marked(30, 31, deleted=True))
+    numbers = {int(key[1:]) for _, key in seen(tmp_path / "rides")}
+    assert numbers >= {26, 27, 22, 30} and not numbers & {20, 21, 25}
 
 
 def test_a_bloom_filter_spares_reads(tmp_path: Path) -> None:
@@ -318,6 +336,7 @@ def test_a_record_index_that_names_a_file_group_that_is_gone(tmp_path: Path, mon
         table.upsert(rows(0, 3, "new", ts=1), options={"hoodie.index.type": "RECORD_INDEX"})
 
 
+@pytest.mark.usefixtures("without_threads")
 def test_another_writer_changes_a_group_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rides"
     table = create(path)
@@ -432,3 +451,101 @@ def test_statistics_of_a_new_column(version: int, tmp_path: Path) -> None:
         text = (tmp_path / "own/.hoodie/.index_defs/index.json").read_text()
         assert "more" not in json.loads(text)["indexDefinitions"]["column_stats"]["sourceFields"]
     assert own.validate(strict=True).ok
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_overwrites(version: int, tmp_path: Path) -> None:
+    path = tmp_path / "rides"
+    table = create(path, table_version=version)
+    table.insert(rows(0, 30))
+    assert table.build_index(options={"hoodie.metadata.global.record.level.index.min.filegroup.count": "1"}).ok
+    # Of the partitions of the rows: small files are not filled, and their rows go.
+    replaced = table.insert_overwrite(rows(40, 50, "new", days=2))
+    written = replaced.tables["written"].to_pylist()[0]
+    assert (written["replaced_files"], written["new_files"], written["filled_files"]) == (2, 2, 0)
+    assert (written["inserts"], written["deletes"], written["partitions"]) == (10, 0, 2)
+    stay = {("d2", f"k{n:05d}") for n in range(2, 30, 3)}
+    assert seen(path).keys() == stay | {(f"d{n % 2}", f"k{n:05d}") for n in range(40, 50)}
+    # The record index has the new keys, and no longer those that are gone.
+    assert table.look_up(["k00000", "k00002", "k00040"]).column("key").to_pylist() == ["k00002", "k00040"]
+    assert table.validate(strict=True).ok
+    gone = table.delete_partitions(["d0", "nowhere"])
+    assert gone.tables["written"].to_pylist()[0]["replaced_files"] == 1
+    assert {place[0] for place in seen(path)} == {"d1", "d2"}
+    assert table.delete_partitions(["d0"]).idle
+    assert table.validate(strict=True).ok
+    whole = table.insert_overwrite_table(rows(100, 103, "whole", more_days=7))
+    assert whole.tables["written"].to_pylist()[0]["replaced_files"] == 2
+    assert len(seen(path)) == 3
+    assert table.look_up(["k00040", "k00100"]).column("key").to_pylist() == ["k00100"]
+    # The old rows are there for queries of the past, until a clean.
+    assert table.upsert(rows(100, 101, "more", ts=1, more_days=7)).ok
+    assert table.clean(options={"hoodie.clean.commits.retained": "1"}).ok
+    assert len(seen(path)) == 3
+    assert table.validate(strict=True).ok
+    assert table.delete_partitions(["d*"]).ok
+    assert table.slices().num_rows == 0
+    assert table.insert(rows(0, 3)).ok and len(seen(path)) == 3
+    for wrong in ("d*", [], [None]):
+        with pytest.raises(ConfigError, match=r"delete_partitions\(\) takes a list of partition paths"):
+            table.delete_partitions(wrong)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="no partition to delete is named"):
+        write(path, "delete_partition", rows(0, 0))
+    assert len(seen(path)) == 3
+
+
+def test_a_pending_plan_is_not_overwritten(tmp_path: Path) -> None:
+    """Hudi replaces its file groups, and the plan then brings their rows back."""
+    table = create(tmp_path / "rides")
+    table.insert(rows(0, 30))
+    plan = table.plan_clustering()
+    for write_over in (
+        lambda: table.insert_overwrite(rows(0, 3)),
+        lambda: table.insert_overwrite_table(rows(0, 3)),
+        lambda: table.delete_partitions(["d1"]),
+    ):
+        with pytest.raises(ConflictError, match=f"the pending plan {plan.instant} is to rewrite it"):
+            write_over()
+    assert len(seen(tmp_path / "rides")) == 30
+    # Refused before the write begins.
+    assert table.timeline().num_rows == 2
+
+
+def test_paths_of_partitions_that_are_deleted(tmp_path: Path) -> None:
+    table = create(tmp_path / "rides")
+    days = pa.array(["x,y", "x", "y", "day*", "days"])
+    table.insert(rows(0, 5).set_column(1, "day", days))
+    table.delete_partitions(["x,y"])
+    assert {place[0] for place in seen(tmp_path / "rides")} == {"x", "y", "day*", "days"}
+    table.delete_partitions(["day*", "y"])
+    assert {place[0] for place in seen(tmp_path / "rides")} == {"x"}
+    plain = create(tmp_path / "plain", partition_by=None)
+    plain.insert(rows(0, 5))
+    assert plain.delete_partitions([""]).ok
+    assert plain.slices().num_rows == 0
+
+
+def test_inserts_that_look_at_keys(tmp_path: Path) -> None:
+    table = create(tmp_path / "rides")
+    twice = pa.concat_tables([rows(0, 6, "late"), rows(0, 6, "new", ts=1), rows(3, 6, "old")])
+    table.insert(twice, options={**_FILTERS, "hoodie.combine.before.insert": "true"})
+    assert {row["text"].split()[0] for row in seen(tmp_path / "rides").values()} == {"new"}
+    table.bulk_insert(rows(6, 8), options={**_FILTERS, "hoodie.combine.before.insert": "true"})
+    before = seen(tmp_path / "rides")
+    fails = {**_FILTERS, "hoodie.datasource.insert.dup.policy": "fail"}
+    with pytest.raises(ConfigError, match="has rows whose keys are to be inserted, such as 'k00006'") as error:
+        table.insert(rows(5, 12, "again", days=3), options=fails)
+    assert "hoodie.datasource.insert.dup.policy=drop" in error.value.hint
+    assert seen(tmp_path / "rides") == before and not open_local(tmp_path / "rides").timeline.pending()
+    for number, option in enumerate(
+        [
+            {"hoodie.datasource.insert.dup.policy": "drop"},
+            {"hoodie.datasource.write.insert.drop.duplicates": "true", "hoodie.index.type": "GLOBAL_BLOOM"},
+        ]
+    ):
+        new = rows(5, 12 + number, "again", ts=9, more_days=number)
+        result = table.insert(new, options={**_FILTERS, **option})
+        assert result.tables["written"].to_pylist()[0]["inserts"] == (4 if number == 0 else 1)
+        assert len(seen(tmp_path / "rides")) == 12 + number
+    assert {row["text"].split()[0] for row in seen(tmp_path / "rides").values()} == {"new", "text", "again"}
+    assert seen(tmp_path / "rides").items() >= before.items()

@@ -15,7 +15,7 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Outdated, UnsupportedTable
-from hudi_services.jobs import config_files, write_tasks, writing
+from hudi_services.jobs import config_files, write_execution, write_tasks, writing
 from hudi_services.jobs.request import WriteOperation, WriteRequest
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
@@ -218,10 +218,9 @@ def test_timestamps_without_a_zone_need_a_release_that_reads_them(tmp_path: Path
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("hoodie.combine.before.insert", "true"),
         ("hoodie.merge.allow.duplicate.on.inserts", "false"),
-        ("hoodie.datasource.insert.dup.policy", "drop"),
-        ("hoodie.datasource.write.insert.drop.duplicates", "true"),
+        ("hoodie.combine.before.upsert", "false"),
+        ("hoodie.combine.before.delete", "false"),
         ("hoodie.bulkinsert.sort.mode", "GLOBAL_SORT"),
     ],
 )
@@ -278,7 +277,7 @@ def test_a_reader_gives_its_rows_once(tmp_path: Path, monkeypatch: pytest.Monkey
     """Another process archives or cleans meanwhile, and the job looks again: rows must not be lost in silence."""
     table = create(tmp_path / "rides")
     begun: list[bool] = []
-    commit = writing._Run.commit
+    commit = write_execution.WriteRun.commit
 
     def outdated(self: Any) -> Any:
         if not begun:
@@ -286,7 +285,7 @@ def test_a_reader_gives_its_rows_once(tmp_path: Path, monkeypatch: pytest.Monkey
             raise Outdated("a file was archived")
         return commit(self)
 
-    monkeypatch.setattr(writing._Run, "commit", outdated)
+    monkeypatch.setattr(write_execution.WriteRun, "commit", outdated)
     with pytest.raises(ConflictError, match="the reader has given its rows"):
         table.insert(rows(0, 10).to_reader())
     begun.clear()
@@ -340,6 +339,7 @@ def test_every_write_may_be_the_last(version: int, tmp_path: Path) -> None:
         whole.rename(path)
 
 
+@pytest.mark.usefixtures("without_threads")
 def test_two_writers_at_once(tmp_path: Path) -> None:
     """Without a lock the second one is refused; what the first has written stays."""
     path = tmp_path / "rides"

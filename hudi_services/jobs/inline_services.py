@@ -1,0 +1,85 @@
+"""The table services that run after a write, in its process, as the options of Hudi's writers ask for them.
+
+    hoodie.clean.automatic              clean (on by default, as in Hudi)
+    hoodie.clustering.inline            execute the pending plans, then plan and execute; every 4 commits by default
+    hoodie.clustering.async.enabled     plan, unless a plan is pending
+
+A service that fails leaves the write as it is: complete.
+Source: BaseHoodieWriteClient.postCommit, runTableServicesInline, HoodieClusteringConfig of Apache Hudi.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..engine import Engine
+from ..errors import HudiServicesError, NothingToDo
+from ..options import Options, keys, writing_keys
+from ..snapshot import Snapshot, reopen
+from ..storage import Storage
+from . import clean, clustering
+from .report import Report, Row, sentence
+from .request import CleanRequest, ClusteringRequest, Mode, WriteRequest
+
+_INLINE_COMMITS = "4"
+"""hoodie.clustering.inline.max.commits and hoodie.clustering.async.max.commits of Hudi."""
+
+
+@dataclass(frozen=True, slots=True)
+class InlineServices:
+    """What runs after the writes of one request; `options` are those of the request, over the table's."""
+
+    wanted: WriteRequest
+    options: Options
+    storage: Storage
+    engine: Engine
+
+    def run(self, table: Snapshot, report: Report) -> Report:
+        """Run the services, after a write that is complete, and add what they did to its report."""
+        if not self.options[writing_keys.TABLE_SERVICES]:
+            return report
+        if self.options[writing_keys.CLEAN_AUTOMATIC]:
+            self._run("clean", self._clean, report)
+        if self.options[writing_keys.CLUSTERING_INLINE]:
+            for _ in reopen(table).timeline.pending_clusterings():
+                self._run("clustering", lambda: self._cluster(Mode.EXECUTE), report)
+            self._run("clustering", lambda: self._cluster(Mode.SCHEDULE_AND_EXECUTE), report)
+        elif self.options[writing_keys.CLUSTERING_ASYNC] and not reopen(table).timeline.pending_clusterings():
+            self._run("clustering", lambda: self._cluster(Mode.SCHEDULE), report)
+        return report
+
+    def _clean(self) -> Report:
+        return clean.clean(CleanRequest(base_path=self.wanted.base_path, options=self.wanted.options), self.storage)
+
+    def _cluster(self, mode: Mode) -> Report:
+        options = self.wanted.options
+        if not any(map(self.options.is_set, (keys.INLINE_MAX_COMMITS, keys.ASYNC_MAX_COMMITS))):
+            options = options.with_default(keys.INLINE_MAX_COMMITS, _INLINE_COMMITS)
+        request = ClusteringRequest(base_path=self.wanted.base_path, options=options, mode=mode)
+        if mode is Mode.SCHEDULE:
+            return clustering.schedule(request, self.storage)
+        if mode is Mode.EXECUTE:
+            return clustering.execute(request, self.storage, self.engine)
+        return clustering.schedule_and_execute(request, self.storage, self.engine)
+
+    def _run(self, name: str, job: Callable[[], Report], report: Report) -> None:
+        with report.phase(name):
+            try:
+                done = job()
+            except NothingToDo:
+                return
+            except HudiServicesError as error:
+                self._failed(name, sentence(error), error.hint, report)
+                return
+        row: Row = {"service": name, "action": done.action, "instant": done.instant, "state": done.state.value}
+        report.tables.setdefault("services", []).append(row)
+        report.warnings += done.warnings
+        if done.exit_code:
+            self._failed(name, done.reason or "it is partly done", done.hint, report)
+
+    def _failed(self, name: str, why: str, hint: str, report: Report) -> None:
+        operation = self.wanted.operation.value
+        told = f"the {operation} {report.instant} is complete, but the {name} after it failed: {why}"
+        if self.options[writing_keys.FAIL_WITH_SERVICES]:
+            report.partly_done(told, hint)
+        else:
+            report.warnings.append(told)

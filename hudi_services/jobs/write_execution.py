@@ -1,0 +1,348 @@
+"""One write to a copy-on-write table: inserts and upserts by Hudi's file sizing, bulk inserts, overwrites, deletes.
+
+keep      the rows, conformed to the table's schema, with key and partition path; nothing is written yet
+begin     the instant; before the first commit of a table also its metadata table
+assign    by the view of the table from now on: rows whose keys are there to their file groups, new ones to small files
+          and then to new file groups
+write     the new files, each read back and compared
+commit    the metadata table, then the completed file
+"""
+
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from ..codecs.clustering_plan import encode_requested_replace
+from ..commit.drafts import CommitDraft, TimesSource, WrittenFile
+from ..commit.expectations import FilesStored
+from ..commit.rollback.failed_writes import roll_back_failed_writes
+from ..commit.write_attempt import WriteAttempt
+from ..commit.written_groups import GroupsUnchanged, SchemaUnchanged, refuse_planned
+from ..concurrency import at_once
+from ..engine import Engine
+from ..errors import HudiServicesError, UnsupportedTable
+from ..indexing.expressions import computed_indexes
+from ..indexing.keys import moved_keys, record_shards
+from ..metadata.creation import create_metadata_table
+from ..metadata.expression_index.index import Computation
+from ..metadata.record_index.log_writing import MovedKeys
+from ..model import FileSlice, WriteStat
+from ..options import writing_keys
+from ..process import peak_bytes
+from ..rows.conservation import Checksum
+from ..rows.memory import TaskMemory
+from ..snapshot import Snapshot, pending_clusterings, reopen
+from ..table.partition_metafile import create_metafiles
+from ..table.support import are_buckets
+from ..timeline.instant import Action
+from ..writing.assignment import Assigned, Assigner, KnownKeys
+from ..writing.distinct_rows import DistinctRows
+from ..writing.kept_rows import KeptRows
+from ..writing.replaced_groups import slices_of
+from ..writing.row_store import RowStore
+from ..writing.sizing import Bucket, SizingRules, average_record_bytes, insert_buckets, small_files, telling_commits
+from .metadata_compaction import compaction_afterwards
+from .report import Check, CheckResult, InOut, Report, Row
+from .request import WriteOperation, WriteRequest
+from .settings import known_keys, new_statistics, sizing_rules, transaction_settings, write_index
+from .write_tasks import WriteTask, WriteTasks, Written, workload
+
+_LEAST_MEMORY = 512 << 20
+"""Bytes of memory for each of several tasks that run at once."""
+
+
+class WriteRun:
+    """One write of rows that are kept."""
+
+    def __init__(
+        self,
+        wanted: WriteRequest,
+        table: Snapshot,
+        kept: KeptRows,
+        known: str | None,
+        expressions: tuple[Computation, ...],
+        memory: TaskMemory,
+        report: Report,
+        engine: Engine,
+        distinct: DistinctRows | None,
+        deleted: Sequence[str] = (),
+    ) -> None:
+        """`known` is the table's schema, of which that of the rows was made; `distinct` is for look-ups.
+
+        `deleted` are the partitions whose rows are deleted.
+        """
+        self._wanted = wanted
+        self._table = table
+        self._settings = transaction_settings(wanted.options, table.storage)
+        self._kept = kept
+        self._known = known
+        self._expressions = expressions
+        self._report = report
+        self._engine = engine
+        self._memory = memory
+        self._distinct = distinct
+        self._deleted = deleted
+
+    def refuse_groups(self) -> None:
+        """Raise UnsupportedTable where the rows cannot be written: into buckets, or beside a partitioned index.
+
+        Raises ConflictError where file groups of a pending plan would be replaced.
+        """
+        table = self._table
+        shards = record_shards(table)
+        if shards is not None and shards.is_partitioned:
+            raise UnsupportedTable(
+                f"{table.storage.root} has a partitioned record index, which writes cannot keep in step yet",
+                hint="write to it with Apache Hudi, or drop the index first",
+            )
+        self._replaced(table)
+        everywhere = self._looks_everywhere() or self._wanted.operation is WriteOperation.INSERT_OVERWRITE_TABLE
+        partitions = table.view.partitions() if everywhere else [*self._kept.partitions, *self._deleted]
+        table.view.load(partitions)
+        for partition in partitions:
+            slices = table.view.latest_slices(partition)
+            if are_buckets(slices):
+                raise UnsupportedTable(
+                    f"{table.storage.root} has file groups named after buckets ({slices[0].file_id[:8]}…), and rows "
+                    "cannot be written to buckets yet",
+                    hint="write to it with Apache Hudi",
+                )
+
+    def _looks_everywhere(self) -> bool:
+        index = write_index(self._wanted.options, has_record_index=True)
+        return self._distinct is not None and index.kind.is_global
+
+    def look(self) -> Report:
+        """Say what would be written."""
+        replaced = self._replaced(self._table)
+        with self._assigned(self._table) as assigned:
+            tasks = self._tasks(self._table, "", assigned)
+        before = [task for task in tasks if task.before is not None]
+        row: Row = {
+            "partitions": len({*(task.partition for task in tasks), *(one.partition for one in replaced)}),
+            "rows": self._kept.count,
+            "inserts": sum(task.inserts for task in tasks),
+            "updates": None,
+            "deletes": None,
+            "filled_files": sum(not task.changes for task in before),
+            "updated_files": sum(bool(task.changes) for task in before),
+            "replaced_files": len(replaced),
+            "new_files": len(tasks) - len(before),
+            "max_bytes": None,
+        }
+        self._report.tables["written"] = [row]
+        self._report.rows = InOut(self._kept.count, None)
+        return self._report.looked("dry run: nothing was written")
+
+    def commit(self) -> Report:
+        """Write and commit the rows in the store."""
+        report, operation = self._report, self._wanted.operation
+        attempt = self._attempt()
+        with report.phase("begin"):
+            self._roll_back_failed()
+        with attempt:
+            report.instant = attempt.ts
+            with ExitStack() as stack:
+                with report.phase("assign rows"):
+                    replaced = self._replaced(attempt.table)
+                    assigned = stack.enter_context(self._assigned(attempt.table))
+                    tasks = self._tasks(attempt.table, attempt.ts, assigned)
+                    self._create_metafiles(attempt, tasks)
+                    attempt.start(workload(attempt.table, operation, tasks))
+                with report.phase("write"):
+                    results = self._write(tasks)
+                spilled = assigned.store.spilled_bytes
+            draft = self._draft(attempt, tasks, results, replaced)
+            with report.phase("commit"):
+                attempt.finish(draft, compaction_afterwards(self._engine, self._wanted, report))
+        report.completed(attempt.ts)
+        self._account(tasks, results, spilled, replaced)
+        with report.phase("clean up"):
+            try:
+                attempt.clean_up()
+            except HudiServicesError as error:
+                return report.partly_done(
+                    f"the {operation.value} is complete, but its markers could not be deleted: {error}"
+                )
+        return report
+
+    def _attempt(self) -> WriteAttempt:
+        operation = self._wanted.operation
+        name = operation.value.replace("_", " ")
+        if not operation.replaces:
+            return WriteAttempt(self._table, name, self._settings, self._prepared)
+        named = operation.name if operation is WriteOperation.DELETE_PARTITION else None
+        requested = encode_requested_replace(named, self._table.config.version.release)
+        return WriteAttempt(self._table, name, self._settings, self._prepared, Action.REPLACE_COMMIT, requested)
+
+    def _replaced(self, table: Snapshot) -> list[FileSlice]:
+        """The slices whose file groups are replaced. Raises ConflictError for one that a pending plan is to rewrite."""
+        operation = self._wanted.operation
+        if not operation.replaces:
+            return []
+        everywhere = operation is WriteOperation.INSERT_OVERWRITE_TABLE
+        partitions = table.view.partitions() if everywhere else [*self._kept.partitions, *self._deleted]
+        found = slices_of(table, partitions)
+        refuse_planned(table, found, "is to be replaced")
+        return found
+
+    @contextmanager
+    def _assigned(self, table: Snapshot) -> Iterator[Assigned]:
+        """The rows by where they go; the rows of an operation that looks for none are inserts as they are."""
+        if self._distinct is None:
+            yield Assigned(self._kept.store)
+            return
+        index = write_index(self._wanted.options, has_record_index=record_shards(table) is not None)
+        with RowStore(self._memory.limit // 4) as store:
+            known = known_keys(self._wanted.options, self._wanted.operation) or KnownKeys.WRITE
+            assigned = Assigner(table, self._kept, index, self._distinct, known).assign(store)
+            refuse_planned(table, list(assigned.slices.values()), "has rows to update or delete")
+            yield assigned
+
+    def _create_metafiles(self, attempt: WriteAttempt, tasks: Sequence[WriteTask]) -> None:
+        storage, in_base_format = attempt.table.storage, attempt.table.config.partition_metafile_in_base_format
+        partitions = dict.fromkeys(task.partition for task in tasks if task.inserts)
+        create_metafiles(storage, partitions, attempt.ts, in_base_format=in_base_format)
+
+    def _roll_back_failed(self) -> None:
+        failed = roll_back_failed_writes(self._table, self._settings)
+        if failed:
+            self._report.warnings.append(f"failed writes were rolled back: {', '.join(failed)}")
+            self._table = reopen(self._table)
+
+    def _prepared(self, current: Snapshot, times: TimesSource) -> Snapshot:
+        """The table under the lock, before the instant is drawn: a table without commits gets its metadata table."""
+        options = self._wanted.options
+        if current.metadata is not None or current.timeline.first_write or not options[writing_keys.METADATA_ENABLE]:
+            return current
+        create_metadata_table(current.storage, self._kept.schema.text, times, statistics=new_statistics(options))
+        return reopen(current)
+
+    def _tasks(self, table: Snapshot, ts: str, assigned: Assigned) -> list[WriteTask]:
+        """The tasks of the rows; those of the inserts of a partition take them in their order."""
+        options = self._wanted.options
+        rule = self._distinct.rule if self._distinct is not None else None
+        memory = TaskMemory(self._memory.limit // self._at_once)
+        tasks = WriteTasks(table, ts, self._kept, assigned, options, memory, rule)
+        return tasks.all(self._buckets(table, assigned, sizing_rules(options)))
+
+    def _buckets(self, table: Snapshot, assigned: Assigned, rules: SizingRules) -> Iterator[tuple[str, list[Bucket]]]:
+        """The buckets of each partition. A bulk insert has one, and needs to know nothing of the table."""
+        counts = sorted(assigned.inserts.items())
+        if self._wanted.operation is WriteOperation.BULK_INSERT:
+            yield from ((partition, [Bucket(None, count)]) for partition, count in counts)
+            return
+        most = self._wanted.options[writing_keys.RECORD_BYTES_COMMITS]
+        record_bytes = average_record_bytes(telling_commits(table, most), rules)
+        planned = pending_clusterings(table)
+        fills = bool(table.timeline.first_write) and self._wanted.operation.fills
+        if fills:
+            table.view.load([partition for partition, _ in counts])
+        for partition, count in counts:
+            small = small_files(table.view.latest_slices(partition), planned, rules) if fills else []
+            yield partition, insert_buckets(count, small, record_bytes, rules)
+
+    def _write(self, tasks: Sequence[WriteTask]) -> list[Written]:
+        done = itertools.count(1)
+
+        def run(task: WriteTask) -> Written:
+            written = task.run()
+            self._wanted.progress("write", next(done), len(tasks))
+            return written
+
+        return at_once(run, tasks, self._at_once)
+
+    @property
+    def _at_once(self) -> int:
+        """How many tasks run at once: their memory is divided between them."""
+        return max(1, min(os.cpu_count() or 1, self._memory.limit // _LEAST_MEMORY))
+
+    def _draft(
+        self,
+        attempt: WriteAttempt,
+        tasks: Sequence[WriteTask],
+        results: Sequence[Written],
+        replaced: Sequence[FileSlice],
+    ) -> CommitDraft:
+        table, engine = attempt.table, self._engine
+        written = [WrittenFile(stat, new.file.columns) for result in results for new, stat in result.files]
+        stats = [one.stat for one in written]
+        before = [*replaced, *(task.before for task in tasks if task.before is not None)]
+        ids: dict[str, list[str]] = {}
+        for one in replaced:
+            ids.setdefault(one.partition, []).append(one.file_id)
+        seen = frozenset(one.ts for one in table.timeline.completed_writes())
+        return CommitDraft(
+            attempt.instant,
+            self._wanted.operation.name,
+            written,
+            replaced=ids if self._wanted.operation.replaces else None,
+            moved=self._moved(attempt, stats, before, replaced),
+            expressions=computed_indexes(engine, table, self._expressions, attempt.files, stats, []),
+            expectations=(
+                SchemaUnchanged(self._known),
+                GroupsUnchanged(before, seen, self._settings),
+                FilesStored(table.storage, stats),
+            ),
+            schema=self._kept.schema.text,
+        )
+
+    def _moved(
+        self,
+        attempt: WriteAttempt,
+        stats: Sequence[WriteStat],
+        before: Sequence[FileSlice],
+        replaced: Sequence[FileSlice],
+    ) -> MovedKeys | None:
+        """The keys that are new or gone, for the record index."""
+        shards = record_shards(attempt.table)
+        if shards is None:
+            return None
+        with self._report.phase("read keys"):
+            # A file group that has only updates has the keys that it had.
+            changed = [one for one in stats if one.num_inserts or one.num_deletes]
+            deleted = {(one.partition, one.file_id) for one in stats if one.num_deletes}
+            deleted |= {(one.partition, one.file_id) for one in replaced}
+            old = [one for one in before if (one.partition, one.file_id) in deleted]
+            return moved_keys(self._engine, attempt.table, shards, attempt.files, changed, old)
+
+    def _account(
+        self, tasks: Sequence[WriteTask], results: Sequence[Written], spilled: int, replaced: Sequence[FileSlice]
+    ) -> None:
+        report, new = self._report, [one for result in results for one in result.files]
+        before = [task.before for task in tasks if task.before is not None]
+        stats = [stat for _, stat in new]
+        updated = sum(1 for task in tasks if task.changes)
+        old = [*before, *replaced]
+        report.files = InOut(len(old), len(new))
+        report.bytes = InOut(sum(one.base_bytes for one in old), sum(one.file_size for one in stats))
+        report.rows = InOut(self._kept.count, sum(one.num_writes for one in stats))
+        report.tables["written"] = [
+            {
+                "partitions": len({*(one.partition for one in stats), *(one.partition for one in replaced)}),
+                "rows": self._kept.count,
+                "inserts": sum(one.num_inserts for one in stats),
+                "updates": sum(one.num_update_writes for one in stats),
+                "deletes": sum(one.num_deletes for one in stats),
+                "filled_files": len(before) - updated,
+                "updated_files": updated,
+                "replaced_files": len(replaced),
+                "new_files": len(new) - len(before),
+                "max_bytes": max((one.file_size for one in stats), default=0),
+            }
+        ]
+        kept = self._kept.store.spilled_bytes if self._distinct is not None else 0
+        report.tables["memory"] = [
+            {
+                "limit_bytes": self._memory.limit,
+                "peak_bytes": max((result.peak for result in results), default=peak_bytes()),
+                "spilled_bytes": kept + spilled + sum(result.spilled for result in results),
+            }
+        ]
+        phases = sorted({phase for result in results for phase in result.seconds})
+        spent = {phase: sum(result.seconds.get(phase, 0.0) for result in results) for phase in phases}
+        report.seconds |= {f"tasks: {phase}": seconds for phase, seconds in spent.items()}
+        checked = sum((result.checked for result in results), start=Checksum())
+        detail = f"{checked} read back from the new files"
+        report.checks.append(Check("row conservation", CheckResult.PASSED, detail))

@@ -1,0 +1,94 @@
+"""Table services that follow a write: what runs, when, and what a failure of theirs means."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hudi_services
+from hudi_services.errors import PartlyDone, StorageError
+from hudi_services.jobs import clean, config_files
+
+from .tables import both_views
+
+_FILTERS = {"hoodie.index.bloom.num_entries": "1000", "hoodie.bloom.index.filter.dynamic.max.entries": "2000"}
+
+
+@pytest.fixture(autouse=True)
+def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config_files, "default_files", lambda environment: [])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hudi_services.Table:
+    return hudi_services.create(
+        tmp_path / "rides", name="rides", record_key="id", ordering="ts", engine="local", options=_FILTERS
+    )
+
+
+def rows(first: int, end: int, ts: int = 0) -> pa.Table:
+    keys = pa.array(np.arange(first, end)).cast(pa.string())
+    return pa.table({"id": keys, "ts": pa.array([ts] * (end - first), pa.int64())})
+
+
+def services(result: hudi_services.Result) -> list[tuple[str, str, str]]:
+    found = result.tables["services"].to_pylist() if "services" in result.tables else []
+    return [(row["service"], row["action"], row["state"]) for row in found]
+
+
+def test_a_clean_follows_as_in_hudi(table: hudi_services.Table, tmp_path: Path) -> None:
+    """It is on by default, and keeps what Hudi's default keeps; no row in the report when there is nothing to clean."""
+    table.insert(rows(0, 10))
+    kept = {**_FILTERS, "hoodie.clean.commits.retained": "1"}
+    found = [services(table.upsert(rows(0, 10, ts), options=kept)) for ts in range(1, 5)]
+    assert [("clean", "clean", "completed")] in found
+    assert len(list((tmp_path / "rides").glob("*.parquet"))) < 5
+    off = {**kept, "hoodie.clean.automatic": "false"}
+    assert not services(table.upsert(rows(0, 10, 6), options=off))
+    assert not services(table.upsert(rows(0, 10, 7), options={**kept, "hoodie.table.services.enabled": "false"}))
+    assert services(table.upsert(rows(0, 10, 8), options=kept)) == [("clean", "clean", "completed")]
+    assert not services(table.upsert(rows(0, 10, 9), options=_FILTERS))
+    assert both_views(tmp_path / "rides")[0].num_rows == 10
+    assert table.validate(strict=True).ok
+
+
+def test_inline_clustering(table: hudi_services.Table, tmp_path: Path) -> None:
+    """Every four commits, as in Hudi; pending plans come first."""
+    options = {**_FILTERS, "hoodie.clustering.inline": "true"}
+    found = [services(table.bulk_insert(rows(n * 10, n * 10 + 10), options=options)) for n in range(9)]
+    clustered = ("clustering", "scheduleAndExecute", "completed")
+    assert [number for number, one in enumerate(found) if clustered in one] == [3, 7]
+    table.plan_clustering()
+    last = table.bulk_insert(rows(90, 100), options={**options, "hoodie.clustering.inline.max.commits": "1"})
+    assert services(last) == [("clustering", "execute", "completed"), clustered]
+    assert both_views(tmp_path / "rides")[0].num_rows == 100
+    assert table.slices().num_rows == 1
+    assert table.validate(strict=True).ok
+
+
+def test_plans_for_another_process(table: hudi_services.Table) -> None:
+    options = {**_FILTERS, "hoodie.clustering.async.enabled": "true", "hoodie.clustering.async.max.commits": "2"}
+    found = [services(table.bulk_insert(rows(n * 10, n * 10 + 10), options=options)) for n in range(5)]
+    planned = ("clustering", "schedule", "requested")
+    assert [number for number, one in enumerate(found) if planned in one] == [1]
+    assert table.execute_clustering().ok
+
+
+def test_a_service_that_fails(table: hudi_services.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write stays, and the operator is told."""
+
+    def broken(*arguments: Any) -> Any:
+        raise StorageError("the store is gone", hint="look at the store")
+
+    monkeypatch.setattr(clean, "clean", broken)
+    with pytest.raises(
+        PartlyDone, match=r"the insert \d+ is complete, but the clean after it failed: the store is gone"
+    ):
+        table.insert(rows(0, 10))
+    told = table.insert(
+        rows(10, 20), options={**_FILTERS, "hoodie.fail.writes.on.inline.table.service.exception": "false"}
+    )
+    assert told.ok and "the clean after it failed" in told.warnings[0]
+    assert both_views(tmp_path / "rides")[0].num_rows == 20
