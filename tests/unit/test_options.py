@@ -141,7 +141,9 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_one(wrong: str, nearest: s
     assert wrong in warning and warning.endswith(nearest) and "--hoodie-conf" in warning
 
 
-@pytest.mark.parametrize("key", ["hoodie.archive.automatic", "hoodie.metrics.on", "hoodie.streamer.x.y", "spark.master"])
+@pytest.mark.parametrize(
+    "key", ["hoodie.archive.automatic", "hoodie.metrics.on", "hoodie.streamer.x.y", "spark.master"]
+)
 def test_keys_of_others_are_no_warning(key: str) -> None:
     assert one(key, "whatever").warnings == ()
 
