@@ -55,6 +55,11 @@ class Case:
     base: str
     options: Mapping[str, str]
 
+    @property
+    def of_hudi(self) -> Mapping[str, str]:
+        """The options with what Hudi needs to keep the record index of the table."""
+        return {**self.options, **(_RECORD_INDEX if self.base == "indexed" else {})}
+
 
 CASES = (
     Case("bulk_insert, sorted", "bulk_insert", "sorted", "", {}),
@@ -148,21 +153,19 @@ class Runs:
 
     def of_hudi(self, peer: Peer, case: Case, rows: str = "") -> tuple[float, int]:
         """Seconds of the write, and bytes of the base files that it wrote."""
-        more = _RECORD_INDEX if case.base == "indexed" else {}
         with self._table(case) as path:
             start = time.perf_counter()
-            self._hudi(peer, path, case.operation, rows or case.rows, {**case.options, **more})
+            self._hudi(peer, path, case.operation, rows or case.rows, case.of_hudi)
             seconds = time.perf_counter() - start
             return seconds, self._written(case, path)
 
     def of_hudi_whole(self, case: Case) -> float:
         """Seconds of the write with the start and the end of a session."""
-        more = _RECORD_INDEX if case.base == "indexed" else {}
         with self._table(case) as path:
             start = time.perf_counter()
             peer = self.peer()
             try:
-                self._hudi(peer, path, case.operation, case.rows, {**case.options, **more})
+                self._hudi(peer, path, case.operation, case.rows, case.of_hudi)
             finally:
                 peer.close()
             return time.perf_counter() - start

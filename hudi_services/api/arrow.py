@@ -95,5 +95,4 @@ def seen_slices(table: Snapshot, partition: str | None) -> list[FileSlice]:
                 hint="give the path of its folder, relative to the table; '' where there are no partitions",
             )
         partitions = [partition]
-    table.view.load(partitions)
-    return [one for name in partitions for one in table.view.latest_slices(name)]
+    return table.view.latest_slices_of(partitions)

@@ -130,22 +130,21 @@ def write(flags: WriteFlags) -> int:
             operation=WriteOperation(known[writing_keys.OPERATION].lower()),
             dry_run=not flags.changes,
         )
-        if request.operation.needs_rows != bool(flags.input):
-            raise ConfigError(
-                "--input is missing" if request.operation.needs_rows else "delete_partition takes no --input",
-                hint="" if request.operation.needs_rows else "name the partitions with --partitions",
-            )
-        others = (
-            {"--partitions": flags.partitions}
-            if request.operation.needs_rows
-            else {"--input-format": flags.input_format}
-        )
-        wrong = next((flag for flag, value in others.items() if value is not None), None)
-        if wrong is not None:
-            raise ConfigError(f"{request.operation.value} takes no {wrong}")
         if not request.operation.needs_rows:
+            if flags.input:
+                raise ConfigError("delete_partition takes no --input", hint="name the partitions with --partitions")
+            _refuse(request, "--input-format", flags.input_format)
             return request, writing.delete_partitions
+        if not flags.input:
+            raise ConfigError("--input is missing")
+        _refuse(request, "--partitions", flags.partitions)
         file_format = flags.input_format.value if flags.input_format is not None else ""
-        return request, functools.partial(writing.write_files, urls=flags.input or [], file_format=file_format)
+        return request, functools.partial(writing.write_files, urls=flags.input, file_format=file_format)
 
     return run_service(flags, ("write", flags.operation.value if flags.operation is not None else "write"), read)
+
+
+def _refuse(request: WriteRequest, flag: str, value: object) -> None:
+    """Raise ConfigError when a flag is given that the operation does not take."""
+    if value is not None:
+        raise ConfigError(f"{request.operation.value} takes no {flag}")

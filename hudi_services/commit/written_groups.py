@@ -1,6 +1,6 @@
 """What a write of rows expects of the file groups that it writes the next slices of."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,16 +32,20 @@ def refuse_planned(table: Snapshot, slices: Sequence[FileSlice], change: str) ->
 
     `change` says what is to happen to them.
     """
-    for kind, plans in (("execute", pending_clusterings(table)), ("compact", pending_compactions(table))):
+    for one, instant, command in _planned(table, slices):
+        raise ConflictError(
+            f"{table.storage.full_path(one.files[0].path)} {change}, and the pending plan {instant} is to rewrite it",
+            hint=f"run: hudi-services {command} --base-path {table.storage.root}, or roll the plan back with "
+            f"rollback --instant {instant}; then write again",
+        )
+
+
+def _planned(table: Snapshot, slices: Sequence[FileSlice]) -> Iterator[tuple[FileSlice, str, str]]:
+    """The slices in pending plans, each with the plan's instant and the command that executes it."""
+    for command, plans in (("execute", pending_clusterings(table)), ("compact", pending_compactions(table))):
         for one in slices:
-            instant = plans.get((one.partition, one.file_id))
-            if instant is not None:
-                raise ConflictError(
-                    f"{table.storage.full_path(one.files[0].path)} {change}, and the pending plan "
-                    f"{instant} is to rewrite it",
-                    hint=f"run: hudi-services {kind} --base-path {table.storage.root}, or roll the plan back with "
-                    f"rollback --instant {instant}; then write again",
-                )
+            if (one.partition, one.file_id) in plans:
+                yield one, plans[one.partition, one.file_id], command
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +59,12 @@ class GroupsUnchanged:
 
     def check(self, current: Snapshot) -> None:
         """Raise ConflictError for the first file group of which this is not true."""
-        for plans in (pending_clusterings(current), pending_compactions(current)):
-            for one in self.slices:
-                if (one.partition, one.file_id) in plans:
-                    raise ConflictError(
-                        f"{current.storage.full_path(one.files[0].path)} is in the plan "
-                        f"{plans[one.partition, one.file_id]}, which was made while it was written to",
-                        hint="nothing was committed; run again",
-                    )
+        for one, instant, _ in _planned(current, self.slices):
+            raise ConflictError(
+                f"{current.storage.full_path(one.files[0].path)} is in the plan {instant}, which was made while it was "
+                "written to",
+                hint="nothing was committed; run again",
+            )
         raise_first(pending_rollbacks(current, self.slices, self.settings))
         raise_first(ended_updates(current, self.slices, self.seen))
         raise_first(input_changes(current, self.slices))

@@ -116,7 +116,7 @@ class BloomFilter:
     def add(self, keys: pa.Array | pa.ChunkedArray) -> None:
         """Add string keys (also dictionary encoded); nulls and empty strings are skipped."""
         for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
-            starts, lengths, data = _byte_ranges(chunk)
+            _, starts, lengths, data = _byte_ranges(chunk)
             self._spread(starts, lengths, data)
 
     def might_contain(self, key: str) -> bool:
@@ -129,7 +129,18 @@ class BloomFilter:
 
     def contains(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
         """For each key, whether it may have been added; False says that it was not, also for nulls and empty keys."""
-        starts, lengths, data = _byte_ranges(keys)
+        result = np.zeros(len(keys), np.bool_)
+        real, found = self._look_up(keys)
+        result[real] = found
+        return result
+
+    def lacks(self, keys: pa.Array) -> int:
+        """The number of keys of which the filter says that they were not added; nulls and empty keys are left out."""
+        return int(np.count_nonzero(~self._look_up(keys)[1]))
+
+    def _look_up(self, keys: pa.Array) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Which keys are neither null nor empty, and whether each of these may have been added."""
+        real, starts, lengths, data = _byte_ranges(keys)
         parts = [np.zeros(0, np.bool_)]
         rounds = _bit_indices(starts, lengths, data, self._hashes, self._bits)
         while batch := list(islice(rounds, self._hashes)):
@@ -137,15 +148,10 @@ class BloomFilter:
             for row in self._rows:
                 found |= np.logical_and.reduce([row[indices] == 1 for indices in batch])
             parts.append(found)
-        of_real = np.zeros(len(starts), np.bool_)
-        of_real[np.argsort(lengths, kind="stable")] = np.concatenate(parts)
-        result = np.zeros(len(keys), np.bool_)
-        result[_is_real(keys)] = of_real
-        return result
-
-    def lacks(self, keys: pa.Array) -> int:
-        """The number of keys of which the filter says that they were not added; nulls and empty keys are left out."""
-        return int(np.count_nonzero(_is_real(keys))) - int(np.count_nonzero(self.contains(keys)))
+        in_order = np.zeros(len(starts), np.bool_)
+        # The batches come by the lengths of the keys.
+        in_order[np.argsort(lengths, kind="stable")] = np.concatenate(parts)
+        return real, in_order
 
     def serialized_bytes(self, keys: int) -> int:
         """The length in bytes of the text of such a filter with `keys` keys."""
@@ -243,26 +249,18 @@ def parse(text: str, source: str) -> BloomFilter:
     return found
 
 
-def _plain(keys: pa.Array) -> pa.Array:
-    return keys.cast(keys.type.value_type) if pa.types.is_dictionary(keys.type) else keys
-
-
-def _is_real(keys: pa.Array) -> npt.NDArray[np.bool_]:
-    """Which keys are neither null nor empty."""
-    keys = _plain(keys)
-    offsets, _ = offsets_and_bytes(keys)
-    real: npt.NDArray[np.bool_] = np.diff(offsets) > 0
+def _byte_ranges(
+    keys: pa.Array,
+) -> "tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.int64], _Bits]":
+    """Which keys are neither null nor empty, the starts and lengths of these in the array's bytes, and the bytes."""
+    if pa.types.is_dictionary(keys.type):
+        keys = keys.cast(keys.type.value_type)
+    offsets, data = offsets_and_bytes(keys)
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    real = lengths > 0
     if keys.null_count:
         real &= keys.is_valid().to_numpy(zero_copy_only=False)
-    return real
-
-
-def _byte_ranges(keys: pa.Array) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], _Bits]":
-    """The start and length of each key in the array's bytes, and these bytes; nulls and empty keys are left out."""
-    keys = _plain(keys)
-    offsets, data = offsets_and_bytes(keys)
-    real = _is_real(keys)
-    return offsets[:-1][real], np.diff(offsets)[real], data
+    return real, starts[real], lengths[real], data
 
 
 def _bit_indices(

@@ -15,7 +15,7 @@ from ..engine import Engine
 from ..errors import NothingToDo
 from ..metadata.expression_index.index import Computation, ComputedIndex
 from ..metadata.record_index.log_writing import MovedKeys
-from ..model import FileSlice, LogCounts, MergedLogs, WriteStat
+from ..model import FileSlice, MergedLogs, WriteStat
 from ..rewriting.rewrite import RewriteResult
 from ..rows.output import NewFile
 from ..snapshot import Snapshot
@@ -23,7 +23,7 @@ from ..timeline.instant import Instant, State
 from .report import InOut, Report
 from .request import CompactionRequest
 from .rewrite_tasks import task_maker
-from .rewriting import Rewrite, carry_out, stat_of
+from .rewriting import Rewrite, carry_out, next_slice_stat
 from .running import Running, started
 from .settings import file_settings, transaction_settings
 
@@ -90,24 +90,13 @@ def _execute(
         return CommitDraft(instant, COMPACT, written, None, moved, computed, expected, merged)
 
     def stat(result: RewriteResult, new: NewFile) -> WriteStat:
-        return _compacted(by_group[result.partition, new.file_id], stat_of(result, new), result.logs)
+        one = by_group[result.partition, new.file_id]
+        return replace(next_slice_stat(result, new, one), merged_logs=MergedLogs.of(one, result.logs))
 
     # The keys stay in their file groups, and so does the record index.
     rewrite = Rewrite("compaction", tasks, {}, unchanged, stat, draft, moves_keys=False)
     attempt = Attempt(table, instant, rewrite.operation, [unchanged], settings)
     return carry_out(rewrite, attempt, wanted, table, expressions, settings, report, running)
-
-
-def _compacted(one: FileSlice, stat: WriteStat, logs: LogCounts) -> WriteStat:
-    """The write stat of a new file of a compaction, with what it merged."""
-    return replace(
-        stat,
-        prev_commit=one.base_instant if one.base_file is not None else "null",
-        num_inserts=logs.inserts,
-        num_update_writes=logs.updates,
-        num_deletes=logs.deletes,
-        merged_logs=MergedLogs.of(one, logs),
-    )
 
 
 def _dry_run(instant: Instant, slices: Sequence[FileSlice], report: Report) -> Report:

@@ -239,6 +239,17 @@ def stat_of(result: RewriteResult, new: NewFile) -> WriteStat:
     )
 
 
+def next_slice_stat(result: RewriteResult, new: NewFile, before: FileSlice) -> WriteStat:
+    """The write stat of the next slice of a file group: the slice `before`, merged with the records of `result`."""
+    return replace(
+        stat_of(result, new),
+        prev_commit=before.base_instant if before.base_file is not None else "null",
+        num_inserts=result.logs.inserts,
+        num_update_writes=result.logs.updates,
+        num_deletes=result.logs.deletes,
+    )
+
+
 def _account(report: Report, results: Sequence[RewriteResult], written: Sequence[NewBaseFile]) -> None:
     report.files = replace(report.files, after=len(written))
     report.bytes = InOut(sum(r.bytes_in for r in results), sum(one.size for one in written))

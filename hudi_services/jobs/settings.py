@@ -205,9 +205,14 @@ def known_keys(options: Options, operation: WriteOperation) -> KnownKeys | None:
     return KnownKeys.WRITE if combines else None
 
 
+def index_type(options: Options) -> IndexType:
+    """The index that is asked for."""
+    return IndexType(options[writing_keys.INDEX_TYPE].replace("GLOBAL_RECORD_LEVEL_INDEX", "RECORD_INDEX"))
+
+
 def write_index(options: Options, *, has_record_index: bool) -> Index:
     """The index of an upsert or delete; without a record index GLOBAL_SIMPLE takes its place, as in Hudi."""
-    kind = IndexType(options[writing_keys.INDEX_TYPE].replace("GLOBAL_RECORD_LEVEL_INDEX", "RECORD_INDEX"))
+    kind = index_type(options)
     if kind is IndexType.RECORD_INDEX and not has_record_index:
         kind = IndexType.GLOBAL_SIMPLE
     moves = {

@@ -39,13 +39,12 @@ from ..timeline.instant import Action
 from ..writing.assignment import Assigned, Assigner, KnownKeys
 from ..writing.distinct_rows import DistinctRows
 from ..writing.kept_rows import KeptRows
-from ..writing.replaced_groups import slices_of
 from ..writing.row_store import RowStore
 from ..writing.sizing import Bucket, SizingRules, average_record_bytes, insert_buckets, small_files, telling_commits
 from .metadata_compaction import compaction_afterwards
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import WriteOperation, WriteRequest
-from .settings import known_keys, new_statistics, sizing_rules, transaction_settings, write_index
+from .settings import index_type, known_keys, new_statistics, sizing_rules, transaction_settings, write_index
 from .write_tasks import WriteTask, WriteTasks, Written, workload
 
 _LEAST_MEMORY = 512 << 20
@@ -97,8 +96,7 @@ class WriteRun:
                 hint="write to it with Apache Hudi, or drop the index first",
             )
         self._replaced(table)
-        everywhere = self._looks_everywhere() or self._wanted.operation is WriteOperation.INSERT_OVERWRITE_TABLE
-        partitions = table.view.partitions() if everywhere else [*self._kept.partitions, *self._deleted]
+        partitions = self._partitions(table, everywhere=self._looks_everywhere())
         table.view.load(partitions)
         for partition in partitions:
             slices = table.view.latest_slices(partition)
@@ -110,8 +108,13 @@ class WriteRun:
                 )
 
     def _looks_everywhere(self) -> bool:
-        index = write_index(self._wanted.options, has_record_index=True)
-        return self._distinct is not None and index.kind.is_global
+        return self._distinct is not None and index_type(self._wanted.options).is_global
+
+    def _partitions(self, table: Snapshot, *, everywhere: bool = False) -> list[str]:
+        """The partitions that the write may change; `everywhere`: it may find its keys in all of them."""
+        if everywhere or self._wanted.operation is WriteOperation.INSERT_OVERWRITE_TABLE:
+            return table.view.partitions()
+        return [*self._kept.partitions, *self._deleted]
 
     def look(self) -> Report:
         """Say what would be written."""
@@ -178,12 +181,9 @@ class WriteRun:
 
     def _replaced(self, table: Snapshot) -> list[FileSlice]:
         """The slices whose file groups are replaced. Raises ConflictError for one that a pending plan is to rewrite."""
-        operation = self._wanted.operation
-        if not operation.replaces:
+        if not self._wanted.operation.replaces:
             return []
-        everywhere = operation is WriteOperation.INSERT_OVERWRITE_TABLE
-        partitions = table.view.partitions() if everywhere else [*self._kept.partitions, *self._deleted]
-        found = slices_of(table, partitions)
+        found = table.view.latest_slices_of(self._partitions(table))
         refuse_planned(table, found, "is to be replaced")
         return found
 
@@ -268,7 +268,7 @@ class WriteRun:
         table, engine = attempt.table, self._engine
         written = [WrittenFile(stat, new.file.columns) for result in results for new, stat in result.files]
         stats = [one.stat for one in written]
-        before = [*replaced, *(task.before for task in tasks if task.before is not None)]
+        before = [task.before for task in tasks if task.before is not None]
         ids: dict[str, list[str]] = {}
         for one in replaced:
             ids.setdefault(one.partition, []).append(one.file_id)
@@ -282,7 +282,7 @@ class WriteRun:
             expressions=computed_indexes(engine, table, self._expressions, attempt.files, stats, []),
             expectations=(
                 SchemaUnchanged(self._known),
-                GroupsUnchanged(before, seen, self._settings),
+                GroupsUnchanged([*replaced, *before], seen, self._settings),
                 FilesStored(table.storage, stats),
             ),
             schema=self._kept.schema.text,
@@ -303,9 +303,8 @@ class WriteRun:
             # A file group that has only updates has the keys that it had.
             changed = [one for one in stats if one.num_inserts or one.num_deletes]
             deleted = {(one.partition, one.file_id) for one in stats if one.num_deletes}
-            deleted |= {(one.partition, one.file_id) for one in replaced}
             old = [one for one in before if (one.partition, one.file_id) in deleted]
-            return moved_keys(self._engine, attempt.table, shards, attempt.files, changed, old)
+            return moved_keys(self._engine, attempt.table, shards, attempt.files, changed, [*replaced, *old])
 
     def _account(
         self, tasks: Sequence[WriteTask], results: Sequence[Written], spilled: int, replaced: Sequence[FileSlice]

@@ -11,7 +11,7 @@ from ..codecs.table_schema import parse_table_schema
 from ..files.avro_type import avro_columns
 from ..merging.rules import MergeRule
 from ..model import CommitMetadata, FileSlice, WriteStat
-from ..options import Options
+from ..options import Options, writing_keys
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
 from ..rows.output import NewFile
@@ -25,7 +25,8 @@ from ..writing.sizing import Bucket
 from ..writing.updated_files import UpdateTask, write_updates
 from .request import WriteOperation
 from .rewrite_tasks import indexed_columns
-from .settings import file_settings, sizing_rules
+from .rewriting import next_slice_stat
+from .settings import file_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,9 @@ class WriteTask:
             inserted = write_inserts(task, self.rows(), token)
             files = tuple((new, stat) for (new, _), stat in zip(inserted.files, inserted.stats, strict=True))
             return Written(files, inserted.checked, inserted.seconds, inserted.peak)
-        updated = write_updates(task, self.rows, token)
-        rewrite = updated.rewrite
-        return Written(
-            ((updated.file, updated.stat),), rewrite.after, dict(rewrite.seconds), rewrite.peak, rewrite.spilled
-        )
+        done = write_updates(task, self.rows, token)
+        files = tuple((new, next_slice_stat(done, new, task.updated)) for new in done.files)
+        return Written(files, done.after, dict(done.seconds), done.peak, done.spilled)
 
 
 class WriteTasks:
@@ -90,7 +89,7 @@ class WriteTasks:
         self._instant = instant
         self._schema = kept.schema
         self._assigned = assigned
-        self._settings = replace(file_settings(options, table.config), file_bytes=sizing_rules(options).max_file)
+        self._settings = replace(file_settings(options, table.config), file_bytes=options[writing_keys.MAX_FILE_BYTES])
         self._ranged = _ranged(table, kept.schema)
         self._memory = memory
         self._rule = rule

@@ -26,7 +26,7 @@ from ..writing.input_files import input_rows
 from ..writing.kept_rows import KeptRows, writer_schema
 from ..writing.keys import KeyMaker
 from ..writing.known_keys import key_maker
-from ..writing.replaced_groups import matching_partitions
+from ..writing.named_partitions import matching_partitions
 from ..writing.row_store import RowStore
 from ..writing.schema import WriterSchema
 from .creation import check_definition, definition
@@ -34,7 +34,7 @@ from .inline_services import InlineServices
 from .opening import open_rewritable
 from .report import Report
 from .request import WriteOperation, WriteRequest
-from .settings import known_keys, session_zone, write_index
+from .settings import index_type, known_keys, session_zone
 from .write_execution import WriteRun
 
 Rows: TypeAlias = "Callable[[], pa.RecordBatchReader]"
@@ -71,8 +71,7 @@ def delete_partitions(wanted: WriteRequest, storage: Storage | None = None) -> R
     with RowStore(memory.limit // 4) as store:
         deleted, none = matching_partitions(table, patterns), KeptRows(schema, store)
         run = WriteRun(wanted, table, none, known, expressions, memory, report, engine, None, deleted)
-        run.refuse_groups()
-        return run.look() if wanted.dry_run else _followed(run.commit(), given, wanted, table, engine)
+        return _carry_out(run, given, wanted, table, engine)
 
 
 def write(wanted: WriteRequest, rows: Rows, storage: Storage | None = None) -> Report:
@@ -89,8 +88,7 @@ def write(wanted: WriteRequest, rows: Rows, storage: Storage | None = None) -> R
             kept = _keep(wanted, rows, table.config, known, store, partial(key_maker, table))
             distinct = _distinct(kept, rule, memory, table.config)
         run = WriteRun(wanted, table, kept, known, expressions, memory, report, engine, distinct)
-        run.refuse_groups()
-        return run.look() if wanted.dry_run else _followed(run.commit(), given, wanted, table, engine)
+        return _carry_out(run, given, wanted, table, engine)
 
 
 def _write_new(wanted: WriteRequest, rows: Rows, storage: Storage) -> Report:
@@ -113,14 +111,18 @@ def _write_new(wanted: WriteRequest, rows: Rows, storage: Storage) -> Report:
         create_table(storage, new)
         table, wanted, expressions = open_rewritable(wanted, storage, report)
         run = WriteRun(wanted, table, kept, None, expressions, memory, report, engine, distinct)
-        return _followed(run.commit(), given, wanted, table, engine)
+        return _carry_out(run, given, wanted, table, engine)
 
 
-def _followed(report: Report, given: WriteRequest, wanted: WriteRequest, table: Snapshot, engine: Engine) -> Report:
-    """The report, after the table services that follow the write; `wanted` is `given` over the options of the table."""
-    if report.exit_code:
-        return report
-    return InlineServices(given, wanted.options, table.storage, engine).run(table, report)
+def _carry_out(run: WriteRun, given: WriteRequest, wanted: WriteRequest, table: Snapshot, engine: Engine) -> Report:
+    """Look, or write and run the table services that follow; `wanted` is `given` over the options of the table."""
+    run.refuse_groups()
+    if wanted.dry_run:
+        return run.look()
+    report = run.commit()
+    return (
+        report if report.exit_code else InlineServices(given, wanted.options, table.storage, engine).run(table, report)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,7 @@ def _keep(
         keys_only=deletes,
     )
     compares = not deletes and known_keys(options, wanted.operation) is not None
-    across = compares and write_index(options, has_record_index=True).kind.is_global
+    across = compares and index_type(options).is_global
     omits = wanted.operation.omits_deletes
     marker = _marker(config) if omits else None
     kept = KeptRows(schema, store, keys_only=deletes, numbered=across, omits_deletes=omits, marker=marker)

@@ -35,16 +35,14 @@ _COMPRESSION = 3
 class MergedSlice:
     """An open slice with records that change it. Raises CorruptFile, UnsupportedTable and StorageError."""
 
-    def __init__(
-        self, one: FileSlice, base: BaseFileSlice | None, changes: Changes, full_path: str, memory: int
-    ) -> None:
+    def __init__(self, one: FileSlice, base: BaseFileSlice | None, changes: Changes, memory: int) -> None:
         """`base` is the open base file of the slice; `memory` is the bytes of records that may be in memory."""
-        self._again = partial(MergedSlice, one, base, full_path=full_path, memory=memory)
+        self._again = partial(MergedSlice, one, base, memory=memory)
         self._memory = memory
         self._base = base
         self._row_groups = [group.num_rows for group in base.row_groups] if base is not None else []
         self.path = one.base_file.path if one.base_file is not None else one.log_files[0].path
-        self.full_path = full_path
+        self.full_path = changes.full_path
         self._changes = changes
         self.schema = changes.schema
         self._merger = Merger(self.schema, changes.rule, changes.ordering, changes.subsets)
@@ -61,8 +59,7 @@ class MergedSlice:
     ) -> "MergedSlice":
         """The slice with its log files."""
         base = opened_base(storage, one)
-        first = one.base_file.path if one.base_file is not None else one.log_files[0].path
-        return cls(one, base, LogChanges(storage, one, base, rule, counts), storage.full_path(first), memory)
+        return cls(one, base, LogChanges(storage, one, base, rule, counts), memory)
 
     # ---- facts
 

@@ -33,6 +33,8 @@ _EXPANSION = 3
 class Changes(Protocol):
     """The records that change one slice. What reads them raises CorruptFile, UnsupportedTable and StorageError."""
 
+    full_path: str
+    """The full path of the base file, or of the first log file, for messages."""
     schema: FileSchema
     """The columns of the base file and the records."""
     rule: MergeRule
@@ -102,7 +104,7 @@ class LogChanges:
         is_empty = base is None and not self._counted
         described = [place for place in found if HeaderKey.SCHEMA in place.header] if is_empty else self._counted
         path = storage.full_path(one.base_file.path if one.base_file is not None else one.log_files[0].path)
-        self._path = path
+        self.full_path = path
         self.schema = merged_schema(path, base, described, rule, wider)
         self.ordering = ordering_fields(rule, self.schema, path)
         self.rule = with_ordering(rule, self.ordering)
@@ -138,7 +140,7 @@ class LogChanges:
         return chain([self._records.none()], self._records.all(self._counted, self._read_block))
 
     def widened(self, target: FileSchema) -> "LogChanges | None":
-        wider = widened_floats(self._path, self.rule, self.schema, target)
+        wider = widened_floats(self.full_path, self.rule, self.schema, target)
         return self._again(target.select(wider)) if wider else None
 
     def _scan(self, log: LogFile) -> Iterable[BlockPlace]:
@@ -183,6 +185,7 @@ class RowChanges:
         memory_bytes: int,
     ) -> None:
         """`path` names the slice in messages."""
+        self.full_path = path
         self.schema = schema
         self.ordering = ordering_fields(rule, schema, path)
         self.rule = replace(with_ordering(rule, self.ordering), each_base_row=True)

@@ -1,6 +1,6 @@
 """Rows on the local disk, in the order in which they were added, and rows divided among several such files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO
 
 import numpy as np
@@ -84,3 +84,13 @@ class Partitions:
     def close(self) -> None:
         for spill in self.spills:
             spill.close()
+
+
+def by_key(tables: Iterable[pa.Table], count: int) -> Partitions:
+    """The rows of tables, divided by their keys among `count` spills."""
+    parts: Partitions | None = None
+    for table in tables:
+        if parts is None:
+            parts = Partitions(table.schema, count)
+        parts.add_by_key(table)
+    return parts if parts is not None else Partitions(pa.schema([]), count)

@@ -17,7 +17,7 @@ from ..model import LogCounts
 from .fold import Flags, Numbers
 from .log_records import DELETES, KEY
 from .merged_logs import Merger
-from .spill import Partitions, Spill
+from .spill import Partitions, Spill, by_key
 
 _ROW, _WINS = "hudi_services row", "hudi_services wins"
 _MOST_PARTITIONS = 256
@@ -200,7 +200,7 @@ class _OnDisk:
         self._inserts: Spill | None = None
         self._loaded: tuple[int, Touched] | None = None
         self._divided_bytes = 0
-        logs, keys = _by_key(records, partitions), _by_key(_numbered(base), partitions)
+        logs, keys = by_key(records, partitions), by_key(_numbered(base), partitions)
         try:
             for log, key in zip(logs.spills, keys.spills, strict=True):
                 self._merge(merger, log, key, partitions)
@@ -280,13 +280,3 @@ def _joined(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
             waiting = []
     if waiting:
         yield pa.concat_tables(waiting)
-
-
-def _by_key(tables: Iterable[pa.Table], count: int) -> Partitions:
-    """The rows, divided by their keys."""
-    parts: Partitions | None = None
-    for table in tables:
-        if parts is None:
-            parts = Partitions(table.schema, count)
-        parts.add_by_key(table)
-    return parts if parts is not None else Partitions(pa.schema([]), count)

@@ -77,6 +77,11 @@ class FileSystemView:
         live = {file_id: group for file_id, group in groups.items() if (partition, file_id) not in self._replaced}
         return [_as_read(group, self._compacting.get((partition, file_id))) for file_id, group in sorted(live.items())]
 
+    def latest_slices_of(self, partitions: Sequence[str]) -> list[FileSlice]:
+        """The latest slices of several partitions, whose files are listed at once."""
+        self.load(partitions)
+        return [one for partition in partitions for one in self.latest_slices(partition)]
+
     def live_slices(self, partition: str | None = None) -> list[FileSlice]:
         """The slices that readers see in one partition, or in all of them."""
         partitions = self.partitions() if partition is None else [partition]

@@ -38,11 +38,6 @@ class Assigned:
         """The number of rows that are new, by partition."""
         return {place.partition: count for place, count in self.store.counts.items() if not place.file_id}
 
-    @property
-    def partitions(self) -> list[str]:
-        """The partitions with rows, in order."""
-        return sorted({place.partition for place in self.store.counts})
-
     def count(self, one: FileSlice) -> int:
         """The number of rows, and keys to delete, for a slice."""
         return sum(self.store.counts.get(place, 0) for place in _places(one))
@@ -173,9 +168,9 @@ class Assigner:
         columns = self._rows.merger.deciding_columns
         if not columns:
             return wins
-        reader = self._table.slices.open(one)
+        reader, keys = self._table.slices.open(one), records.column(KEY).combine_chunks()
         for _, rows in reader.tables([KEY, *columns], self._rows.schema):
-            found = pc.index_in(rows.column(KEY), value_set=records.column(KEY).combine_chunks())
+            found = pc.index_in(rows.column(KEY), value_set=keys)
             at = np.flatnonzero(pc.is_valid(found).to_numpy())
             pairs = np.asarray(found.drop_null().to_numpy()).astype(np.int64)
             log, base = records.take(pa.array(pairs)), rows.take(pa.array(at))

@@ -109,7 +109,13 @@ class _Bucket:
         self._clock = Stopwatch()
         self._readers: list[SliceReader] = []
         if task.filled is not None:
-            self._readers.append(_fillable(task.source.open(task.filled)))
+            reader = task.source.open(task.filled)
+            refuse_hybrid(
+                reader,
+                "no rows can be added to it",
+                "set hoodie.parquet.small.file.limit=0, so that no file is filled",
+            )
+            self._readers.append(reader)
         target, avro = self._target()
         key_values = calendar_metadata([FooterMetadata(r.path, r.key_values) for r in self._readers], target)
         if agrees(target, avro):
@@ -216,9 +222,9 @@ class _Bucket:
         """The new rows in the raw form of the target, with their meta columns, in small tables."""
         task, kept = self._task, list(self._columns.kept)
         meta = MetaColumns(task.instant, task.partition, task.number)
+        source = task.schema.target
+        is_same = self._form.target == source
         for part in meta.add(rows) if task.schema.has_meta else some_at_a_time(rows):
-            source = task.schema.target
-            is_same = self._form.target == source
             yield part if is_same else converted_table(part, part.num_rows, source, kept, self._form.target)
             self._written += part.num_rows
 
@@ -251,11 +257,10 @@ def next_slice_schema(
     return resolve_target([SourceSchema(old.path, old.schema)], avro), avro
 
 
-def _fillable(reader: SliceReader) -> SliceReader:
-    """The reader of a small file. Raises UnsupportedTable for one whose dates new rows would be counted among."""
+def refuse_hybrid(reader: SliceReader, problem: str, hint: str) -> None:
+    """Raise UnsupportedTable, with `problem`, for a file that counts its dates in another calendar than new rows."""
     if is_hybrid(FooterMetadata(reader.path, reader.key_values), reader.schema):
         raise UnsupportedTable(
-            f"{reader.full_path} counts its dates in the hybrid calendar, and no rows can be added to it",
-            hint="set hoodie.parquet.small.file.limit=0, so that no file is filled",
+            f"{reader.full_path} counts its dates in the hybrid calendar, and {problem}",
+            hint=hint,
         )
-    return reader

@@ -6,7 +6,6 @@ Source: HoodieWriteHelper.deduplicateRecords of Apache Hudi.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ from ..merging.log_records import DELETES, KEY, PARTITION, LogRecords
 from ..merging.merged_logs import Merger
 from ..merging.ordering import ordering_fields, with_ordering
 from ..merging.rules import MergeRule
-from ..merging.spill import Partitions
+from ..merging.spill import by_key
 from ..rows.memory import TaskMemory
 from .kept_rows import NUMBER, KeptRows
 from .row_store import Place
@@ -70,11 +69,8 @@ class DistinctRows:
         if count <= 1:
             yield pa.concat_tables(tables)
             return
-        first = next(tables)
-        parts = Partitions(first.schema, count)
+        parts = by_key(tables, count)
         try:
-            for rows in chain([first], tables):
-                parts.add_by_key(rows)
             for spill in parts.spills:
                 part = spill.read()
                 spill.close()

@@ -17,7 +17,6 @@ import pyarrow as pa
 from ..errors import CheckFailed
 from ..metadata.record_index.lookup import look_up
 from ..metadata.table import MetadataTable
-from ..model import FileSlice
 from ..snapshot import Snapshot
 from .tagging import Tagged, tag_keys
 
@@ -52,14 +51,9 @@ class Index:
         if self.kind is IndexType.RECORD_INDEX:
             assert table.metadata is not None, "the table has a record index"
             return _by_record_index(table, table.metadata, keys)
-        slices = _slices(table, table.view.partitions() if self.kind.is_global else [partition])
+        slices = table.view.latest_slices_of(table.view.partitions() if self.kind.is_global else [partition])
         by_footer = self.kind in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
         return tag_keys(table.storage, table.slices, slices, keys, by_footer=by_footer)
-
-
-def _slices(table: Snapshot, partitions: list[str]) -> list[FileSlice]:
-    table.view.load(partitions)
-    return [one for partition in partitions for one in table.view.latest_slices(partition)]
 
 
 def _by_record_index(table: Snapshot, metadata: MetadataTable, keys: pa.Array) -> list[Tagged]:
@@ -69,7 +63,8 @@ def _by_record_index(table: Snapshot, metadata: MetadataTable, keys: pa.Array) -
     of_location = np.array([numbers[group] for group in groups], np.int64)
     known = np.flatnonzero(found.positions >= 0)
     of_key = of_location[found.positions[known]]
-    slices = {(one.partition, one.file_id): one for one in _slices(table, sorted({group[0] for group in groups}))}
+    live = table.view.latest_slices_of(sorted({partition for partition, _ in groups}))
+    slices = {(one.partition, one.file_id): one for one in live}
     result = []
     for group, number in numbers.items():
         positions = known[of_key == number]

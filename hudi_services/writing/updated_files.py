@@ -12,8 +12,6 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from ..errors import UnsupportedTable
-from ..files.calendar import FooterMetadata, is_hybrid
 from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema
 from ..files.slices import SliceFacts
@@ -22,15 +20,14 @@ from ..merging.merged_slice import MergedSlice, opened_base
 from ..merging.rules import MergeRule
 from ..merging.slice_changes import RowChanges
 from ..merging.slices import MergedFacts
-from ..model import FileSlice, WriteStat
+from ..model import FileSlice
 from ..options.keys import NO_LAYOUT
 from ..rewriting.rewrite import RewriteResult, rewrite_group
 from ..rewriting.task import RewriteTask
 from ..rows.memory import TaskMemory
-from ..rows.output import NewFile
 from ..rows.settings import FileSettings
 from ..storage import Storage
-from .base_files import next_slice_schema
+from .base_files import next_slice_schema, refuse_hybrid
 from .meta_columns import MetaColumns
 from .schema import WriterSchema
 
@@ -62,37 +59,7 @@ class UpdateTask:
         return self.updated.partition
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateResult:
-    """The next slice of a file group."""
-
-    task: UpdateTask
-    rewrite: RewriteResult
-
-    @property
-    def file(self) -> NewFile:
-        (found,) = self.rewrite.files
-        return found
-
-    @property
-    def stat(self) -> WriteStat:
-        new, counts = self.file, self.rewrite.logs
-        return WriteStat(
-            partition=self.task.partition,
-            file_id=new.file_id,
-            path=new.file.path,
-            prev_commit=self.task.updated.base_instant,
-            num_writes=new.file.rows,
-            num_deletes=counts.deletes,
-            num_update_writes=counts.updates,
-            num_inserts=counts.inserts,
-            total_write_bytes=new.file.size,
-            file_size=new.file.size,
-            create_millis=new.millis,
-        )
-
-
-def write_updates(task: UpdateTask, rows: Callable[[], Iterator[pa.Table]], token: str) -> UpdateResult:
+def write_updates(task: UpdateTask, rows: Callable[[], Iterator[pa.Table]], token: str) -> RewriteResult:
     """Write the next slice of the file group.
 
     `rows` gives, each time from the first one on, tables of the record key and the data columns of the writer's schema,
@@ -116,7 +83,7 @@ def write_updates(task: UpdateTask, rows: Callable[[], Iterator[pa.Table]], toke
         indexed=tuple(sorted(task.ranged)),
         keeps_group=True,
     )
-    return UpdateResult(task, rewrite_group(rewrite, token))
+    return rewrite_group(rewrite, token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +97,7 @@ class _Updated:
     def open(self, one: FileSlice) -> MergedSlice:
         task, base = self.task, opened_base(self.task.storage, one)
         assert base is not None, "a slice of a copy-on-write table has a base file"
-        if is_hybrid(FooterMetadata(base.path, base.key_values), base.schema):
-            raise UnsupportedTable(
-                f"{base.full_path} counts its dates in the hybrid calendar, and its rows cannot be updated",
-                hint="write to it with Apache Hudi",
-            )
+        refuse_hybrid(base, "its rows cannot be updated", "write to it with Apache Hudi")
         schema, _ = next_slice_schema(base, task.schema, task.dropped_columns)
         changes = RowChanges(
             base.full_path,
@@ -145,7 +108,7 @@ class _Updated:
             task.rows,
             task.row_bytes,
         )
-        return MergedSlice(one, base, changes, base.full_path, self.memory)
+        return MergedSlice(one, base, changes, self.memory)
 
     def _records(self, schema: FileSchema) -> Iterator[pa.Table]:
         """The rows in the raw form of `schema`, with their meta columns; tables of keys alone as they are."""

@@ -13,7 +13,7 @@ from hypothesis import settings
 
 from hudi_services.engine import LocalEngine
 from hudi_services.file_cache import shared_cache
-from hudi_services.jobs import clustering
+from hudi_services.jobs import clustering, config_files
 from hudi_services.jobs.request import ClusteringRequest
 
 from ..tiers import is_wanted, one_release_of_each
@@ -102,3 +102,9 @@ def without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         return done
 
     monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+
+
+@pytest.fixture
+def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The conf files of Hudi that this machine has, by its environment, do not count."""
+    monkeypatch.setattr(config_files, "default_files", lambda environment: [])

@@ -35,9 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
 QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": 0}
 
 
-@pytest.fixture(autouse=True)
-def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config_files, "default_files", lambda environment: [])
+pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
 
 def opened(folder: Path, release: str = "1.2.0", **more: Any) -> Table:

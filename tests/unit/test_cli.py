@@ -11,7 +11,6 @@ from hudi_services import __version__
 from hudi_services.cli import clustering as cli
 from hudi_services.cli.app import run
 from hudi_services.errors import ConflictError, HudiServicesError, LockBusy
-from hudi_services.jobs import config_files
 from hudi_services.jobs.report import InOut, Report, TableFacts
 from hudi_services.jobs.request import ClusteringRequest, Mode
 from hudi_services.options import keys, lock_keys
@@ -56,9 +55,7 @@ class Jobs:
         self.outcome = raise_it
 
 
-@pytest.fixture(autouse=True)
-def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config_files, "default_files", lambda environment: [])
+pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from hudi_services.cli.app import run
 from hudi_services.cli.clean import CleanFlags
 from hudi_services.cli.orphan_files import OrphanFilesFlags, orphan_files_request
 from hudi_services.errors import ConfigError
-from hudi_services.jobs import config_files
 from hudi_services.jobs.request import OrphanFilesMode, OrphanFilesRequest
 
 from .archives import unpack_archived
@@ -23,9 +22,7 @@ MODES: list[tuple[dict[str, object], OrphanFilesMode]] = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config_files, "default_files", lambda environment: [])
+pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
 
 def new(**fields: object) -> OrphanFilesRequest:

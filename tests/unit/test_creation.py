@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import hudi_services
 from hudi_services.errors import AlreadyExists, ConfigError
-from hudi_services.jobs import config_files, creation
+from hudi_services.jobs import creation
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.options.creation_keys import KeyGenerator
@@ -31,9 +31,7 @@ _TIME = {
 _PACKAGE = "org.apache.hudi.keygen."
 
 
-@pytest.fixture(autouse=True)
-def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config_files, "default_files", lambda environment: [])
+pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
 
 def create(path: Path, **arguments: Any) -> hudi_services.Table:

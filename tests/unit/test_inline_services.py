@@ -9,23 +9,17 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import PartlyDone, StorageError
-from hudi_services.jobs import clean, config_files
+from hudi_services.jobs import clean
 
+from .rides import FILTERS, create
 from .tables import both_views
 
-_FILTERS = {"hoodie.index.bloom.num_entries": "1000", "hoodie.bloom.index.filter.dynamic.max.entries": "2000"}
-
-
-@pytest.fixture(autouse=True)
-def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config_files, "default_files", lambda environment: [])
+pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi_services.Table:
-    return hudi_services.create(
-        tmp_path / "rides", name="rides", record_key="id", ordering="ts", engine="local", options=_FILTERS
-    )
+    return create(tmp_path / "rides", partition_by=None)
 
 
 def rows(first: int, end: int, ts: int = 0) -> pa.Table:
@@ -41,7 +35,7 @@ def services(result: hudi_services.Result) -> list[tuple[str, str, str]]:
 def test_a_clean_follows_as_in_hudi(table: hudi_services.Table, tmp_path: Path) -> None:
     """It is on by default, and keeps what Hudi's default keeps; no row in the report when there is nothing to clean."""
     table.insert(rows(0, 10))
-    kept = {**_FILTERS, "hoodie.clean.commits.retained": "1"}
+    kept = {**FILTERS, "hoodie.clean.commits.retained": "1"}
     found = [services(table.upsert(rows(0, 10, ts), options=kept)) for ts in range(1, 5)]
     assert [("clean", "clean", "completed")] in found
     assert len(list((tmp_path / "rides").glob("*.parquet"))) < 5
@@ -49,14 +43,14 @@ def test_a_clean_follows_as_in_hudi(table: hudi_services.Table, tmp_path: Path) 
     assert not services(table.upsert(rows(0, 10, 6), options=off))
     assert not services(table.upsert(rows(0, 10, 7), options={**kept, "hoodie.table.services.enabled": "false"}))
     assert services(table.upsert(rows(0, 10, 8), options=kept)) == [("clean", "clean", "completed")]
-    assert not services(table.upsert(rows(0, 10, 9), options=_FILTERS))
+    assert not services(table.upsert(rows(0, 10, 9), options=FILTERS))
     assert both_views(tmp_path / "rides")[0].num_rows == 10
     assert table.validate(strict=True).ok
 
 
 def test_inline_clustering(table: hudi_services.Table, tmp_path: Path) -> None:
     """Every four commits, as in Hudi; pending plans come first."""
-    options = {**_FILTERS, "hoodie.clustering.inline": "true"}
+    options = {**FILTERS, "hoodie.clustering.inline": "true"}
     found = [services(table.bulk_insert(rows(n * 10, n * 10 + 10), options=options)) for n in range(9)]
     clustered = ("clustering", "scheduleAndExecute", "completed")
     assert [number for number, one in enumerate(found) if clustered in one] == [3, 7]
@@ -69,7 +63,7 @@ def test_inline_clustering(table: hudi_services.Table, tmp_path: Path) -> None:
 
 
 def test_plans_for_another_process(table: hudi_services.Table) -> None:
-    options = {**_FILTERS, "hoodie.clustering.async.enabled": "true", "hoodie.clustering.async.max.commits": "2"}
+    options = {**FILTERS, "hoodie.clustering.async.enabled": "true", "hoodie.clustering.async.max.commits": "2"}
     found = [services(table.bulk_insert(rows(n * 10, n * 10 + 10), options=options)) for n in range(5)]
     planned = ("clustering", "schedule", "requested")
     assert [number for number, one in enumerate(found) if planned in one] == [1]
@@ -88,7 +82,7 @@ def test_a_service_that_fails(table: hudi_services.Table, tmp_path: Path, monkey
     ):
         table.insert(rows(0, 10))
     told = table.insert(
-        rows(10, 20), options={**_FILTERS, "hoodie.fail.writes.on.inline.table.service.exception": "false"}
+        rows(10, 20), options={**FILTERS, "hoodie.fail.writes.on.inline.table.service.exception": "false"}
     )
     assert told.ok and "the clean after it failed" in told.warnings[0]
     assert both_views(tmp_path / "rides")[0].num_rows == 20

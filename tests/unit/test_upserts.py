@@ -14,32 +14,24 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, NothingToDo, UnsupportedTable
-from hudi_services.jobs import config_files, write_tasks, writing
+from hudi_services.jobs import write_tasks, writing
 from hudi_services.jobs.request import WriteOperation, WriteRequest
 from hudi_services.merging import merged_logs
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.table.view import FileSystemView
 from hudi_services.versions import VERSIONS
 from hudi_services.writing import distinct_rows
-from hudi_services.writing import index as index_module
 
 from .faulty_storage import FaultyStorage, Killed
+from .rides import FILTERS, create
 from .shares import places
 from .tables import both_views, open_local
 
-_FILTERS = {"hoodie.index.bloom.num_entries": "1000", "hoodie.bloom.index.filter.dynamic.max.entries": "2000"}
 _GLOBAL = ("GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX")
 
 
-@pytest.fixture(autouse=True)
-def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config_files, "default_files", lambda environment: [])
-
-
-def create(path: Path, **arguments: Any) -> hudi_services.Table:
-    known = {"name": "rides", "record_key": "id", "partition_by": "day", "ordering": "ts", "engine": "local"}
-    known["options"] = _FILTERS
-    return hudi_services.create(path, **{**known, **arguments})
+pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
 
 def rows(first: int, end: int, text: str = "text", ts: int = 0, days: int = 3, more_days: int = 0) -> pa.Table:
@@ -144,7 +136,7 @@ def test_batches_beside_a_model(
     if seed % 2:
         # Rows are divided by key among files.
         monkeypatch.setattr(distinct_rows, "_SHARE", 1 << 20)
-    options = {**_FILTERS, "hoodie.index.type": index}
+    options = {**FILTERS, "hoodie.index.type": index}
     first = rows(0, 60)
     table.insert(first)
     model.upsert(first.to_pylist(), by_ordering=ordering is not None)
@@ -172,7 +164,7 @@ def test_batches_beside_a_model(
 
 
 def write(path: Path, operation: str, new: pa.Table, storage: ObjectStorage | None = None, **more: str) -> None:
-    options = resolve([("test", {**_FILTERS, **more})])
+    options = resolve([("test", {**FILTERS, **more})])
     wanted = WriteRequest(base_path=str(path), options=options, operation=WriteOperation(operation))
     if wanted.operation.needs_rows:
         assert writing.write(wanted, new.to_reader, storage).error is None
@@ -272,8 +264,8 @@ def test_rows_with_the_mark_of_a_delete(tmp_path: Path) -> None:
 
 def test_a_bloom_filter_spares_reads(tmp_path: Path) -> None:
     """A file whose footer rules all keys out is not read; one key more, and it is."""
-    table = create(tmp_path / "rides", partition_by=None, options={**_FILTERS, "hoodie.parquet.small.file.limit": "0"})
-    options = {**_FILTERS, "hoodie.parquet.small.file.limit": "0", "hoodie.index.type": "BLOOM"}
+    table = create(tmp_path / "rides", partition_by=None, options={**FILTERS, "hoodie.parquet.small.file.limit": "0"})
+    options = {**FILTERS, "hoodie.parquet.small.file.limit": "0", "hoodie.index.type": "BLOOM"}
     table.insert(rows(0, 400, days=1), options=options)
     table.insert(rows(400, 800, days=1), options=options)
     (base,) = pq.ParquetFile(tmp_path / "rides" / _first_file(tmp_path / "rides")).metadata.metadata.keys() & {
@@ -331,7 +323,7 @@ def test_a_record_index_that_names_a_file_group_that_is_gone(tmp_path: Path, mon
     table = create(tmp_path / "rides")
     table.insert(rows(0, 30))
     assert table.build_index(options={"hoodie.metadata.global.record.level.index.min.filegroup.count": "1"}).ok
-    monkeypatch.setattr(index_module, "_slices", lambda table, partitions: [])
+    monkeypatch.setattr(FileSystemView, "latest_slices_of", lambda view, partitions: [])
     with pytest.raises(CheckFailed, match="the record index has the key 'k00000' in the file group"):
         table.upsert(rows(0, 3, "new", ts=1), options={"hoodie.index.type": "RECORD_INDEX"})
 
@@ -420,7 +412,7 @@ def test_file_groups_of_pending_plans_are_not_updated(tmp_path: Path) -> None:
     instants = table.timeline().num_rows
     before = seen(tmp_path / "rides")
     for look in (False, True):
-        options = {**_FILTERS, "hoodie.index.type": "BLOOM" if look else "SIMPLE"}
+        options = {**FILTERS, "hoodie.index.type": "BLOOM" if look else "SIMPLE"}
         with pytest.raises(ConflictError, match=f"has rows to update or delete, and the pending plan {plan.instant}"):
             table.upsert(rows(0, 3), options=options)
     assert seen(tmp_path / "rides") == before
@@ -445,7 +437,7 @@ def test_statistics_of_a_new_column(version: int, tmp_path: Path) -> None:
     # A list of the user's own stays as it is.
     own = create(tmp_path / "own", table_version=version)
     listed = {"hoodie.metadata.index.column.stats.column.list": "ts"}
-    own.insert(rows(0, 9), options={**_FILTERS, **listed})
+    own.insert(rows(0, 9), options={**FILTERS, **listed})
     own.upsert(rows(0, 30, ts=1).append_column("more", pa.array(np.arange(30) / 4)))
     if version > 6:
         text = (tmp_path / "own/.hoodie/.index_defs/index.json").read_text()
@@ -528,11 +520,11 @@ def test_paths_of_partitions_that_are_deleted(tmp_path: Path) -> None:
 def test_inserts_that_look_at_keys(tmp_path: Path) -> None:
     table = create(tmp_path / "rides")
     twice = pa.concat_tables([rows(0, 6, "late"), rows(0, 6, "new", ts=1), rows(3, 6, "old")])
-    table.insert(twice, options={**_FILTERS, "hoodie.combine.before.insert": "true"})
+    table.insert(twice, options={**FILTERS, "hoodie.combine.before.insert": "true"})
     assert {row["text"].split()[0] for row in seen(tmp_path / "rides").values()} == {"new"}
-    table.bulk_insert(rows(6, 8), options={**_FILTERS, "hoodie.combine.before.insert": "true"})
+    table.bulk_insert(rows(6, 8), options={**FILTERS, "hoodie.combine.before.insert": "true"})
     before = seen(tmp_path / "rides")
-    fails = {**_FILTERS, "hoodie.datasource.insert.dup.policy": "fail"}
+    fails = {**FILTERS, "hoodie.datasource.insert.dup.policy": "fail"}
     with pytest.raises(ConfigError, match="has rows whose keys are to be inserted, such as 'k00006'") as error:
         table.insert(rows(5, 12, "again", days=3), options=fails)
     assert "hoodie.datasource.insert.dup.policy=drop" in error.value.hint
@@ -544,7 +536,7 @@ def test_inserts_that_look_at_keys(tmp_path: Path) -> None:
         ]
     ):
         new = rows(5, 12 + number, "again", ts=9, more_days=number)
-        result = table.insert(new, options={**_FILTERS, **option})
+        result = table.insert(new, options={**FILTERS, **option})
         assert result.tables["written"].to_pylist()[0]["inserts"] == (4 if number == 0 else 1)
         assert len(seen(tmp_path / "rides")) == 12 + number
     assert {row["text"].split()[0] for row in seen(tmp_path / "rides").values()} == {"new", "text", "again"}

@@ -15,7 +15,7 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Outdated, UnsupportedTable
-from hudi_services.jobs import config_files, write_execution, write_tasks, writing
+from hudi_services.jobs import write_execution, write_tasks, writing
 from hudi_services.jobs.request import WriteOperation, WriteRequest
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
@@ -23,21 +23,11 @@ from hudi_services.versions import VERSIONS
 from hudi_services.writing import base_files
 
 from .faulty_storage import FaultyStorage, Killed
+from .rides import FILTERS, create
 from .shares import places
 from .tables import both_views, open_local
 
-_FILTERS = {"hoodie.index.bloom.num_entries": "1000", "hoodie.bloom.index.filter.dynamic.max.entries": "2000"}
-
-
-@pytest.fixture(autouse=True)
-def no_conf_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config_files, "default_files", lambda environment: [])
-
-
-def create(path: Path, **arguments: Any) -> hudi_services.Table:
-    known = {"name": "rides", "record_key": "id", "partition_by": "day", "ordering": "ts", "engine": "local"}
-    known["options"] = _FILTERS
-    return hudi_services.create(path, **{**known, **arguments})
+pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
 
 def rows(first: int, end: int, days: int = 3) -> pa.Table:
@@ -126,7 +116,7 @@ def test_files_close_at_their_size(kind: str, tmp_path: Path) -> None:
     text = pa.array(["x" * 60] * count) if kind == "alike" else pc.binary_join_element_wise(*texts, " ")
     new = pa.table({"id": pa.array(range(count)).cast(pa.string()), "ts": np.arange(count), "text": text})
     table = create(tmp_path / "rides", partition_by=None)
-    result = table.bulk_insert(new, options={**_FILTERS, "hoodie.parquet.max.file.size": limit})
+    result = table.bulk_insert(new, options={**FILTERS, "hoodie.parquet.max.file.size": limit})
     slices = table.slices().sort_by("file_id")
     # One task writes them: the file groups have one uuid, and are numbered.
     ids = [one.rpartition("-") for one in slices.column("file_id").to_pylist()]
@@ -299,7 +289,7 @@ def test_tables_that_are_not_written_to(tmp_path: Path) -> None:
 
 
 def insert(path: Path, new: pa.Table, storage: ObjectStorage | None = None) -> None:
-    wanted = WriteRequest(base_path=str(path), options=resolve([("test", _FILTERS)]), operation=WriteOperation.INSERT)
+    wanted = WriteRequest(base_path=str(path), options=resolve([("test", FILTERS)]), operation=WriteOperation.INSERT)
     report = writing.write(wanted, new.to_reader, storage)
     assert report.error is None
 

@@ -60,8 +60,10 @@ def new_index_columns(metadata: MetadataTable, known: IndexColumns, schema: str 
 
     As Hudi does, where the columns of the table have been those of its default; a list of a user's own stays.
     """
+    if schema is None:
+        return []
     before = metadata.data_timeline.newest_schema() or metadata.table_config.create_schema
-    if schema is None or before is None or before == schema:
+    if before is None or before == schema:
         return []
     old, new = (column_stats_definition(metadata.table_config, text)["sourceFields"] for text in (before, schema))
     if _without_meta(old) != _without_meta(known.columns):
@@ -71,10 +73,12 @@ def new_index_columns(metadata: MetadataTable, known: IndexColumns, schema: str 
 
 def define_columns(metadata: MetadataTable, new: Sequence[str]) -> None:
     """Add columns to the definition of the column statistics, where there is one with columns. Raises CorruptFile."""
+    if not new:
+        return
     definitions = read_definitions(metadata)
     definition = definitions.get(COLUMN_STATS) or {}
     fields = definition.get("sourceFields")
-    if new and fields:
+    if fields:
         path = metadata.table_config.index_defs_path
         definition = {**definition, "sourceFields": [*fields, *new]}
         write_definitions(metadata.storage, path, {**definitions, COLUMN_STATS: definition})
