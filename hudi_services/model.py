@@ -144,6 +144,11 @@ class WriteStat:
     merged_logs: MergedLogs | None = None
     """Set for a compaction; written, never read."""
 
+    @property
+    def is_log(self) -> bool:
+        """Whether the file is a log file."""
+        return self.log_version is not None
+
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:

@@ -35,12 +35,16 @@ class TableVersion:
     """True: writers look at all commits and replacecommits for the average record size; False: at a few commits."""
     names_single_complex_key: bool
     """True: the complex key generator makes `id:5` of a single key field; False: `5` (HUDI-7001)."""
+    dates_in_delete_entries: bool
+    """Whether a delete block can have a date as the ordering value of a key."""
+    bulk_insert_is_commit: bool
+    """True: a bulk insert into a merge-on-read table is a commit; False: it is a delta commit."""
 
 
 VERSIONS = {
-    6: TableVersion(6, 1, "0.15.0", False, False, False, True, False, True, False, True, False),
-    8: TableVersion(8, 2, "1.0.2", True, False, True, False, False, False, False, False, False),
-    9: TableVersion(9, 2, "1.2.0", True, True, True, False, True, False, True, False, True),
+    6: TableVersion(6, 1, "0.15.0", False, False, False, True, False, True, False, True, False, True, False),
+    8: TableVersion(8, 2, "1.0.2", True, False, True, False, False, False, False, False, False, False, False),
+    9: TableVersion(9, 2, "1.2.0", True, True, True, False, True, False, True, False, True, False, True),
 }
 RELEASES = tuple(version.release for version in VERSIONS.values())
 

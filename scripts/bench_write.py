@@ -1,10 +1,11 @@
 """`make bench-write`: real Apache Hudi 1.2.0 and this tool write the same rows to copies of one table, in one run.
 
 bulk_insert of ROWS rows into a new table, once in the order of their keys and once shuffled; then into copies of the
-table that Hudi made of the sorted rows: upserts of 5 % of the rows by BLOOM and by RECORD_INDEX, and an insert of
-100,000 rows into small files. The codec is zstd for both. Hudi runs twice: warm, in a session that was started and used
-before the clock, and as a whole process, which starts Spark, writes and ends. Our times are those of whole processes.
-Rows and tables are kept in FOLDER for the next run.
+table that Hudi made of the sorted rows: upserts of 5 % of the rows by BLOOM and by RECORD_INDEX, an insert of 100,000
+rows into small files, and the same upsert into a merge-on-read table, which appends log files. The codec is zstd for
+both. Hudi runs twice: warm, in a session that was started and used before the clock, and as a whole process, which
+starts Spark, writes and ends. Our times are those of whole processes. Rows and tables are kept in FOLDER for the next
+run.
 """
 
 import argparse
@@ -32,6 +33,7 @@ _TABLE = {
     f"{_WRITE}partitionpath.field": "city",
     CODEC: "zstd",
 }
+_LOGS = {f"{_WRITE}table.type": "MERGE_ON_READ"}
 _RECORD_INDEX = {"hoodie.metadata.global.record.level.index.enable": "true"}
 _OF_HUDI = {
     "hoodie.clean.automatic": "false",
@@ -67,6 +69,7 @@ CASES = (
     Case("upsert of 5 %, BLOOM", "upsert", "updates", "table", {"hoodie.index.type": "BLOOM"}),
     Case("upsert of 5 %, RECORD_INDEX", "upsert", "updates", "indexed", {"hoodie.index.type": "RECORD_INDEX"}),
     Case("insert of 100,000 into small files", "insert", "inserts", "table", {}),
+    Case("append of 5 % to merge-on-read, BLOOM", "upsert", "updates", "logs", {"hoodie.index.type": "BLOOM", **_LOGS}),
 )
 
 
@@ -91,7 +94,7 @@ def main() -> None:
     finally:
         peer.close()
     print(
-        f"\n{arguments.rows:,} rows in 4 partitions; Hudi {VERSION}; zstd; seconds, and bytes of the new base files\n"
+        f"\n{arguments.rows:,} rows in 4 partitions; Hudi {VERSION}; zstd; seconds, and bytes of the new files\n"
     )
     print("| run | ours | Hudi, whole process | | Hudi, warm session | | bytes, ours to Hudi's |")
     print("|---|---|---|---|---|---|---|")
@@ -142,8 +145,8 @@ class Runs:
         return Peer(VERSION, self._folder / "hudi.log", "--memory", self._memory, "--java-options", "")
 
     def make_tables(self, peer: Peer) -> None:
-        """The tables that upserts and inserts are written to, by Hudi: without and with a record index."""
-        for name, more in (("table", {}), ("indexed", _RECORD_INDEX)):
+        """The tables that upserts and inserts are written to, by Hudi: plain, with a record index, merge-on-read."""
+        for name, more in (("table", {}), ("indexed", _RECORD_INDEX), ("logs", _LOGS)):
             path = self._folder / name
             if not path.exists():
                 part = path.with_suffix(".part")
@@ -152,7 +155,7 @@ class Runs:
                 part.rename(path)
 
     def of_hudi(self, peer: Peer, case: Case, rows: str = "") -> tuple[float, int]:
-        """Seconds of the write, and bytes of the base files that it wrote."""
+        """Seconds of the write, and bytes of the files that it wrote."""
         with self._table(case) as path:
             start = time.perf_counter()
             self._hudi(peer, path, case.operation, rows or case.rows, case.of_hudi)
@@ -184,8 +187,9 @@ class Runs:
         return _Copy(self._folder / case.base if case.base else None, self._folder / "run")
 
     def _written(self, case: Case, path: Path) -> int:
-        old = {file.name for file in (self._folder / case.base).rglob("*.parquet")} if case.base else set()
-        return sum(file.stat().st_size for file in path.glob("*/*.parquet") if file.name not in old)
+        old = {file.name for file in (self._folder / case.base).glob("*/*")} if case.base else set()
+        new = [*path.glob("*/*.parquet"), *path.glob("*/.*.log.*")]
+        return sum(file.stat().st_size for file in new if file.name not in old)
 
 
 class _Copy:

@@ -64,6 +64,7 @@ COLUMNS: dict[str, dict[str, str]] = {
     "write": {
         "written": "partitions rows inserts updates deletes filled_files updated_files replaced_files new_files "
         "max_bytes",
+        "appended": "log_files updates deletes bytes",
         "memory": "limit_bytes peak_bytes spilled_bytes",
         "metadata_compaction": "instant file_groups log_files",
         "services": "service action instant state",

@@ -99,7 +99,7 @@ class WriteFlags(ServiceFlags):
 
 @command(WriteFlags)
 def write(flags: WriteFlags) -> int:
-    """Write the rows of files to a copy-on-write table, or delete rows by their keys, in one commit.
+    """Write the rows of files to a table, or delete rows by their keys, in one commit.
 
     With --record-key the table is created where there is none. Runs in this process, and starts no Spark; rows that do
     not fit into memory wait on the local disk.

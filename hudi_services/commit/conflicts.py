@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from ..codecs.compaction_plan import COMPACT
 from ..concurrency import at_once
 from ..errors import ConflictError, CorruptFile, HudiServicesError, NeedsRecovery, NotFound
 from ..files.names import parse_base_file, parse_log_file
@@ -277,12 +278,19 @@ def _change(current: FileSlice | None, planned: FileSlice) -> str:
     return "lost log files" if planned_logs - logs else ""
 
 
-def ended_updates(table: Snapshot, inputs: Iterable[FileSlice], seen: Collection[str]) -> Problems:
-    """A StaleInput for each input that a write has changed which is completed, and not among the `seen` instants."""
+def ended_updates(
+    table: Snapshot, inputs: Iterable[FileSlice], seen: Collection[str], *, compactions: bool = True
+) -> Problems:
+    """A StaleInput for each input that a write has changed which is completed, and not among the `seen` instants.
+
+    `compactions`: whether compactions count.
+    """
     groups = {(one.partition, one.file_id): one for one in inputs}
     ended = [write for write in table.timeline.completed_writes() if write.ts not in seen]
     found: Problems = {}
     for write, commit in zip(ended, at_once(table.timeline.read_commit, ended), strict=True):
+        if commit.operation == COMPACT and not compactions:
+            continue
         written = {(partition, stat.file_id) for partition, stats in commit.stats.items() for stat in stats}
         for group in sorted(written.intersection(groups)):
             found[group] = StaleInput(

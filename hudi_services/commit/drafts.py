@@ -119,7 +119,7 @@ class CommitDraft:
         live: dict[str, list[str]] = {}
         for partition, stats in self.stats.items():
             replaced = {*(self.replaced or {}).get(partition, ())}
-            bases = {stat.file_id for stat in stats}
+            bases = {stat.file_id for stat in stats if not stat.is_log}
             slices = (one for one in current.view.latest_slices(partition) if one.file_id not in replaced)
             # Log files that are written beside the merge, where that is allowed, belong to the slice of the new file.
             live[partition] = [

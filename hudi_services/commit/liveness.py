@@ -22,6 +22,8 @@ from .markers import marker_folder, read_markers
 from .settings import TransactionSettings
 from .shown_plans import attempt_that_shows
 
+_WRITES = (Action.COMMIT, Action.DELTA_COMMIT)
+
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
@@ -38,7 +40,7 @@ class Liveness:
 
 def lease_name(instant: Instant) -> str:
     """The name of the lease that our attempt at `instant` holds from beginning to end."""
-    of_action = {Action.CLEAN: "clean", Action.COMPACTION: "compaction", Action.COMMIT: "write"}
+    of_action = {Action.CLEAN: "clean", Action.COMPACTION: "compaction", **dict.fromkeys(_WRITES, "write")}
     kind = of_action.get(instant.action)
     return clustering_lease_name(instant.ts) if kind is None else f"{kind}-{instant.ts}"
 
@@ -95,7 +97,7 @@ def liveness(
     states = (State.INFLIGHT,) if is_service else (State.REQUESTED, State.INFLIGHT)
     last = max([*signs, last_written_millis(table, instant, states)])
     lease = None
-    if may_cluster or instant.action is Action.COMMIT:
+    if may_cluster or instant.action in _WRITES:
         lease = held.previous if held else read_lease(table.storage, lease_name(instant))
         if lease is None and may_cluster and instant.state is State.INFLIGHT:
             # A plan that is published late may be shown by an attempt whose lease has another time.

@@ -16,6 +16,8 @@ from ..errors import AlreadyExists, CorruptFile
 from ..paths import TABLE_FOLDER, is_addressable, is_name, is_partition
 from ..storage import Storage
 
+CREATE = "CREATE"
+"""The kind of the markers of new files; of log files see `LogNaming.marker_kind`."""
 _TYPE_FILE = "MARKERS.type"
 _SEPARATOR = ".marker."
 _END_OF_LINE = re.compile(r"\r\n|\r|\n")
@@ -42,10 +44,10 @@ def marker_folder(instant: str) -> str:
     return f"{TABLE_FOLDER}/.temp/{instant}"
 
 
-def create_marker(storage: Storage, instant: str, data_path: str) -> None:
-    """Create the marker of the new base file `data_path`; to be called before the file is opened."""
+def create_marker(storage: Storage, instant: str, data_path: str, kind: str = CREATE) -> None:
+    """Create the marker of the new file `data_path`; to be called before the file is opened."""
     with suppress(AlreadyExists):
-        storage.create(f"{marker_folder(instant)}/{data_path}{_SEPARATOR}CREATE", b"")
+        storage.create(f"{marker_folder(instant)}/{data_path}{_SEPARATOR}{kind}", b"")
 
 
 def read_markers(storage: Storage, instant: str) -> list[Marker]:

@@ -1,12 +1,13 @@
 """What a write of rows expects of the file groups that it writes the next slices of."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ..errors import ConflictError
 from ..model import FileSlice
 from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
+from ..table.view import FileGroupId
 from .conflicts import ended_updates, input_changes, pending_rollbacks, raise_first
 from .settings import TransactionSettings
 
@@ -27,12 +28,13 @@ class SchemaUnchanged:
             )
 
 
-def refuse_planned(table: Snapshot, slices: Sequence[FileSlice], change: str) -> None:
+def refuse_planned(table: Snapshot, slices: Sequence[FileSlice], change: str, *, compactions: bool = True) -> None:
     """Raise ConflictError when a pending plan is to rewrite one of the slices, whose commit would undo the write.
 
-    `change` says what is to happen to them.
+    `change` says what is to happen to them; `compactions`: whether pending compactions count, beside which log files
+    may be written.
     """
-    for one, instant, command in _planned(table, slices):
+    for one, instant, command in _planned(table, slices, compactions=compactions):
         raise ConflictError(
             f"{table.storage.full_path(one.files[0].path)} {change}, and the pending plan {instant} is to rewrite it",
             hint=f"run: hudi-services {command} --base-path {table.storage.root}, or roll the plan back with "
@@ -40,12 +42,63 @@ def refuse_planned(table: Snapshot, slices: Sequence[FileSlice], change: str) ->
         )
 
 
-def _planned(table: Snapshot, slices: Sequence[FileSlice]) -> Iterator[tuple[FileSlice, str, str]]:
+def _planned(
+    table: Snapshot, slices: Sequence[FileSlice], *, compactions: bool = True
+) -> Iterator[tuple[FileSlice, str, str]]:
     """The slices in pending plans, each with the plan's instant and the command that executes it."""
-    for command, plans in (("execute", pending_clusterings(table)), ("compact", pending_compactions(table))):
+    compacted = pending_compactions(table) if compactions else {}
+    for command, plans in (("execute", pending_clusterings(table)), ("compact", compacted)):
         for one in slices:
             if (one.partition, one.file_id) in plans:
                 yield one, plans[one.partition, one.file_id], command
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedGroups:
+    """Log files may be written to `slices`, which were the newest of their file groups as `GroupsUnchanged` says.
+
+    `compacting` are the file groups that a pending compaction had then, with its instant. Elsewhere than in table
+    version 6, where log files are named after slices, a compaction that began or ended since leaves the new log files
+    in the newest slice. There they are in the slice that the compaction known by then has begun, and no other one may
+    have begun a slice.
+    """
+
+    sentence: ClassVar[str] = "no other writer has written to, or replaced, a file group with new log files"
+    slices: Sequence[FileSlice]
+    seen: frozenset[str]
+    compacting: Mapping[FileGroupId, str]
+    settings: TransactionSettings
+
+    def check(self, current: Snapshot) -> None:
+        """Raise ConflictError for the first file group of which this is not true."""
+        for one, instant, _ in _planned(current, self.slices, compactions=False):
+            raise _planned_meanwhile(current, one, instant)
+        raise_first(pending_rollbacks(current, self.slices, self.settings))
+        raise_first(ended_updates(current, self.slices, self.seen, compactions=False))
+        latest = current.view.latest_slices_of(sorted({one.partition for one in self.slices}))
+        live = {(one.partition, one.file_id): one for one in latest}
+        planned = pending_compactions(current)
+        for one in self.slices:
+            group = one.partition, one.file_id
+            now = live.get(group)
+            if now is None:
+                raise ConflictError(
+                    f"{current.storage.full_path(one.files[0].path)} was replaced or removed since it was read",
+                    hint="nothing was committed; run again",
+                )
+            known = self.compacting.get(group, "")
+            # The slice that log files are written to now, where they are named after slices.
+            slice_now = planned.get(group, now.base_instant)
+            if not current.log_naming.tells_writers and slice_now != (known or one.base_instant):
+                raise _planned_meanwhile(current, one, slice_now)
+
+
+def _planned_meanwhile(current: Snapshot, one: FileSlice, instant: str) -> ConflictError:
+    return ConflictError(
+        f"{current.storage.full_path(one.files[0].path)} is in the plan {instant}, which was made while it was written "
+        "to",
+        hint="nothing was committed; run again",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +113,7 @@ class GroupsUnchanged:
     def check(self, current: Snapshot) -> None:
         """Raise ConflictError for the first file group of which this is not true."""
         for one, instant, _ in _planned(current, self.slices):
-            raise ConflictError(
-                f"{current.storage.full_path(one.files[0].path)} is in the plan {instant}, which was made while it was "
-                "written to",
-                hint="nothing was committed; run again",
-            )
+            raise _planned_meanwhile(current, one, instant)
         raise_first(pending_rollbacks(current, self.slices, self.settings))
         raise_first(ended_updates(current, self.slices, self.seen))
         raise_first(input_changes(current, self.slices))

@@ -4,15 +4,18 @@ The log files of the record index can be written ahead of the commit, to a scrat
 then a move for each shard, however many rows there are.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..commit.new_files import NewFiles
 from ..concurrency import SHORT_REQUESTS, at_once
 from ..engine import Engine
-from ..files.names import written_slice
-from ..files.slices import SliceSource
-from ..metadata.record_index.key_reading import KeyRunRef, key_tasks, read_keys
+from ..files.names import parse_log_file, written_slice
+from ..files.slices import SliceReader, SliceSource
+from ..metadata.record_index.key_reading import KeyRunRef, KeySource, key_tasks, read_keys
 from ..metadata.record_index.locations import millis_of
 from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log
 from ..metadata.record_index.shards import Shards
@@ -35,16 +38,63 @@ def moved_keys(
     files: NewFiles,
     written: Sequence[WriteStat],
     before: Sequence[FileSlice] = (),
+    grown: Sequence[tuple[FileSlice, WriteStat]] = (),
 ) -> MovedKeys:
-    """Read the keys of the new files `written`; keys that only slices of `before` have are gone."""
+    """Read the keys of the new base files `written`; keys that only slices of `before` have are gone.
 
-    def runs(source: SliceSource, slices: Sequence[FileSlice], name: str) -> tuple[KeyRunRef, ...]:
+    `grown` are slices with the log file that each of them got: of these, only keys that came or went are moved.
+    """
+
+    def runs(source: KeySource, slices: Sequence[FileSlice], name: str) -> tuple[KeyRunRef, ...]:
         tasks = key_tasks(table.storage, source, slices, shards, f"{files.scratch}/record_keys/{name}")
         found = engine.map(read_keys, tasks, "read record keys", _silent) if tasks else []
         return tuple(run for of_task in found for run in of_task)
 
     new = runs(files.source, [written_slice(one) for one in written], "run")
-    return MovedKeys(shards, new, _writing(engine), runs(table.slices, before, "old"))
+    old = runs(table.slices, before, "old")
+    if grown:
+        slices = [_with_log(one, log) for one, log in grown]
+        earlier = {(one.partition, one.file_id): one for one, _ in grown}
+        later = {(one.partition, one.file_id): one for one in slices}
+        source = table.slices.counting(files.instant)
+        new += runs(KeysBeside(source, table.slices, earlier), slices, "came")
+        old += runs(KeysBeside(table.slices, source, later), [one for one, _ in grown], "went")
+    return MovedKeys(shards, new, _writing(engine), old)
+
+
+def _with_log(one: FileSlice, stat: WriteStat) -> FileSlice:
+    log = parse_log_file(stat.partition, stat.path.rpartition("/")[2], stat.file_size)
+    assert log is not None, "the write stat is one of a log file"
+    return replace(one, log_files=(*one.log_files, log))
+
+
+@dataclass(frozen=True, slots=True)
+class KeysBeside:
+    """A source of the keys that a slice has, and the slice of `others` of the same file group has not."""
+
+    source: SliceSource
+    source_of_others: SliceSource
+    others: Mapping[tuple[str, str], FileSlice]
+
+    def open(self, one: FileSlice) -> "_OwnKeys":
+        other = self.source_of_others.open(self.others[one.partition, one.file_id])
+        return _OwnKeys(self.source.open(one), other)
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnKeys:
+    reader: SliceReader
+    other: SliceReader
+
+    def record_keys(self) -> Iterator[pa.ChunkedArray]:
+        """The keys of all rows of the other one are in memory meanwhile: those of one file."""
+        chunks = [chunk for some in self.other.record_keys() for chunk in some.chunks]
+        known = pa.chunked_array(chunks, pa.string()).combine_chunks()
+        self.other.release()
+        for keys in self.reader.record_keys():
+            own = keys.filter(pc.invert(pc.is_in(keys, value_set=known)))
+            if len(own):
+                yield own
 
 
 def written_ahead(engine: Engine, table: Snapshot, files: NewFiles, moved: MovedKeys, instant: str) -> MovedKeys:

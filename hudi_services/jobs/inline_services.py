@@ -1,6 +1,8 @@
 """The table services that run after a write, in its process, as the options of Hudi's writers ask for them.
 
     hoodie.clean.automatic              clean (on by default, as in Hudi)
+    hoodie.compact.inline               merge-on-read: execute the pending plans, then plan and execute, when it is due
+    hoodie.compact.schedule.inline      merge-on-read: plan, when it is due, unless a plan is pending
     hoodie.clustering.inline            execute the pending plans, then plan and execute; every 4 commits by default
     hoodie.clustering.async.enabled     plan, unless a plan is pending
 
@@ -10,15 +12,17 @@ Source: BaseHoodieWriteClient.postCommit, runTableServicesInline, HoodieClusteri
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from ..engine import Engine
 from ..errors import HudiServicesError, NothingToDo
 from ..options import Options, keys, writing_keys
 from ..snapshot import Snapshot, reopen
 from ..storage import Storage
-from . import clean, clustering
+from ..timeline.instant import Action
+from . import clean, clustering, compaction
 from .report import Report, Row, sentence
-from .request import CleanRequest, ClusteringRequest, Mode, WriteRequest
+from .request import CleanRequest, ClusteringRequest, CompactionRequest, Mode, WriteRequest
 
 _INLINE_COMMITS = "4"
 """hoodie.clustering.inline.max.commits and hoodie.clustering.async.max.commits of Hudi."""
@@ -39,6 +43,8 @@ class InlineServices:
             return report
         if self.options[writing_keys.CLEAN_AUTOMATIC]:
             self._run("clean", self._clean, report)
+        if table.config.is_merge_on_read:
+            self._compact(table, report)
         if self.options[writing_keys.CLUSTERING_INLINE]:
             for _ in reopen(table).timeline.pending_clusterings():
                 self._run("clustering", lambda: self._cluster(Mode.EXECUTE), report)
@@ -49,6 +55,23 @@ class InlineServices:
 
     def _clean(self) -> Report:
         return clean.clean(CleanRequest(base_path=self.wanted.base_path, options=self.wanted.options), self.storage)
+
+    def _compact(self, table: Snapshot, report: Report) -> None:
+        pending = reopen(table).timeline.pending({Action.COMPACTION})
+        inline = self.options[writing_keys.COMPACT_INLINE]
+        modes = [*([Mode.EXECUTE] * len(pending)), Mode.SCHEDULE_AND_EXECUTE] if inline else []
+        if not inline and self.options[writing_keys.COMPACT_SCHEDULE_INLINE] and not pending:
+            modes = [Mode.SCHEDULE]
+        for mode in modes:
+            self._run("compaction", partial(self._compaction, mode), report)
+
+    def _compaction(self, mode: Mode) -> Report:
+        wanted = CompactionRequest(base_path=self.wanted.base_path, options=self.wanted.options, mode=mode)
+        if mode is Mode.SCHEDULE:
+            return compaction.schedule(wanted, self.storage)
+        if mode is Mode.EXECUTE:
+            return compaction.execute(wanted, self.storage, self.engine)
+        return compaction.schedule_and_execute(wanted, self.storage, self.engine)
 
     def _cluster(self, mode: Mode) -> Report:
         options = self.wanted.options

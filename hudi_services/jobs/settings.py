@@ -179,7 +179,7 @@ def transaction_settings(options: Options, storage: Storage) -> TransactionSetti
     )
 
 
-def sizing_rules(options: Options) -> SizingRules:
+def sizing_rules(options: Options, *, merge_on_read: bool) -> SizingRules:
     """The rules of file sizing for a write."""
     return SizingRules(
         max_file=options[writing_keys.MAX_FILE_BYTES],
@@ -189,6 +189,7 @@ def sizing_rules(options: Options) -> SizingRules:
         record_estimate=options[writing_keys.RECORD_BYTES_ESTIMATE],
         threshold=options[writing_keys.RECORD_BYTES_THRESHOLD],
         file_overhead=options[writing_keys.FILE_METADATA_BYTES],
+        candidates=options[writing_keys.SMALL_FILE_CANDIDATES] if merge_on_read else None,
     )
 
 

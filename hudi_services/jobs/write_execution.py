@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from ..codecs.clustering_plan import encode_requested_replace
-from ..commit.drafts import CommitDraft, TimesSource, WrittenFile
+from ..commit.drafts import CommitDraft, TimesSource
 from ..commit.expectations import FilesStored
 from ..commit.rollback.failed_writes import roll_back_failed_writes
 from ..commit.write_attempt import WriteAttempt
-from ..commit.written_groups import GroupsUnchanged, SchemaUnchanged, refuse_planned
+from ..commit.written_groups import AppendedGroups, GroupsUnchanged, SchemaUnchanged, refuse_planned
 from ..concurrency import at_once
 from ..engine import Engine
 from ..errors import HudiServicesError, UnsupportedTable
@@ -32,7 +32,7 @@ from ..options import writing_keys
 from ..process import peak_bytes
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
-from ..snapshot import Snapshot, pending_clusterings, reopen
+from ..snapshot import Snapshot, pending_clusterings, pending_compactions, reopen
 from ..table.partition_metafile import create_metafiles
 from ..table.support import are_buckets
 from ..timeline.instant import Action
@@ -122,6 +122,7 @@ class WriteRun:
         with self._assigned(self._table) as assigned:
             tasks = self._tasks(self._table, "", assigned)
         before = [task for task in tasks if task.before is not None]
+        appended = sum(task.appended is not None for task in tasks)
         row: Row = {
             "partitions": len({*(task.partition for task in tasks), *(one.partition for one in replaced)}),
             "rows": self._kept.count,
@@ -131,10 +132,12 @@ class WriteRun:
             "filled_files": sum(not task.changes for task in before),
             "updated_files": sum(bool(task.changes) for task in before),
             "replaced_files": len(replaced),
-            "new_files": len(tasks) - len(before),
+            "new_files": len(tasks) - len(before) - appended,
             "max_bytes": None,
         }
         self._report.tables["written"] = [row]
+        if appended:
+            self._report.tables["appended"] = [{"log_files": appended, "updates": None, "deletes": None, "bytes": None}]
         self._report.rows = InOut(self._kept.count, None)
         return self._report.looked("dry run: nothing was written")
 
@@ -174,10 +177,18 @@ class WriteRun:
         operation = self._wanted.operation
         name = operation.value.replace("_", " ")
         if not operation.replaces:
-            return WriteAttempt(self._table, name, self._settings, self._prepared)
+            action = self._action()
+            return WriteAttempt(self._table, name, self._settings, self._prepared, action)
         named = operation.name if operation is WriteOperation.DELETE_PARTITION else None
         requested = encode_requested_replace(named, self._table.config.version.release)
         return WriteAttempt(self._table, name, self._settings, self._prepared, Action.REPLACE_COMMIT, requested)
+
+    def _action(self) -> Action:
+        """The action of a write that replaces no file groups."""
+        config, is_bulk = self._table.config, self._wanted.operation is WriteOperation.BULK_INSERT
+        if not config.is_merge_on_read or (is_bulk and config.version.bulk_insert_is_commit):
+            return Action.COMMIT
+        return Action.DELTA_COMMIT
 
     def _replaced(self, table: Snapshot) -> list[FileSlice]:
         """The slices whose file groups are replaced. Raises ConflictError for one that a pending plan is to rewrite."""
@@ -197,7 +208,10 @@ class WriteRun:
         with RowStore(self._memory.limit // 4) as store:
             known = known_keys(self._wanted.options, self._wanted.operation) or KnownKeys.WRITE
             assigned = Assigner(table, self._kept, index, self._distinct, known).assign(store)
-            refuse_planned(table, list(assigned.slices.values()), "has rows to update or delete")
+            changed = list(assigned.slices.values())
+            # Log files may be written beside a pending compaction.
+            by_log = table.config.is_merge_on_read
+            refuse_planned(table, changed, "has rows to update or delete", compactions=not by_log)
             yield assigned
 
     def _create_metafiles(self, attempt: WriteAttempt, tasks: Sequence[WriteTask]) -> None:
@@ -225,7 +239,9 @@ class WriteRun:
         rule = self._distinct.rule if self._distinct is not None else None
         memory = TaskMemory(self._memory.limit // self._at_once)
         tasks = WriteTasks(table, ts, self._kept, assigned, options, memory, rule)
-        return tasks.all(self._buckets(table, assigned, sizing_rules(options)))
+        return tasks.all(
+            self._buckets(table, assigned, sizing_rules(options, merge_on_read=table.config.is_merge_on_read))
+        )
 
     def _buckets(self, table: Snapshot, assigned: Assigned, rules: SizingRules) -> Iterator[tuple[str, list[Bucket]]]:
         """The buckets of each partition. A bulk insert has one, and needs to know nothing of the table."""
@@ -235,7 +251,7 @@ class WriteRun:
             return
         most = self._wanted.options[writing_keys.RECORD_BYTES_COMMITS]
         record_bytes = average_record_bytes(telling_commits(table, most), rules)
-        planned = pending_clusterings(table)
+        planned = {*pending_clusterings(table), *pending_compactions(table)}
         fills = bool(table.timeline.first_write) and self._wanted.operation.fills
         if fills:
             table.view.load([partition for partition, _ in counts])
@@ -266,9 +282,10 @@ class WriteRun:
         replaced: Sequence[FileSlice],
     ) -> CommitDraft:
         table, engine = attempt.table, self._engine
-        written = [WrittenFile(stat, new.file.columns) for result in results for new, stat in result.files]
+        written = [one for result in results for one in result.files]
         stats = [one.stat for one in written]
         before = [task.before for task in tasks if task.before is not None]
+        appended = [task.appended for task in tasks if task.appended is not None]
         ids: dict[str, list[str]] = {}
         for one in replaced:
             ids.setdefault(one.partition, []).append(one.file_id)
@@ -278,11 +295,12 @@ class WriteRun:
             self._wanted.operation.name,
             written,
             replaced=ids if self._wanted.operation.replaces else None,
-            moved=self._moved(attempt, stats, before, replaced),
+            moved=self._moved(attempt, stats, before, replaced, appended),
             expressions=computed_indexes(engine, table, self._expressions, attempt.files, stats, []),
             expectations=(
                 SchemaUnchanged(self._known),
                 GroupsUnchanged([*replaced, *before], seen, self._settings),
+                AppendedGroups(appended, seen, pending_compactions(table), self._settings),
                 FilesStored(table.storage, stats),
             ),
             schema=self._kept.schema.text,
@@ -294,6 +312,7 @@ class WriteRun:
         stats: Sequence[WriteStat],
         before: Sequence[FileSlice],
         replaced: Sequence[FileSlice],
+        appended: Sequence[FileSlice],
     ) -> MovedKeys | None:
         """The keys that are new or gone, for the record index."""
         shards = record_shards(attempt.table)
@@ -301,20 +320,26 @@ class WriteRun:
             return None
         with self._report.phase("read keys"):
             # A file group that has only updates has the keys that it had.
-            changed = [one for one in stats if one.num_inserts or one.num_deletes]
+            changed = [one for one in stats if not one.is_log and (one.num_inserts or one.num_deletes)]
             deleted = {(one.partition, one.file_id) for one in stats if one.num_deletes}
             old = [one for one in before if (one.partition, one.file_id) in deleted]
-            return moved_keys(self._engine, attempt.table, shards, attempt.files, changed, [*replaced, *old])
+            # Updates by log files may also bring keys back that earlier log files have deleted.
+            logs = {(one.partition, one.file_id): one for one in stats if one.is_log}
+            pairs = [(one, logs[one.partition, one.file_id]) for one in appended]
+            grown = [(one, log) for one, log in pairs if log.num_deletes or one.log_files]
+            return moved_keys(self._engine, attempt.table, shards, attempt.files, changed, [*replaced, *old], grown)
 
     def _account(
         self, tasks: Sequence[WriteTask], results: Sequence[Written], spilled: int, replaced: Sequence[FileSlice]
     ) -> None:
-        report, new = self._report, [one for result in results for one in result.files]
-        before = [task.before for task in tasks if task.before is not None]
-        stats = [stat for _, stat in new]
-        updated = sum(1 for task in tasks if task.changes)
+        report = self._report
+        before_tasks = [task for task in tasks if task.before is not None]
+        before = [task.before for task in before_tasks if task.before is not None]
+        stats = [one.stat for result in results for one in result.files]
+        logs = [stat for stat in stats if stat.is_log]
+        updated = sum(1 for task in before_tasks if task.changes)
         old = [*before, *replaced]
-        report.files = InOut(len(old), len(new))
+        report.files = InOut(len(old), len(stats))
         report.bytes = InOut(sum(one.base_bytes for one in old), sum(one.file_size for one in stats))
         report.rows = InOut(self._kept.count, sum(one.num_writes for one in stats))
         report.tables["written"] = [
@@ -327,10 +352,18 @@ class WriteRun:
                 "filled_files": len(before) - updated,
                 "updated_files": updated,
                 "replaced_files": len(replaced),
-                "new_files": len(new) - len(before),
+                "new_files": len(stats) - len(before) - len(logs),
                 "max_bytes": max((one.file_size for one in stats), default=0),
             }
         ]
+        if logs:
+            row: Row = {
+                "log_files": len(logs),
+                "updates": sum(one.num_writes for one in logs),
+                "deletes": sum(one.num_deletes for one in logs),
+                "bytes": sum(one.file_size for one in logs),
+            }
+            report.tables["appended"] = [row]
         kept = self._kept.store.spilled_bytes if self._distinct is not None else 0
         report.tables["memory"] = [
             {

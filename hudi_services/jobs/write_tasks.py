@@ -8,14 +8,17 @@ from itertools import chain
 import pyarrow as pa
 
 from ..codecs.table_schema import parse_table_schema
+from ..commit.drafts import WrittenFile
 from ..files.avro_type import avro_columns
 from ..merging.rules import MergeRule
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..options import Options, writing_keys
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
-from ..rows.output import NewFile
 from ..snapshot import Snapshot, current_schema
+from ..table.facts import compacted_file_groups
+from ..table.new_logs import LogNames
+from ..writing.appended_logs import AppendTask, append_rows
 from ..writing.assignment import Assigned
 from ..writing.base_files import InsertTask, write_inserts
 from ..writing.kept_rows import KeptRows
@@ -28,12 +31,15 @@ from .rewrite_tasks import indexed_columns
 from .rewriting import next_slice_stat
 from .settings import file_settings
 
+_BLOCK_SHARE = 8
+"""A data block has one part of the memory in so many: it is encoded, joined and sent as a whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
     """What a task wrote: its new files, each with its write stat, and what it took; `seconds` by phase."""
 
-    files: tuple[tuple[NewFile, WriteStat], ...]
+    files: tuple[WrittenFile, ...]
     checked: Checksum
     seconds: dict[str, float]
     peak: int
@@ -44,7 +50,7 @@ class Written:
 class WriteTask:
     """`task` with a function that gives its rows, whenever it is called from the first one on."""
 
-    task: InsertTask | UpdateTask
+    task: InsertTask | UpdateTask | AppendTask
     rows: Callable[[], Iterator[pa.Table]]
     inserts: int
     changes: int = 0
@@ -57,17 +63,34 @@ class WriteTask:
     @property
     def before(self) -> FileSlice | None:
         """The slice that it writes the next one of."""
+        if isinstance(self.task, AppendTask):
+            return None
         return self.task.filled if isinstance(self.task, InsertTask) else self.task.updated
 
+    @property
+    def appended(self) -> FileSlice | None:
+        """The slice that gets a log file."""
+        return self.task.appended if isinstance(self.task, AppendTask) else None
+
+    @property
+    def group(self) -> FileSlice | None:
+        """The newest slice of its file group, if that is there."""
+        return self.before or self.appended
+
     def run(self) -> Written:
-        """Write the files. Raises what `write_inserts` and `write_updates` raise."""
-        task, token = self.task, f"{self.task.number}-0-{self.task.number}"
+        """Write the files. Raises what `write_inserts`, `write_updates` and `append_rows` raise."""
+        task = self.task
+        token = _token(task.number)
         if isinstance(task, InsertTask):
             inserted = write_inserts(task, self.rows(), token)
-            files = tuple((new, stat) for (new, _), stat in zip(inserted.files, inserted.stats, strict=True))
+            pairs = zip(inserted.files, inserted.stats, strict=True)
+            files = tuple(WrittenFile(stat, new.file.columns) for (new, _), stat in pairs)
             return Written(files, inserted.checked, inserted.seconds, inserted.peak)
+        if isinstance(task, AppendTask):
+            log = append_rows(task, self.rows())
+            return Written((WrittenFile(log.stat, log.columns),), log.checked, log.seconds, log.peak)
         done = write_updates(task, self.rows, token)
-        files = tuple((new, next_slice_stat(done, new, task.updated)) for new in done.files)
+        files = tuple(WrittenFile(next_slice_stat(done, new, task.updated), new.file.columns) for new in done.files)
         return Written(files, done.after, dict(done.seconds), done.peak, done.spilled)
 
 
@@ -93,6 +116,8 @@ class WriteTasks:
         self._ranged = _ranged(table, kept.schema)
         self._memory = memory
         self._rule = rule
+        self._block_bytes = min(options[writing_keys.LOG_BLOCK_BYTES], memory.limit // _BLOCK_SHARE)
+        self._names: dict[str, LogNames] = {}
 
     def all(self, buckets: Iterable[tuple[str, Sequence[Bucket]]]) -> list[WriteTask]:
         """The tasks for the inserts in buckets, of each partition in the order of its rows, and for all updates."""
@@ -109,8 +134,39 @@ class WriteTasks:
                 else:
                     tasks.append(WriteTask(self._insert(len(tasks), partition, bucket), rows, bucket.inserts))
         for one in updated.values():
-            tasks.append(self._update(len(tasks), one, None, 0))
+            if self._table.config.is_merge_on_read:
+                tasks.append(self._append(len(tasks), one))
+            else:
+                tasks.append(self._update(len(tasks), one, None, 0))
         return tasks
+
+    def _append(self, number: int, one: FileSlice) -> WriteTask:
+        table, assigned = self._table, self._assigned
+        assert self._rule is not None, "an operation that looks up has a merge rule"
+        task = AppendTask(
+            storage=table.storage,
+            instant=self._instant,
+            number=number,
+            appended=one,
+            log=self._log_names(one.partition).next(one, _token(number)),
+            marker_kind=table.log_naming.marker_kind,
+            rule=self._rule,
+            schema=self._schema,
+            block_bytes=self._block_bytes,
+            dates=table.config.version.dates_in_delete_entries,
+            ranged=self._ranged,
+        )
+        return WriteTask(task, partial(assigned.rows, one), 0, assigned.count(one))
+
+    def _log_names(self, partition: str) -> LogNames:
+        table = self._table
+        if partition not in self._names:
+            # Only where names are numbered within a slice: also by files that readers do not see.
+            listed = [] if table.log_naming.tells_writers else table.storage.list_dir(partition)[0]
+            compacting = partial(compacted_file_groups, table.timeline)
+            names = [file.name for file in listed]
+            self._names[partition] = LogNames(table.log_naming, partition, self._instant, names, compacting)
+        return self._names[partition]
 
     def _insert(self, number: int, partition: str, bucket: Bucket) -> InsertTask:
         table = self._table
@@ -159,6 +215,11 @@ class WriteTasks:
         return WriteTask(task, rows, count, changes)
 
 
+def _token(number: int) -> str:
+    """The write token of a task."""
+    return f"{number}-0-{number}"
+
+
 def _ranged(table: Snapshot, schema: WriterSchema) -> frozenset[str]:
     """The columns that the metadata table may have statistics of after a write with this schema."""
     found, known = indexed_columns(table), current_schema(table)
@@ -180,14 +241,14 @@ def workload(table: Snapshot, operation: WriteOperation, tasks: Sequence[WriteTa
         groups = [
             WriteStat(
                 partition,
-                one.before.file_id,
+                group.file_id,
                 "",
-                one.before.base_instant,
+                group.base_instant,
                 num_inserts=one.inserts,
                 num_update_writes=one.changes,
             )
             for one in own
-            if one.before is not None
+            if (group := one.group) is not None
         ]
         stats[partition] = (WriteStat(partition, "", "", num_inserts=sum(one.inserts for one in own)), *groups)
     return table.timeline.layout.encode_commit(CommitMetadata(operation.name, stats), table.config.version.release)

@@ -49,11 +49,16 @@ class LogContent:
         leaves = {leaf.dotted: leaf for schema in schemas for leaf in schema.leaves}
         return tuple(_Column(leaf).statistics for leaf in leaves.values())
 
-    def statistics(self, storage: Storage, wanted: Collection[str]) -> tuple[ColumnStats, ...]:
+    def statistics(
+        self,
+        storage: Storage,
+        wanted: Collection[str],
+        seen: Callable[[FileSchema, pa.Table], None] = lambda schema, records: None,
+    ) -> tuple[ColumnStats, ...]:
         """The statistics of the columns `wanted` over its records, of which some are in memory at a time.
 
-        A column with items, or with several types in the file, has no range. Raises CorruptFile, UnsupportedTable and
-        StorageError.
+        `seen` is called with them, and their schema. A column with items, or with several types in the file, has no
+        range. Raises CorruptFile, UnsupportedTable and StorageError.
         """
         found: dict[str, _Column] = {}
         for block in filter(is_data, self.blocks):
@@ -63,6 +68,7 @@ class LogContent:
                 for leaf in schema.leaves
             ]
             for piece in pieces:
+                seen(schema, piece)
                 _add(schema, columns, piece)
         return tuple(column.statistics for column in found.values())
 

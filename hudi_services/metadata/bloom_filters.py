@@ -7,7 +7,7 @@ Source: HoodieTableMetadataUtil.convertMetadataToBloomFilterRecords of Apache Hu
 
 from collections.abc import Iterable
 
-from ..files.names import base_slice
+from ..files.names import base_slice, parse_log_file
 from ..files.slices import BloomBits, SliceFacts, SliceSource, describe
 from ..model import FileSlice
 from .records.keys import bloom_filter_key
@@ -16,12 +16,13 @@ from .statistics.column_stats import NewFile
 
 
 def bloom_records(source: SliceSource, files: Iterable[NewFile], instant: str) -> list[BloomRecord]:
-    """The records of new base files, read back from their footers. Raises CorruptFile and StorageError."""
+    """The records of the base files among `files`, read from their footers. Raises CorruptFile and StorageError."""
 
     def record(one: FileSlice, facts: SliceFacts) -> BloomRecord | None:
         return bloom_record(one, facts.bloom, instant)
 
-    slices = [base_slice(file.partition, file.name, file.size) for file in files]
+    bases = (file for file in files if parse_log_file(file.partition, file.name, file.size) is None)
+    slices = [base_slice(file.partition, file.name, file.size) for file in bases]
     return [found for found in describe(source, slices, record) if found is not None]
 
 

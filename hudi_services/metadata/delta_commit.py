@@ -22,8 +22,8 @@ from ..files.hfile_writer import write_hfile
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
 from ..files.log_writer import delete_block_content, encode_block
 from ..model import CommitMetadata, FileSlice, WriteStat
+from ..table.new_logs import NewLog
 from ..timeline.instant import Action, State
-from .file_groups.log_files import LogNames, NewLog
 from .record_index.log_writing import MovedKeys
 from .records.codec import encode_record
 from .records.keys import RECORD_INDEX
@@ -126,7 +126,7 @@ def _group_writes(
     if not records and not deletes:
         return []
     groups = metadata.file_groups(partition)
-    names = LogNames(metadata, partition, instant)
+    names = metadata.log_names(partition, instant)
     part = placing_part(metadata, partition)
     spread: dict[int, list[Record]] = {}
     for record in sorted(records, key=lambda r: r.key.encode()):
@@ -147,7 +147,7 @@ def _shard_writes(metadata: MetadataTable, instant: str, moved: MovedKeys) -> li
             f"{metadata.storage.root}: the record index was rebuilt meanwhile",
             hint="nothing was committed; run again",
         )
-    names = LogNames(metadata, RECORD_INDEX, instant)
+    names = metadata.log_names(RECORD_INDEX, instant)
     counts = sorted(moved.counts().items())
     return [_ShardWrite(groups[shard], names.next(groups[shard]), shard, count) for shard, count in counts]
 
@@ -186,7 +186,7 @@ def _blocks(metadata: MetadataTable, instant: str, write: _GroupWrite, typed: bo
         rows = [(record.key.encode(), encode_record(record, schema, typed=typed)) for record in records]
         yield LogBlock(BlockType.HFILE_DATA, header, write_hfile(rows, schema.text))
     if write.deletes:
-        content = delete_block_content([(key, write.group.partition) for key in write.deletes])
+        content = delete_block_content([*write.deletes], write.group.partition)
         yield LogBlock(BlockType.DELETE, header, content)
 
 

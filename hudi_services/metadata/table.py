@@ -16,8 +16,9 @@ from ..files.slices import BaseFileSlices, SliceSource
 from ..limits import SMALL_FILE
 from ..model import FileSlice
 from ..storage import FileInfo, Storage
-from ..table.facts import DatedFacts
+from ..table.facts import DatedFacts, compacted_file_groups
 from ..table.log_naming import INITIALISATION, LogNaming, log_naming
+from ..table.new_logs import LogNames
 from ..table.partitions import Files, check_addressable
 from ..table.view import joined, slices_of
 from ..table_config import METADATA_TABLE_FOLDER, TableConfig
@@ -119,6 +120,11 @@ class MetadataTable:
     def found_files(self, partition: str) -> Files:
         """As `stored_files`, as of the first listing by this snapshot: without the files that it wrote since then."""
         return _sizes(self._found(partition))
+
+    def log_names(self, partition: str, instant: str) -> LogNames:
+        """Names the log files that `instant` adds to a partition of the metadata table."""
+        stored, compacting = self.found_files(partition), partial(compacted_file_groups, self.timeline)
+        return LogNames(self.log_naming, partition, instant, stored, compacting)
 
     def look_into(self, partitions: Iterable[str]) -> None:
         """List these partitions at the same time, before their files are asked for."""

@@ -143,6 +143,29 @@ RECORD_INDEX_MOVES_ROWS = Option(
     "By RECORD_INDEX, whether a row whose partition path has changed moves; otherwise it stays where its key is.",
     in_table=ANY_VALUE,
 )
+SMALL_FILE_CANDIDATES = Option(
+    "hoodie.merge.small.file.group.candidates.limit",
+    integer(1),
+    1,
+    Phase.INGEST,
+    "Merge-on-read: how many small files of a partition inserts are added to; the smallest ones without log files.",
+    in_table=ANY_VALUE,
+)
+LOG_BLOCK_BYTES = Option(
+    "hoodie.logfile.data.block.max.size",
+    size,
+    256 * _MIB,
+    Phase.INGEST,
+    "Merge-on-read: the size at which a data block of a log file is closed, in bytes.",
+    in_table=between(_MIB, _MOST_BYTES),
+)
+LOG_BLOCK_FORMAT = Option(
+    "hoodie.logfile.data.block.format",
+    only("avro"),
+    "avro",
+    Phase.INGEST,
+    "Merge-on-read: only avro; the format of the data blocks of log files.",
+)
 # What is not done yet is refused, so that it is not ignored: these options have one value each.
 COMBINE_BEFORE_UPSERT = Option(
     "hoodie.combine.before.upsert",
@@ -255,6 +278,22 @@ CLEAN_AUTOMATIC = Option(
     True,
     Phase.INGEST,
     "Whether a write is followed by a clean.",
+    in_table=ANY_VALUE,
+)
+COMPACT_INLINE = Option(
+    "hoodie.compact.inline",
+    boolean,
+    False,
+    Phase.INGEST,
+    "Whether a write to a merge-on-read table is followed by a compaction, when one is due.",
+    in_table=ANY_VALUE,
+)
+COMPACT_SCHEDULE_INLINE = Option(
+    "hoodie.compact.schedule.inline",
+    boolean,
+    False,
+    Phase.INGEST,
+    "Whether a write to a merge-on-read table is followed by the plan of a compaction, when one is due.",
     in_table=ANY_VALUE,
 )
 CLUSTERING_INLINE = Option(

@@ -42,6 +42,9 @@ class LogNaming(ABC):
     tells_writers: bool
     """Whether the name of a log file has the instant that wrote it; otherwise only its blocks have it."""
 
+    marker_kind: str
+    """The kind of the marker of a new log file."""
+
     def writer(self, log: LogFile) -> str | None:
         """The instant that wrote the log file; None where only its blocks have it."""
         return log.instant if self.tells_writers else None
@@ -110,6 +113,7 @@ class BySlice(LogNaming):
     """Table version 6."""
 
     tells_writers = False
+    marker_kind = "APPEND"
 
     def slice_of(self, log: LogFile, slices: Sequence[str], completion_time: Callable[[str], str | None]) -> str:
         return log.instant
@@ -157,6 +161,7 @@ class ByDelta(LogNaming):
     """Table versions 8 and 9."""
 
     tells_writers = True
+    marker_kind = "CREATE"
 
     def slice_of(self, log: LogFile, slices: Sequence[str], completion_time: Callable[[str], str | None]) -> str:
         completed = completion_time(log.instant)

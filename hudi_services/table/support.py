@@ -93,8 +93,9 @@ def _table_type(look: Look) -> str:
     return "" if found in ("COPY_ON_WRITE", "MERGE_ON_READ") else f"hoodie.table.type={found}"
 
 
-def _merge_on_read(look: Look) -> str:
-    return f"hoodie.table.type={look.config.type}" if look.config.is_merge_on_read else ""
+def _merge_on_read_with_expressions(look: Look) -> str:
+    names = look.config.metadata_partitions if look.config.is_merge_on_read else ()
+    return min((f"the index {name}" for name in names if name.startswith(_EXPRESSION_INDEX)), default="")
 
 
 def _set_to_true(key: str) -> Callable[[Look], str]:
@@ -257,12 +258,12 @@ FEATURES = (
         "cluster this table: hudi-services schedule",
     ),
     Feature(
-        "merge-on-read tables",
-        "hoodie.table.type",
-        _merge_on_read,
+        "expression indexes of merge-on-read tables",
+        "hoodie.table.metadata.partitions",
+        _merge_on_read_with_expressions,
         _WRITES_ROWS,
-        "and rows can be written only to tables of type COPY_ON_WRITE yet",
-        _BY_HUDI,
+        "which writes to tables of type MERGE_ON_READ cannot keep in step yet",
+        f"{_BY_HUDI}, or drop the index first",
     ),
     Feature(
         "secondary indexes",

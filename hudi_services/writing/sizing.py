@@ -28,6 +28,8 @@ class SizingRules:
     """A commit tells the record size when it wrote more bytes than this many times `small_file`."""
     file_overhead: int = 0
     """Bytes of each file that are no records."""
+    candidates: int | None = None
+    """Merge-on-read: of the small files of a partition only so many are filled, the smallest ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,14 @@ def average_record_bytes(commits: Iterable[CommitMetadata], rules: SizingRules) 
 
 
 def small_files(slices: Iterable[FileSlice], planned: Collection[FileGroupId], rules: SizingRules) -> list[FileSlice]:
-    """The small files among the newest slices of a partition, by file id; those of pending plans are not filled."""
+    """The small files among the newest slices of a partition, in the order in which they are filled.
+
+    Those of pending plans are not filled, nor those with log files.
+    """
     found = (one for one in slices if one.base_file is not None and not one.log_files)
     small = (one for one in found if one.base_bytes < rules.small_file and (one.partition, one.file_id) not in planned)
-    return sorted(small, key=lambda one: one.file_id)
+    by_size = rules.candidates is not None
+    return sorted(small, key=lambda one: (one.base_bytes if by_size else 0, one.file_id))[: rules.candidates]
 
 
 def insert_buckets(inserts: int, small: Sequence[FileSlice], record_bytes: int, rules: SizingRules) -> list[Bucket]:

@@ -1,12 +1,13 @@
 """Finds the file slices that have a row of given keys: the look-up of the indexes SIMPLE and BLOOM.
 
-SIMPLE reads the keys of every file of the partitions; BLOOM only those whose footer does not rule all keys out, by the
-range of its keys, and by its bloom filter where that costs less than to read its keys.
+Only base files are looked at: of slices with log files, too. SIMPLE reads the keys of every file of the partitions;
+BLOOM only those whose footer does not rule all keys out, by the range of its keys, and by its bloom filter where that
+costs less than to read its keys.
 Source: HoodieSimpleIndex, HoodieBloomIndex of Apache Hudi.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -57,7 +58,8 @@ def _tagged(storage: Storage, source: SliceSource, keys: pa.Array, by_footer: bo
         may_have = using_footer(storage, base.path, base.size, partial(may_hold, keys, base.path))
         if not may_have:
             return Tagged(one, parts[0])
-    reader = source.open(one)
+    # Log files add no keys to base files; a key that they delete must get its next row here, where it would come back.
+    reader = source.open(one if base is None else replace(one, log_files=()))
     for some in reader.record_keys():
         at = pc.index_in(some, value_set=keys)
         parts.append(np.asarray(at.drop_null().to_numpy()).astype(np.int64))

@@ -14,7 +14,7 @@ import hudi_services
 from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from .peer import Peer
-from .readers import hudi_rs_rows, same_values
+from .readers import Refused, hudi_rs_rows, same_values
 from .reading import METADATA_OFF, METADATA_ON
 from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
 
@@ -25,7 +25,7 @@ _RECORD_INDEX = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.record.index.min.filegroup.count": "2",
 }
-CASES: Mapping[str, Mapping[str, str]] = {
+CASES: dict[str, Mapping[str, str]] = {
     "bloom": {f"{_WRITE}precombine.field": "ts", "hoodie.index.type": "BLOOM"},
     "simple, the newest wins": {"hoodie.index.type": "SIMPLE"},
     "rows move": {f"{_WRITE}precombine.field": "ts", "hoodie.index.type": "GLOBAL_BLOOM"},
@@ -37,6 +37,15 @@ CASES: Mapping[str, Mapping[str, str]] = {
     "record index": {f"{_WRITE}precombine.field": "ts", **_RECORD_INDEX},
     "without the record index": {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "false"},
     "rows move by the record index": {**_RECORD_INDEX, "hoodie.record.index.update.partition.path": "true"},
+}
+# Small files are not filled, so that both tables have the same rows in base files and in log files: with an ordering
+# value, what a late row becomes depends on it.
+_LOGS = {f"{_WRITE}table.type": "MERGE_ON_READ", "hoodie.parquet.small.file.limit": "0"}
+CASES |= {
+    "log files": {f"{_WRITE}precombine.field": "ts", "hoodie.index.type": "BLOOM", **_LOGS},
+    "log files, rows move": {f"{_WRITE}precombine.field": "ts", "hoodie.index.type": "GLOBAL_SIMPLE", **_LOGS},
+    "log files, record index": {f"{_WRITE}precombine.field": "ts", **_RECORD_INDEX, **_LOGS},
+    "log files and small files": {"hoodie.index.type": "SIMPLE", f"{_WRITE}table.type": "MERGE_ON_READ"},
 }
 _WRITE_FILE = """
 frame = spark.read.parquet(rows).coalesce(1)
@@ -120,23 +129,47 @@ class Twins:
             found = self.peer.rows(self.shared, options).select([*keys, *names])
             assert not same_values(wanted, found), step
         # Hudi takes the partition columns from the path, hudi-rs from the rows, which differ where rows stay.
-        theirs, shared = (hudi_rs_rows(path).select([*keys, *names]) for path in (self.theirs, self.shared))
-        assert not same_values(theirs, shared), step
+        theirs, shared = (_by_hudi_rs(path, [*keys, *names]) for path in (self.theirs, self.shared))
+        assert (theirs is None) == (shared is None), step
+        assert theirs is None or shared is None or not same_values(theirs, shared), step
+
+    def compact(self, *, we: bool) -> None:
+        """Compact both tables; `we`: the shared one ourselves."""
+        self.peer.compact(self.theirs)
+        if we:
+            assert self.ours.compact().ok
+        else:
+            self.peer.compact(self.shared)
+
+
+def _by_hudi_rs(path: Path, names: list[str]) -> pa.Table | None:
+    """The rows that hudi-rs reads; None when it cannot read the table."""
+    try:
+        return hudi_rs_rows(path).select(names)
+    except Refused:
+        return None
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_upserts_and_deletes_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
     twins = Twins(peer, tmp_path, CASES[case])
     by_ordering = f"{_WRITE}precombine.field" in CASES[case]
-    moves = case not in ("bloom", "simple, the newest wins")
+    moves = case not in ("bloom", "simple, the newest wins", "log files", "log files and small files")
     names: list[str] = []
     # The first commit is Hudi's, which makes the record index.
     written = []
+    of_logs = f"{_WRITE}table.type" in CASES[case]
     for number, (operation, new) in enumerate(batches(len(case), moves=moves, by_ordering=by_ordering)):
+        if of_logs:
+            # 1.0.2 cannot read a file slice with deletes, and ordering values of another type.
+            new = new.set_column(2, "ts", new.column("ts").cast(pa.int32()))
         names = list(dict.fromkeys([*names, *new.column_names]))
         result = twins.write(operation, new, we=number % 3 != 0)
         twins.compare((case, number, operation, result), names)
         written.append(result)
+        if of_logs and number in (4, 6):
+            twins.compact(we=number == 4)
+            twins.compare((case, number, "compaction"), names)
     assert twins.ours.validate(strict=True).ok
     assert any(one is not None and one.tables["written"].column("updates")[0].as_py() > 0 for one in written)
     last = written[-1]

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from hudi_services.clock import SystemClock, parse_instant
 from hudi_services.jobs.request import ClusteringRequest, Mode
+from hudi_services.model import FileSlice
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.snapshot import Snapshot, open_snapshot
@@ -77,6 +78,28 @@ def base_files(view: FileSystemView) -> list[str]:
     """Paths of the base files that readers see."""
     slices = (one for partition in view.partitions() for one in view.latest_slices(partition))
     return [one.base_file.path for one in slices if one.base_file is not None]
+
+
+def merged_rows(path: Path) -> pa.Table:
+    """The rows of a table whose slices may have log files; with and without the metadata table they are the same.
+
+    Log files of writes that were not completed may be in the slices of one view alone (version 6).
+    """
+    table = open_local(path)
+    views = [table.view, listed_view(table)]
+    found, listed = ([one for of in view.partitions() for one in view.latest_slices(of)] for view in views)
+    rows = _merged(table, found)
+    assert listed == found or _merged(table, listed).equals(rows)
+    return rows
+
+
+def _merged(table: Snapshot, slices: list[FileSlice]) -> pa.Table:
+    parts = []
+    for one in slices:
+        reader = table.slices.open(one)
+        names = [name for name in reader.schema.columns if name != "_hoodie_file_name"]
+        parts += [rows for _, rows in reader.tables(names)]
+    return pa.concat_tables(parts, promote_options="permissive").combine_chunks().sort_by("_hoodie_record_key")
 
 
 def _rows(table: Snapshot, files: list[str]) -> pa.Table:

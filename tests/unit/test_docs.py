@@ -55,6 +55,7 @@ from . import test_salvage as salvage
 from .corruptions import do_damage, wrong_listing
 from .operator_tables import rows_of
 from .repairs import DEAD_AT_ONCE, P, cluster, fail_newest, repair
+from .rides import create
 from .tables import request, unpack
 from .test_layers import PACKAGE, ROWS
 
@@ -310,6 +311,10 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     inline = resolve([("test", {**due, "hoodie.clustering.inline": "true", keys.INLINE_MAX_COMMITS.key: "1"})])
     insert = WriteRequest(base_path=str(inserted_to), options=inline, operation=WriteOperation.INSERT)
     inserted = writing.write(insert, rows_of(inserted_to).to_reader)
+    new = pa.table({"id": ["a"], "day": ["d"], "ts": [0]})
+    create(folder / "appended", table_type="MERGE_ON_READ").insert(new)
+    updates = WriteRequest(base_path=str(folder / "appended"), options=options, operation=WriteOperation.UPSERT)
+    appended = writing.write(updates, new.to_reader)
     compacted = compaction.execute(replace(wanted, mode=Mode.EXECUTE, dry_run=True), engine=LocalEngine())
     return [
         ("schedule --service compaction", compactable),
@@ -320,6 +325,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         ("execute", left_out),
         ("index-lookup", looked_up),
         ("write", inserted),
+        ("write", appended),
         ("rollback and undo", undone),
         ("recover", recovered),
         *(("orphan-files", report) for report in collected),

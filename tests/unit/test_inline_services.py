@@ -12,7 +12,7 @@ from hudi_services.errors import PartlyDone, StorageError
 from hudi_services.jobs import clean
 
 from .rides import FILTERS, create
-from .tables import both_views
+from .tables import both_views, merged_rows
 
 pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
@@ -86,3 +86,22 @@ def test_a_service_that_fails(table: hudi_services.Table, tmp_path: Path, monkey
     )
     assert told.ok and "the clean after it failed" in told.warnings[0]
     assert both_views(tmp_path / "rides")[0].num_rows == 20
+
+
+def test_inline_compaction(tmp_path: Path) -> None:
+    """Of merge-on-read tables, after five delta commits, as in Hudi; pending plans come first."""
+    table = create(tmp_path / "rides", partition_by=None, table_type="MERGE_ON_READ")
+    inline = {**FILTERS, "hoodie.compact.inline": "true"}
+    compacted = ("compaction", "scheduleAndExecute", "completed")
+    # The first write, which makes a base file, counts as a delta commit, too.
+    found = [services(table.upsert(rows(0, 10, ts), options=inline)) for ts in range(6)]
+    assert [number for number, one in enumerate(found) if compacted in one] == [4]
+    planned = {**FILTERS, "hoodie.compact.schedule.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    assert services(table.upsert(rows(0, 10, 7), options=planned)) == [("compaction", "schedule", "requested")]
+    # Log files are written beside the plan, which stays the only one.
+    assert not services(table.upsert(rows(0, 5, 8), options=planned))
+    last = services(table.upsert(rows(5, 12, 9), options={**inline, "hoodie.compact.inline.max.delta.commits": "9"}))
+    assert last == [("compaction", "execute", "completed")]
+    assert merged_rows(tmp_path / "rides").column("ts").to_pylist().count(8) == 5
+    assert merged_rows(tmp_path / "rides").num_rows == 12
+    assert table.validate(strict=True).ok

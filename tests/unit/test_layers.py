@@ -73,6 +73,8 @@ SEAMS = {
     "local_timestamps": {"writing/kept_rows.py"},
     "all_commits_tell_record_size": {"writing/sizing.py"},
     "names_single_complex_key": {"writing/keys.py"},
+    "dates_in_delete_entries": {"jobs/write_tasks.py"},
+    "bulk_insert_is_commit": {"jobs/write_execution.py"},
 }
 """Where each fact of a table version is asked for."""
 VERSION_PROXY = re.compile(r"version\.(" + "|".join(SEAMS) + r")\b")

@@ -210,7 +210,7 @@ def append_log(path: Path, ts: str, deletes: Sequence[str], alike: tuple[str, st
         content = block.content.replace(alike[0].encode(), alike[1].encode()) if alike else b""
         data += encode_block(LogBlock(block.type, {**block.header, **header}, content))
     if deletes:
-        content = delete_block_content([(key, one.partition) for key in deletes])
+        content = delete_block_content([*deletes], one.partition)
         data += encode_block(LogBlock(BlockType.DELETE, header, content))
     (path / one.partition / name).write_bytes(data)
     stat = WriteStat(one.partition, one.file_id, f"{one.partition}/{name}", num_writes=1, file_size=len(data))

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_services
-from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Outdated, UnsupportedTable
+from hudi_services.errors import CheckFailed, ConfigError, ConflictError, Outdated
 from hudi_services.jobs import write_execution, write_tasks, writing
 from hudi_services.jobs.request import WriteOperation, WriteRequest
 from hudi_services.object_storage import ObjectStorage
@@ -221,16 +221,13 @@ def test_options_that_would_be_ignored_are_refused(key: str, value: str, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("change", "more", "message"),
+    ("change", "message"),
     [
-        (lambda t: t.drop_columns(["id"]), {}, "id"),
-        (lambda t: t.set_column(0, "id", pa.array([*["a"] * 9, None], pa.string())), {}, "null or empty in 1 of"),
-        (lambda t: t, {"hoodie.table.type": "MERGE_ON_READ"}, "only to tables of type COPY_ON_WRITE yet"),
+        (lambda t: t.drop_columns(["id"]), "id"),
+        (lambda t: t.set_column(0, "id", pa.array([*["a"] * 9, None], pa.string())), "null or empty in 1 of"),
     ],
 )
-def test_no_table_is_created_for_rows_that_it_cannot_take(
-    change: Any, more: dict[str, str], message: str, tmp_path: Path
-) -> None:
+def test_no_table_is_created_for_rows_that_it_cannot_take(change: Any, message: str, tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     files = tmp_path / "new/a.parquet"
     pq.write_table(change(rows(0, 10)), files)
@@ -238,13 +235,12 @@ def test_no_table_is_created_for_rows_that_it_cannot_take(
         "hoodie.table.name": "rides",
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.partitionpath.field": "day",
-        **more,
     }
     (tmp_path / "rides/.hoodie").mkdir(parents=True)
     wanted = WriteRequest(
         base_path=str(tmp_path / "rides"), options=resolve([("test", made)]), operation=WriteOperation.INSERT
     )
-    with pytest.raises((ConfigError, UnsupportedTable), match=message):
+    with pytest.raises(ConfigError, match=message):
         writing.write_files(wanted, [str(files)])
     assert not [one for one in (tmp_path / "rides").rglob("*") if one.is_file()]
     # What a killed creation leaves is no table.
@@ -280,12 +276,6 @@ def test_a_reader_gives_its_rows_once(tmp_path: Path, monkeypatch: pytest.Monkey
         table.insert(rows(0, 10).to_reader())
     begun.clear()
     assert table.insert(rows(0, 10)).report["rows"]["out"] == 10
-
-
-def test_tables_that_are_not_written_to(tmp_path: Path) -> None:
-    logs = create(tmp_path / "logs", table_type="MERGE_ON_READ")
-    with pytest.raises(UnsupportedTable, match="only to tables of type COPY_ON_WRITE yet"):
-        logs.insert(rows(0, 1))
 
 
 def insert(path: Path, new: pa.Table, storage: ObjectStorage | None = None) -> None:

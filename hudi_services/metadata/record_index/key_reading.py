@@ -5,8 +5,9 @@ tasks that write the shards read their part of each run.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,6 @@ import pyarrow as pa
 from ...codecs.json_text import parse_json
 from ...errors import CorruptFile
 from ...files.key_runs import KeyRun, write_key_run
-from ...files.slices import SliceSource
 from ...model import FileSlice
 from ...packing import pack
 from ...storage import Storage
@@ -29,6 +29,18 @@ _SLICES_PER_TASK, _BYTES_PER_TASK = 32, 32 << 20
 """The most that slices which share a task have: it opens them one after the other."""
 
 
+class KeyReader(Protocol):
+    """An open slice, as far as its keys are concerned."""
+
+    def record_keys(self) -> Iterator[pa.ChunkedArray]: ...
+
+
+class KeySource(Protocol):
+    """Opens slices for their keys."""
+
+    def open(self, one: FileSlice) -> KeyReader: ...
+
+
 @dataclass(frozen=True, slots=True)
 class KeyTask:
     """File slices whose keys are to be read, with the time at which their rows count as written, epoch milliseconds.
@@ -37,7 +49,7 @@ class KeyTask:
     """
 
     storage: Storage
-    source: SliceSource
+    source: KeySource
     slices: tuple[tuple[FileSlice, int], ...]
     shards: Shards
     prefix: str
@@ -53,7 +65,7 @@ class KeyRunRef:
 
 
 def key_tasks(
-    storage: Storage, source: SliceSource, slices: Iterable[FileSlice], shards: Shards, prefix: str
+    storage: Storage, source: KeySource, slices: Iterable[FileSlice], shards: Shards, prefix: str
 ) -> list[KeyTask]:
     """Tasks for the slices, whose rows were written at their base instants; small slices share a task.
 

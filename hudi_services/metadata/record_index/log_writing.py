@@ -100,7 +100,7 @@ def write_index_log(task: IndexLogTask, _token: str) -> int:
                 size += output.write(encode_block(LogBlock(BlockType.HFILE_DATA, header, content)))
         gone = _without(gone, stay.keys)
         if len(gone):
-            content = delete_block_content([(key, RECORD_INDEX) for key in gone.to_pylist()])
+            content = delete_block_content(gone, RECORD_INDEX)
             size += output.write(encode_block(LogBlock(BlockType.DELETE, header, content)))
     output.close()
     return size

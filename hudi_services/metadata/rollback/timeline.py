@@ -29,7 +29,6 @@ from ...files.names import parse_base_file, parse_log_file
 from ...model import WriteStat
 from ...table.log_naming import INITIALISATION, INSTANT_DIGITS
 from ...timeline.instant import Action, Instant, State
-from ..file_groups.log_files import LogNames
 from ..table import MetadataTable
 
 
@@ -160,7 +159,7 @@ def _cancel(metadata: MetadataTable, ts: str, plan: RollbackPlan) -> dict[str, R
     done: dict[str, RollbackPartition] = {}
     data = encode_rollback_command(ts, plan.ts)
     for partition in sorted({request.partition for request in plan.requests if request.log_blocks}):
-        names = LogNames(metadata, partition, ts)
+        names = metadata.log_names(partition, ts)
         groups = {group.file_id: group for group in metadata.file_groups(partition)}
         written: dict[str, int] = {}
         for request in plan.requests:

@@ -1,0 +1,76 @@
+"""Names of new log files, by table version.
+
+Version 6: the log file is named after the slice it belongs to, or after the pending compaction of that slice, and takes
+the next free number there. Versions 8 and 9: the log file is named after its own delta commit.
+Source: HoodieAppendHandle, HoodieLogFormat.WriterBuilder of Apache Hudi.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ..files.names import UNKNOWN_WRITE_TOKEN, log_file_name, parse_log_file
+from ..model import FileSlice, WriteStat, path_in
+from .log_naming import LogNaming
+from .view import FileGroupId
+
+
+@dataclass(frozen=True, slots=True)
+class NewLog:
+    """The next log file of a file group; `stat` is its write stat, without counts and sizes."""
+
+    name: str
+    stat: WriteStat
+
+
+class LogNames:
+    """Names the log files that the delta commit or rollback `instant` adds to a partition."""
+
+    def __init__(
+        self,
+        naming: LogNaming,
+        partition: str,
+        instant: str,
+        stored: Iterable[str],
+        compacting: Callable[[], Mapping[FileGroupId, str]],
+    ) -> None:
+        """`stored` are the names of the files in the partition, also of those that readers do not see.
+
+        `compacting` gives the instant of the pending compaction of each file group that has one.
+        """
+        self._naming = naming
+        self._instant = instant
+        self._partition = partition
+        parsed = (parse_log_file(partition, name, 0) for name in stored)
+        self._stored = [log for log in parsed if log]
+        self._compacting = compacting
+
+    def next(self, group: FileSlice, token: str = UNKNOWN_WRITE_TOKEN) -> NewLog:
+        """The next log file of a file group, whose newest slice is given."""
+        base = self.base_instant(group)
+        taken = [log.version for log in self._stored if log.file_id == group.file_id and log.instant == base]
+        version = max(taken, default=0) + 1
+        name = log_file_name(group.file_id, base, version, token)
+        base_file, older = self._naming.appended_to(self._own(group, base))
+        stat = WriteStat(
+            partition=self._partition,
+            file_id=group.file_id,
+            path=path_in(self._partition, name),
+            prev_commit=base,
+            log_version=version,
+            base_file=base_file,
+            log_files=(*older, name),
+        )
+        return NewLog(name, stat)
+
+    def base_instant(self, group: FileSlice) -> str:
+        """The time in the names of the group's new log files."""
+        return self._naming.instant_for(
+            lambda: self._compacting().get((self._partition, group.file_id), group.base_instant), delta=self._instant
+        )
+
+    def _own(self, group: FileSlice, base: str) -> FileSlice:
+        """The slice that the log file belongs to: one that a pending compaction has begun has no base file."""
+        if base == group.base_instant:
+            return group
+        logs = tuple(log for log in group.log_files if log.instant == base)
+        return replace(group, base_instant=base, base_file=None, log_files=logs)

@@ -1,0 +1,217 @@
+"""Appends the updates and deletes of a write to file groups of a merge-on-read table, as log files.
+
+A log file has data blocks, and after them the deletes. Every new file is read back, and its records compared with the
+rows that were to be written. Source: HoodieAppendHandle of Apache Hudi.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..codecs.table_schema import for_files
+from ..commit.markers import create_marker
+from ..errors import CheckFailed
+from ..files.avro_encoding import AvroEncoder, Encoded, flat
+from ..files.column_stats import ColumnStats
+from ..files.log_blocks import BlockType, HeaderKey, LogBlock
+from ..files.log_writer import avro_block_content, delete_block_content, encode_block, framed
+from ..files.names import parse_log_file
+from ..files.parquet_convert import converted_table
+from ..files.parquet_schema import FileSchema
+from ..files.parquet_writer import FILE_NAME_COLUMN
+from ..merging.delete_entries import ordering_entries
+from ..merging.log_contents import LogContent, log_contents
+from ..merging.log_records import KEY, deletes
+from ..merging.ordering import OrderingField, ordering_fields
+from ..merging.rules import MergeRule
+from ..model import FileSlice, WriteStat
+from ..process import peak_bytes, reset_peak
+from ..rows.conservation import Checksum, checksum
+from ..rows.output import CHECK, Stopwatch
+from ..storage import Storage
+from ..table.new_logs import NewLog
+from .meta_columns import MetaColumns
+from .schema import WriterSchema
+
+
+@dataclass(frozen=True, slots=True)
+class AppendTask:
+    """Rows for one file group that is there, whose newest slice is `appended`; `log` is the file that gets them.
+
+    `number` is that of the task in the write. `block_bytes`: the size at which a data block is closed. `dates`: whether
+    entries of deletes may have dates as ordering values. `ranged` are the columns whose statistics are needed.
+    """
+
+    storage: Storage
+    instant: str
+    number: int
+    appended: FileSlice
+    log: NewLog
+    marker_kind: str
+    rule: MergeRule
+    schema: WriterSchema
+    block_bytes: int
+    dates: bool
+    ranged: frozenset[str]
+
+    @property
+    def partition(self) -> str:
+        return self.appended.partition
+
+
+@dataclass(frozen=True, slots=True)
+class AppendResult:
+    """What a task wrote; `checked` is of the records of its data blocks."""
+
+    stat: WriteStat
+    columns: tuple[ColumnStats, ...]
+    checked: Checksum
+    seconds: dict[str, float]
+    peak: int
+
+
+def append_rows(task: AppendTask, rows: Iterator[pa.Table]) -> AppendResult:
+    """Write the log file.
+
+    `rows` are tables of the record key and the data columns of the writer's schema, and tables of the record key
+    alone, of rows that are deleted. Raises CheckFailed when the file does not hold exactly what was to be written,
+    UnsupportedTable for ordering values that a delete cannot have, and StorageError.
+    """
+    reset_peak()
+    return _NewLogFile(task).write(rows)
+
+
+class _NewLogFile:
+    """The state of one task."""
+
+    def __init__(self, task: AppendTask) -> None:
+        self._task = task
+        self._clock = Stopwatch()
+        target = task.schema.target
+        self._ordering = ordering_fields(task.rule, target, task.storage.root)
+        avro = for_files(dict(task.schema.avro), target.columns)
+        text = json.dumps(avro, separators=(",", ":"))
+        self._encoder = AvroEncoder(text)
+        self._header = {HeaderKey.INSTANT_TIME: task.instant, HeaderKey.SCHEMA: text}
+        self._meta = MetaColumns(task.instant, task.partition, task.number)
+        self._meant = Checksum()
+        self._records: list[bytes] = []
+        self._waiting = 0
+        """The number of `_records`, by batch."""
+        self._deleted: list[tuple[pa.Array, Encoded]] = []
+        """Keys with their ordering values."""
+        self._deletes = 0
+        self._contents: list[bytes] = []
+        """Hashes of the delete blocks."""
+
+    def write(self, rows: Iterator[pa.Table]) -> AppendResult:
+        task, start = self._task, time.perf_counter()
+        create_marker(task.storage, task.instant, task.log.stat.path, task.marker_kind)
+        size = 0
+        with self._clock.phase("write"):
+            output = task.storage.open_output(task.log.stat.path)
+            for block in self._blocks(rows):
+                size += output.write(encode_block(block))
+            output.close()
+        millis = round((time.perf_counter() - start) * 1000)
+        with self._clock.phase(CHECK):
+            columns = self._check(size)
+        stat = replace(
+            task.log.stat,
+            num_writes=self._meant.rows,
+            num_update_writes=self._meant.rows,
+            num_deletes=self._deletes,
+            total_write_bytes=size,
+            file_size=size,
+            create_millis=millis,
+        )
+        return AppendResult(stat, columns, self._meant, self._clock.seconds, peak_bytes())
+
+    def _blocks(self, rows: Iterator[pa.Table]) -> Iterator[LogBlock]:
+        for table in rows:
+            for part in self._records_of(table):
+                self._add(part)
+                if sum(map(len, self._records)) >= self._task.block_bytes:
+                    yield self._data_block()
+            if sum(keys.nbytes for keys, _ in self._deleted) >= self._task.block_bytes:
+                yield self._delete_block()
+        if self._records:
+            yield self._data_block()
+        if self._deleted:
+            yield self._delete_block()
+
+    def _records_of(self, table: pa.Table) -> Iterator[pa.Table]:
+        """The rows that are no deletes, with their meta columns, in small tables."""
+        if table.column_names == [KEY]:
+            self._delete(table, ())
+            return
+        gone = deletes(table, self._task.rule.marker)
+        if pc.any(gone).as_py():
+            self._delete(table.filter(gone), self._ordering)
+            table = table.filter(pc.invert(gone))
+        for part in self._meta.add([table], self._meant.rows) if table.num_rows else ():
+            name = pa.array(np.zeros(part.num_rows, np.int32))
+            names = pa.DictionaryArray.from_arrays(name, pa.array([self._task.appended.file_id]))
+            yield part.append_column(FILE_NAME_COLUMN, names).select(self._encoder.names)
+
+    def _add(self, part: pa.Table) -> None:
+        self._meant += checksum(part)
+        self._records.append(framed(self._encoder.encode(part)))
+        self._waiting += part.num_rows
+
+    def _delete(self, rows: pa.Table, ordering: Sequence[OrderingField]) -> None:
+        task = self._task
+        path = task.storage.full_path(task.log.stat.path)
+        self._deleted.append((flat(rows.column(KEY)), ordering_entries(rows, ordering, path, dates=task.dates)))
+
+    def _data_block(self) -> LogBlock:
+        content = avro_block_content(self._waiting, self._records)
+        self._records, self._waiting = [], 0
+        return LogBlock(BlockType.AVRO_DATA, self._header, content)
+
+    def _delete_block(self) -> LogBlock:
+        keys, ordering = (pa.concat_arrays(some) for some in zip(*self._deleted, strict=True))
+        self._deleted = []
+        content = delete_block_content(keys, self._task.partition, ordering)
+        self._deletes += len(keys)
+        self._contents.append(hashlib.sha256(content).digest())
+        return LogBlock(BlockType.DELETE, self._header, content)
+
+    def _check(self, size: int) -> tuple[ColumnStats, ...]:
+        """Compare what the file holds with what was to be written; returns the statistics of its columns."""
+        task, target = self._task, self._task.schema.target
+        log = parse_log_file(task.partition, task.log.name, size)
+        assert log is not None, "it is the name of a log file"
+        (content,) = log_contents(
+            task.storage, FileSlice(task.partition, log.file_id, log.instant, None, (log,)), lambda instant: True
+        )
+        found = Checksum()
+
+        def add(schema: FileSchema, records: pa.Table) -> None:
+            nonlocal found
+            names = list(target.columns)
+            found += checksum(converted_table(records, records.num_rows, schema, names, target))
+
+        columns = content.statistics(task.storage, task.ranged, add) if content.has_records else content.columns()
+        if content.problem or found != self._meant or self._stored_deletes(content) != self._contents:
+            raise CheckFailed(
+                f"{task.storage.full_path(log.path)} does not hold the records that were to be written ({found} are in "
+                f"it, {self._meant} were to be; {content.problem or 'or other deletes'})",
+                hint="nothing was committed; please report this with the input",
+            )
+        return columns
+
+    def _stored_deletes(self, content: LogContent) -> list[bytes]:
+        read = self._task.storage.read_range
+        path = content.file.path
+        return [
+            hashlib.sha256(read(path, block.offset, block.length)).digest()
+            for block in content.blocks
+            if block.type is BlockType.DELETE
+        ]
