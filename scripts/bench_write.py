@@ -93,9 +93,7 @@ def main() -> None:
         warm = {case.name: runs.of_hudi(peer, case) for case in cases}
     finally:
         peer.close()
-    print(
-        f"\n{arguments.rows:,} rows in 4 partitions; Hudi {VERSION}; zstd; seconds, and bytes of the new files\n"
-    )
+    print(f"\n{arguments.rows:,} rows in 4 partitions; Hudi {VERSION}; zstd; seconds, and bytes of the new files\n")
     print("| run | ours | Hudi, whole process | | Hudi, warm session | | bytes, ours to Hudi's |")
     print("|---|---|---|---|---|---|---|")
     for case in cases:
