@@ -1,9 +1,12 @@
 """How a service runs independent pieces of work: on Spark, or in this process."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from .process import machine_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -27,6 +30,34 @@ class Engine(Protocol):
 
         `progress(done, total)` is called from time to time. Raises the first error of a task unchanged, when no other
         task is running any more.
+        """
+
+
+class Frame(Protocol):
+    """A data frame of an engine: rows in partitions, which are computed when they are asked for."""
+
+    @property
+    def schema(self) -> "pa.Schema": ...
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that has the rows."""
+
+    def reader(self) -> "pa.RecordBatchReader":
+        """All rows, a partition at a time, in this process."""
+
+    def is_empty(self) -> bool: ...
+
+    def map(
+        self,
+        function: "Callable[[Task, Iterator[pa.RecordBatch], str], Iterator[Result]]",
+        task: Task,
+        description: str,
+        progress: Callable[[int, int], None],
+    ) -> list[Result]:
+        """The results of `function` for the rows of each partition, in the engine's tasks; otherwise as `Engine.map`.
+
+        The write token begins with the number of the partition.
         """
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..engine import Frame
 from ..errors import ConfigError, ConflictError
 
 
@@ -24,8 +25,18 @@ def record_batches(rows: Any) -> Callable[[], pa.RecordBatchReader]:
         return lambda: pa.RecordBatchReader.from_stream(rows)
     raise ConfigError(
         f"the rows are of the type {type(rows).__name__}, which does not give Arrow data",
-        hint="give an Arrow table or reader, or a table of pandas (from 2.2 on), polars or DuckDB",
+        hint="give an Arrow table or reader, a table of pandas (from 2.2 on), polars or DuckDB, or a Spark data frame",
     )
+
+
+def data_frame(rows: Any) -> Frame | None:
+    """The rows as a data frame of Spark; None for anything else. Raises ConfigError as `SparkFrame`."""
+    if not type(rows).__module__.startswith("pyspark.sql."):
+        return None
+    # Only here: other rows need no Spark.
+    from ..spark.frames import SparkFrame
+
+    return SparkFrame(rows)
 
 
 class _Once:

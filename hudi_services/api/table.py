@@ -46,7 +46,7 @@ from .arguments import EngineName, OptionValues, engine_called, key_array, layer
 from .arrow import files_table, seen_slices, slices_table, timeline_table
 from .call import Progress, call
 from .result import Result
-from .rows import record_batches
+from .rows import data_frame, record_batches
 
 R = TypeVar("R", bound=Request)
 T = TypeVar("T")
@@ -398,6 +398,9 @@ class Table:
 
     def _write(self, operation: WriteOperation, rows: Any, options: OptionValues | None) -> Result:
         wanted = WriteRequest(base_path=self.url, options=self._options(options), operation=operation)
+        frame = data_frame(rows)
+        if frame is not None:
+            return self._run(wanted, functools.partial(writing.write_frame, frame=frame, storage=self._storage))
         batches = record_batches(rows)
         # Not tried again after an error of the storage: a reader gives its rows once.
         return self._run(wanted, functools.partial(writing.write, rows=batches, storage=self._storage))

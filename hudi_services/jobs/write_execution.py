@@ -41,6 +41,7 @@ from ..writing.distinct_rows import DistinctRows
 from ..writing.kept_rows import KeptRows
 from ..writing.row_store import RowStore
 from ..writing.sizing import Bucket, SizingRules, average_record_bytes, insert_buckets, small_files, telling_commits
+from .frame_rows import FrameRows
 from .metadata_compaction import compaction_afterwards
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import WriteOperation, WriteRequest
@@ -66,10 +67,11 @@ class WriteRun:
         engine: Engine,
         distinct: DistinctRows | None,
         deleted: Sequence[str] = (),
+        frame: FrameRows | None = None,
     ) -> None:
         """`known` is the table's schema, of which that of the rows was made; `distinct` is for look-ups.
 
-        `deleted` are the partitions whose rows are deleted.
+        `deleted` are the partitions whose rows are deleted. `frame` has the rows of a bulk insert, and `kept` none.
         """
         self._wanted = wanted
         self._table = table
@@ -82,6 +84,7 @@ class WriteRun:
         self._memory = memory
         self._distinct = distinct
         self._deleted = deleted
+        self._frame = frame
 
     def refuse_groups(self) -> None:
         """Raise UnsupportedTable where the rows cannot be written: into buckets, or beside a partitioned index.
@@ -96,7 +99,7 @@ class WriteRun:
                 hint="write to it with Apache Hudi, or drop the index first",
             )
         self._replaced(table)
-        partitions = self._partitions(table, everywhere=self._looks_everywhere())
+        partitions = self._partitions(table, everywhere=self._looks_everywhere() or self._frame is not None)
         table.view.load(partitions)
         for partition in partitions:
             slices = table.view.latest_slices(partition)
@@ -157,7 +160,9 @@ class WriteRun:
                     self._create_metafiles(attempt, tasks)
                     attempt.start(workload(attempt.table, operation, tasks))
                 with report.phase("write"):
-                    results = self._write(tasks)
+                    results = (
+                        self._write(tasks) if self._frame is None else self._frame.write(attempt.table, attempt.ts)
+                    )
                 spilled = assigned.store.spilled_bytes
             draft = self._draft(attempt, tasks, results, replaced)
             with report.phase("commit"):
@@ -339,13 +344,14 @@ class WriteRun:
         logs = [stat for stat in stats if stat.is_log]
         updated = sum(1 for task in before_tasks if task.changes)
         old = [*before, *replaced]
+        given = self._kept.count if self._frame is None else sum(result.checked.rows for result in results)
         report.files = InOut(len(old), len(stats))
         report.bytes = InOut(sum(one.base_bytes for one in old), sum(one.file_size for one in stats))
-        report.rows = InOut(self._kept.count, sum(one.num_writes for one in stats))
+        report.rows = InOut(given, sum(one.num_writes for one in stats))
         report.tables["written"] = [
             {
                 "partitions": len({*(one.partition for one in stats), *(one.partition for one in replaced)}),
-                "rows": self._kept.count,
+                "rows": given,
                 "inserts": sum(one.num_inserts for one in stats),
                 "updates": sum(one.num_update_writes for one in stats),
                 "deletes": sum(one.num_deletes for one in stats),

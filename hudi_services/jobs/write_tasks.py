@@ -82,10 +82,7 @@ class WriteTask:
         task = self.task
         token = _token(task.number)
         if isinstance(task, InsertTask):
-            inserted = write_inserts(task, self.rows(), token)
-            pairs = zip(inserted.files, inserted.stats, strict=True)
-            files = tuple(WrittenFile(stat, new.file.columns) for (new, _), stat in pairs)
-            return Written(files, inserted.checked, inserted.seconds, inserted.peak)
+            return inserted(task, self.rows(), token)
         if isinstance(task, AppendTask):
             log = append_rows(task, self.rows())
             return Written((WrittenFile(log.stat, log.columns),), log.checked, log.seconds, log.peak)
@@ -113,7 +110,7 @@ class WriteTasks:
         self._schema = kept.schema
         self._assigned = assigned
         self._settings = replace(file_settings(options, table.config), file_bytes=options[writing_keys.MAX_FILE_BYTES])
-        self._ranged = _ranged(table, kept.schema)
+        self._ranged = ranged_columns(table, kept.schema)
         self._memory = memory
         self._rule = rule
         self._block_bytes = min(options[writing_keys.LOG_BLOCK_BYTES], memory.limit // _BLOCK_SHARE)
@@ -215,12 +212,20 @@ class WriteTasks:
         return WriteTask(task, rows, count, changes)
 
 
+def inserted(task: InsertTask, rows: Iterable[pa.Table], token: str, spilled: int = 0) -> Written:
+    """Write the rows of `task`, of which `spilled` bytes waited on the local disk. Raises as `write_inserts`."""
+    done = write_inserts(task, rows, token)
+    pairs = zip(done.files, done.stats, strict=True)
+    files = tuple(WrittenFile(stat, new.file.columns) for (new, _), stat in pairs)
+    return Written(files, done.checked, done.seconds, done.peak, spilled)
+
+
 def _token(number: int) -> str:
     """The write token of a task."""
     return f"{number}-0-{number}"
 
 
-def _ranged(table: Snapshot, schema: WriterSchema) -> frozenset[str]:
+def ranged_columns(table: Snapshot, schema: WriterSchema) -> frozenset[str]:
     """The columns that the metadata table may have statistics of after a write with this schema."""
     found, known = indexed_columns(table), current_schema(table)
     if not found or known is None:

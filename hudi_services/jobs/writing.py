@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from ..codecs.table_schema import parse_table_schema, without_meta
-from ..engine import Engine, LocalEngine
+from ..engine import Engine, Frame, LocalEngine
 from ..errors import ConfigError, NothingToDo, UnsupportedTable
 from ..merging.rules import DeleteMarker, MergeRule, merge_rule
 from ..metadata.expression_index.times import Zone
@@ -30,6 +30,7 @@ from ..writing.named_partitions import matching_partitions
 from ..writing.row_store import RowStore
 from ..writing.schema import WriterSchema
 from .creation import check_definition, definition
+from .frame_rows import FrameRows
 from .inline_services import InlineServices
 from .opening import open_rewritable
 from .report import Report
@@ -89,6 +90,38 @@ def write(wanted: WriteRequest, rows: Rows, storage: Storage | None = None) -> R
             distinct = _distinct(kept, rule, memory, table.config)
         run = WriteRun(wanted, table, kept, known, expressions, memory, report, engine, distinct)
         return _carry_out(run, given, wanted, table, engine)
+
+
+def write_frame(wanted: WriteRequest, frame: Frame, storage: Storage | None = None) -> Report:
+    """Write the rows of a data frame in one commit; those of a bulk insert are written by tasks of its engine."""
+    if wanted.operation is not WriteOperation.BULK_INSERT:
+        return write(wanted, frame.reader, storage)
+    report, engine, given = Report.start(wanted), frame.engine, wanted
+    table, wanted, expressions = open_rewritable(wanted, storage, report)
+    check_definition(wanted.options, table.config)
+    if known_keys(wanted.options, wanted.operation) is not None:
+        # One row of each key is not found a partition at a time.
+        return write(given, frame.reader, storage)
+    if frame.is_empty():
+        raise NothingToDo("there are no rows to write")
+    known, memory = current_schema(table), _memory(wanted, engine)
+    with RowStore(0) as store:
+        kept = KeptRows(_schema(wanted, frame.schema, table.config, known), store)
+        maker = key_maker(table, kept.schema.arrow, session_zone(wanted.options))
+        rows = FrameRows(frame, maker, kept.schema, wanted.options, memory, wanted.progress)
+        run = WriteRun(wanted, table, kept, known, expressions, memory, report, engine, None, frame=rows)
+        return _carry_out(run, given, wanted, table, LocalEngine())
+
+
+def _schema(wanted: WriteRequest, rows: "pa.Schema", config: TableConfig, known: str | None) -> WriterSchema:
+    """The schema of a write of `rows`. `known` is the table's schema. Raises ConfigError."""
+    return writer_schema(
+        rows,
+        config,
+        None if known is None else without_meta(parse_table_schema(known, wanted.base_path)),
+        nulls_for_missing=wanted.options[writing_keys.NULLS_FOR_MISSING],
+        keys_only=wanted.operation is WriteOperation.DELETE,
+    )
 
 
 def _write_new(wanted: WriteRequest, rows: Rows, storage: Storage) -> Report:
@@ -183,15 +216,8 @@ def _keep(
 ) -> KeptRows:
     """Read the rows. `known` is the table's schema. Raises ConfigError, and NothingToDo without rows."""
     reader, options = rows(), wanted.options
-    of_table = None if known is None else without_meta(parse_table_schema(known, wanted.base_path))
+    schema = _schema(wanted, reader.schema, config, known)
     deletes = wanted.operation is WriteOperation.DELETE
-    schema = writer_schema(
-        reader.schema,
-        config,
-        of_table,
-        nulls_for_missing=options[writing_keys.NULLS_FOR_MISSING],
-        keys_only=deletes,
-    )
     compares = not deletes and known_keys(options, wanted.operation) is not None
     across = compares and index_type(options).is_global
     omits = wanted.operation.omits_deletes

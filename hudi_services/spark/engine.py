@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import SparkContext, TaskContext
+from pyspark import RDD, SparkContext, TaskContext
 
 from ..errors import HudiServicesError, JobLost
 from ..process import give_back_large_blocks
@@ -48,16 +48,31 @@ class SparkEngine:
     ) -> list[Result]:
         if not tasks:
             return []
-        group = f"hudi_services-{uuid.uuid4()}"
         slices = min(len(tasks), self._parallelism or len(tasks))
-        payloads = [pickle.dumps(task) for task in tasks]
+        payloads = self._context.parallelize([pickle.dumps(task) for task in tasks], slices)
+        return self.collect(payloads, slices, functools.partial(_run, function), len(tasks), description, progress)
+
+    def collect(
+        self,
+        payloads: "RDD[bytes]",
+        slices: int,
+        run: Callable[[Iterable[bytes]], Iterator[Any]],
+        total: int,
+        description: str,
+        progress: Callable[[int, int], None],
+    ) -> list[Any]:
+        """The results of `run` for each of the `slices` partitions of `payloads`, in one job; as `map` otherwise.
+
+        `total` is what `progress` counts.
+        """
+        group = f"hudi_services-{uuid.uuid4()}"
         stop = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(group, slices, len(tasks), progress, stop), daemon=True)
+        watcher = threading.Thread(target=self._watch, args=(group, slices, total, progress, stop), daemon=True)
         try:
-            run = shipped(ship(self._context), functools.partial(_run, function))
+            tasks = shipped(ship(self._context), run)
             with _job_group(self._context, group, description):
                 watcher.start()
-                outcomes: list[Any] = self._context.parallelize(payloads, slices).mapPartitions(run).collect()
+                outcomes: list[Any] = payloads.mapPartitions(tasks).collect()
         except (Py4JError, ConnectionError) as error:
             raise JobLost(
                 f"the Spark job '{description}' failed: {_cause(error)}",
@@ -71,7 +86,7 @@ class SparkEngine:
             stop.set()
             if watcher.ident is not None:
                 watcher.join()
-        progress(len(tasks), len(tasks))
+        progress(total, total)
         for outcome in outcomes:
             if isinstance(outcome, HudiServicesError):
                 raise outcome
@@ -119,19 +134,25 @@ def _cause(error: Exception) -> str:
 def _run(function: Callable[[Task, str], Result], payloads: Iterable[bytes]) -> Iterator[Result | HudiServicesError]:
     """Yield the result of `function` for each task, and HudiServicesErrors as values: a retry of the task cannot help,
     and their text stays whole."""
-    context = TaskContext.get()
-    assert context is not None
-    give_back_large_blocks()
-    token = f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
-    # Arrow's own allocator (mimalloc) asks for more memory than it uses: its first gigabyte takes a second longer
-    # (measured). Tasks of other jobs may follow in this worker.
-    pool = pa.default_memory_pool()
-    pa.set_memory_pool(pa.system_memory_pool())
-    try:
+    with in_task() as token:
         for payload in payloads:
             try:
                 yield function(pickle.loads(payload), token)
             except HudiServicesError as error:
                 yield error
+
+
+@contextmanager
+def in_task() -> Iterator[str]:
+    """The settings of a Python worker while it runs a task of ours; gives the write token of the task."""
+    context = TaskContext.get()
+    assert context is not None
+    give_back_large_blocks()
+    # Arrow's own allocator (mimalloc) asks for more memory than it uses: its first gigabyte takes a second longer
+    # (measured). Tasks of other jobs may follow in this worker.
+    pool = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield f"{context.partitionId()}-{context.stageId()}-{context.taskAttemptId()}"
     finally:
         pa.set_memory_pool(pool)

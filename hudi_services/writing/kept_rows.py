@@ -1,6 +1,6 @@
 """The rows of a write, in the form of the table, with their record keys, by partition: nothing is written yet."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +47,7 @@ class KeptRows:
         """The partitions of the rows, in order."""
         return sorted(place.partition for place in self.store.counts)
 
-    def add(self, rows: pa.RecordBatchReader, maker: KeyMaker) -> None:
+    def add(self, rows: Iterable[pa.RecordBatch], maker: KeyMaker) -> None:
         """Keep all rows. Raises ConfigError for a row that the table cannot take, StorageError for the local disk."""
         names, start = maker.columns if self.keys_only else None, 0
         for batch in rows:
