@@ -1,7 +1,7 @@
 """How a service runs independent pieces of work: on Spark, or in this process."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from .process import machine_bytes
 
@@ -33,6 +33,31 @@ class Engine(Protocol):
         """
 
 
+Step: TypeAlias = "Callable[[Any, Iterator[tuple[Any, pa.Table]], str], Iterator[Any]]"
+"""A function of a task, of the labelled tables of one partition, and of a token that begins with its number."""
+
+
+class Pieces(Protocol):
+    """Tables with labels, in partitions that an engine's processes have; computed when results are asked for.
+
+    Labels are small picklable values; those of `divided` are pairs of the number of a partition and another label.
+    """
+
+    def then(self, step: Step, task: Any) -> "Pieces":
+        """The labelled tables that `step` makes of each partition."""
+
+    def divided(self, partitions: int) -> "Pieces":
+        """The same tables in other partitions, with the second part of their labels."""
+
+    def keep(self) -> "Pieces":
+        """Itself; its tables are computed once, and kept until `release`."""
+
+    def release(self) -> None: ...
+
+    def results(self, step: Step, task: Any, description: str, progress: "Callable[[int, int], None]") -> list[Any]:
+        """What `step` gives for all partitions, in their order. Raises the first error of any step."""
+
+
 class Frame(Protocol):
     """A data frame of an engine: rows in partitions, which are computed when they are asked for."""
 
@@ -43,22 +68,14 @@ class Frame(Protocol):
     def engine(self) -> Engine:
         """The engine that has the rows."""
 
-    def reader(self) -> "pa.RecordBatchReader":
-        """All rows, a partition at a time, in this process."""
-
     def is_empty(self) -> bool: ...
 
-    def map(
-        self,
-        function: "Callable[[Task, Iterator[pa.RecordBatch], str], Iterator[Result]]",
-        task: Task,
-        description: str,
-        progress: Callable[[int, int], None],
-    ) -> list[Result]:
-        """The results of `function` for the rows of each partition, in the engine's tasks; otherwise as `Engine.map`.
+    def pieces(self) -> Pieces:
+        """The rows, with None as labels."""
 
-        The write token begins with the number of the partition.
-        """
+    @property
+    def parallelism(self) -> int:
+        """In how many partitions rows are best divided."""
 
 
 class LocalEngine:

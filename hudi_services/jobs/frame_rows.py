@@ -1,93 +1,147 @@
-"""The rows of a data frame, which a bulk insert writes in one job of the frame's engine.
+"""The rows of a data frame, which the tasks of its engine keep, assign and write: no row passes through the driver.
 
-Each task keeps the rows of one partition of the frame by their partition paths, and writes the files of each path: no
-row passes through the driver. Source: BulkInsertDataInternalWriterHelper of Apache Hudi, sort mode NONE.
+    BulkRows    a bulk insert: each task writes the rows of one partition of the frame, into a file for each path
+    FrameRows   every other operation:
+                keep     the rows with their keys and partition paths; for look-ups divided by key
+                assign   one row of each key; rows by file group, and new rows (only for look-ups)
+                write    divided by the tasks of the write, each of which writes a bucket or a file group
+
+The rows of each step are computed once and kept by the engine. The driver has their counts, by which it sizes files.
+Source: BulkInsertDataInternalWriterHelper, BaseSparkCommitActionExecutor, UpsertPartitioner of Apache Hudi.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ..engine import Frame
+from ..codecs.row_hash import all_row_hashes
+from ..engine import Frame, Pieces
+from ..errors import CheckFailed
 from ..files.slices import SliceSource
+from ..merging.log_records import KEY
+from ..merging.rules import DeleteMarker, MergeRule
 from ..options import Options, writing_keys
 from ..rows.memory import TaskMemory
 from ..rows.settings import FileSettings
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.partition_metafile import create_metafiles
+from ..writing.assignment import Assigned, Assigner, KnownKeys
 from ..writing.base_files import InsertTask
+from ..writing.distinct_rows import DistinctRows
+from ..writing.index import Index
 from ..writing.kept_rows import KeptRows
 from ..writing.keys import KeyMaker
-from ..writing.row_store import RowStore
+from ..writing.row_store import CountedRows, Place, Portion, RowStore
 from ..writing.schema import WriterSchema
 from .settings import file_settings
-from .write_tasks import Written, inserted, ranged_columns
+from .write_rows import Progress
+from .write_tasks import WriteTask, Written, inserted, ranged_columns
 
 _MOST_PATHS = 1 << 20
 """Partition paths of one task: the numbers of its files are those of no other task."""
+_PIECE_ROWS = 1 << 17
+"""Rows of a table that is sent to another task, at most."""
+
+Labelled: TypeAlias = Iterator[tuple[Any, pa.Table]]
 
 
 @dataclass(frozen=True, slots=True)
-class FrameTask:
+class KeepTask:
+    """How rows are kept. `parts`: in how many parts they are divided by key; 0 for none."""
+
+    schema: WriterSchema
+    maker: KeyMaker
+    memory: TaskMemory
+    keys_only: bool = False
+    omits_deletes: bool = False
+    marker: DeleteMarker | None = None
+    parts: int = 0
+
+    def kept(self, store: CountedRows) -> KeptRows:
+        """Rows in `store` that are kept so."""
+        return KeptRows(
+            self.schema,
+            store,
+            keys_only=self.keys_only,
+            omits_deletes=self.omits_deletes,
+            marker=self.marker,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The rows of places, and their bytes in memory, which other processes have."""
+
+    counts: Mapping[Place, int] = field(default_factory=dict)
+    sizes: Mapping[Place, int] = field(default_factory=dict)
+    spilled_bytes: int = 0
+
+
+class BulkRows:
+    """The rows of a bulk insert, which are counted when they are written."""
+
+    rule: MergeRule | None = None
+
+    def __init__(self, frame: Frame, task: KeepTask, options: Options, progress: Progress) -> None:
+        self.kept = task.kept(Counts())
+        self.task_memory = task.memory
+        self.limit = task.memory.limit
+        self._frame = frame
+        self._task = task
+        self._options = options
+        self._progress = progress
+
+    @contextmanager
+    def assigned(self, table: Snapshot, index: Index, known: KnownKeys) -> Iterator[Assigned]:
+        yield Assigned(Counts())
+
+    def write(self, table: Snapshot, ts: str, tasks: Sequence[WriteTask]) -> list[Written]:
+        config = table.config
+        task = BulkTask(
+            keep=self._task,
+            storage=table.storage,
+            instant=ts,
+            source=table.slices,
+            dropped_columns=config.dropped_columns,
+            metafiles_in_base_format=config.partition_metafile_in_base_format,
+            settings=replace(
+                file_settings(self._options, config), file_bytes=self._options[writing_keys.MAX_FILE_BYTES]
+            ),
+            ranged=ranged_columns(table, self.kept.schema),
+        )
+        return self._frame.pieces().results(write_partition, task, "write", partial(self._progress, "write"))
+
+
+@dataclass(frozen=True, slots=True)
+class BulkTask:
     """What the tasks of one bulk insert have in common."""
 
+    keep: KeepTask
     storage: Storage
     instant: str
-    maker: KeyMaker
-    schema: WriterSchema
     source: SliceSource
     dropped_columns: tuple[str, ...]
     metafiles_in_base_format: bool
     settings: FileSettings
     ranged: frozenset[str]
-    memory: TaskMemory
 
 
-@dataclass(frozen=True, slots=True)
-class FrameRows:
-    """The rows of `frame`, with the maker of their keys, and the schema of their write."""
-
-    frame: Frame
-    maker: KeyMaker
-    schema: WriterSchema
-    options: Options
-    memory: TaskMemory
-    progress: Callable[[str, int, int], None]
-
-    def write(self, table: Snapshot, ts: str) -> list[Written]:
-        """Write all rows into new file groups, for the instant `ts`. Raises the errors of the tasks."""
-        config = table.config
-        task = FrameTask(
-            storage=table.storage,
-            instant=ts,
-            maker=self.maker,
-            schema=self.schema,
-            source=table.slices,
-            dropped_columns=config.dropped_columns,
-            metafiles_in_base_format=config.partition_metafile_in_base_format,
-            settings=replace(file_settings(self.options, config), file_bytes=self.options[writing_keys.MAX_FILE_BYTES]),
-            ranged=ranged_columns(table, self.schema),
-            memory=self.memory,
-        )
-        return self.frame.map(write_partition, task, "write", lambda done, total: self.progress("write", done, total))
-
-
-def write_partition(task: FrameTask, batches: Iterator[pa.RecordBatch], token: str) -> Iterator[Written]:
+def write_partition(task: BulkTask, rows: Labelled, token: str) -> Iterator[Written]:
     """Write the rows of one partition of a data frame.
 
     Raises ConfigError for rows that the table cannot take, CheckFailed for files that do not hold them, StorageError.
     """
-    with RowStore(task.memory.limit // 4) as store:
-        kept = KeptRows(task.schema, store)
-        for batch in batches:
-            kept.add([batch], task.maker)
+    in_base_format, memory = task.metafiles_in_base_format, task.keep.memory
+    with RowStore(memory.limit // 4) as store:
+        _keep_all(task.keep, store, rows)
         first = int(token.partition("-")[0]) * _MOST_PATHS
         for number, (place, count) in enumerate(sorted(store.counts.items(), key=lambda item: item[0].partition)):
-            create_metafiles(
-                task.storage, [place.partition], task.instant, in_base_format=task.metafiles_in_base_format
-            )
+            create_metafiles(task.storage, [place.partition], task.instant, in_base_format=in_base_format)
             insert = InsertTask(
                 storage=task.storage,
                 instant=task.instant,
@@ -96,10 +150,203 @@ def write_partition(task: FrameTask, batches: Iterator[pa.RecordBatch], token: s
                 rows=count,
                 filled=None,
                 source=task.source,
-                schema=task.schema,
+                schema=task.keep.schema,
                 dropped_columns=task.dropped_columns,
                 settings=task.settings,
                 ranged=task.ranged,
-                memory=task.memory,
+                memory=memory,
             )
             yield inserted(insert, store.read(place), token, 0 if number else store.spilled_bytes)
+
+
+class FrameRows:
+    """The rows of a data frame; `rule` is for look-ups, `table_name` for messages. To be released at the end."""
+
+    def __init__(
+        self, frame: Frame, task: KeepTask, rule: MergeRule | None, table_name: str, progress: Progress
+    ) -> None:
+        """Computes and counts the rows. Raises ConfigError for a row that the table cannot take, StorageError."""
+        self.rule = rule
+        self.task_memory = task.memory
+        self.limit = task.memory.limit
+        self._progress = progress
+        self._parts = frame.parallelism
+        self._task = task if rule is None else replace(task, parts=self._parts)
+        self._table_name = table_name
+        rows = frame.pieces().then(keep, self._task)
+        self._held: list[Pieces] = [(rows if rule is None else rows.divided(self._parts)).keep()]
+        try:
+            self._counted = self._count("keep rows")
+            self.kept = task.kept(_total(self._counted))
+            if rule is not None:
+                # What cannot be merged is refused before anything is written; this rule knows its ordering fields.
+                self.rule = DistinctRows(self.kept, rule, task.memory, table_name).rule
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Let the engine forget the rows."""
+        for one in self._held:
+            one.release()
+
+    @contextmanager
+    def assigned(self, table: Snapshot, index: Index, known: KnownKeys) -> Iterator[Assigned]:
+        if self.rule is None:
+            yield Assigned(self.kept.store)
+            return
+        # The listing of the table is read once, here.
+        table.view.load(table.view.partitions() if index.kind.is_global else self.kept.partitions)
+        task = AssignTask(table, self._task, index, known, self.rule, self._table_name)
+        self._held.append(self._held[-1].then(assign, task).keep())
+        self._counted = self._count("look up")
+        total = _total(self._counted)
+        found = {(place.partition, place.file_id) for place in total.counts if place.file_id}
+        slices = table.view.latest_slices_of(sorted({partition for partition, _ in found}))
+        yield Assigned(total, {group: one for one in slices if (group := (one.partition, one.file_id)) in found})
+
+    def write(self, table: Snapshot, ts: str, tasks: Sequence[WriteTask]) -> list[Written]:
+        if not tasks:
+            return []
+        routed = self._held[-1].then(route, _Routes.of(tasks, self._counted)).divided(len(tasks))
+        wanted = WriteAll(tuple(tasks), self.task_memory)
+        return routed.results(write_task, wanted, "write", partial(self._progress, "write"))
+
+    def _count(self, phase: str) -> list[Counts]:
+        """The rows of each partition of what is held last."""
+        counted: list[Counts] = self._held[-1].results(count, None, phase, partial(self._progress, phase))
+        return counted
+
+
+@dataclass(frozen=True, slots=True)
+class AssignTask:
+    """What the tasks that look keys up have in common; the fields are those of `Assigner`."""
+
+    table: Snapshot
+    keep: KeepTask
+    index: Index
+    known: KnownKeys
+    rule: MergeRule
+    table_name: str
+
+
+def keep(task: KeepTask, rows: Labelled, token: str) -> Labelled:
+    """The rows of one partition of a data frame by partition path, in parts by key."""
+    with RowStore(task.memory.limit // 4) as store:
+        _keep_all(task, store, rows)
+        for place in store.counts:
+            for table in store.read(place):
+                for part in _small(table):
+                    yield from _by_key(place, part, task.parts) if task.parts else [(place, part)]
+
+
+def assign(task: AssignTask, rows: Labelled, token: str) -> Labelled:
+    """The rows of one part of the keys by where they go."""
+    memory = task.keep.memory
+    with RowStore(memory.limit // 4) as store, RowStore(memory.limit // 4) as found:
+        for place, table in rows:
+            store.add(place, table)
+        kept = task.keep.kept(store)
+        distinct = DistinctRows(kept, task.rule, memory, task.table_name)
+        Assigner(task.table, kept, task.index, distinct, task.known).assign(found)
+        for place in found.counts:
+            for table in found.read(place):
+                for part in _small(table):
+                    yield place, part
+
+
+def count(task: None, rows: Labelled, token: str) -> Iterator[Counts]:
+    """The rows of one partition."""
+    counts: dict[Place, int] = {}
+    sizes: dict[Place, int] = {}
+    for place, table in rows:
+        counts[place] = counts.get(place, 0) + table.num_rows
+        sizes[place] = sizes.get(place, 0) + table.nbytes
+    yield Counts(counts, sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Routes:
+    """The portions of the tasks of a write. `before`: the new rows of earlier partitions, by partition and place."""
+
+    portions: Mapping[Place, Sequence[tuple[int, Portion]]]
+    before: Sequence[Mapping[Place, int]]
+
+    @classmethod
+    def of(cls, tasks: Sequence[WriteTask], counted: Sequence[Counts]) -> "_Routes":
+        portions: dict[Place, list[tuple[int, Portion]]] = {}
+        for number, task in enumerate(tasks):
+            for one in task.portions:
+                portions.setdefault(one.place, []).append((number, one))
+        before: list[dict[Place, int]] = [{}]
+        for counts in counted:
+            last = before[-1]
+            new = ((place, n) for place, n in counts.counts.items() if not place.file_id)
+            before.append({**last, **{place: last.get(place, 0) + n for place, n in new}})
+        return cls(portions, before)
+
+
+def route(task: _Routes, rows: Labelled, token: str) -> Labelled:
+    """The rows of one partition by the tasks that write them."""
+    at = dict(task.before[int(token.partition("-")[0])])
+    for place, table in rows:
+        first = at.get(place, 0)
+        at[place] = first + table.num_rows
+        for number, portion in task.portions.get(place, ()):
+            start = max(first, portion.start) - first
+            end = table.num_rows if portion.count is None else portion.start + portion.count - first
+            if start < min(end, table.num_rows):
+                yield (number, place), table.slice(start, end - start)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteAll:
+    """The tasks of a write, by the number of their partition."""
+
+    tasks: tuple[WriteTask, ...]
+    memory: TaskMemory
+
+
+def write_task(wanted: WriteAll, rows: Labelled, token: str) -> Iterator[Written]:
+    """Write the bucket or file group of one task. Raises CheckFailed for other rows than were counted."""
+    task = wanted.tasks[int(token.partition("-")[0])]
+    with RowStore(wanted.memory.limit // 4) as store:
+        for place, table in rows:
+            store.add(place, table)
+        if sum(store.counts.values()) != task.inserts + task.changes:
+            raise CheckFailed(
+                f"the data frame gave {sum(store.counts.values())} rows for {task.partition!r} when it was read again, "
+                f"and {task.inserts + task.changes} before",
+                hint="nothing was committed; store the rows of the frame first, as one that reads random or changing "
+                "data gives others each time",
+            )
+        here = replace(task, portions=tuple(Portion(one.place) for one in task.portions))
+        written = here.run(store, token)
+        yield replace(written, spilled=written.spilled + store.spilled_bytes)
+
+
+def _keep_all(task: KeepTask, store: RowStore, rows: Labelled) -> None:
+    task.kept(store).add((batch for _, table in rows for batch in table.to_batches()), task.maker)
+
+
+def _by_key(place: Place, table: pa.Table, parts: int) -> Labelled:
+    numbers = all_row_hashes(table.select([KEY])) % parts
+    for number in range(parts):
+        part = table.filter(pa.array(numbers == number))
+        if part.num_rows:
+            yield (number, place), part
+
+
+def _small(table: pa.Table) -> Iterator[pa.Table]:
+    for start in range(0, table.num_rows, _PIECE_ROWS):
+        yield table.slice(start, _PIECE_ROWS)
+
+
+def _total(counted: Sequence[Counts]) -> Counts:
+    counts: dict[Place, int] = {}
+    sizes: dict[Place, int] = {}
+    for one in counted:
+        for place, rows in one.counts.items():
+            counts[place] = counts.get(place, 0) + rows
+            sizes[place] = sizes.get(place, 0) + one.sizes[place]
+    return Counts(counts, sizes)

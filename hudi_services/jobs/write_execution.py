@@ -8,8 +8,6 @@ write     the new files, each read back and compared
 commit    the metadata table, then the completed file
 """
 
-import itertools
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -19,7 +17,6 @@ from ..commit.expectations import FilesStored
 from ..commit.rollback.failed_writes import roll_back_failed_writes
 from ..commit.write_attempt import WriteAttempt
 from ..commit.written_groups import AppendedGroups, GroupsUnchanged, SchemaUnchanged, refuse_planned
-from ..concurrency import at_once
 from ..engine import Engine
 from ..errors import HudiServicesError, UnsupportedTable
 from ..indexing.expressions import computed_indexes
@@ -31,25 +28,18 @@ from ..model import FileSlice, WriteStat
 from ..options import writing_keys
 from ..process import peak_bytes
 from ..rows.conservation import Checksum
-from ..rows.memory import TaskMemory
 from ..snapshot import Snapshot, pending_clusterings, pending_compactions, reopen
 from ..table.partition_metafile import create_metafiles
 from ..table.support import are_buckets
 from ..timeline.instant import Action
-from ..writing.assignment import Assigned, Assigner, KnownKeys
-from ..writing.distinct_rows import DistinctRows
-from ..writing.kept_rows import KeptRows
-from ..writing.row_store import RowStore
+from ..writing.assignment import Assigned, KnownKeys
 from ..writing.sizing import Bucket, SizingRules, average_record_bytes, insert_buckets, small_files, telling_commits
-from .frame_rows import FrameRows
 from .metadata_compaction import compaction_afterwards
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import WriteOperation, WriteRequest
 from .settings import index_type, known_keys, new_statistics, sizing_rules, transaction_settings, write_index
+from .write_rows import WriteRows
 from .write_tasks import WriteTask, WriteTasks, Written, workload
-
-_LEAST_MEMORY = 512 << 20
-"""Bytes of memory for each of several tasks that run at once."""
 
 
 class WriteRun:
@@ -59,32 +49,27 @@ class WriteRun:
         self,
         wanted: WriteRequest,
         table: Snapshot,
-        kept: KeptRows,
+        rows: WriteRows,
         known: str | None,
         expressions: tuple[Computation, ...],
-        memory: TaskMemory,
         report: Report,
         engine: Engine,
-        distinct: DistinctRows | None,
         deleted: Sequence[str] = (),
-        frame: FrameRows | None = None,
     ) -> None:
-        """`known` is the table's schema, of which that of the rows was made; `distinct` is for look-ups.
+        """`known` is the table's schema, of which that of the rows was made.
 
-        `deleted` are the partitions whose rows are deleted. `frame` has the rows of a bulk insert, and `kept` none.
+        `deleted` are the partitions whose rows are deleted.
         """
         self._wanted = wanted
         self._table = table
         self._settings = transaction_settings(wanted.options, table.storage)
-        self._kept = kept
+        self._rows = rows
+        self._kept = rows.kept
         self._known = known
         self._expressions = expressions
         self._report = report
         self._engine = engine
-        self._memory = memory
-        self._distinct = distinct
         self._deleted = deleted
-        self._frame = frame
 
     def refuse_groups(self) -> None:
         """Raise UnsupportedTable where the rows cannot be written: into buckets, or beside a partitioned index.
@@ -99,7 +84,7 @@ class WriteRun:
                 hint="write to it with Apache Hudi, or drop the index first",
             )
         self._replaced(table)
-        partitions = self._partitions(table, everywhere=self._looks_everywhere() or self._frame is not None)
+        partitions = self._partitions(table, everywhere=self._looks_everywhere())
         table.view.load(partitions)
         for partition in partitions:
             slices = table.view.latest_slices(partition)
@@ -111,7 +96,10 @@ class WriteRun:
                 )
 
     def _looks_everywhere(self) -> bool:
-        return self._distinct is not None and index_type(self._wanted.options).is_global
+        """Also for rows whose partitions are not known before they are written."""
+        if not self._kept.count and self._wanted.operation.needs_rows:
+            return True
+        return self._rows.rule is not None and index_type(self._wanted.options).is_global
 
     def _partitions(self, table: Snapshot, *, everywhere: bool = False) -> list[str]:
         """The partitions that the write may change; `everywhere`: it may find its keys in all of them."""
@@ -160,9 +148,7 @@ class WriteRun:
                     self._create_metafiles(attempt, tasks)
                     attempt.start(workload(attempt.table, operation, tasks))
                 with report.phase("write"):
-                    results = (
-                        self._write(tasks) if self._frame is None else self._frame.write(attempt.table, attempt.ts)
-                    )
+                    results = self._rows.write(attempt.table, attempt.ts, tasks)
                 spilled = assigned.store.spilled_bytes
             draft = self._draft(attempt, tasks, results, replaced)
             with report.phase("commit"):
@@ -206,16 +192,12 @@ class WriteRun:
     @contextmanager
     def _assigned(self, table: Snapshot) -> Iterator[Assigned]:
         """The rows by where they go; the rows of an operation that looks for none are inserts as they are."""
-        if self._distinct is None:
-            yield Assigned(self._kept.store)
-            return
         index = write_index(self._wanted.options, has_record_index=record_shards(table) is not None)
-        with RowStore(self._memory.limit // 4) as store:
-            known = known_keys(self._wanted.options, self._wanted.operation) or KnownKeys.WRITE
-            assigned = Assigner(table, self._kept, index, self._distinct, known).assign(store)
-            changed = list(assigned.slices.values())
+        known = known_keys(self._wanted.options, self._wanted.operation) or KnownKeys.WRITE
+        with self._rows.assigned(table, index, known) as assigned:
             # Log files may be written beside a pending compaction.
             by_log = table.config.is_merge_on_read
+            changed = list(assigned.slices.values())
             refuse_planned(table, changed, "has rows to update or delete", compactions=not by_log)
             yield assigned
 
@@ -241,9 +223,7 @@ class WriteRun:
     def _tasks(self, table: Snapshot, ts: str, assigned: Assigned) -> list[WriteTask]:
         """The tasks of the rows; those of the inserts of a partition take them in their order."""
         options = self._wanted.options
-        rule = self._distinct.rule if self._distinct is not None else None
-        memory = TaskMemory(self._memory.limit // self._at_once)
-        tasks = WriteTasks(table, ts, self._kept, assigned, options, memory, rule)
+        tasks = WriteTasks(table, ts, self._kept, assigned, options, self._rows.task_memory, self._rows.rule)
         return tasks.all(
             self._buckets(table, assigned, sizing_rules(options, merge_on_read=table.config.is_merge_on_read))
         )
@@ -263,21 +243,6 @@ class WriteRun:
         for partition, count in counts:
             small = small_files(table.view.latest_slices(partition), planned, rules) if fills else []
             yield partition, insert_buckets(count, small, record_bytes, rules)
-
-    def _write(self, tasks: Sequence[WriteTask]) -> list[Written]:
-        done = itertools.count(1)
-
-        def run(task: WriteTask) -> Written:
-            written = task.run()
-            self._wanted.progress("write", next(done), len(tasks))
-            return written
-
-        return at_once(run, tasks, self._at_once)
-
-    @property
-    def _at_once(self) -> int:
-        """How many tasks run at once: their memory is divided between them."""
-        return max(1, min(os.cpu_count() or 1, self._memory.limit // _LEAST_MEMORY))
 
     def _draft(
         self,
@@ -344,7 +309,8 @@ class WriteRun:
         logs = [stat for stat in stats if stat.is_log]
         updated = sum(1 for task in before_tasks if task.changes)
         old = [*before, *replaced]
-        given = self._kept.count if self._frame is None else sum(result.checked.rows for result in results)
+        # A bulk insert of a data frame counts its rows when it has written them.
+        given = self._kept.count or sum(result.checked.rows for result in results)
         report.files = InOut(len(old), len(stats))
         report.bytes = InOut(sum(one.base_bytes for one in old), sum(one.file_size for one in stats))
         report.rows = InOut(given, sum(one.num_writes for one in stats))
@@ -370,10 +336,10 @@ class WriteRun:
                 "bytes": sum(one.file_size for one in logs),
             }
             report.tables["appended"] = [row]
-        kept = self._kept.store.spilled_bytes if self._distinct is not None else 0
+        kept = self._kept.store.spilled_bytes if self._rows.rule is not None else 0
         report.tables["memory"] = [
             {
-                "limit_bytes": self._memory.limit,
+                "limit_bytes": self._rows.limit,
                 "peak_bytes": max((result.peak for result in results), default=peak_bytes()),
                 "spilled_bytes": kept + spilled + sum(result.spilled for result in results),
             }

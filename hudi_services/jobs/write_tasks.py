@@ -1,6 +1,6 @@
 """The tasks of a write: inserts into small files and new file groups, and next slices of file groups with updates."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -22,7 +22,7 @@ from ..writing.appended_logs import AppendTask, append_rows
 from ..writing.assignment import Assigned
 from ..writing.base_files import InsertTask, write_inserts
 from ..writing.kept_rows import KeptRows
-from ..writing.row_store import Place
+from ..writing.row_store import Place, Portion, RowStore
 from ..writing.schema import WriterSchema
 from ..writing.sizing import Bucket
 from ..writing.updated_files import UpdateTask, write_updates
@@ -48,10 +48,10 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
-    """`task` with a function that gives its rows, whenever it is called from the first one on."""
+    """`task` with the portions of a store that are its rows; plain data, which may be sent to another process."""
 
     task: InsertTask | UpdateTask | AppendTask
-    rows: Callable[[], Iterator[pa.Table]]
+    portions: tuple[Portion, ...]
     inserts: int
     changes: int = 0
     """Rows and keys for rows that are there."""
@@ -77,16 +77,20 @@ class WriteTask:
         """The newest slice of its file group, if that is there."""
         return self.before or self.appended
 
-    def run(self) -> Written:
+    def run(self, store: RowStore, token: str = "") -> Written:
         """Write the files. Raises what `write_inserts`, `write_updates` and `append_rows` raise."""
         task = self.task
-        token = _token(task.number)
+        token = token or _token(task.number)
+
+        def rows() -> Iterator[pa.Table]:
+            return chain.from_iterable(store.read(one.place, one.start, one.count) for one in self.portions)
+
         if isinstance(task, InsertTask):
-            return inserted(task, self.rows(), token)
+            return inserted(task, rows(), token)
         if isinstance(task, AppendTask):
-            log = append_rows(task, self.rows())
+            log = append_rows(task, rows())
             return Written((WrittenFile(log.stat, log.columns),), log.checked, log.seconds, log.peak)
-        done = write_updates(task, self.rows, token)
+        done = write_updates(task, rows, token)
         files = tuple(WrittenFile(next_slice_stat(done, new, task.updated), new.file.columns) for new in done.files)
         return Written(files, done.after, dict(done.seconds), done.peak, done.spilled)
 
@@ -123,18 +127,18 @@ class WriteTasks:
         for partition, of_partition in buckets:
             start = 0
             for bucket in of_partition:
-                rows = partial(self._assigned.store.read, Place(partition), start, bucket.inserts)
+                rows = Portion(Place(partition), start, bucket.inserts)
                 start += bucket.inserts
                 one = bucket.filled
                 if one is not None and updated.pop((one.partition, one.file_id), None) is not None:
-                    tasks.append(self._update(len(tasks), one, rows, bucket.inserts))
+                    tasks.append(self._update(len(tasks), one, rows))
                 else:
-                    tasks.append(WriteTask(self._insert(len(tasks), partition, bucket), rows, bucket.inserts))
+                    tasks.append(WriteTask(self._insert(len(tasks), partition, bucket), (rows,), bucket.inserts))
         for one in updated.values():
             if self._table.config.is_merge_on_read:
                 tasks.append(self._append(len(tasks), one))
             else:
-                tasks.append(self._update(len(tasks), one, None, 0))
+                tasks.append(self._update(len(tasks), one, None))
         return tasks
 
     def _append(self, number: int, one: FileSlice) -> WriteTask:
@@ -153,7 +157,7 @@ class WriteTasks:
             dates=table.config.version.dates_in_delete_entries,
             ranged=self._ranged,
         )
-        return WriteTask(task, partial(assigned.rows, one), 0, assigned.count(one))
+        return WriteTask(task, assigned.portions(one), 0, assigned.count(one))
 
     def _log_names(self, partition: str) -> LogNames:
         table = self._table
@@ -182,14 +186,13 @@ class WriteTasks:
             memory=self._memory,
         )
 
-    def _update(
-        self, number: int, one: FileSlice, inserts: Callable[[], Iterator[pa.Table]] | None, count: int
-    ) -> WriteTask:
+    def _update(self, number: int, one: FileSlice, inserts: Portion | None) -> WriteTask:
         """The update of a slice, which may get inserts, too: none of their keys is in it."""
         table, assigned = self._table, self._assigned
         assert self._rule is not None, "an operation that looks up has a merge rule"
-        changes, size = assigned.count(one), assigned.size(one)
-        if inserts is not None:
+        changes, size, count = assigned.count(one), assigned.size(one), 0
+        if inserts is not None and inserts.count is not None:
+            count = inserts.count
             size += assigned.size_of_inserts(one.partition, count)
         task = UpdateTask(
             storage=table.storage,
@@ -205,11 +208,8 @@ class WriteTasks:
             ranged=self._ranged,
             memory=self._memory,
         )
-
-        def rows() -> Iterator[pa.Table]:
-            return chain(assigned.rows(one), inserts() if inserts is not None else ())
-
-        return WriteTask(task, rows, count, changes)
+        portions = (*assigned.portions(one), *([inserts] if inserts is not None else []))
+        return WriteTask(task, portions, count, changes)
 
 
 def inserted(task: InsertTask, rows: Iterable[pa.Table], token: str, spilled: int = 0) -> Written:

@@ -1,6 +1,7 @@
 """Writes to copy-on-write tables: reads and checks what is given, and creates a table where there is none."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -30,13 +31,14 @@ from ..writing.named_partitions import matching_partitions
 from ..writing.row_store import RowStore
 from ..writing.schema import WriterSchema
 from .creation import check_definition, definition
-from .frame_rows import FrameRows
+from .frame_rows import BulkRows, FrameRows, KeepTask
 from .inline_services import InlineServices
 from .opening import open_rewritable
 from .report import Report
 from .request import WriteOperation, WriteRequest
 from .settings import index_type, known_keys, session_zone
 from .write_execution import WriteRun
+from .write_rows import LocalRows, WriteRows
 
 Rows: TypeAlias = "Callable[[], pa.RecordBatchReader]"
 """Gives the rows, from the first one on whenever it is called."""
@@ -71,7 +73,8 @@ def delete_partitions(wanted: WriteRequest, storage: Storage | None = None) -> R
     schema = WriterSchema(without_meta(parse_table_schema(known, wanted.base_path)), table.config.populate_meta_fields)
     with RowStore(memory.limit // 4) as store:
         deleted, none = matching_partitions(table, patterns), KeptRows(schema, store)
-        run = WriteRun(wanted, table, none, known, expressions, memory, report, engine, None, deleted)
+        rows = LocalRows(none, None, memory, wanted.progress)
+        run = WriteRun(wanted, table, rows, known, expressions, report, engine, deleted)
         return _carry_out(run, given, wanted, table, engine)
 
 
@@ -88,28 +91,40 @@ def write(wanted: WriteRequest, rows: Rows, storage: Storage | None = None) -> R
         with report.phase("keep rows"):
             kept = _keep(wanted, rows, table.config, known, store, partial(key_maker, table))
             distinct = _distinct(kept, rule, memory, table.config)
-        run = WriteRun(wanted, table, kept, known, expressions, memory, report, engine, distinct)
+        here = LocalRows(kept, distinct, memory, wanted.progress)
+        run = WriteRun(wanted, table, here, known, expressions, report, engine)
         return _carry_out(run, given, wanted, table, engine)
 
 
 def write_frame(wanted: WriteRequest, frame: Frame, storage: Storage | None = None) -> Report:
-    """Write the rows of a data frame in one commit; those of a bulk insert are written by tasks of its engine."""
-    if wanted.operation is not WriteOperation.BULK_INSERT:
-        return write(wanted, frame.reader, storage)
+    """Write the rows of a data frame in one commit, by tasks of its engine."""
     report, engine, given = Report.start(wanted), frame.engine, wanted
     table, wanted, expressions = open_rewritable(wanted, storage, report)
     check_definition(wanted.options, table.config)
-    if known_keys(wanted.options, wanted.operation) is not None:
-        # One row of each key is not found a partition at a time.
-        return write(given, frame.reader, storage)
-    if frame.is_empty():
-        raise NothingToDo("there are no rows to write")
-    known, memory = current_schema(table), _memory(wanted, engine)
-    with RowStore(0) as store:
-        kept = KeptRows(_schema(wanted, frame.schema, table.config, known), store)
-        maker = key_maker(table, kept.schema.arrow, session_zone(wanted.options))
-        rows = FrameRows(frame, maker, kept.schema, wanted.options, memory, wanted.progress)
-        run = WriteRun(wanted, table, kept, known, expressions, memory, report, engine, None, frame=rows)
+    known, rule = current_schema(table), _rule(wanted, table.config)
+    if known is None and wanted.operation is WriteOperation.DELETE:
+        raise NothingToDo("the table has no rows to delete")
+    schema, omits = _schema(wanted, frame.schema, table.config, known), wanted.operation.omits_deletes
+    task = KeepTask(
+        schema=schema,
+        maker=key_maker(table, schema.arrow, session_zone(wanted.options)),
+        memory=_memory(wanted, engine),
+        keys_only=wanted.operation is WriteOperation.DELETE,
+        omits_deletes=omits,
+        marker=_marker(table.config) if omits else None,
+    )
+    with ExitStack() as stack:
+        with report.phase("keep rows"):
+            rows: WriteRows
+            if rule is None and wanted.operation is WriteOperation.BULK_INSERT:
+                rows, is_empty = BulkRows(frame, task, wanted.options, wanted.progress), frame.is_empty()
+            else:
+                rows = FrameRows(frame, task, rule, table.config.name, wanted.progress)
+                stack.callback(rows.release)
+                is_empty = not rows.kept.count
+        if is_empty:
+            raise NothingToDo("there are no rows to write")
+        run = WriteRun(wanted, table, rows, known, expressions, report, engine)
         return _carry_out(run, given, wanted, table, LocalEngine())
 
 
@@ -143,7 +158,8 @@ def _write_new(wanted: WriteRequest, rows: Rows, storage: Storage) -> Report:
             return report.looked(f"dry run: the table at {storage.root} would be created, with {kept.count:,} rows")
         create_table(storage, new)
         table, wanted, expressions = open_rewritable(wanted, storage, report)
-        run = WriteRun(wanted, table, kept, None, expressions, memory, report, engine, distinct)
+        here = LocalRows(kept, distinct, memory, wanted.progress)
+        run = WriteRun(wanted, table, here, None, expressions, report, engine)
         return _carry_out(run, given, wanted, table, engine)
 
 

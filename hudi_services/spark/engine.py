@@ -54,9 +54,9 @@ class SparkEngine:
 
     def collect(
         self,
-        payloads: "RDD[bytes]",
+        payloads: "RDD[Any]",
         slices: int,
-        run: Callable[[Iterable[bytes]], Iterator[Any]],
+        run: Callable[[Iterable[Any]], Iterator[Any]],
         total: int,
         description: str,
         progress: Callable[[int, int], None],

@@ -1,24 +1,29 @@
-"""Data frames of Spark as Arrow record batches: Java makes them, and no row becomes a Python object.
+"""Data frames of Spark as Arrow tables: Java makes them and shuffles their bytes, and no row becomes a Python object.
 
-Java gives each batch as an Arrow IPC message without its schema. Source: Dataset.toArrowBatchRdd, ArrowConverters of
-Apache Spark 3.5 and 4.0, which `toPandas` and `toArrow` use, too.
+Java gives each batch as an Arrow IPC message without its schema; between the tasks of Python, tables are IPC streams
+(LZ4). Source: Dataset.toArrowBatchRdd, ArrowConverters of Apache Spark 3.5 and 4.0, which `toPandas` and `toArrow` use,
+too.
 """
 
 import functools
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
-from pyspark import RDD
+from pyspark import RDD, StorageLevel
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from ..engine import Step
 from ..errors import ConfigError, HudiServicesError
 from .engine import SparkEngine, in_task
+from .shipping import ship, shipped
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
+_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+
+Piece = tuple[Any, "bytes | HudiServicesError"]
+"""A label, and a table; or the error that ended its task, which every later step hands on."""
 
 
 class SparkFrame:
@@ -36,48 +41,102 @@ class SparkFrame:
             self.schema: pa.Schema = to_arrow_schema(frame.schema)
         except Exception as error:
             raise ConfigError(f"the rows have a column that Arrow does not have: {error}") from error
-
-    @property
-    def engine(self) -> SparkEngine:
-        return SparkEngine(self._frame.sparkSession.sparkContext)
-
-    def reader(self) -> pa.RecordBatchReader:
-        batches = (_batch(data, self.schema) for data in self._batches().toLocalIterator())
-        return pa.RecordBatchReader.from_batches(self.schema, batches)
+        self.engine = SparkEngine(frame.sparkSession.sparkContext)
 
     def is_empty(self) -> bool:
         return bool(self._frame.isEmpty())
 
-    def map(
-        self,
-        function: Callable[[Task, Iterator[pa.RecordBatch], str], Iterator[Result]],
-        task: Task,
-        description: str,
-        progress: Callable[[int, int], None],
-    ) -> list[Result]:
-        batches = self._batches()
-        count = batches.getNumPartitions()
-        run = functools.partial(_run, function, pickle.dumps(task), self.schema)
-        return self.engine.collect(batches, count, run, count, description, progress)
-
-    def _batches(self) -> "RDD[bytes]":
+    def pieces(self) -> "SparkPieces":
         batches = self._frame._jdf.toArrowBatchRdd().toJavaRDD()
-        return RDD(batches, self._frame.sparkSession.sparkContext, NoOpSerializer())
+        rdd: RDD[bytes] = RDD(batches, self._frame.sparkSession.sparkContext, NoOpSerializer())
+        return SparkPieces(self.engine, rdd, functools.partial(_batches, self.schema))
+
+    @property
+    def parallelism(self) -> int:
+        shuffles = int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+        return max(1, min(shuffles, int(self._frame._jdf.rdd().getNumPartitions())))
 
 
-def _run(
-    function: Callable[[Task, Iterator[pa.RecordBatch], str], Iterator[Result]],
-    task: bytes,
-    schema: pa.Schema,
-    batches: Iterable[bytes],
-) -> Iterator[Result | HudiServicesError]:
-    """The results for the rows of one partition, and HudiServicesErrors as values."""
+class SparkPieces:
+    """An `engine.Pieces`."""
+
+    def __init__(
+        self, engine: SparkEngine, rdd: "RDD[Any]", read: Callable[[Iterable[Any]], Iterator[tuple[Any, Any]]]
+    ) -> None:
+        """`read` makes labelled tables of the elements of `rdd`."""
+        self._engine = engine
+        self._rdd = rdd
+        self._read = read
+
+    def then(self, step: Step, task: Any) -> "SparkPieces":
+        run = shipped(ship(self._rdd.context), functools.partial(_pieces, self._read, step, pickle.dumps(task)))
+        return SparkPieces(self._engine, self._rdd.mapPartitions(run), _tables)
+
+    def divided(self, partitions: int) -> "SparkPieces":
+        run = shipped(ship(self._rdd.context), _numbered)
+        pairs = self._rdd.mapPartitions(run).partitionBy(partitions, int)
+        return SparkPieces(self._engine, pairs.mapPartitions(shipped(ship(self._rdd.context), _unnumbered)), _tables)
+
+    def keep(self) -> "SparkPieces":
+        self._rdd = self._rdd.persist(StorageLevel.DISK_ONLY)
+        return self
+
+    def release(self) -> None:
+        self._rdd.unpersist()
+
+    def results(self, step: Step, task: Any, description: str, progress: Callable[[int, int], None]) -> list[Any]:
+        count = self._rdd.getNumPartitions()
+        run = functools.partial(_results, self._read, step, pickle.dumps(task))
+        return self._engine.collect(self._rdd, count, run, count, description, progress)
+
+
+def _batches(schema: pa.Schema, batches: Iterable[bytes]) -> Iterator[tuple[None, pa.Table]]:
+    for data in batches:
+        yield None, pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(data), schema)])
+
+
+def _tables(pieces: Iterable[Piece]) -> Iterator[tuple[Any, pa.Table]]:
+    """The labelled tables. Raises the error that stands in the place of one."""
+    for label, data in pieces:
+        if isinstance(data, HudiServicesError):
+            raise data
+        with pa.ipc.open_stream(data) as stream:
+            yield label, stream.read_all()
+
+
+def _pieces(
+    read: Callable[[Iterable[Any]], Iterator[tuple[Any, Any]]], step: Step, task: bytes, pieces: Iterable[Any]
+) -> Iterator[Piece]:
     with in_task() as token:
         try:
-            yield from function(pickle.loads(task), (_batch(data, schema) for data in batches), token)
+            for label, table in step(pickle.loads(task), read(pieces), token):
+                yield label, _bytes(table)
+        except HudiServicesError as error:
+            yield (0, None), error
+
+
+def _results(
+    read: Callable[[Iterable[Any]], Iterator[tuple[Any, Any]]], step: Step, task: bytes, pieces: Iterable[Any]
+) -> Iterator[Any]:
+    with in_task() as token:
+        try:
+            yield from step(pickle.loads(task), read(pieces), token)
         except HudiServicesError as error:
             yield error
 
 
-def _batch(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
-    return pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+def _bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_LZ4) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _numbered(pieces: Iterable[Piece]) -> Iterator[tuple[int, Piece]]:
+    for (number, label), data in pieces:
+        yield number, (label, data)
+
+
+def _unnumbered(pairs: Iterable[tuple[int, Piece]]) -> Iterator[Piece]:
+    for _, piece in pairs:
+        yield piece

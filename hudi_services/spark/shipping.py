@@ -36,15 +36,15 @@ def ship(context: SparkContext) -> str:
 
 
 def shipped(
-    archive: str, function: Callable[[Iterable[bytes]], Iterator[Any]]
-) -> Callable[[Iterable[bytes]], Iterator[Any]]:
+    archive: str, function: Callable[[Iterable[Any]], Iterator[Any]]
+) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """`function` for tasks on executors, which load this package from the file `archive`.
 
     The returned function refers to nothing in this package: it is pickled by value, and has `function` pickled by name.
     """
     body: bytes = CloudPickleSerializer().dumps(function)  # type: ignore[no-untyped-call]
 
-    def run(payloads: Iterable[bytes]) -> Iterator[Any]:
+    def run(payloads: Iterable[Any]) -> Iterator[Any]:
         import gc
         import pickle
         import sys

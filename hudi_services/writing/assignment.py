@@ -5,9 +5,8 @@ Source: HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded of Apache Hudi.
 """
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from ..snapshot import Snapshot
 from .distinct_rows import DistinctRows
 from .index import Index
 from .kept_rows import KeptRows, divided
-from .row_store import Place, RowStore
+from .row_store import CountedRows, Place, Portion, RowStore
 from .tagging import Tagged
 
 
@@ -30,7 +29,7 @@ from .tagging import Tagged
 class Assigned:
     """The rows by their places; `slices` are those that get rows."""
 
-    store: RowStore
+    store: CountedRows
     slices: dict[tuple[str, str], FileSlice] = field(default_factory=dict)
 
     @property
@@ -51,9 +50,9 @@ class Assigned:
         place = Place(partition)
         return self.store.sizes.get(place, 0) * count // max(1, self.store.counts.get(place, 0))
 
-    def rows(self, one: FileSlice) -> Iterator[pa.Table]:
-        """The rows for a slice, and the keys to delete in it, in tables of their own."""
-        return chain.from_iterable(map(self.store.read, _places(one)))
+    def portions(self, one: FileSlice) -> tuple[Portion, ...]:
+        """The rows for a slice, and the keys to delete in it, which are in tables of their own."""
+        return tuple(Portion(place) for place in _places(one) if place in self.store.counts)
 
 
 def _positions(tagged: Sequence[Tagged]) -> Numbers:
@@ -94,13 +93,13 @@ class Assigner:
         """
         found = Assigned(store)
         if self._index.kind.is_global:
-            self._assign(self._kept.partitions, found)
+            self._assign(self._kept.partitions, store, found)
         else:
             for partition in self._kept.partitions:
-                self._assign([partition], found)
+                self._assign([partition], store, found)
         return found
 
-    def _assign(self, partitions: Sequence[str], found: Assigned) -> None:
+    def _assign(self, partitions: Sequence[str], store: RowStore, found: Assigned) -> None:
         """Assign the rows of some partitions, in which keys are unique."""
         for records, deletes in self._rows.parts(partitions):
             keys, tagged = records.column(KEY).combine_chunks(), list[Tagged]()
@@ -117,9 +116,9 @@ class Assigner:
                 rest = np.ones(records.num_rows, np.bool_)
                 rest[_positions(tagged)] = False
                 records, deletes, tagged = records.filter(pa.array(rest)), deletes[rest], []
-            self._place(records, deletes, tagged, found)
+            self._place(records, deletes, tagged, store, found)
 
-    def _place(self, records: pa.Table, deletes: Flags, tagged: list[Tagged], found: Assigned) -> None:
+    def _place(self, records: pa.Table, deletes: Flags, tagged: list[Tagged], store: RowStore, found: Assigned) -> None:
         known, moves, home, loses = (np.zeros(records.num_rows, np.bool_) for _ in range(4))
         paths = records.column(PARTITION)
         moving: list[tuple[FileSlice, Numbers]] = []
@@ -131,24 +130,24 @@ class Assigner:
                 is_here = pc.equal(paths.take(pa.array(at)), slice_.partition).to_numpy()
                 home[at[is_here]] = True
                 stays = is_here | deletes[at]
-            self._add(found, slice_, records.take(pa.array(at[stays])), deletes=self._kept.keys_only)
+            self._add(store, found, slice_, records.take(pa.array(at[stays])), deletes=self._kept.keys_only)
             if not stays.all():
                 moving.append((slice_, at[~stays]))
         for slice_, at in moving:
             moves[at] = True
             loses[at] |= ~self._wins(slice_, records.take(pa.array(at)))
         for slice_, at in moving:
-            self._add(found, slice_, records.take(pa.array(at[~loses[at]])), deletes=True)
+            self._add(store, found, slice_, records.take(pa.array(at[~loses[at]])), deletes=True)
         new = np.flatnonzero(~deletes & (~known | (moves & ~home & ~loses)))
         inserted = records.take(pa.array(new))
         for path, rows in divided(inserted, inserted.column(PARTITION).dictionary_encode()):
-            found.store.add(Place(path), self._plain(rows))
+            store.add(Place(path), self._plain(rows))
 
-    def _add(self, found: Assigned, one: FileSlice, records: pa.Table, *, deletes: bool) -> None:
+    def _add(self, store: RowStore, found: Assigned, one: FileSlice, records: pa.Table, *, deletes: bool) -> None:
         if records.num_rows:
             found.slices[one.partition, one.file_id] = one
             rows = records.select([KEY]) if deletes else self._plain(records)
-            found.store.add(Place(one.partition, one.file_id, deletes), rows)
+            store.add(Place(one.partition, one.file_id, deletes), rows)
 
     def _plain(self, records: pa.Table) -> pa.Table:
         """Records without what was added to their rows."""

@@ -63,7 +63,7 @@ class DistinctRows:
 
     def _divided(self, partitions: Sequence[str]) -> Iterator[pa.Table]:
         """The rows with their partition paths; all rows of one key are in one table."""
-        kept = self._kept.store
+        kept = self._kept.here
         count = min(_MOST_PARTS, -(-sum(kept.sizes[Place(name)] for name in partitions) // self._most_bytes))
         tables = (_with_path(rows, name) for name in partitions for rows in kept.read(Place(name)))
         if count <= 1:

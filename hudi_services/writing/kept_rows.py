@@ -13,7 +13,7 @@ from ..merging.rules import DeleteMarker
 from ..rows.output import RECORD_KEY_FIELD
 from ..table_config import TableConfig
 from .keys import KeyMaker
-from .row_store import Place, RowStore
+from .row_store import CountedRows, Place, RowStore
 from .schema import WriterSchema
 
 NUMBER = "hudi_services number"
@@ -29,7 +29,8 @@ class KeptRows:
     """
 
     schema: WriterSchema
-    store: RowStore
+    store: CountedRows
+    """A RowStore when the rows are in this process."""
     keys_only: bool = False
     numbered: bool = False
     omits_deletes: bool = False
@@ -37,6 +38,12 @@ class KeptRows:
     marker: DeleteMarker | None = None
     null_columns: set[str] = field(default_factory=set)
     """The columns that may have nulls in some row."""
+
+    @property
+    def here(self) -> RowStore:
+        """The store of rows that are in this process."""
+        assert isinstance(self.store, RowStore), "the rows are in this process"
+        return self.store
 
     @property
     def count(self) -> int:
@@ -49,7 +56,7 @@ class KeptRows:
 
     def add(self, rows: Iterable[pa.RecordBatch], maker: KeyMaker) -> None:
         """Keep all rows. Raises ConfigError for a row that the table cannot take, StorageError for the local disk."""
-        names, start = maker.columns if self.keys_only else None, 0
+        names, start, store = maker.columns if self.keys_only else None, 0, self.here
         for batch in rows:
             data = self.schema.conform(pa.Table.from_batches([batch]), names)
             if self.omits_deletes:
@@ -64,7 +71,7 @@ class KeptRows:
                 data = data.append_column(NUMBER, pa.array(np.arange(start, start + data.num_rows)))
                 start += data.num_rows
             for path, part in divided(data, paths):
-                self.store.add(Place(path), part)
+                store.add(Place(path), part)
 
 
 def _may_have_nulls(column: pa.ChunkedArray) -> bool:

@@ -7,6 +7,7 @@ the local disk, each as an Arrow IPC stream of its own (LZ4). The rows of a plac
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -23,6 +24,30 @@ class Place:
     partition: str
     file_id: str = ""
     deletes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """`count` rows of a place from row `start` on; None for all of them."""
+
+    place: Place
+    start: int = 0
+    count: int | None = None
+
+
+class CountedRows(Protocol):
+    """What is known of the rows of each place, wherever they are."""
+
+    @property
+    def counts(self) -> Mapping[Place, int]:
+        """The number of rows."""
+
+    @property
+    def sizes(self) -> Mapping[Place, int]:
+        """The bytes in memory of the rows."""
+
+    @property
+    def spilled_bytes(self) -> int: ...
 
 
 class RowStore:

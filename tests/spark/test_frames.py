@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import hudi_services
-from hudi_services.errors import ConfigError
+from hudi_services.errors import CheckFailed, ConfigError
 from hudi_services.spark import frames
-from tests.unit.rides import FILTERS
+from tests.unit import test_upserts as upserts
+from tests.unit.page_examples import ROOT, examples, run_examples
+from tests.unit.rides import FILTERS, create
 from tests.unit.tables import both_views, open_local
 
 pytestmark = pytest.mark.spark
@@ -59,18 +63,15 @@ def seen(session: SparkSession, path: Path) -> list[Any]:
     return as_rows(session.read.parquet(*files).select(rows(session, 0, 1).columns).collect())
 
 
-def test_writes_of_data_frames(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_of_data_frames(session: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "rides"
     table = hudi_services.create(
         path, name="rides", record_key="id", partition_by="day", ordering="ts", options=FILTERS, engine="local"
     )
-    first = rows(session, 0, 20_000)
-    with monkeypatch.context() as changed:
-        # No row of a bulk insert passes through this process.
-        changed.setattr(frames.SparkFrame, "reader", None)
-        result = table.bulk_insert(first)
+    first = rows(session, 0, 3_000)
+    result = table.bulk_insert(first)
     written = result.tables["written"].to_pylist()[0]
-    assert (written["rows"], written["inserts"], written["new_files"], written["partitions"]) == (20_000, 20_000, 9, 3)
+    assert (written["rows"], written["inserts"], written["new_files"], written["partitions"]) == (3_000, 3_000, 9, 3)
     assert seen(session, path) == as_rows(first.collect())
     both = both_views(path)
     assert both[0].equals(both[1])
@@ -86,6 +87,100 @@ def test_writes_of_data_frames(session: SparkSession, tmp_path: Path, monkeypatc
     wanted = wanted.union(changed_rows).union(rows(session, 30_000, 30_010))
     assert seen(session, path) == as_rows(wanted.collect())
     assert table.validate(strict=True).ok
+
+
+def test_the_example_of_the_page(session: SparkSession, tmp_path: Path) -> None:
+    page = ROOT / "docs/write.md"
+    changes = {"/data/trips": str(tmp_path / "trips")}
+    first, *_ = examples(page=page)
+    made = hudi_services.create(
+        tmp_path / "trips", name="trips", record_key="id", partition_by="day", ordering="ts", engine="local"
+    )
+    assert 'partition_by="day", ordering="ts"' in first
+    assert run_examples(examples("spark", page), changes, {"trips": made, "spark": session}) == 2
+
+
+CASES = [
+    ("COPY_ON_WRITE", "RECORD_INDEX"),
+    ("MERGE_ON_READ", "BLOOM"),
+    *(
+        pytest.param(kind, index, marks=pytest.mark.deep)
+        for kind, index in (
+            ("COPY_ON_WRITE", "SIMPLE"),
+            ("COPY_ON_WRITE", "GLOBAL_BLOOM"),
+            ("MERGE_ON_READ", "GLOBAL_SIMPLE"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "index"), CASES)
+def test_batches_beside_a_model(session: SparkSession, kind: str, index: str, tmp_path: Path) -> None:
+    """The same upserts and deletes as those of tables in this process, each row in any partition of the frame."""
+    path = tmp_path / "rides"
+    moves = None if index in ("SIMPLE", "BLOOM") else index != "RECORD_INDEX"
+    table = create(path, table_type=kind)
+    model = upserts.Model(of_newest=False, moves=moves)
+    first = upserts.rows(0, 60)
+
+    def frame(new: pa.Table) -> DataFrame:
+        pq.write_table(new, tmp_path / "new.parquet")
+        return session.read.parquet(str(tmp_path / "new.parquet")).repartition(3)
+
+    assert table.insert(frame(first)).ok
+    model.upsert(first.to_pylist(), by_ordering=True)
+    if index == "RECORD_INDEX":
+        one = {"hoodie.metadata.global.record.level.index.min.filegroup.count": "2"}
+        assert table.build_index(options=one).ok
+    options = {**FILTERS, "hoodie.index.type": index}
+    late = kind == "COPY_ON_WRITE"
+    for number, (operation, new) in zip(range(4), upserts.batches(3, moves=False, late_rows=late), strict=False):
+        before = upserts.seen(path)
+        given = new if operation == "upsert" else new.select(["day", "id"])
+        result = getattr(table, operation)(frame(given), options=options)
+        if operation == "upsert":
+            model.upsert(new.to_pylist(), by_ordering=True)
+        else:
+            model.delete(new.to_pylist())
+        found = upserts.seen(path)
+        assert found == model.rows, (number, operation)
+        written = result.tables["written"].to_pylist()[0]
+        assert written["rows"] == new.num_rows
+        assert kind == "MERGE_ON_READ" or written["inserts"] - written["deletes"] == len(found) - len(before)
+    if moves:
+        away = upserts.rows(0, 9, "away", ts=50, more_days=2)
+        table.upsert(frame(away), options=options)
+        model.upsert(away.to_pylist(), by_ordering=True)
+        assert upserts.seen(path) == model.rows
+    assert table.validate(strict=True).ok
+
+
+def test_files_are_sized_by_the_counts_of_the_frame(session: SparkSession, tmp_path: Path) -> None:
+    """Buckets get their rows from several partitions of the frame, and small files are filled."""
+    path = tmp_path / "rides"
+    table = create(path, partition_by=None)
+    split = {**FILTERS, "hoodie.copyonwrite.insert.auto.split": "false", "hoodie.copyonwrite.insert.split.size": "1500"}
+    table.insert(rows(session, 0, 4000, partitions=4), options=split)
+    counts = [open_local(path).slices.open(one).num_rows for one in open_local(path).view.latest_slices("")]
+    assert sorted(counts) == [1000, 1500, 1500]
+    written = table.insert(rows(session, 5000, 5600, partitions=2), options=split).tables["written"].to_pylist()[0]
+    assert (written["filled_files"], written["new_files"]) == (1, 0)
+    keys = both_views(path)[0].column("id").to_pylist()
+    assert sorted(keys) == [f"k{n:06d}" for n in (*range(4000), *range(5000, 5600))]
+
+
+def test_a_frame_that_changes_is_found(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rides"
+    table = create(path, partition_by=None)
+    table.insert(session.range(0, 10).selectExpr("concat('k', id) AS id", "0 AS ts"))
+    # As after the loss of an executor, which makes Spark compute rows again.
+    monkeypatch.setattr(frames.SparkPieces, "keep", lambda pieces: pieces)
+    seed = session.range(0, 2000, 1, 2).filter("substr(reflect('java.util.UUID', 'randomUUID'), 1, 1) < '8'")
+    changing = seed.selectExpr("concat('n', id) AS id", "0 AS ts")
+    with pytest.raises(CheckFailed, match="when it was read again"):
+        table.insert(changing)
+    assert both_views(path)[0].num_rows == 10
+    assert not open_local(path).timeline.pending()
 
 
 def test_frames_that_are_not_written(session: SparkSession, tmp_path: Path) -> None:
