@@ -1,6 +1,7 @@
 """The table services that run after a write, in its process, as the options of Hudi's writers ask for them.
 
     hoodie.clean.automatic              clean (on by default, as in Hudi)
+    hoodie.archive.automatic            archival (on by default, as in Hudi)
     hoodie.clustering.inline            execute the pending plans, then plan and execute; every 4 commits by default
     hoodie.clustering.async.enabled     plan, unless a plan is pending
 
@@ -16,9 +17,9 @@ from ..errors import HudiServicesError, NothingToDo
 from ..options import Options, keys, writing_keys
 from ..snapshot import Snapshot, reopen
 from ..storage import Storage
-from . import clean, clustering
+from . import archive, clean, clustering
 from .report import Report, Row, sentence
-from .request import CleanRequest, ClusteringRequest, Mode, WriteRequest
+from .request import ArchiveRequest, CleanRequest, ClusteringRequest, Mode, WriteRequest
 
 _INLINE_COMMITS = "4"
 """hoodie.clustering.inline.max.commits and hoodie.clustering.async.max.commits of Hudi."""
@@ -39,6 +40,8 @@ class InlineServices:
             return report
         if self.options[writing_keys.CLEAN_AUTOMATIC]:
             self._run("clean", self._clean, report)
+        if self.options[writing_keys.ARCHIVE_AUTOMATIC]:
+            self._run("archive", self._archive, report)
         if self.options[writing_keys.CLUSTERING_INLINE]:
             for _ in reopen(table).timeline.pending_clusterings():
                 self._run("clustering", lambda: self._cluster(Mode.EXECUTE), report)
@@ -49,6 +52,10 @@ class InlineServices:
 
     def _clean(self) -> Report:
         return clean.clean(CleanRequest(base_path=self.wanted.base_path, options=self.wanted.options), self.storage)
+
+    def _archive(self) -> Report:
+        request = ArchiveRequest(base_path=self.wanted.base_path, options=self.wanted.options)
+        return archive.archive(request, self.storage)
 
     def _cluster(self, mode: Mode) -> Report:
         options = self.wanted.options

@@ -6,7 +6,7 @@ in their pages; and the bytes of decoded values are limited to what an honest fi
 """
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -66,12 +66,24 @@ class ArchiveFile:
                 yield known[number, decode]
             at += len(column)
 
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows with all columns, in pieces. Raises CorruptFile."""
+        self._check_pages({column.path[0] for group in self._footer.row_groups for column in group.columns})
+        with self._pyarrow_errors():
+            file = pq.ParquetFile(io.BytesIO(self._data), pre_buffer=False, page_checksum_verification=True)
+            for batch in file.iter_batches(_RESULT_ROWS, use_threads=False):
+                self._spend(batch.nbytes)
+                yield batch
+
     def _value(self, column: pa.DictionaryArray, number: int) -> bytes:
         value = column.dictionary[number].as_buffer()
-        self._results_left -= value.size
+        self._spend(value.size)
+        return bytes(value)
+
+    def _spend(self, size: int) -> None:
+        self._results_left -= size
         if self._results_left < 0:
             raise CorruptFile(f"{self.path} holds more than any valid archive of {len(self._data)} bytes")
-        return bytes(value)
 
     def _texts(self, column: pa.DictionaryArray) -> list[str | None]:
         if len(column.dictionary) and pc.max(pc.binary_length(column.dictionary)).as_py() > _LONGEST_TEXT:
@@ -95,7 +107,7 @@ class ArchiveFile:
                     raise CorruptFile(f"{self.path} is no archived timeline: {names} are not texts or bytes")
                 yield columns
 
-    def _check_pages(self, names: Sequence[str]) -> None:
+    def _check_pages(self, names: Collection[str]) -> None:
         """Check the page sizes that headers announce, and the page checksums, before pyarrow reads the pages."""
         for number, group in enumerate(self._footer.row_groups):
             for chunk in group.columns:

@@ -22,13 +22,14 @@ from hudi_services.clustering.eligibility import Reason
 from hudi_services.clustering.strategies import STRATEGIES
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clean, clustering, compaction, orphan_files, recover, undo, validate, writing
+from hudi_services.jobs import archive, clean, clustering, compaction, orphan_files, recover, undo, validate, writing
 from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.config_files import read_properties
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
 from hudi_services.jobs.report import Report, State, TableFacts
 from hudi_services.jobs.request import (
+    ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
     CompactionRequest,
@@ -53,7 +54,7 @@ from hudi_services.validation import model as validation_model
 from . import histories
 from . import test_salvage as salvage
 from .corruptions import do_damage, wrong_listing
-from .operator_tables import rows_of
+from .operator_tables import RECIPES, rows_of
 from .repairs import DEAD_AT_ONCE, P, cluster, fail_newest, repair
 from .tables import request, unpack
 from .test_layers import PACKAGE, ROWS
@@ -109,6 +110,7 @@ def test_every_service_and_command_is_in_the_pages() -> None:
         *(ValidateRequest(base_path=path, options=options, repair=repairs) for repairs in (False, True)),
         *(RepairRequest(base_path=path, options=options, command=command) for command in ("rollback", "undo")),
         CleanRequest(base_path=path, options=options),
+        ArchiveRequest(base_path=path, options=options),
         IndexRequest(base_path=path, options=options),
         LookupRequest(base_path=path, options=options, keys=pa.array([])),
         RecoverRequest(base_path=path, options=options),
@@ -310,11 +312,14 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     inline = resolve([("test", {**due, "hoodie.clustering.inline": "true", keys.INLINE_MAX_COMMITS.key: "1"})])
     insert = WriteRequest(base_path=str(inserted_to), options=inline, operation=WriteOperation.INSERT)
     inserted = writing.write(insert, rows_of(inserted_to).to_reader)
+    long = RECIPES["long-timeline"](folder / "long")
+    archived = archive.archive(ArchiveRequest(base_path=str(long.path), options=resolve([("test", long.conf)])))
     compacted = compaction.execute(replace(wanted, mode=Mode.EXECUTE, dry_run=True), engine=LocalEngine())
     return [
         ("schedule --service compaction", compactable),
         ("compact", compacted),
         ("clean", cleaned),
+        ("archive", archived),
         ("schedule", planned),
         ("execute", executed),
         ("execute", left_out),
