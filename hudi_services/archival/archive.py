@@ -17,6 +17,7 @@ from typing import TypeAlias
 from ..commit.critical_section import critical_section
 from ..commit.settings import TransactionSettings
 from ..concurrency import at_once
+from ..errors import ConflictError
 from ..limits import MIB
 from ..snapshot import Snapshot
 from ..table_config import TableConfig
@@ -86,7 +87,8 @@ def _sides(table: Snapshot, plan: ArchivePlan) -> list[_Side]:
 
 
 def _metadata(table: Snapshot) -> Place:
-    assert table.metadata is not None, "a metadata table does not go away"
+    if table.metadata is None:
+        raise ConflictError(f"{table.storage.root}: another process has dropped the metadata table", hint="run again")
     return table.metadata.config, table.metadata.timeline
 
 

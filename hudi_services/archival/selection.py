@@ -78,8 +78,8 @@ class Selection:
         """Why no instant goes."""
         if self.held is None:
             return f"{self.commits} commits are on the timeline, and commits are archived from {self.most + 1} on"
-        since = f" ({self.held.ts})" if self.held.ts else ""
-        return f"{self.held.why.value}{since} keeps all {self.commits} commits on the timeline"
+        since = f", {self.held.ts}" if self.held.ts else ""
+        return f"all {self.commits} commits stay on the timeline: {self.held.why.value}{since}"
 
 
 def select(timeline: Timeline, rules: ArchiveRules, bounds: Sequence[Bound], *, is_due: bool = False) -> Selection:
