@@ -152,7 +152,7 @@ def _following(
             kept = done[-1:] if action is Action.CLEAN else []
             going = [one for one in done if commits and one.ts < commits[-1].ts and one not in kept]
         else:
-            going = done[: len(done) - least] if len(done) > most else []
+            going = done[: max(len(done) - least, 0)] if len(done) > most else []
             going = [one for one in going if not _is_held(one, first)]
         yield from going
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..engine import Engine
-from ..errors import HudiServicesError, NothingToDo
+from ..errors import HudiServicesError, LockBusy, NothingToDo
 from ..options import Options, keys, writing_keys
 from ..snapshot import Snapshot, reopen
 from ..storage import Storage
@@ -41,7 +41,7 @@ class InlineServices:
         if self.options[writing_keys.CLEAN_AUTOMATIC]:
             self._run("clean", self._clean, report)
         if self.options[writing_keys.ARCHIVE_AUTOMATIC]:
-            self._run("archive", self._archive, report)
+            self._run("archive", lambda: self._archive(report), report)
         if self.options[writing_keys.CLUSTERING_INLINE]:
             for _ in reopen(table).timeline.pending_clusterings():
                 self._run("clustering", lambda: self._cluster(Mode.EXECUTE), report)
@@ -53,9 +53,14 @@ class InlineServices:
     def _clean(self) -> Report:
         return clean.clean(CleanRequest(base_path=self.wanted.base_path, options=self.wanted.options), self.storage)
 
-    def _archive(self) -> Report:
+    def _archive(self, report: Report) -> Report:
         request = ArchiveRequest(base_path=self.wanted.base_path, options=self.wanted.options)
-        return archive.archive(request, self.storage)
+        try:
+            return archive.archive(request, self.storage)
+        except LockBusy as busy:
+            # No failure in Hudi, either: another writer is at work, and archives.
+            report.warnings.append(f"the timeline was not archived, a later write does it: {sentence(busy)}")
+            raise NothingToDo(busy.message) from busy
 
     def _cluster(self, mode: Mode) -> Report:
         options = self.wanted.options

@@ -2,7 +2,7 @@
 
     <first ts>_<last ts>_0.parquet    one row an action, with the bytes of its files
     manifest_<N + 1>                  the names of all files that count
-    _version_                         N + 1: from here on the new file counts
+    _version_                         N + 1: from here on the new file counts; a conditional write
     (merges)                          the same, with a file of the next level in the place of those that it merges
     (old files)                       manifests but the newest ones, then the parquet files that these do not name
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..codecs import avro
-from ..errors import CorruptFile
+from ..errors import ConflictError, CorruptFile
 from ..limits import MIB
 from ..storage import Storage
 from .archive_writer import ArchiveForm, StoredInstant
@@ -114,7 +114,18 @@ class LsmArchiveWriter:
         entries = [{"fileName": one, "fileLen": size} for one, size in {**others, name: len(data)}.items()]
         check_held()
         self.storage.create(archive.path(manifest_name(number)), json.dumps({"files": entries}, indent=2).encode())
-        self.storage.put(archive.path(VERSION_FILE), str(number).encode())
+        self._count(archive, number)
+
+    def _count(self, archive: LsmArchive, number: int) -> None:
+        """Let the manifest `number` count, unless another process that had lost its lock has written since."""
+        path, data, seen = archive.path(VERSION_FILE), str(number).encode(), archive.listed.get(VERSION_FILE)
+        if seen is None:
+            self.storage.create(path, data)
+        elif not self.storage.replace(path, data, seen):
+            raise ConflictError(
+                f"{self.storage.full_path(path)} was changed meanwhile: another process archives",
+                hint="nothing was deleted; run again, and set hoodie.write.lock.provider here and in the writers",
+            )
 
     def _drop_old(self, keep: int, check_held: Callable[[], None]) -> None:
         """Delete all manifests but the newest `keep`, and the parquet files that none of these names."""

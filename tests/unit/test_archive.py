@@ -16,7 +16,7 @@ import hudi_services
 from hudi_services.archival import archive as frame
 from hudi_services.codecs import avro
 from hudi_services.codecs.json_text import parse_json
-from hudi_services.errors import ConfigError, NothingToDo
+from hudi_services.errors import ConfigError, ConflictError, NothingToDo
 from hudi_services.files.cursor import Cursor
 from hudi_services.files.log_blocks import HeaderKey
 from hudi_services.files.log_reader import read_log_blocks
@@ -25,6 +25,7 @@ from hudi_services.jobs.report import State
 from hudi_services.jobs.request import ArchiveRequest
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.storage import FileInfo
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.archived_log import archived_actions
 
@@ -373,3 +374,25 @@ def test_an_archive_that_is_no_archive_is_named(written: Mapping[int, Path], tmp
     with pytest.raises(hudi_services.StorageError, match="manifest_7"):
         job.archive(wanted(path), ObjectStorage(str(path)))
     assert sorted(open_local(path).timeline.sizes) == before
+
+
+class Overtaken(ObjectStorage):
+    """Another process, which had lost its lock, writes the version file right before ours."""
+
+    def replace(self, path: str, data: bytes, seen: FileInfo) -> bool:
+        if path.endswith("_version_"):
+            super().put(path, b"1")
+        return super().replace(path, data, seen)
+
+
+def test_the_version_file_is_not_overwritten(written: Mapping[int, Path], tmp_path: Path) -> None:
+    path = Path(shutil.copytree(written[9], tmp_path / "table"))
+    job.archive(wanted(path))
+    write(hudi_services.open(path, engine="local"), 4, first=12)
+    before = {folder: sorted(one.sizes) for folder, one in timelines(path).items()}
+    with pytest.raises(ConflictError, match="_version_ was changed meanwhile: another process archives"):
+        job.archive(wanted(path), Overtaken(str(path)))
+    assert {folder: sorted(one.sizes) for folder, one in timelines(path).items()} == before
+    assert job.archive(wanted(path)).state is State.COMPLETED
+    for folder, timeline in timelines(path).items():
+        assert not archived(path, folder) & instants(timeline)

@@ -16,6 +16,7 @@ import pytest
 from typer.main import get_command
 
 from hudi_services import errors
+from hudi_services.archival.selection import Why
 from hudi_services.cleaning import choice
 from hudi_services.cli.app import app
 from hudi_services.clustering.eligibility import Reason
@@ -231,6 +232,11 @@ def test_every_rule_and_reason_is_in_the_page_of_cleaning() -> None:
     for option in keys.ALL:
         if option.phase is Phase.CLEAN:
             assert all(f"| `{option.key}` | `{alias}` |" in text for alias in option.aliases)
+
+
+def test_every_rule_that_holds_the_timeline_is_in_the_page_of_archiving() -> None:
+    text = document("docs/archiving.md")
+    assert all(f"`{why.value}`" in text for why in Why)
 
 
 def test_every_reason_and_strategy_is_in_the_page_of_clustering() -> None:
