@@ -11,6 +11,8 @@ from ..jobs.report import Report, Row
 
 _COUNTS = (
     *(
+        "archived_instants",
+        "commits",
         "deletes",
         "differences",
         "file_groups",
@@ -21,7 +23,10 @@ _COUNTS = (
         "group",
         "harmless",
         "inserts",
+        "instants",
         "log_files",
+        "max_commits",
+        "min_commits",
     ),
     *("markers", "new_files", "partitions", "records", "replaced_files", "rows", "spilled_groups"),
     *("updated_files", "updates"),
@@ -55,6 +60,11 @@ COLUMNS: dict[str, dict[str, str]] = {
         "deleted": "partition rule files bytes whole_partition",
         "kept": "rule files bytes",
         "pending": "instant state policy files",
+    },
+    "archive": {
+        "timelines": "timeline commits max_commits min_commits archived_instants held_by held_at",
+        "archived": "timeline action instants first last",
+        "archive_files": "timeline file",
     },
     "recover": {
         "instants": "instant action state age last_sign heartbeat markers files decision why blocks done",

@@ -13,6 +13,7 @@ from ..clock import SystemClock
 from ..codecs.table_schema import parse_table_schema
 from ..errors import ConfigError, NotFound
 from ..jobs import (
+    archive,
     clean,
     clustering,
     compaction,
@@ -26,6 +27,7 @@ from ..jobs import (
 )
 from ..jobs.report import Report
 from ..jobs.request import (
+    ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
     CompactionRequest,
@@ -73,8 +75,9 @@ def open(
     `storage_options` are obstore's (aws_endpoint, aws_region, allow_http, ...), for stores only. `options` are Hudi's
     keys, as defaults for all methods; below them come `conf_file`, or without one Hudi's own conf files of this
     machine, and then the table's properties. `engine` says what runs the tasks of clusterings and index builds: Spark,
-    or this process. Plans, clusterings, cleans and index builds are tried `retries` times more when the store, the lock
-    or Spark fails. `progress` is called with a phase, how many of its pieces are done, and how many there are.
+    or this process. Plans, clusterings, cleans, archivals and index builds are tried `retries` times more when the
+    store, the lock or Spark fails. `progress` is called with a phase, how many of its pieces are done, and how many
+    there are.
 
     Raises TableNotFound, UnsupportedTable, and ConfigError for arguments that are wrong.
     """
@@ -244,6 +247,11 @@ class Table:
         """Finish cleans that were begun, and delete the files that no reader needs; with `dry_run` only list them."""
         wanted = CleanRequest(base_path=self.url, options=self._options(options), dry_run=dry_run)
         return self._run(wanted, functools.partial(clean.clean, storage=self._storage), self._retries)
+
+    def archive(self, *, dry_run: bool = False, options: OptionValues | None = None) -> Result:
+        """Move old instants from the timeline to the archive; with `dry_run` only say which, and why others stay."""
+        wanted = ArchiveRequest(base_path=self.url, options=self._options(options), dry_run=dry_run)
+        return self._run(wanted, functools.partial(archive.archive, storage=self._storage), self._retries)
 
     def validate(
         self,

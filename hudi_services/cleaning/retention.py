@@ -11,7 +11,7 @@ from ..clock import format_instant
 from ..timeline.active import Timeline
 from ..timeline.instant import Action, Instant
 
-_COMMITS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING, Action.COMPACTION})
+_COMMITS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING})
 
 
 class Policy(Enum):
@@ -45,9 +45,15 @@ class Horizon:
     held_back_by: Instant | None = None
 
 
-def horizon(timeline: Timeline, retention: Retention, now: datetime, previous: str) -> Horizon:
-    """The horizon at `now`; `previous` is the earliest commit to retain of the last clean, "" for none."""
-    commits = [instant for instant in timeline.instants if instant.action in _COMMITS]
+def horizon(
+    timeline: Timeline, retention: Retention, now: datetime, previous: str, *, compactions: bool = True
+) -> Horizon:
+    """The horizon at `now`; `previous` is the earliest commit to retain of the last clean, "" for none.
+
+    `compactions`: a pending compaction holds it back, too.
+    """
+    actions = _COMMITS | {Action.COMPACTION} if compactions else _COMMITS
+    commits = [instant for instant in timeline.instants if instant.action in actions]
     completed = [instant for instant in commits if instant.is_completed]
     if retention.policy is Policy.COMMITS:
         found = _by_commits(commits, completed, retention.commits)

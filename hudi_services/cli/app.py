@@ -9,6 +9,7 @@ import typer
 
 from .. import __version__
 from ..errors import PartlyDone
+from .archive import archive
 from .clean import clean
 from .compact import compact
 from .execute import execute
@@ -39,6 +40,7 @@ app.command("schedule")(schedule)
 app.command("execute")(execute)
 app.command("compact")(compact)
 app.command("clean")(clean)
+app.command("archive")(archive)
 app.command("index-bootstrap")(index_bootstrap)
 app.command("index-lookup")(index_lookup)
 app.command("rollback")(rollback)

@@ -19,11 +19,12 @@ Every command takes --dry-run and --apply. With --dry-run a command never change
 With --apply it does its work. Both together are an error. Without either of them:
 
 \b
-  schedule, execute, compact, clean, index-bootstrap   do their work
-  write                                                does its work
-  rollback, undo                                       do their work, on the instant that you name
-  recover, validate, orphan-files                      only look, and say what they would do
-  index-lookup                                         only reads, with any flag
+  schedule, execute, compact, clean   do their work
+  archive, index-bootstrap            do their work
+  write                               does its work
+  rollback, undo                      do their work, on the instant that you name
+  recover, validate, orphan-files     only look, and say what they would do
+  index-lookup                        only reads, with any flag
 """
 """For `hudi-services --help`; README.md and docs/commands.md say the same."""
 

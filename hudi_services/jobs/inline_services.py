@@ -1,6 +1,7 @@
 """The table services that run after a write, in its process, as the options of Hudi's writers ask for them.
 
     hoodie.clean.automatic              clean (on by default, as in Hudi)
+    hoodie.archive.automatic            archival (on by default, as in Hudi)
     hoodie.compact.inline               merge-on-read: execute the pending plans, then plan and execute, when it is due
     hoodie.compact.schedule.inline      merge-on-read: plan, when it is due, unless a plan is pending
     hoodie.clustering.inline            execute the pending plans, then plan and execute; every 4 commits by default
@@ -15,14 +16,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..engine import Engine
-from ..errors import HudiServicesError, NothingToDo
+from ..errors import HudiServicesError, LockBusy, NothingToDo
 from ..options import Options, keys, writing_keys
 from ..snapshot import Snapshot, reopen
 from ..storage import Storage
 from ..timeline.instant import Action
-from . import clean, clustering, compaction
+from . import archive, clean, clustering, compaction
 from .report import Report, Row, sentence
-from .request import CleanRequest, ClusteringRequest, CompactionRequest, Mode, WriteRequest
+from .request import ArchiveRequest, CleanRequest, ClusteringRequest, CompactionRequest, Mode, WriteRequest
 
 _INLINE_COMMITS = "4"
 """hoodie.clustering.inline.max.commits and hoodie.clustering.async.max.commits of Hudi."""
@@ -43,6 +44,8 @@ class InlineServices:
             return report
         if self.options[writing_keys.CLEAN_AUTOMATIC]:
             self._run("clean", self._clean, report)
+        if self.options[writing_keys.ARCHIVE_AUTOMATIC]:
+            self._run("archive", lambda: self._archive(report), report)
         if table.config.is_merge_on_read:
             self._compact(table, report)
         if self.options[writing_keys.CLUSTERING_INLINE]:
@@ -55,6 +58,15 @@ class InlineServices:
 
     def _clean(self) -> Report:
         return clean.clean(CleanRequest(base_path=self.wanted.base_path, options=self.wanted.options), self.storage)
+
+    def _archive(self, report: Report) -> Report:
+        request = ArchiveRequest(base_path=self.wanted.base_path, options=self.wanted.options)
+        try:
+            return archive.archive(request, self.storage)
+        except LockBusy as busy:
+            # No failure in Hudi, either: another writer is at work, and archives.
+            report.warnings.append(f"the timeline was not archived, a later write does it: {sentence(busy)}")
+            raise NothingToDo(busy.message) from busy
 
     def _compact(self, table: Snapshot, report: Report) -> None:
         pending = reopen(table).timeline.pending({Action.COMPACTION})

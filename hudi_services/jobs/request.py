@@ -143,6 +143,21 @@ class CleanRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveRequest(Request):
+    """One run of archive."""
+
+    dry_run: bool = False
+
+    @property
+    def service(self) -> str:
+        return "archive"
+
+    @property
+    def phase(self) -> Phase:
+        return Phase.ARCHIVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValidateRequest(Request):
     """One run of validate."""
 

@@ -1,7 +1,11 @@
 """Turns options into the settings that each package takes."""
 
+import math
 import sys
+from dataclasses import replace
 
+from ..archival.archive import ArchivePlan
+from ..archival.selection import ArchiveRules
 from ..cleaning.plan import CleanRules
 from ..cleaning.retention import Policy, Retention
 from ..cleaning.scope import PartitionRules as CleanPartitions
@@ -28,6 +32,9 @@ from ..writing.assignment import KnownKeys
 from ..writing.index import Index, IndexType
 from ..writing.sizing import SizingRules
 from .request import WriteOperation
+
+_METADATA_CLEAN_COMMITS, _METADATA_CLEANS_LESS = 20, 1.2
+"""Cleans of the metadata table retain so many commits, and so many times more than those of the table."""
 
 
 def plan_rules(options: Options) -> PlanRules:
@@ -115,17 +122,55 @@ def clean_rules(options: Options) -> CleanRules:
         )
     hours = options[keys.EMPTY_CLEAN_HOURS]
     return CleanRules(
-        retention=Retention(
-            policy=_clean_policy(options),
-            commits=options[keys.CLEAN_COMMITS_RETAINED],
-            hours=options[keys.CLEAN_HOURS_RETAINED],
-            versions=options[keys.CLEAN_FILE_VERSIONS_RETAINED],
-            most_commits=options[keys.CLEAN_MAX_COMMITS],
-        ),
+        retention=replace(_retention(options), most_commits=options[keys.CLEAN_MAX_COMMITS]),
         partitions=partitions,
         trigger_commits=options[keys.CLEAN_TRIGGER_COMMITS],
         empty_clean_hours=hours if hours > 0 else None,
     )
+
+
+def _retention(options: Options) -> Retention:
+    return Retention(
+        policy=_clean_policy(options),
+        commits=options[keys.CLEAN_COMMITS_RETAINED],
+        hours=options[keys.CLEAN_HOURS_RETAINED],
+        versions=options[keys.CLEAN_FILE_VERSIONS_RETAINED],
+    )
+
+
+def archive_plan(options: Options, config: TableConfig) -> ArchivePlan:
+    """The rules of an archival of a table with this `config`.
+
+    Raises ConfigError when so few commits would start it that none could go.
+    """
+    most, least = options[keys.ARCHIVE_MOST], options[keys.ARCHIVE_LEAST]
+    if most <= least:
+        raise ConfigError(
+            f"{keys.ARCHIVE_MOST.key}={most} is not more than {keys.ARCHIVE_LEAST.key}={least}",
+            hint=f"set {keys.ARCHIVE_MOST.key} to at least {least + 1}",
+        )
+    retention = _retention(options)
+    counts = config.is_merge_on_read and options[keys.COMPACTION_TRIGGER] in ("NUM_COMMITS", "NUM_AND_TIME")
+    table = ArchiveRules(
+        most=most,
+        least=least,
+        retention=retention,
+        compaction_commits=options[keys.COMPACTION_COMMITS] if counts else None,
+        beyond_savepoint=options[keys.ARCHIVE_BEYOND_SAVEPOINT],
+        keeps_retained=options[keys.ARCHIVE_KEEPS_RETAINED],
+    )
+    # As Hudi writes its metadata table (HoodieMetadataWriteUtils.createMetadataWriteConfig).
+    metadata = ArchiveRules(
+        most=most + 1,
+        least=least + 1,
+        retention=Retention(
+            policy=retention.policy,
+            commits=max(_METADATA_CLEAN_COMMITS, int(retention.commits * _METADATA_CLEANS_LESS)),
+            hours=math.ceil(retention.hours * _METADATA_CLEANS_LESS),
+        ),
+        compaction_commits=options[keys.METADATA_COMPACT_COMMITS],
+    )
+    return ArchivePlan(table, metadata, options[keys.ARCHIVE_BATCH], options[keys.ARCHIVE_MERGED_FILES])
 
 
 def failed_writes_are_ours(options: Options) -> bool:

@@ -407,7 +407,7 @@ METADATA_COMPACT_COMMITS = Option(
     "hoodie.metadata.compact.max.delta.commits",
     integer(1),
     10,
-    Phase.WRITE | Phase.INGEST,
+    Phase.WRITE | Phase.INGEST | Phase.ARCHIVE,
     "`execute` and `compact` compact the metadata table after this many delta commits since its last compaction.",
     in_table=ANY_VALUE,
 )
@@ -427,7 +427,7 @@ COMPACTION_TRIGGER = Option(
     "hoodie.compact.inline.trigger.strategy",
     choice("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_OR_TIME", "NUM_AND_TIME"),
     "NUM_COMMITS",
-    Phase.COMPACTION,
+    Phase.COMPACTION | Phase.ARCHIVE,
     "When a plan is written: after delta commits, after a time, or after one of them or both.",
     in_table=ANY_VALUE,
 )
@@ -435,7 +435,7 @@ COMPACTION_COMMITS = Option(
     "hoodie.compact.inline.max.delta.commits",
     integer(1),
     5,
-    Phase.COMPACTION,
+    Phase.COMPACTION | Phase.ARCHIVE,
     "Write a plan only after this many delta commits since the last compaction.",
     in_table=ANY_VALUE,
 )
@@ -486,7 +486,7 @@ CLEAN_POLICY = Option(
     "hoodie.clean.policy",
     choice("KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS", "KEEP_LATEST_BY_HOURS"),
     "KEEP_LATEST_COMMITS",
-    Phase.CLEAN,
+    Phase.CLEAN | Phase.ARCHIVE,
     "The cleaning policy; when it is not set, and only one of the three numbers below is set, the policy of that "
     "number.",
     ("hoodie.cleaner.policy",),
@@ -496,7 +496,7 @@ CLEAN_COMMITS_RETAINED = Option(
     "hoodie.clean.commits.retained",
     integer(1),
     10,
-    Phase.CLEAN,
+    Phase.CLEAN | Phase.ARCHIVE,
     "KEEP_LATEST_COMMITS: the number of latest commits that keep all their files.",
     ("hoodie.cleaner.commits.retained",),
     in_table=ANY_VALUE,
@@ -505,7 +505,7 @@ CLEAN_HOURS_RETAINED = Option(
     "hoodie.clean.hours.retained",
     integer(1, _HOURS),
     24,
-    Phase.CLEAN,
+    Phase.CLEAN | Phase.ARCHIVE,
     "KEEP_LATEST_BY_HOURS: the number of hours; commits since then keep all their files.",
     ("hoodie.cleaner.hours.retained",),
     in_table=ANY_VALUE,
@@ -514,7 +514,7 @@ CLEAN_FILE_VERSIONS_RETAINED = Option(
     "hoodie.clean.fileversions.retained",
     integer(1),
     3,
-    Phase.CLEAN,
+    Phase.CLEAN | Phase.ARCHIVE,
     "KEEP_LATEST_FILE_VERSIONS: the number of file slices kept in each file group.",
     ("hoodie.cleaner.fileversions.retained",),
     in_table=ANY_VALUE,
@@ -595,6 +595,57 @@ EMPTY_CLEAN_HOURS = Option(
     Phase.CLEAN,
     "Above 0: when nothing can be deleted and the last clean is more than this many hours ago, write a clean without "
     "files, so that the next clean lists less.",
+    in_table=ANY_VALUE,
+)
+
+# Archival of the timeline.
+
+ARCHIVE_MOST = Option(
+    "hoodie.keep.max.commits",
+    integer(1),
+    30,
+    Phase.ARCHIVE,
+    "Commits are archived when more than this many are on the timeline; raised by as much as the next number.",
+    in_table=ANY_VALUE,
+)
+ARCHIVE_LEAST = Option(
+    "hoodie.keep.min.commits",
+    integer(1),
+    20,
+    Phase.ARCHIVE,
+    "Archival leaves this many commits on the timeline, and more where cleans by the options above retain more.",
+    in_table=ANY_VALUE,
+)
+ARCHIVE_BATCH = Option(
+    "hoodie.commits.archival.batch",
+    integer(1, 10_000),
+    10,
+    Phase.ARCHIVE,
+    "Table version 6: the entries of one block of an archive file.",
+    in_table=ANY_VALUE,
+)
+ARCHIVE_BEYOND_SAVEPOINT = Option(
+    "hoodie.archive.beyond.savepoint",
+    boolean,
+    False,
+    Phase.ARCHIVE,
+    "Whether commits after a savepoint are archived, too; readers do not see them until the savepoint is deleted.",
+    in_table=ANY_VALUE,
+)
+ARCHIVE_KEEPS_RETAINED = Option(
+    "hoodie.archive.block.on.latest.clean.ectr",
+    boolean,
+    False,
+    Phase.ARCHIVE,
+    "Whether commits stay on the timeline from the earliest one that the last clean retains.",
+    in_table=ANY_VALUE,
+)
+ARCHIVE_MERGED_FILES = Option(
+    "hoodie.timeline.compaction.batch.size",
+    integer(2, 10_000),
+    10,
+    Phase.ARCHIVE,
+    "Table versions 8 and 9: so many archive files of one level are merged into one of the next.",
     in_table=ANY_VALUE,
 )
 

@@ -34,6 +34,7 @@ class Phase(enum.Flag):
     WRITE = enum.auto()
     """Executing a clustering."""
     CLEAN = enum.auto()
+    ARCHIVE = enum.auto()
     REPAIR = enum.auto()
     """Rollback, recovery, undo, orphan files and repairs of the metadata table."""
     INDEX = enum.auto()
@@ -47,7 +48,7 @@ class Phase(enum.Flag):
     INGEST = enum.auto()
     """Writing rows."""
     CLUSTERING = PLAN | WRITE
-    ANY = CLUSTERING | COMPACTION | CLEAN | REPAIR | INDEX | LOOKUP | INGEST
+    ANY = CLUSTERING | COMPACTION | CLEAN | ARCHIVE | REPAIR | INDEX | LOOKUP | INGEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,6 +280,22 @@ CLEAN_AUTOMATIC = Option(
     "Whether a write is followed by a clean.",
     in_table=ANY_VALUE,
 )
+ARCHIVE_AUTOMATIC = Option(
+    "hoodie.archive.automatic",
+    boolean,
+    True,
+    Phase.INGEST,
+    "Whether a write is followed by an archival of the timeline.",
+    in_table=ANY_VALUE,
+)
+ARCHIVE_ASYNC = Option(
+    "hoodie.archive.async",
+    boolean,
+    False,
+    Phase.INGEST,
+    "Accepted: the archival follows the write in both cases.",
+    in_table=ANY_VALUE,
+)
 COMPACT_INLINE = Option(
     "hoodie.compact.inline",
     boolean,

@@ -26,6 +26,7 @@ class Operation(Enum):
     EXECUTE = "execute"
     COMPACT = "compact"
     CLEAN = "clean"
+    ARCHIVE = "archive"
     INDEX_BOOTSTRAP = "index-bootstrap"
     INDEX_LOOKUP = "index-lookup"
     VALIDATE = "validate"

@@ -282,8 +282,9 @@ class Timeline:
         Modification times do not count where they stand in for completion times (layout 1): a store whose clock is
         ahead would push our instants, and with them the newest slices, beyond those of the next writer.
         """
-        recorded = self.layout.number > 1
-        return max((max(i.ts, (recorded and i.completion_time) or "") for i in self.instants), default="")
+        return max(
+            (max(i.ts, (self.layout.completion_times and i.completion_time) or "") for i in self.instants), default=""
+        )
 
     def publish(
         self, ts: str, action: Action, state: State, data: bytes = b"", completion_time: str | None = None

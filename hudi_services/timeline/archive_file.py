@@ -6,7 +6,7 @@ in their pages; and the bytes of decoded values are limited to what an honest fi
 """
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -66,12 +66,30 @@ class ArchiveFile:
                 yield known[number, decode]
             at += len(column)
 
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows with all columns, in pieces. Raises CorruptFile."""
+        names = {column.path[0] for group in self._footer.row_groups for column in group.columns}
+        self._check_pages(names)
+        with self._pyarrow_errors():
+            file = self._open(names)
+            for batch in file.iter_batches(_RESULT_ROWS, use_threads=False):
+                yield pa.RecordBatch.from_arrays(list(map(self._plain, batch.columns)), names=batch.schema.names)
+
+    def _plain(self, column: pa.Array) -> pa.Array:
+        if not pa.types.is_dictionary(column.type):
+            return column
+        self._spend(pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0)
+        return column.dictionary_decode()
+
     def _value(self, column: pa.DictionaryArray, number: int) -> bytes:
         value = column.dictionary[number].as_buffer()
-        self._results_left -= value.size
+        self._spend(value.size)
+        return bytes(value)
+
+    def _spend(self, size: int) -> None:
+        self._results_left -= size
         if self._results_left < 0:
             raise CorruptFile(f"{self.path} holds more than any valid archive of {len(self._data)} bytes")
-        return bytes(value)
 
     def _texts(self, column: pa.DictionaryArray) -> list[str | None]:
         if len(column.dictionary) and pc.max(pc.binary_length(column.dictionary)).as_py() > _LONGEST_TEXT:
@@ -83,19 +101,21 @@ class ArchiveFile:
         """The columns `names`, in batches of at most `rows` rows."""
         self._check_pages(names)
         with self._pyarrow_errors():
-            file = pq.ParquetFile(
-                io.BytesIO(self._data),
-                read_dictionary=list(names),
-                pre_buffer=False,
-                page_checksum_verification=True,
-            )
-            for batch in file.iter_batches(rows, columns=list(names), use_threads=False):
+            for batch in self._open(names).iter_batches(rows, columns=list(names), use_threads=False):
                 columns = [batch.column(name) for name in names]
                 if not all(pa.types.is_dictionary(column.type) for column in columns):
                     raise CorruptFile(f"{self.path} is no archived timeline: {names} are not texts or bytes")
                 yield columns
 
-    def _check_pages(self, names: Sequence[str]) -> None:
+    def _open(self, names: Collection[str]) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            io.BytesIO(self._data),
+            read_dictionary=list(names),
+            pre_buffer=False,
+            page_checksum_verification=True,
+        )
+
+    def _check_pages(self, names: Collection[str]) -> None:
         """Check the page sizes that headers announce, and the page checksums, before pyarrow reads the pages."""
         for number, group in enumerate(self._footer.row_groups):
             for chunk in group.columns:

@@ -1,37 +1,24 @@
 """The archive of timeline layout 2: completion times, and which instants it has.
 
-`timeline/history/` holds parquet files `<first ts>_<last ts>_<level>.parquet`, one row an action (instantTime,
-completionTime, action, metadata, plan, version), and `manifest_<N>` = JSON {"files": [{"fileName", "fileLen"}]}: only
-files in the manifest count. `_version_` is N in ASCII; without it the largest manifest counts.
-Source: LSMTimeline, ArchivedTimelineLoaderV2 of Apache Hudi.
+See `lsm_archive` for the files. Source: ArchivedTimelineLoaderV2 of Apache Hudi.
 """
 
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING
 
 from ..codecs.commit_metadata import decode_commit_avro
-from ..codecs.json_text import parse_json
 from ..codecs.rollback_plan import RollbackMetadata, decode_rollback_metadata
-from ..errors import CorruptFile, NotFound
-from ..file_cache import shared_cache
-from ..limits import LARGEST_LOG, SMALL_FILE
-from ..paths import is_name
-from ..storage import FileInfo, Storage
+from ..errors import CorruptFile
+from ..storage import Storage
 from ..table_config import TableConfig
 from .archived_instants import ArchivedAction, ArchivedInstants
 from .instant import Action
+from .lsm_archive import LsmArchive, parse_lsm_file
 
 if TYPE_CHECKING:
     from .archive_file import ArchiveFile
-
-_DATA_FILE = re.compile(r"([0-9]+)_([0-9]+)_[0-9]\.parquet")
-_MANIFEST = re.compile(r"manifest_([0-9]+)")
-_VERSION_FILE = "_version_"
 
 
 def is_archived(storage: Storage, config: TableConfig) -> bool:
@@ -40,75 +27,18 @@ def is_archived(storage: Storage, config: TableConfig) -> bool:
     return bool(files)
 
 
-class _Archive:
-    """The folder of an archive at one moment. Only `_version_` changes; this process reads every other file once."""
-
-    def __init__(self, storage: Storage, folder: str) -> None:
-        self._storage = storage
-        self._folder = folder
-
-    @cached_property
-    def files(self) -> tuple[str, ...]:
-        """The names of its parquet files. Raises CorruptFile."""
-        with ThreadPoolExecutor(1) as pool:
-            number = pool.submit(self._manifest_number)
-            # Listed at the same time: a file that is newer than the listing is read all the same.
-            _ = self._listed
-            found = number.result()
-        return () if found is None else self._names(f"manifest_{found}")
-
-    def open(self, name: str) -> "ArchiveFile":
-        # pyarrow is slow to load, and most commands read no archive.
-        from .archive_file import ArchiveFile
-
-        return ArchiveFile(self._read(name, LARGEST_LOG), self._full_path(name))
-
-    @cached_property
-    def _listed(self) -> Mapping[str, FileInfo]:
-        return {file.name: file for file in self._storage.list_dir(self._folder)[0]}
-
-    def _read(self, name: str, limit: int) -> bytes:
-        listed = self._listed.get(name)
-        if listed is None:
-            return self._storage.read(f"{self._folder}/{name}", limit)
-        return shared_cache().read(self._storage, listed, limit)
-
-    def _full_path(self, name: str) -> str:
-        return self._storage.full_path(f"{self._folder}/{name}")
-
-    def _names(self, manifest: str) -> tuple[str, ...]:
-        try:
-            files = parse_json(self._read(manifest, SMALL_FILE))["files"]
-            names = tuple(dict.fromkeys(entry["fileName"] for entry in files))
-            if not all(map(is_name, names)):
-                raise ValueError("it names files elsewhere")
-            return names
-        except (ValueError, KeyError, TypeError) as e:
-            raise CorruptFile(f"{self._full_path(manifest)} is no timeline manifest: {e}") from e
-
-    def _manifest_number(self) -> int | None:
-        try:
-            return int(self._storage.read(f"{self._folder}/{_VERSION_FILE}", SMALL_FILE))
-        except NotFound:
-            # The version file is missing between its deletion and its re-creation.
-            matches = (_MANIFEST.fullmatch(info.name) for info in self._storage.list_dir(self._folder)[0])
-            return max((int(match[1]) for match in matches if match), default=None)
-        except ValueError as e:
-            raise CorruptFile(f"{self._full_path(_VERSION_FILE)} holds no manifest number") from e
-
-
 class ArchivedTimes:
     """Looks up completion times, reading each archive file at most once and only when it may hold the instant."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
-        self._archive = _Archive(storage, folder)
+        self._archive = LsmArchive(storage, folder)
         self._times: dict[str, dict[str, str]] = {}
 
     def completion_time(self, ts: str) -> str | None:
         """The completion time of the archived instant of `ts`, None when no archive file has it. Raises CorruptFile."""
         for name in self._archive.files:
-            match = _DATA_FILE.fullmatch(name)
-            if match is not None and match[1] <= ts <= match[2]:
+            file = parse_lsm_file(name)
+            if file is not None and file.overlaps(ts, ts):
                 found = self._load(name).get(ts)
                 if found is not None:
                     return found
@@ -126,7 +56,7 @@ def read_archive(storage: Storage, folder: str, file_ids: Collection[str] = ()) 
 
     Raises CorruptFile, naming the file, and StorageError.
     """
-    archive = _Archive(storage, folder)
+    archive = LsmArchive(storage, folder)
     return ArchivedInstants.of(
         entry for name in archive.files for entry in _read_actions(archive.open(name), frozenset(file_ids))
     )

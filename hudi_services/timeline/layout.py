@@ -6,6 +6,7 @@ from typing import Protocol
 from ..model import CommitMetadata
 from ..storage import Storage
 from ..versions import TableVersion
+from .archive_writer import ArchiveForm, ArchiveWriter
 from .archived_instants import ArchivedInstants
 from .instant import Action, Instant, State
 from .layout_v1 import LayoutV1
@@ -21,6 +22,14 @@ class Layout(Protocol):
     @property
     def clustering_action(self) -> Action:
         """The action of a clustering that is not completed."""
+
+    @property
+    def completion_times(self) -> bool:
+        """Whether names have completion times, by which Hudi orders completed instants."""
+
+    @property
+    def archives_cleans_with_commits(self) -> bool:
+        """Whether cleans and rollbacks are archived with the commits after them; otherwise by their own number."""
 
     def file_name(self, ts: str, action: Action, state: State, completion_time: str | None = None) -> str:
         """The name of the instant's file in this state; `completion_time` counts in COMPLETED only."""
@@ -42,6 +51,9 @@ class Layout(Protocol):
 
         Empty when there is no archive. Raises CorruptFile.
         """
+
+    def archive_writer(self, storage: Storage, folder: str, form: ArchiveForm) -> ArchiveWriter:
+        """The writer of the archive in `folder`."""
 
 
 _LAYOUTS: dict[int, Layout] = {1: LayoutV1(), 2: LayoutV2()}

@@ -10,8 +10,10 @@ from ..clock import instant_of_millis
 from ..codecs.commit_metadata import decode_commit_json, encode_commit_json
 from ..model import CommitMetadata
 from ..storage import Storage
+from .archive_writer import ArchiveForm, ArchiveWriter
 from .archived_instants import ArchivedInstants
 from .archived_log import read_archive
+from .archived_log_writer import LogArchiveWriter
 from .instant import Action, Instant, State, split_name, suffix, suffixes
 
 _SUFFIXES = suffixes(frozenset(Action) - {Action.CLUSTERING})
@@ -20,6 +22,8 @@ _SUFFIXES = suffixes(frozenset(Action) - {Action.CLUSTERING})
 class LayoutV1:
     number = 1
     clustering_action = Action.REPLACE_COMMIT
+    completion_times = False
+    archives_cleans_with_commits = False
 
     def file_name(self, ts: str, action: Action, state: State, completion_time: str | None = None) -> str:
         return ts + suffix(Action.REPLACE_COMMIT if action is Action.CLUSTERING else action, state)
@@ -40,3 +44,6 @@ class LayoutV1:
 
     def read_archive(self, storage: Storage, folder: str, file_ids: Collection[str] = ()) -> ArchivedInstants:
         return read_archive(storage, folder, file_ids)
+
+    def archive_writer(self, storage: Storage, folder: str, form: ArchiveForm) -> ArchiveWriter:
+        return LogArchiveWriter(storage, folder, form)

@@ -12,6 +12,7 @@ from ..codecs.avro import MAGIC
 from ..codecs.commit_metadata import decode_commit_avro, decode_commit_json, encode_commit_avro
 from ..model import CommitMetadata
 from ..storage import Storage
+from .archive_writer import ArchiveForm, ArchiveWriter
 from .archived import read_archive
 from .archived_instants import ArchivedInstants
 from .instant import Action, Instant, State, split_name, suffix, suffixes
@@ -22,6 +23,8 @@ _SUFFIXES = suffixes(frozenset(Action))
 class LayoutV2:
     number = 2
     clustering_action = Action.CLUSTERING
+    completion_times = True
+    archives_cleans_with_commits = True
 
     def file_name(self, ts: str, action: Action, state: State, completion_time: str | None = None) -> str:
         if state is not State.COMPLETED:
@@ -49,3 +52,9 @@ class LayoutV2:
 
     def read_archive(self, storage: Storage, folder: str, file_ids: Collection[str] = ()) -> ArchivedInstants:
         return read_archive(storage, folder, file_ids)
+
+    def archive_writer(self, storage: Storage, folder: str, form: ArchiveForm) -> ArchiveWriter:
+        # Only here: pyarrow is slow to load, and most commands write no archive.
+        from .lsm_archive_writer import LsmArchiveWriter
+
+        return LsmArchiveWriter(storage, folder, form)

@@ -25,6 +25,7 @@ from . import histories
 from .archives import unpack_archived
 from .corruptions import do_damage, wrong_listing
 from .faulty_storage import FaultyStorage
+from .metadata_tables import compact
 from .repairs import P, cluster, fail_newest, newest
 from .tables import as_written, open_local, request, unpack
 
@@ -132,6 +133,13 @@ def late_attempt(folder: Path) -> OperatorTable:
 def clustered(folder: Path) -> OperatorTable:
     path = unpack("1.2.0", folder)
     return OperatorTable(path, cluster(path), _KEEP_ONE)
+
+
+def long_timeline(folder: Path) -> OperatorTable:
+    path = unpack("1.2.0", folder)
+    compact(path)
+    keep = {"hoodie.keep.max.commits": "2", "hoodie.keep.min.commits": "1"}
+    return OperatorTable(path, conf={**_KEEP_ONE, **keep})
 
 
 def completed_commit(folder: Path) -> OperatorTable:
@@ -299,6 +307,7 @@ RECIPES: dict[str, Callable[[Path], OperatorTable]] = {
         left_plan,
         late_attempt,
         clustered,
+        long_timeline,
         completed_commit,
         abandoned_write,
         live_write,

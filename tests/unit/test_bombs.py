@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -36,7 +37,10 @@ from hudi_services.jobs.config_files import read_properties
 from hudi_services.jobs.request import RecoverRequest
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
+from hudi_services.timeline import archive_file
+from hudi_services.timeline.archive_writer import ArchiveForm
 from hudi_services.timeline.archived import ArchivedTimes, read_archive
+from hudi_services.timeline.lsm_archive_writer import LsmArchiveWriter
 
 from . import bombs
 from .quick_storage import QuickStorage
@@ -335,6 +339,22 @@ def test_archive(tmp_path: Path, made: Callable[[], pa.Table], sentence: str) ->
     refused = bombs.refusal(lambda: read_archive(quick, "history", ["a"]))
     assert refused.startswith(f"CorruptFile: {tmp_path}/history/1_9_0.parquet")
     assert sentence in refused
+
+
+def test_a_merge_of_archive_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_file, "_LEAST_RESULTS", 8 << 20)
+    storage = archive(tmp_path, actions(100_000, metadata=repeated(bytes(100_000), 100_000)), "1_9_0.parquet")
+    shutil.copy(tmp_path / "history/1_9_0.parquet", tmp_path / "history/2_9_0.parquet")
+    files = [{"fileName": name, "fileLen": 1} for name in ("1_9_0.parquet", "2_9_0.parquet")]
+    (tmp_path / "history/manifest_1").write_text(json.dumps({"files": files}))
+    writer = LsmArchiveWriter(storage, "history", ArchiveForm("UTC", "1.2.0", merged=2))
+    refused = bombs.refusal(lambda: writer.compact(lambda: None))
+    assert refused.startswith(f"CorruptFile: {tmp_path}/history/1_9_0.parquet holds more than any valid archive")
+    assert {file.name for file in (tmp_path / "history").iterdir()} == {
+        *(entry["fileName"] for entry in files),
+        "manifest_1",
+        "_version_",
+    }
 
 
 def test_an_archive_that_is_named_often_is_read_once(tmp_path: Path) -> None:

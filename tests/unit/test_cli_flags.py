@@ -11,6 +11,7 @@ import pytest
 from typer.main import get_command
 
 from hudi_services.cli import (
+    archive,
     clean,
     clustering,
     compact,
@@ -39,6 +40,7 @@ REQUESTS = {
     "execute": (clustering, "ClusteringRequest"),
     "compact": (compact, "CompactionRequest"),
     "clean": (clean, "CleanRequest"),
+    "archive": (archive, "ArchiveRequest"),
     "orphan-files": (orphan_files, "OrphanFilesRequest"),
     "index-bootstrap": (index_bootstrap, "IndexRequest"),
     "index-lookup": (index_lookup, "LookupRequest"),

@@ -33,6 +33,7 @@ CASES = {
     "execute": Case("planned", (), ACTS),
     "compact": Case("planned-compaction", (), ACTS),
     "clean": Case("clustered", (), ACTS),
+    "archive": Case("long-timeline", (), ACTS),
     "index-bootstrap": Case("small-files", ("--file-group-count", "1"), ACTS),
     "write": Case("new-rows", ("--input", "ROWS"), ACTS),
     "rollback": Case("abandoned-write", ("--instant", "INSTANT"), ACTS),

@@ -16,19 +16,21 @@ import pytest
 from typer.main import get_command
 
 from hudi_services import errors
+from hudi_services.archival.selection import Why
 from hudi_services.cleaning import choice
 from hudi_services.cli.app import app
 from hudi_services.clustering.eligibility import Reason
 from hudi_services.clustering.strategies import STRATEGIES
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.engine import LocalEngine
-from hudi_services.jobs import clean, clustering, compaction, orphan_files, recover, undo, validate, writing
+from hudi_services.jobs import archive, clean, clustering, compaction, orphan_files, recover, undo, validate, writing
 from hudi_services.jobs.attempts import run_with_retries
 from hudi_services.jobs.config_files import read_properties
 from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.index_lookup import index_lookup
 from hudi_services.jobs.report import Report, State, TableFacts
 from hudi_services.jobs.request import (
+    ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
     CompactionRequest,
@@ -53,7 +55,7 @@ from hudi_services.validation import model as validation_model
 from . import histories
 from . import test_salvage as salvage
 from .corruptions import do_damage, wrong_listing
-from .operator_tables import rows_of
+from .operator_tables import RECIPES, rows_of
 from .repairs import DEAD_AT_ONCE, P, cluster, fail_newest, repair
 from .rides import create
 from .tables import request, unpack
@@ -110,6 +112,7 @@ def test_every_service_and_command_is_in_the_pages() -> None:
         *(ValidateRequest(base_path=path, options=options, repair=repairs) for repairs in (False, True)),
         *(RepairRequest(base_path=path, options=options, command=command) for command in ("rollback", "undo")),
         CleanRequest(base_path=path, options=options),
+        ArchiveRequest(base_path=path, options=options),
         IndexRequest(base_path=path, options=options),
         LookupRequest(base_path=path, options=options, keys=pa.array([])),
         RecoverRequest(base_path=path, options=options),
@@ -232,6 +235,11 @@ def test_every_rule_and_reason_is_in_the_page_of_cleaning() -> None:
             assert all(f"| `{option.key}` | `{alias}` |" in text for alias in option.aliases)
 
 
+def test_every_rule_that_holds_the_timeline_is_in_the_page_of_archiving() -> None:
+    text = document("docs/archiving.md")
+    assert all(f"`{why.value}`" in text for why in Why)
+
+
 def test_every_reason_and_strategy_is_in_the_page_of_clustering() -> None:
     text = document("docs/clustering.md")
     assert all(reason.value in text for reason in Reason)
@@ -311,6 +319,8 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     inline = resolve([("test", {**due, "hoodie.clustering.inline": "true", keys.INLINE_MAX_COMMITS.key: "1"})])
     insert = WriteRequest(base_path=str(inserted_to), options=inline, operation=WriteOperation.INSERT)
     inserted = writing.write(insert, rows_of(inserted_to).to_reader)
+    long = RECIPES["long-timeline"](folder / "long")
+    archived = archive.archive(ArchiveRequest(base_path=str(long.path), options=resolve([("test", long.conf)])))
     new = pa.table({"id": ["a"], "day": ["d"], "ts": [0]})
     create(folder / "appended", table_type="MERGE_ON_READ").insert(new)
     updates = WriteRequest(base_path=str(folder / "appended"), options=options, operation=WriteOperation.UPSERT)
@@ -320,6 +330,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
         ("schedule --service compaction", compactable),
         ("compact", compacted),
         ("clean", cleaned),
+        ("archive", archived),
         ("schedule", planned),
         ("execute", executed),
         ("execute", left_out),

@@ -8,11 +8,18 @@ import pyarrow as pa
 import pytest
 
 import hudi_services
+from hudi_services.commit.lease import Lease
+from hudi_services.engine import LocalEngine
 from hudi_services.errors import PartlyDone, StorageError
 from hudi_services.jobs import clean
+from hudi_services.jobs.inline_services import InlineServices
+from hudi_services.jobs.report import Report, TableFacts
+from hudi_services.jobs.request import WriteOperation, WriteRequest
+from hudi_services.object_storage import ObjectStorage
+from hudi_services.options import resolve
 
 from .rides import FILTERS, create
-from .tables import both_views, merged_rows
+from .tables import both_views, merged_rows, open_local
 
 pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
@@ -86,6 +93,24 @@ def test_a_service_that_fails(table: hudi_services.Table, tmp_path: Path, monkey
     )
     assert told.ok and "the clean after it failed" in told.warnings[0]
     assert both_views(tmp_path / "rides")[0].num_rows == 20
+
+
+def test_an_archival_that_another_process_does(table: hudi_services.Table, tmp_path: Path) -> None:
+    """Its lock is busy: the write is complete, and a later one archives."""
+    few = {**FILTERS, "hoodie.keep.max.commits": "3", "hoodie.keep.min.commits": "2", "hoodie.clean.automatic": "false"}
+    few |= {"hoodie.clean.commits.retained": "1", "hoodie.metadata.compact.max.delta.commits": "1"}
+    quiet = {**few, "hoodie.archive.automatic": "false"}
+    for number in range(4):
+        assert not services(table.upsert(rows(0, 10, number), options=quiet))
+    path = str(tmp_path / "rides")
+    with Lease(ObjectStorage(path), "table", "archive"):
+        options = resolve([("test", few)])
+        wanted = WriteRequest(base_path=path, options=options, operation=WriteOperation.UPSERT)
+        run = InlineServices(wanted, options, ObjectStorage(path), LocalEngine())
+        report = run.run(open_local(tmp_path / "rides"), Report("write", "upsert", TableFacts(path)))
+    assert report.warnings[0].startswith("the timeline was not archived, a later write does it: ")
+    assert "services" not in report.tables and report.exit_code != 7
+    assert services(table.upsert(rows(0, 10, 5), options=few)) == [("archive", "archive", "completed")]
 
 
 def test_inline_compaction(tmp_path: Path) -> None:

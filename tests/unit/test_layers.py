@@ -43,7 +43,7 @@ ROWS = [
     {"rows"},
     {"rewriting"},
     {"clustering", "compaction", "cleaning", "orphan_files", "validation", "indexing", "writing"},
-    {"recovery"},
+    {"recovery", "archival"},
     {"spark"},
     {"jobs"},
     {"cli", "api"},

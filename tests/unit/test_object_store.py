@@ -28,6 +28,7 @@ from hudi_services.timeline.instant import Action
 
 from .archives import unpack_archived
 from .page_examples import demo_table, examples, run_examples
+from .rides import FILTERS
 from .s3_server import s3_server, upload
 from .tables import RELEASES, open_local, request, unpack
 from .test_quarantine import moves
@@ -173,6 +174,26 @@ def test_garbage_goes_and_comes_back_on_s3(tmp_path: Path) -> None:
     leases = ".hoodie/.locks/"
     assert {f.path: f.size for f in storage.list_tree("") if not f.path.startswith(leases)} == before
     assert list_quarantines(storage) == []
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_timelines_are_archived_on_s3(version: int) -> None:
+    """After writes that begin with no table."""
+    url = f"s3://lake/archived{version}"
+    few = {"hoodie.keep.max.commits": "4", "hoodie.keep.min.commits": "3", "hoodie.clean.commits.retained": "1"}
+    options = {**FILTERS, **few, "hoodie.metadata.compact.max.delta.commits": "2"}
+    options["hoodie.timeline.compaction.batch.size"] = "2"
+    definition = {"name": "rides", "record_key": "id", "ordering": "ts", "engine": "local", "options": options}
+    table = hudi_services.create(url, table_version=version, **definition)
+    for number in range(7):
+        table.upsert(pa.table({"id": ["a", "b"], "ts": pa.array([number] * 2, pa.int64())}))
+    now = open_snapshot(ObjectStorage(url), SystemClock())
+    assert now.metadata is not None
+    writes = {one.ts for one in now.timeline.completed_writes()}
+    assert len(writes) <= 5 and len(writes | now.timeline.archived.completed.keys()) == 7
+    assert not writes & now.timeline.archived.completed.keys()
+    assert len(now.metadata.timeline.archived.completed) > 0
+    assert table.validate(strict=True).ok
 
 
 def test_nothing_there() -> None:

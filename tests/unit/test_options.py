@@ -142,7 +142,7 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_one(wrong: str, nearest: s
 
 
 @pytest.mark.parametrize(
-    "key", ["hoodie.archive.automatic", "hoodie.metrics.on", "hoodie.streamer.x.y", "spark.master"]
+    "key", ["hoodie.archive.merge.enable", "hoodie.metrics.on", "hoodie.streamer.x.y", "spark.master"]
 )
 def test_keys_of_others_are_no_warning(key: str) -> None:
     assert one(key, "whatever").warnings == ()

@@ -9,6 +9,7 @@ import pytest
 
 from hudi_services.errors import UnsupportedTable
 from hudi_services.jobs.request import (
+    ArchiveRequest,
     CleanRequest,
     ClusteringRequest,
     CompactionRequest,
@@ -111,6 +112,7 @@ def test_requests_name_their_operations() -> None:
         *(ClusteringRequest(mode=mode, **common) for mode in Mode),
         CompactionRequest(mode=Mode.SCHEDULE, **common),
         CleanRequest(**common),
+        ArchiveRequest(**common),
         ValidateRequest(**common),
         RecoverRequest(**common),
         IndexRequest(**common),

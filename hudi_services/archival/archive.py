@@ -1,0 +1,158 @@
+"""Moves instants from the active timeline to the archive, in rounds, each in a critical section of its own.
+
+    select     under the lock, the instants that go; a round takes the first of them
+    add        to the archive (`timeline.archive_writer`): the step from which on the archive has them
+    delete     instant by instant, oldest first: leftover markers, then requested and inflight file, then completed file
+    compact    the archive, in the last round
+
+A kill after the second step leaves instants that are in both places; the next archival only deletes them. The completed
+file goes last, because an instant without it would look pending. The metadata table's timeline follows in the same way.
+Source: TimelineArchiverV1, TimelineArchiverV2 of Apache Hudi.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..commit.critical_section import critical_section
+from ..commit.settings import TransactionSettings
+from ..concurrency import at_once
+from ..errors import ConflictError
+from ..limits import MIB
+from ..snapshot import Snapshot
+from ..table_config import TableConfig
+from ..timeline.active import Timeline
+from ..timeline.archive_writer import ArchiveForm, StoredInstant, StoredState
+from ..timeline.instant import Instant
+from .selection import ArchiveRules, Selection, bounds_of_metadata, bounds_of_table, select
+
+_ROUND_BYTES, _ROUND_INSTANTS = 64 * MIB, 100
+"""What one round reads at most, unless a single instant is larger: writers wait for the lock meanwhile."""
+
+Place: TypeAlias = tuple[TableConfig, Timeline]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePlan:
+    """The rules for a table and for its metadata table, and the number of entries and files as in `ArchiveForm`."""
+
+    table: ArchiveRules
+    metadata: ArchiveRules
+    entries: int = 10
+    merged: int = 10
+
+
+@dataclass(slots=True)
+class Archived:
+    """What an archival did to one timeline. `first` is what it found at first."""
+
+    first: Selection
+    instants: list[Instant] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    """The names of the new archive files; some may be merged into others."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The table's timeline, or that of its metadata table."""
+
+    place: Callable[[Snapshot], Place]
+    select: Callable[[Snapshot, bool], Selection]
+
+
+def look(table: Snapshot, plan: ArchivePlan) -> list[Selection]:
+    """What would go now: of the table, and of its metadata table where it has one."""
+    return [side.select(table, False) for side in _sides(table, plan)]
+
+
+def archive(table: Snapshot, plan: ArchivePlan, settings: TransactionSettings) -> list[Archived]:
+    """Archive what may go; the results are in the order of `look`.
+
+    Raises what a critical section raises, CorruptFile for an instant file or an archive that cannot be read, and
+    StorageError.
+    """
+    return [_archive_side(table, side, plan, settings) for side in _sides(table, plan)]
+
+
+def _sides(table: Snapshot, plan: ArchivePlan) -> list[_Side]:
+    def of_table(now: Snapshot, is_due: bool) -> Selection:
+        return select(now.timeline, plan.table, bounds_of_table(now.timeline, now.metadata), is_due=is_due)
+
+    def of_metadata(now: Snapshot, is_due: bool) -> Selection:
+        bounds = bounds_of_metadata(now.timeline, beyond_savepoint=plan.table.beyond_savepoint)
+        return select(_metadata(now)[1], plan.metadata, bounds, is_due=is_due)
+
+    own = _Side(lambda now: (now.config, now.timeline), of_table)
+    return [own] if table.metadata is None else [own, _Side(_metadata, of_metadata)]
+
+
+def _metadata(table: Snapshot) -> Place:
+    if table.metadata is None:
+        raise ConflictError(f"{table.storage.root}: another process has dropped the metadata table", hint="run again")
+    return table.metadata.config, table.metadata.timeline
+
+
+def _archive_side(table: Snapshot, side: _Side, plan: ArchivePlan, settings: TransactionSettings) -> Archived:
+    first = side.select(table, False)
+    done = Archived(first)
+    wanted = set(map(_key, first.instants))
+    while wanted:
+        with critical_section(table, "archive", settings) as current:
+            # What has come since may hold some of them back; the commits that have come may go next time.
+            going = [one for one in side.select(current, True).instants if _key(one) in wanted]
+            config, timeline = side.place(current)
+            batch = _first_round(timeline, going)
+            wanted = set(map(_key, going)) - set(map(_key, batch))
+            form = ArchiveForm(timeline.zone, config.version.release, plan.entries, plan.merged)
+            writer = timeline.layout.archive_writer(timeline.storage, config.history_path, form)
+            if batch:
+                done.files += writer.add(_read(timeline, batch), current.check_held)
+                _delete(config, timeline, batch, current.check_held)
+                done.instants += batch
+            if done.instants and not wanted:
+                done.files += writer.compact(current.check_held)
+    return done
+
+
+def _key(instant: Instant) -> tuple[str, str]:
+    return instant.ts, instant.action.value
+
+
+def _first_round(timeline: Timeline, instants: Sequence[Instant]) -> list[Instant]:
+    batch: list[Instant] = []
+    size = 0
+    for one in instants[:_ROUND_INSTANTS]:
+        size += sum(timeline.sizes[file.file_name] for file in timeline.files_of(one.ts, one.action))
+        if batch and size > _ROUND_BYTES:
+            break
+        batch.append(one)
+    return batch
+
+
+def _read(timeline: Timeline, instants: Sequence[Instant]) -> list[StoredInstant]:
+    files = [timeline.files_of(one.ts, one.action) for one in instants]
+    names = [file.file_name for of_one in files for file in of_one]
+    contents = dict(zip(names, at_once(timeline.read_details, names), strict=True))
+    return [
+        StoredInstant(
+            one,
+            tuple(StoredState(file, contents[file.file_name], timeline.written[file.file_name]) for file in of_one),
+        )
+        for one, of_one in zip(instants, files, strict=True)
+    ]
+
+
+def _delete(
+    config: TableConfig, timeline: Timeline, instants: Sequence[Instant], check_held: Callable[[], None]
+) -> None:
+    storage = timeline.storage
+    marked = {folder.rpartition("/")[2] for folder in storage.list_dir(f"{config.meta_path}/.temp")[1]}
+    for one in instants:
+        files = timeline.files_of(one.ts, one.action)
+        check_held()
+        if one.ts in marked:
+            storage.delete_tree(f"{config.meta_path}/.temp/{one.ts}")
+        at_once(storage.delete, [timeline.path(file.file_name) for file in files if not file.is_completed])
+        for file in files:
+            if file.is_completed:
+                storage.delete(timeline.path(file.file_name))

@@ -1,0 +1,82 @@
+"""The archival job: moves old instants from the active timeline to the archive, as writers of Apache Hudi do."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ..archival.archive import Archived, look
+from ..archival.archive import archive as run_archive
+from ..archival.selection import Selection
+from ..errors import NothingToDo
+from ..storage import Storage
+from ..timeline.instant import Instant
+from .opening import open_supported
+from .report import Report, Row
+from .request import ArchiveRequest
+from .settings import archive_plan, transaction_settings
+
+_TIMELINES = ("table", "metadata table")
+_DRY_RUN = "dry run: nothing was archived"
+
+
+def archive(wanted: ArchiveRequest, storage: Storage | None = None) -> Report:
+    """Archive the timeline, and that of the metadata table; starts no JVM.
+
+    `storage` replaces the storage of `wanted.base_path`.
+    """
+    report = Report.start(wanted)
+    table, wanted = open_supported(wanted, storage, report)
+    plan = archive_plan(wanted.options, table.config)
+    settings = transaction_settings(wanted.options, table.storage)
+    with report.phase("select"):
+        found = look(table, plan)
+    _describe(report, found, [one.instants for one in found])
+    if not any(one.instants for one in found):
+        raise NothingToDo(_why_idle(found))
+    if wanted.dry_run:
+        return report.looked(_DRY_RUN)
+    with report.phase("archive"):
+        done = run_archive(table, plan, settings)
+    _describe(report, [one.first for one in done], [one.instants for one in done])
+    _name_files(report, done)
+    if not any(one.instants for one in done):
+        raise NothingToDo("what could go is held back since, or another process has archived it")
+    return report.completed(None)
+
+
+def _why_idle(found: Sequence[Selection]) -> str:
+    return "; ".join(
+        f"{'the metadata table' if number else 'the table'}: {one.why_empty}" for number, one in enumerate(found)
+    )
+
+
+def _describe(report: Report, found: Sequence[Selection], archived: Sequence[Sequence[Instant]]) -> None:
+    report.tables["timelines"] = [
+        {
+            "timeline": name,
+            "commits": one.commits,
+            "max_commits": one.most,
+            "min_commits": one.least,
+            "archived_instants": len(instants),
+            "held_by": one.held.why.value if one.held else None,
+            "held_at": one.held.ts if one.held and one.held.ts else None,
+        }
+        for name, one, instants in zip(_TIMELINES, found, archived, strict=False)
+    ]
+    report.tables["archived"] = [
+        row for name, instants in zip(_TIMELINES, archived, strict=False) for row in _by_action(name, instants)
+    ]
+
+
+def _by_action(name: str, instants: Sequence[Instant]) -> list[Row]:
+    counts = Counter(one.action.value for one in instants)
+    times = {action: [one.ts for one in instants if one.action.value == action] for action in counts}
+    return [
+        {"timeline": name, "action": action, "instants": counts[action], "first": of[0], "last": of[-1]}
+        for action, of in sorted(times.items())
+    ]
+
+
+def _name_files(report: Report, done: Sequence[Archived]) -> None:
+    report.tables["archive_files"] = [
+        {"timeline": name, "file": file} for name, one in zip(_TIMELINES, done, strict=False) for file in one.files
+    ]
