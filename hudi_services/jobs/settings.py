@@ -25,6 +25,7 @@ from ..rows.sort_order import parse_sort_columns
 from ..storage import Storage
 from ..table_config import TableConfig
 from ..writing.assignment import KnownKeys
+from ..writing.buckets import Buckets
 from ..writing.index import Index, IndexType
 from ..writing.sizing import SizingRules
 from .request import WriteOperation
@@ -206,12 +207,20 @@ def known_keys(options: Options, operation: WriteOperation) -> KnownKeys | None:
     return KnownKeys.WRITE if combines else None
 
 
+def bucket_index(options: Options, config: TableConfig) -> Buckets | None:
+    """The buckets of a write by a bucket index; None by any other index. Raises as `Buckets.of_table`."""
+    if index_type(options) is not IndexType.BUCKET:
+        return None
+    hashed = options[writing_keys.BUCKET_FIELDS]
+    return Buckets.of_table(config, options[writing_keys.BUCKETS], hashed)
+
+
 def index_type(options: Options) -> IndexType:
     """The index that is asked for."""
     return IndexType(options[writing_keys.INDEX_TYPE].replace("GLOBAL_RECORD_LEVEL_INDEX", "RECORD_INDEX"))
 
 
-def write_index(options: Options, *, has_record_index: bool) -> Index:
+def write_index(options: Options, config: TableConfig, *, has_record_index: bool) -> Index:
     """The index of an upsert or delete; without a record index GLOBAL_SIMPLE takes its place, as in Hudi."""
     kind = index_type(options)
     if kind is IndexType.RECORD_INDEX and not has_record_index:
@@ -221,7 +230,7 @@ def write_index(options: Options, *, has_record_index: bool) -> Index:
         IndexType.GLOBAL_BLOOM: writing_keys.BLOOM_MOVES_ROWS,
         IndexType.RECORD_INDEX: writing_keys.RECORD_INDEX_MOVES_ROWS,
     }
-    return Index(kind, kind in moves and options[moves[kind]])
+    return Index(kind, kind in moves and options[moves[kind]], bucket_index(options, config))
 
 
 def new_statistics(options: Options) -> NewStatistics:

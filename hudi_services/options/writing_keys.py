@@ -6,7 +6,7 @@ Sources: HoodieStorageConfig, HoodieCompactionConfig, HoodieWriteConfig and Data
 
 from typing import Any
 
-from .option import ANY_VALUE, Option, Phase, between, boolean, choice, integer, names, only, share, size
+from .option import ANY_VALUE, Option, Phase, between, boolean, choice, integer, names, nothing, only, share, size
 
 _NO_NAMES: tuple[str, ...] = ()
 _MIB = 1 << 20
@@ -113,11 +113,44 @@ OVERWRITE_MODE = Option(
 )
 INDEX_TYPE = Option(
     "hoodie.index.type",
-    choice("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
+    choice(
+        *("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"),
+        *("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "BUCKET"),
+    ),
     "SIMPLE",
     Phase.INGEST,
     "How upserts and deletes find the rows that are there; RECORD_INDEX is GLOBAL_SIMPLE where the table has none.",
     in_table=ANY_VALUE,
+)
+BUCKET_ENGINE = Option(
+    "hoodie.index.bucket.engine",
+    only("SIMPLE"),
+    "SIMPLE",
+    Phase.INGEST,
+    "Only SIMPLE: by BUCKET, each partition has a fixed number of buckets.",
+)
+BUCKETS = Option(
+    "hoodie.bucket.index.num.buckets",
+    integer(1, 99_999),
+    256,
+    Phase.INGEST,
+    "By BUCKET, the number of buckets of each partition, which stays as it was in the first write.",
+    in_table=ANY_VALUE,
+)
+BUCKET_FIELDS = Option(
+    "hoodie.bucket.index.hash.field",
+    names,
+    _NO_NAMES,
+    Phase.INGEST,
+    "By BUCKET, the record key fields whose values decide the bucket; when empty, all of them.",
+    in_table=ANY_VALUE,
+)
+BUCKET_EXPRESSIONS = Option(
+    "hoodie.bucket.index.partition.expressions",
+    nothing,
+    "",
+    Phase.INGEST,
+    "Must be empty: all partitions have the same number of buckets.",
 )
 SIMPLE_MOVES_ROWS = Option(
     "hoodie.simple.index.update.partition.path",
