@@ -82,17 +82,21 @@ class WriteRun:
         self._index_buckets = bucket_index(wanted.options, table.config)
 
     def refuse_groups(self) -> None:
-        """Raise UnsupportedTable where the rows cannot be written: into other buckets, or beside a partitioned index.
+        """Raise UnsupportedTable where the rows cannot be written: into other buckets, or to paths that no index takes.
 
-        Raises ConflictError where file groups of a pending plan would be replaced.
+        Raises ConfigError for a record index of another kind than the table's, ConflictError where file groups of a
+        pending plan would be replaced.
         """
-        table = self._table
-        shards = record_shards(table)
-        if shards is not None and shards.is_partitioned:
-            raise UnsupportedTable(
-                f"{table.storage.root} has a partitioned record index, which writes cannot keep in step yet",
-                hint="write to it with Apache Hudi, or drop the index first",
-            )
+        table, shards = self._table, record_shards(self._table)
+        write_index(self._wanted.options, table.config, shards)
+        if shards is not None:
+            shards.holding(self._kept.partitions, 1)
+            if shards.is_partitioned and table.config.is_merge_on_read:
+                raise UnsupportedTable(
+                    f"{table.storage.root} is merge-on-read and has a record index of each partition, which writes "
+                    "cannot keep in step yet",
+                    hint="write to it with Apache Hudi, or drop the index first",
+                )
         self._replaced(table)
         if self._wanted.operation not in (WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION):
             check_groups(table, self._partitions(table, everywhere=self._looks_everywhere()), self._index_buckets)
@@ -199,8 +203,7 @@ class WriteRun:
     @contextmanager
     def _assigned(self, table: Snapshot) -> Iterator[Assigned]:
         """The rows by where they go; the rows of an operation that looks for none are inserts as they are."""
-        has_index = record_shards(table) is not None
-        index = write_index(self._wanted.options, table.config, has_record_index=has_index)
+        index = write_index(self._wanted.options, table.config, record_shards(table))
         known = known_keys(self._wanted.options, self._wanted.operation) or KnownKeys.WRITE
         with self._rows.assigned(table, index, known) as assigned:
             # Log files may be written beside a pending compaction.
@@ -318,6 +321,8 @@ class WriteRun:
             changed = [one for one in stats if not one.is_log and (one.num_inserts or one.num_deletes)]
             deleted = {(one.partition, one.file_id) for one in stats if one.num_deletes}
             old = [one for one in before if (one.partition, one.file_id) in deleted]
+            groups = self._wanted.options[writing_keys.PARTITION_INDEX_GROUPS]
+            shards = shards.holding([one.partition for one in changed], groups)
             # Updates by log files may also bring keys back that earlier log files have deleted.
             logs = {(one.partition, one.file_id): one for one in stats if one.is_log}
             pairs = [(one, logs[one.partition, one.file_id]) for one in appended]

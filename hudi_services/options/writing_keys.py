@@ -115,11 +115,12 @@ INDEX_TYPE = Option(
     "hoodie.index.type",
     choice(
         *("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"),
-        *("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "BUCKET"),
+        *("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX", "BUCKET"),
     ),
     "SIMPLE",
     Phase.INGEST,
-    "How upserts and deletes find the rows that are there; RECORD_INDEX is GLOBAL_SIMPLE where the table has none.",
+    "How upserts and deletes find the rows that are there; where the table has no such index, RECORD_INDEX is "
+    "GLOBAL_SIMPLE, and RECORD_LEVEL_INDEX is SIMPLE.",
     in_table=ANY_VALUE,
 )
 BUCKET_ENGINE = Option(
@@ -198,6 +199,14 @@ LOG_BLOCK_FORMAT = Option(
     "avro",
     Phase.INGEST,
     "Merge-on-read: only avro; the format of the data blocks of log files.",
+)
+PARTITION_INDEX_GROUPS = Option(
+    "hoodie.metadata.record.level.index.min.filegroup.count",
+    integer(1, 10_000),
+    1,
+    Phase.INGEST,
+    "The file groups that a record index of each partition gets for a new partition.",
+    in_table=between(1, 1_000),
 )
 # What is not done yet is refused, so that it is not ignored: these options have one value each.
 COMBINE_BEFORE_UPSERT = Option(

@@ -4,6 +4,7 @@
     SIMPLE, BLOOM                 a partition           base files of the partitions of the rows
     GLOBAL_SIMPLE, GLOBAL_BLOOM   the table             all base files
     RECORD_INDEX                  the table             the record index of the metadata table
+    RECORD_LEVEL_INDEX            a partition           the record index of each partition
     BUCKET                        a partition           nowhere: the hash of a key names its file group
 
 Source: HoodieIndex.IndexType, SparkHoodieIndexFactory, SparkMetadataTableRecordIndex of Apache Hudi.
@@ -17,6 +18,8 @@ import pyarrow as pa
 
 from ..errors import CheckFailed
 from ..metadata.record_index.lookup import look_up
+from ..metadata.record_index.shards import Shards
+from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.table import MetadataTable
 from ..snapshot import Snapshot
 from .buckets import Buckets
@@ -31,6 +34,7 @@ class IndexType(enum.Enum):
     GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
     GLOBAL_BLOOM = "GLOBAL_BLOOM"
     RECORD_INDEX = "RECORD_INDEX"
+    RECORD_LEVEL_INDEX = "RECORD_LEVEL_INDEX"
     BUCKET = "BUCKET"
 
     @property
@@ -57,9 +61,9 @@ class Index:
         cannot be told, CorruptFile, StorageError, and CheckFailed when the record index names a file group that is not
         there.
         """
-        if self.kind is IndexType.RECORD_INDEX:
+        if self.kind in (IndexType.RECORD_INDEX, IndexType.RECORD_LEVEL_INDEX):
             assert table.metadata is not None, "the table has a record index"
-            return _by_record_index(table, table.metadata, keys)
+            return _by_record_index(table, table.metadata, partition, keys)
         slices = table.view.latest_slices_of(table.view.partitions() if self.kind.is_global else [partition])
         if self.buckets is not None and not exact:
             of_keys = self.buckets.of(keys)
@@ -69,8 +73,10 @@ class Index:
         return tag_keys(table.storage, table.slices, slices, keys, by_footer=by_footer)
 
 
-def _by_record_index(table: Snapshot, metadata: MetadataTable, keys: pa.Array) -> list[Tagged]:
-    found = look_up(metadata, keys)
+def _by_record_index(table: Snapshot, metadata: MetadataTable, partition: str, keys: pa.Array) -> list[Tagged]:
+    if not Shards.of_groups(metadata.file_groups(RECORD_INDEX)).has(partition):
+        return []
+    found = look_up(metadata, keys, partition=partition)
     groups = [(one.partition, one.file_id) for one in found.locations]
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
     of_location = np.array([numbers[group] for group in groups], np.int64)
