@@ -6,6 +6,8 @@ _OUTSIDE = re.compile(r"(?:^|/)\.{0,2}(?=/|\Z)")
 TABLE_FOLDER = ".hoodie"
 """The folder of a table's own files."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+ESCAPES = str.maketrans({one: f"%{ord(one):02X}" for one in [*map(chr, range(1, 0x20)), *"\x7f\"#%'*/:=?\\{[]^"]})
+"""What Hudi writes for characters that names of folders cannot have (PartitionPathEncodeUtils)."""
 
 
 def is_below(path: str) -> bool:

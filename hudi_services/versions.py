@@ -39,12 +39,15 @@ class TableVersion:
     """Whether a delete block can have a date as the ordering value of a key."""
     bulk_insert_is_commit: bool
     """True: a bulk insert into a merge-on-read table is a commit; False: it is a delta commit."""
+    bucket_hash_splits_keys: bool
+    """True: a bucket index hashes each part between the commas of a key with a colon; False: the values of its fields.
+    """
 
 
 VERSIONS = {
-    6: TableVersion(6, 1, "0.15.0", False, False, False, True, False, True, False, True, False, True, False),
-    8: TableVersion(8, 2, "1.0.2", True, False, True, False, False, False, False, False, False, False, False),
-    9: TableVersion(9, 2, "1.2.0", True, True, True, False, True, False, True, False, True, False, True),
+    6: TableVersion(6, 1, "0.15.0", False, False, False, True, False, True, False, True, False, True, False, True),
+    8: TableVersion(8, 2, "1.0.2", True, False, True, False, False, False, False, False, False, False, False, False),
+    9: TableVersion(9, 2, "1.2.0", True, True, True, False, True, False, True, False, True, False, True, False),
 }
 RELEASES = tuple(version.release for version in VERSIONS.values())
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..errors import ConflictError
+from ..files.names import bucket_digits
 from ..model import FileSlice
 from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
 from ..table.view import FileGroupId
@@ -117,3 +118,24 @@ class GroupsUnchanged:
         raise_first(pending_rollbacks(current, self.slices, self.settings))
         raise_first(ended_updates(current, self.slices, self.seen))
         raise_first(input_changes(current, self.slices))
+
+
+@dataclass(frozen=True, slots=True)
+class BucketsFree:
+    """The new file groups `begun` are the only ones of their buckets, but for those that are `replaced`."""
+
+    sentence: ClassVar[str] = "no other writer has begun a file group of the same bucket"
+    begun: Sequence[FileGroupId]
+    replaced: frozenset[FileGroupId]
+
+    def check(self, current: Snapshot) -> None:
+        """Raise ConflictError for a bucket with another file group: writers of Hudi fail when they find two."""
+        new = {(partition, bucket_digits(file_id)): file_id for partition, file_id in self.begun}
+        for one in current.view.latest_slices_of(sorted({partition for partition, _ in self.begun})):
+            mine = new.get((one.partition, bucket_digits(one.file_id)))
+            if mine is not None and (one.partition, one.file_id) not in self.replaced:
+                raise ConflictError(
+                    f"another writer has begun the file group {one.file_id} of the partition {one.partition!r} of "
+                    f"{current.storage.root}, and the write the file group {mine} of the same bucket",
+                    hint="nothing was committed; run again",
+                )

@@ -3,7 +3,7 @@
     base file   <fileId>_<writeToken>_<instant><ext>      fileId of letters, digits, "-"; of .hfile all but "_" and "."
     log file    .<fileId>_<instant>.log.<version>[_<writeToken>[<suffix>]]
     write token <taskPartitionId>-<stageId>-<taskAttemptId>
-    file id     <uuid>-<n>
+    file id     <uuid>-<n>; by a bucket index the uuid begins with the eight digits of the bucket
 
 Sources: FSUtils, HoodieBaseFile, HoodieLogFile, HoodiePartitionMetadata.
 """
@@ -25,6 +25,8 @@ _BASE_FILE = re.compile(r"([a-zA-Z0-9-]+)_([a-zA-Z0-9-]+)_([0-9]+)(\.[a-zA-Z0-9]
 # A file group of a partitioned record index has the name of a partition in its file id, in any script and with %XX.
 _HFILE = re.compile(r"([^._]+)_([a-zA-Z0-9-]+)_([0-9]+)(\.hfile)", re.ASCII)
 _LOG_FILE = re.compile(r"\.([^._]+)_([^.]*)\.(log|archive)\.(\d+)(?:_(\d+-\d+-\d+)(\.cdc)?)?", re.ASCII)
+
+_BUCKET_DIGITS = 8
 
 
 def base_file_name(file_id: str, write_token: str, instant: str, extension: str = ".parquet") -> str:
@@ -89,6 +91,17 @@ def instant_in(name: str) -> str:
 
 def new_file_id(random: uuid.UUID | None = None) -> str:
     return f"{random or uuid.uuid4()}-0"
+
+
+def new_prefix(bucket: int | None = None) -> str:
+    """The uuid of new file ids, which may begin with the digits of a bucket."""
+    prefix = str(uuid.uuid4())
+    return prefix if bucket is None else f"{bucket:0{_BUCKET_DIGITS}d}{prefix[_BUCKET_DIGITS:]}"
+
+
+def bucket_digits(file_id: str) -> str:
+    """Where a file id has the digits of a bucket, if it has any."""
+    return file_id[:_BUCKET_DIGITS]
 
 
 def is_partition_metafile(name: str) -> bool:

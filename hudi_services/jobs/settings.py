@@ -23,12 +23,14 @@ from ..locking.protocol import LockWait
 from ..locking.registry import lock_provider
 from ..metadata.creation import NewStatistics
 from ..metadata.expression_index.times import Zone
+from ..metadata.record_index.shards import Shards
 from ..options import Options, keys, lock_keys, writing_keys
 from ..rows.settings import FileSettings
 from ..rows.sort_order import parse_sort_columns
 from ..storage import Storage
 from ..table_config import TableConfig
 from ..writing.assignment import KnownKeys
+from ..writing.buckets import Buckets
 from ..writing.index import Index, IndexType
 from ..writing.sizing import SizingRules
 from .request import WriteOperation
@@ -251,22 +253,48 @@ def known_keys(options: Options, operation: WriteOperation) -> KnownKeys | None:
     return KnownKeys.WRITE if combines else None
 
 
+def bucket_index(options: Options, config: TableConfig) -> Buckets | None:
+    """The buckets of a write by a bucket index; None by any other index. Raises as `Buckets.of_table`."""
+    if index_type(options) is not IndexType.BUCKET:
+        return None
+    hashed = options[writing_keys.BUCKET_FIELDS]
+    return Buckets.of_table(config, options[writing_keys.BUCKETS], hashed)
+
+
 def index_type(options: Options) -> IndexType:
     """The index that is asked for."""
     return IndexType(options[writing_keys.INDEX_TYPE].replace("GLOBAL_RECORD_LEVEL_INDEX", "RECORD_INDEX"))
 
 
-def write_index(options: Options, *, has_record_index: bool) -> Index:
-    """The index of an upsert or delete; without a record index GLOBAL_SIMPLE takes its place, as in Hudi."""
+_WITHOUT_INDEX = {
+    IndexType.RECORD_INDEX: IndexType.GLOBAL_SIMPLE,
+    IndexType.RECORD_LEVEL_INDEX: IndexType.SIMPLE,
+}
+"""The index that takes the place of a record index where the table has none, as in Hudi."""
+
+
+def write_index(options: Options, config: TableConfig, shards: Shards | None) -> Index:
+    """The index of an upsert or delete of a table with these shards of its record index, if any.
+
+    Raises ConfigError for a record index of the other kind, and as `bucket_index`.
+    """
     kind = index_type(options)
-    if kind is IndexType.RECORD_INDEX and not has_record_index:
-        kind = IndexType.GLOBAL_SIMPLE
+    if shards is None:
+        kind = _WITHOUT_INDEX.get(kind, kind)
+    elif kind in _WITHOUT_INDEX and (kind is IndexType.RECORD_LEVEL_INDEX) is not shards.is_partitioned:
+        which, other = "the whole table", IndexType.RECORD_INDEX
+        if shards.is_partitioned:
+            which, other = "each partition", IndexType.RECORD_LEVEL_INDEX
+        raise ConfigError(
+            f"{writing_keys.INDEX_TYPE.key}={kind.value}, and the table {config.name} has a record index of {which}",
+            hint=f"set {writing_keys.INDEX_TYPE.key}={other.value}",
+        )
     moves = {
         IndexType.GLOBAL_SIMPLE: writing_keys.SIMPLE_MOVES_ROWS,
         IndexType.GLOBAL_BLOOM: writing_keys.BLOOM_MOVES_ROWS,
         IndexType.RECORD_INDEX: writing_keys.RECORD_INDEX_MOVES_ROWS,
     }
-    return Index(kind, kind in moves and options[moves[kind]])
+    return Index(kind, kind in moves and options[moves[kind]], bucket_index(options, config))
 
 
 def new_statistics(options: Options) -> NewStatistics:

@@ -16,7 +16,7 @@ from ..commit.drafts import CommitDraft, TimesSource
 from ..commit.expectations import FilesStored
 from ..commit.rollback.failed_writes import roll_back_failed_writes
 from ..commit.write_attempt import WriteAttempt
-from ..commit.written_groups import AppendedGroups, GroupsUnchanged, SchemaUnchanged, refuse_planned
+from ..commit.written_groups import AppendedGroups, BucketsFree, GroupsUnchanged, SchemaUnchanged, refuse_planned
 from ..engine import Engine
 from ..errors import HudiServicesError, UnsupportedTable
 from ..indexing.expressions import computed_indexes
@@ -30,14 +30,23 @@ from ..process import peak_bytes
 from ..rows.conservation import Checksum
 from ..snapshot import Snapshot, pending_clusterings, pending_compactions, reopen
 from ..table.partition_metafile import create_metafiles
-from ..table.support import are_buckets
 from ..timeline.instant import Action
 from ..writing.assignment import Assigned, KnownKeys
+from ..writing.buckets import check_groups
+from ..writing.row_store import Place
 from ..writing.sizing import Bucket, SizingRules, average_record_bytes, insert_buckets, small_files, telling_commits
 from .metadata_compaction import compaction_afterwards
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import WriteOperation, WriteRequest
-from .settings import index_type, known_keys, new_statistics, sizing_rules, transaction_settings, write_index
+from .settings import (
+    bucket_index,
+    index_type,
+    known_keys,
+    new_statistics,
+    sizing_rules,
+    transaction_settings,
+    write_index,
+)
 from .write_rows import WriteRows
 from .write_tasks import WriteTask, WriteTasks, Written, workload
 
@@ -70,30 +79,27 @@ class WriteRun:
         self._report = report
         self._engine = engine
         self._deleted = deleted
+        self._index_buckets = bucket_index(wanted.options, table.config)
 
     def refuse_groups(self) -> None:
-        """Raise UnsupportedTable where the rows cannot be written: into buckets, or beside a partitioned index.
+        """Raise UnsupportedTable where the rows cannot be written: into other buckets, or to paths that no index takes.
 
-        Raises ConflictError where file groups of a pending plan would be replaced.
+        Raises ConfigError for a record index of another kind than the table's, ConflictError where file groups of a
+        pending plan would be replaced.
         """
-        table = self._table
-        shards = record_shards(table)
-        if shards is not None and shards.is_partitioned:
-            raise UnsupportedTable(
-                f"{table.storage.root} has a partitioned record index, which writes cannot keep in step yet",
-                hint="write to it with Apache Hudi, or drop the index first",
-            )
-        self._replaced(table)
-        partitions = self._partitions(table, everywhere=self._looks_everywhere())
-        table.view.load(partitions)
-        for partition in partitions:
-            slices = table.view.latest_slices(partition)
-            if are_buckets(slices):
+        table, shards = self._table, record_shards(self._table)
+        write_index(self._wanted.options, table.config, shards)
+        if shards is not None:
+            shards.holding(self._kept.partitions, 1)
+            if shards.is_partitioned and table.config.is_merge_on_read:
                 raise UnsupportedTable(
-                    f"{table.storage.root} has file groups named after buckets ({slices[0].file_id[:8]}…), and rows "
-                    "cannot be written to buckets yet",
-                    hint="write to it with Apache Hudi",
+                    f"{table.storage.root} is merge-on-read and has a record index of each partition, which writes "
+                    "cannot keep in step yet",
+                    hint="write to it with Apache Hudi, or drop the index first",
                 )
+        self._replaced(table)
+        if self._wanted.operation not in (WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION):
+            check_groups(table, self._partitions(table, everywhere=self._looks_everywhere()), self._index_buckets)
 
     def _looks_everywhere(self) -> bool:
         """Also for rows whose partitions are not known before they are written."""
@@ -107,6 +113,10 @@ class WriteRun:
             return table.view.partitions()
         return [*self._kept.partitions, *self._deleted]
 
+    @property
+    def _merges_buckets(self) -> bool:
+        return self._index_buckets is not None and self._wanted.operation.looks_up
+
     def look(self) -> Report:
         """Say what would be written."""
         replaced = self._replaced(self._table)
@@ -117,7 +127,8 @@ class WriteRun:
         row: Row = {
             "partitions": len({*(task.partition for task in tasks), *(one.partition for one in replaced)}),
             "rows": self._kept.count,
-            "inserts": sum(task.inserts for task in tasks),
+            # Keys are not looked up in buckets: rows for those that are there may be updates.
+            "inserts": None if self._merges_buckets else sum(task.inserts for task in tasks),
             "updates": None,
             "deletes": None,
             "filled_files": sum(not task.changes for task in before),
@@ -192,7 +203,7 @@ class WriteRun:
     @contextmanager
     def _assigned(self, table: Snapshot) -> Iterator[Assigned]:
         """The rows by where they go; the rows of an operation that looks for none are inserts as they are."""
-        index = write_index(self._wanted.options, has_record_index=record_shards(table) is not None)
+        index = write_index(self._wanted.options, table.config, record_shards(table))
         known = known_keys(self._wanted.options, self._wanted.operation) or KnownKeys.WRITE
         with self._rows.assigned(table, index, known) as assigned:
             # Log files may be written beside a pending compaction.
@@ -228,21 +239,28 @@ class WriteRun:
             self._buckets(table, assigned, sizing_rules(options, merge_on_read=table.config.is_merge_on_read))
         )
 
-    def _buckets(self, table: Snapshot, assigned: Assigned, rules: SizingRules) -> Iterator[tuple[str, list[Bucket]]]:
-        """The buckets of each partition. A bulk insert has one, and needs to know nothing of the table."""
-        counts = sorted(assigned.inserts.items())
+    def _buckets(self, table: Snapshot, assigned: Assigned, rules: SizingRules) -> Iterator[tuple[Place, list[Bucket]]]:
+        """The buckets of each place of inserts. A bulk insert has one, and needs to know nothing of the table."""
+        counts = assigned.inserts.items()
+        if self._index_buckets is not None:
+            slices = [] if self._wanted.operation.replaces else table.view.latest_slices_of(self._kept.partitions)
+            found = list(self._index_buckets.inserts(assigned.inserts, slices))
+            filled = [one.filled for _, (one,) in found if one.filled is not None]
+            refuse_planned(table, filled, "has rows to insert")
+            yield from found
+            return
         if self._wanted.operation is WriteOperation.BULK_INSERT:
-            yield from ((partition, [Bucket(None, count)]) for partition, count in counts)
+            yield from ((place, [Bucket(None, count)]) for place, count in counts)
             return
         most = self._wanted.options[writing_keys.RECORD_BYTES_COMMITS]
         record_bytes = average_record_bytes(telling_commits(table, most), rules)
         planned = {*pending_clusterings(table), *pending_compactions(table)}
         fills = bool(table.timeline.first_write) and self._wanted.operation.fills
         if fills:
-            table.view.load([partition for partition, _ in counts])
-        for partition, count in counts:
-            small = small_files(table.view.latest_slices(partition), planned, rules) if fills else []
-            yield partition, insert_buckets(count, small, record_bytes, rules)
+            table.view.load([place.partition for place, _ in counts])
+        for place, count in counts:
+            small = small_files(table.view.latest_slices(place.partition), planned, rules) if fills else []
+            yield place, insert_buckets(count, small, record_bytes, rules)
 
     def _draft(
         self,
@@ -272,9 +290,19 @@ class WriteRun:
                 GroupsUnchanged([*replaced, *before], seen, self._settings),
                 AppendedGroups(appended, seen, pending_compactions(table), self._settings),
                 FilesStored(table.storage, stats),
+                *self._bucket_expectations(stats, before, replaced),
             ),
             schema=self._kept.schema.text,
         )
+
+    def _bucket_expectations(
+        self, stats: Sequence[WriteStat], before: Sequence[FileSlice], replaced: Sequence[FileSlice]
+    ) -> list[BucketsFree]:
+        if self._index_buckets is None:
+            return []
+        old = {(one.partition, one.file_id) for one in before}
+        begun = [(one.partition, one.file_id) for one in stats if (one.partition, one.file_id) not in old]
+        return [BucketsFree(begun, frozenset((one.partition, one.file_id) for one in replaced))]
 
     def _moved(
         self,
@@ -293,6 +321,8 @@ class WriteRun:
             changed = [one for one in stats if not one.is_log and (one.num_inserts or one.num_deletes)]
             deleted = {(one.partition, one.file_id) for one in stats if one.num_deletes}
             old = [one for one in before if (one.partition, one.file_id) in deleted]
+            groups = self._wanted.options[writing_keys.PARTITION_INDEX_GROUPS]
+            shards = shards.holding([one.partition for one in changed], groups)
             # Updates by log files may also bring keys back that earlier log files have deleted.
             logs = {(one.partition, one.file_id): one for one in stats if one.is_log}
             pairs = [(one, logs[one.partition, one.file_id]) for one in appended]

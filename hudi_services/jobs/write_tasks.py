@@ -1,5 +1,6 @@
 """The tasks of a write: inserts into small files and new file groups, and next slices of file groups with updates."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -120,20 +121,20 @@ class WriteTasks:
         self._block_bytes = min(options[writing_keys.LOG_BLOCK_BYTES], memory.limit // _BLOCK_SHARE)
         self._names: dict[str, LogNames] = {}
 
-    def all(self, buckets: Iterable[tuple[str, Sequence[Bucket]]]) -> list[WriteTask]:
-        """The tasks for the inserts in buckets, of each partition in the order of its rows, and for all updates."""
+    def all(self, buckets: Iterable[tuple[Place, Sequence[Bucket]]]) -> list[WriteTask]:
+        """The tasks for the inserts in buckets, of each place in the order of its rows, and for all updates."""
         tasks: list[WriteTask] = []
         updated = dict(self._assigned.slices)
-        for partition, of_partition in buckets:
+        for place, of_place in buckets:
             start = 0
-            for bucket in of_partition:
-                rows = Portion(Place(partition), start, bucket.inserts)
+            for bucket in of_place:
+                rows = Portion(place, start, bucket.inserts)
                 start += bucket.inserts
                 one = bucket.filled
                 if one is not None and updated.pop((one.partition, one.file_id), None) is not None:
                     tasks.append(self._update(len(tasks), one, rows))
                 else:
-                    tasks.append(WriteTask(self._insert(len(tasks), partition, bucket), (rows,), bucket.inserts))
+                    tasks.append(WriteTask(self._insert(len(tasks), place, bucket), (rows,), bucket.inserts))
         for one in updated.values():
             if self._table.config.is_merge_on_read:
                 tasks.append(self._append(len(tasks), one))
@@ -169,21 +170,25 @@ class WriteTasks:
             self._names[partition] = LogNames(table.log_naming, partition, self._instant, names, compacting)
         return self._names[partition]
 
-    def _insert(self, number: int, partition: str, bucket: Bucket) -> InsertTask:
-        table = self._table
+    def _insert(self, number: int, place: Place, bucket: Bucket) -> InsertTask:
+        table, settings = self._table, self._settings
+        if place.bucket is not None:
+            # A bucket is one file group, whatever its size.
+            settings = replace(settings, file_bytes=sys.maxsize)
         return InsertTask(
             storage=table.storage,
             instant=self._instant,
-            partition=partition,
+            partition=place.partition,
             number=number,
             rows=bucket.inserts,
             filled=bucket.filled,
             source=table.slices,
             schema=self._schema,
             dropped_columns=table.config.dropped_columns,
-            settings=self._settings,
+            settings=settings,
             ranged=self._ranged,
             memory=self._memory,
+            bucket=place.bucket,
         )
 
     def _update(self, number: int, one: FileSlice, inserts: Portion | None) -> WriteTask:
@@ -193,7 +198,7 @@ class WriteTasks:
         changes, size, count = assigned.count(one), assigned.size(one), 0
         if inserts is not None and inserts.count is not None:
             count = inserts.count
-            size += assigned.size_of_inserts(one.partition, count)
+            size += assigned.size_of_inserts(inserts.place, count)
         task = UpdateTask(
             storage=table.storage,
             instant=self._instant,

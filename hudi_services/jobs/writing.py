@@ -36,7 +36,7 @@ from .inline_services import InlineServices
 from .opening import open_rewritable
 from .report import Report
 from .request import WriteOperation, WriteRequest
-from .settings import index_type, known_keys, session_zone
+from .settings import bucket_index, index_type, known_keys, session_zone
 from .write_execution import WriteRun
 from .write_rows import LocalRows, WriteRows
 
@@ -101,6 +101,11 @@ def write_frame(wanted: WriteRequest, frame: Frame, storage: Storage | None = No
     report, engine, given = Report.start(wanted), frame.engine, wanted
     table, wanted, expressions = open_rewritable(wanted, storage, report)
     check_definition(wanted.options, table.config)
+    if bucket_index(wanted.options, table.config) is not None:
+        raise UnsupportedTable(
+            f"{wanted.base_path}: the rows of a data frame are not written to buckets yet",
+            hint="give frame.toArrow(), which brings all rows into this process",
+        )
     known, rule = current_schema(table), _rule(wanted, table.config)
     if known is None and wanted.operation is WriteOperation.DELETE:
         raise NothingToDo("the table has no rows to delete")
@@ -238,7 +243,12 @@ def _keep(
     across = compares and index_type(options).is_global
     omits = wanted.operation.omits_deletes
     marker = _marker(config) if omits else None
-    kept = KeptRows(schema, store, keys_only=deletes, numbered=across, omits_deletes=omits, marker=marker)
+    buckets = bucket_index(options, config)
+    # Where keys are compared, rows are divided among buckets when they are assigned.
+    of_kept = None if known_keys(options, wanted.operation) is not None else buckets
+    kept = KeptRows(
+        schema, store, keys_only=deletes, numbered=across, buckets=of_kept, omits_deletes=omits, marker=marker
+    )
     kept.add(reader, maker(schema.arrow, session_zone(options)))
     if not kept.count:
         raise NothingToDo("there are no rows to write")

@@ -24,6 +24,7 @@ from ..files.log_writer import delete_block_content, encode_block
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..table.new_logs import NewLog
 from ..timeline.instant import Action, State
+from .file_groups.new_groups import begin_groups
 from .record_index.log_writing import MovedKeys
 from .records.codec import encode_record
 from .records.keys import RECORD_INDEX
@@ -95,6 +96,7 @@ def write_delta_commit(
     _ = metadata.writer_schema
     stats = at_once(lambda write: _write(metadata, instant, write, write.group.partition in typed), writes)
     if moved is not None:
+        begin_groups(metadata.storage, RECORD_INDEX, sorted(moved.shards.begun), instant)
         stats += _write_shards(metadata, instant, shard_writes, moved)
     fields = {"schema": load_schema("HoodieMetadataRecord", release).text, **(extra or {})}
     done = CommitMetadata(_OPERATION, _by_partition(stats), fields)
@@ -141,15 +143,17 @@ def _group_writes(
 
 
 def _shard_writes(metadata: MetadataTable, instant: str, moved: MovedKeys) -> list[_ShardWrite]:
-    groups = metadata.file_groups(RECORD_INDEX)
-    if tuple(group.file_id for group in groups) != moved.shards.file_ids:
+    groups = {group.file_id: group for group in metadata.file_groups(RECORD_INDEX)}
+    if {*groups} != {*moved.shards.file_ids} - moved.shards.begun:
         raise ConflictError(
             f"{metadata.storage.root}: the record index was rebuilt meanwhile",
             hint="nothing was committed; run again",
         )
+    groups |= {file_id: FileSlice(RECORD_INDEX, file_id, instant, None) for file_id in moved.shards.begun}
     names = metadata.log_names(RECORD_INDEX, instant)
+    of_shards = [groups[file_id] for file_id in moved.shards.file_ids]
     counts = sorted(moved.counts().items())
-    return [_ShardWrite(groups[shard], names.next(groups[shard]), shard, count) for shard, count in counts]
+    return [_ShardWrite(of_shards[shard], names.next(of_shards[shard]), shard, count) for shard, count in counts]
 
 
 def _write_shards(

@@ -218,6 +218,13 @@ def only(allowed: str) -> Callable[[str], str]:
     return parse
 
 
+def nothing(value: str) -> str:
+    """No value: the option is not supported."""
+    if value:
+        raise ValueError("is not supported")
+    return value
+
+
 def one_of(meanings: Mapping[str, str], refusal: str) -> Callable[[str], str]:
     """The entry of `meanings` for the text; `refusal` is the error for any other text."""
 

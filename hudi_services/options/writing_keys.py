@@ -6,7 +6,7 @@ Sources: HoodieStorageConfig, HoodieCompactionConfig, HoodieWriteConfig and Data
 
 from typing import Any
 
-from .option import ANY_VALUE, Option, Phase, between, boolean, choice, integer, names, only, share, size
+from .option import ANY_VALUE, Option, Phase, between, boolean, choice, integer, names, nothing, only, share, size
 
 _NO_NAMES: tuple[str, ...] = ()
 _MIB = 1 << 20
@@ -113,11 +113,45 @@ OVERWRITE_MODE = Option(
 )
 INDEX_TYPE = Option(
     "hoodie.index.type",
-    choice("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
+    choice(
+        *("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"),
+        *("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX", "BUCKET"),
+    ),
     "SIMPLE",
     Phase.INGEST,
-    "How upserts and deletes find the rows that are there; RECORD_INDEX is GLOBAL_SIMPLE where the table has none.",
+    "How upserts and deletes find the rows that are there; where the table has no such index, RECORD_INDEX is "
+    "GLOBAL_SIMPLE, and RECORD_LEVEL_INDEX is SIMPLE.",
     in_table=ANY_VALUE,
+)
+BUCKET_ENGINE = Option(
+    "hoodie.index.bucket.engine",
+    only("SIMPLE"),
+    "SIMPLE",
+    Phase.INGEST,
+    "Only SIMPLE: by BUCKET, each partition has a fixed number of buckets.",
+)
+BUCKETS = Option(
+    "hoodie.bucket.index.num.buckets",
+    integer(1, 99_999),
+    256,
+    Phase.INGEST,
+    "By BUCKET, the number of buckets of each partition, which stays as it was in the first write.",
+    in_table=ANY_VALUE,
+)
+BUCKET_FIELDS = Option(
+    "hoodie.bucket.index.hash.field",
+    names,
+    _NO_NAMES,
+    Phase.INGEST,
+    "By BUCKET, the record key fields whose values decide the bucket; when empty, all of them.",
+    in_table=ANY_VALUE,
+)
+BUCKET_EXPRESSIONS = Option(
+    "hoodie.bucket.index.partition.expressions",
+    nothing,
+    "",
+    Phase.INGEST,
+    "Must be empty: all partitions have the same number of buckets.",
 )
 SIMPLE_MOVES_ROWS = Option(
     "hoodie.simple.index.update.partition.path",
@@ -165,6 +199,14 @@ LOG_BLOCK_FORMAT = Option(
     "avro",
     Phase.INGEST,
     "Merge-on-read: only avro; the format of the data blocks of log files.",
+)
+PARTITION_INDEX_GROUPS = Option(
+    "hoodie.metadata.record.level.index.min.filegroup.count",
+    integer(1, 10_000),
+    1,
+    Phase.INGEST,
+    "The file groups that a record index of each partition gets for a new partition.",
+    in_table=between(1, 1_000),
 )
 # What is not done yet is refused, so that it is not ignored: these options have one value each.
 COMBINE_BEFORE_UPSERT = Option(

@@ -20,7 +20,7 @@ from ..model import FileSlice
 from ..snapshot import Snapshot
 from .distinct_rows import DistinctRows
 from .index import Index
-from .kept_rows import KeptRows, divided
+from .kept_rows import KeptRows, divided, store_inserts
 from .row_store import CountedRows, Place, Portion, RowStore
 from .tagging import Tagged
 
@@ -33,9 +33,10 @@ class Assigned:
     slices: dict[tuple[str, str], FileSlice] = field(default_factory=dict)
 
     @property
-    def inserts(self) -> dict[str, int]:
-        """The number of rows that are new, by partition."""
-        return {place.partition: count for place, count in self.store.counts.items() if not place.file_id}
+    def inserts(self) -> dict[Place, int]:
+        """The number of rows that are new, by partition, and by bucket where there are buckets."""
+        found = {place: count for place, count in self.store.counts.items() if not place.file_id}
+        return dict(sorted(found.items(), key=lambda item: (item[0].partition, item[0].bucket or 0)))
 
     def count(self, one: FileSlice) -> int:
         """The number of rows, and keys to delete, for a slice."""
@@ -45,9 +46,8 @@ class Assigned:
         """Their bytes in memory."""
         return sum(self.store.sizes.get(place, 0) for place in _places(one))
 
-    def size_of_inserts(self, partition: str, count: int) -> int:
-        """About how many bytes in memory `count` of the inserts of a partition have."""
-        place = Place(partition)
+    def size_of_inserts(self, place: Place, count: int) -> int:
+        """About how many bytes in memory `count` of the inserts of a place have."""
         return self.store.sizes.get(place, 0) * count // max(1, self.store.counts.get(place, 0))
 
     def portions(self, one: FileSlice) -> tuple[Portion, ...]:
@@ -104,7 +104,8 @@ class Assigner:
         for records, deletes in self._rows.parts(partitions):
             keys, tagged = records.column(KEY).combine_chunks(), list[Tagged]()
             if self._known is not KnownKeys.WRITE:
-                tagged = self._index.find(self._table, partitions[0], keys)
+                exact = self._known is not KnownKeys.MERGE
+                tagged = self._index.find(self._table, partitions[0], keys, exact=exact)
             if tagged and self._known is KnownKeys.FAIL:
                 key = keys[int(_positions(tagged)[0])].as_py()
                 raise ConfigError(
@@ -141,7 +142,7 @@ class Assigner:
         new = np.flatnonzero(~deletes & (~known | (moves & ~home & ~loses)))
         inserted = records.take(pa.array(new))
         for path, rows in divided(inserted, inserted.column(PARTITION).dictionary_encode()):
-            store.add(Place(path), self._plain(rows))
+            store_inserts(store, path, self._plain(rows), self._index.buckets)
 
     def _add(self, store: RowStore, found: Assigned, one: FileSlice, records: pa.Table, *, deletes: bool) -> None:
         if records.num_rows:

@@ -7,7 +7,6 @@ Source: HoodieCreateHandle, HoodieConcatHandle, HoodieBaseParquetWriter, HoodieP
 """
 
 import json
-import uuid
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ import pyarrow as pa
 from ..codecs.table_schema import for_files
 from ..errors import CheckFailed, UnsupportedTable
 from ..files.calendar import FooterMetadata, calendar_metadata, is_hybrid
-from ..files.names import written_slice
+from ..files.names import new_prefix, written_slice
 from ..files.parquet_convert import converted_table
 from ..files.parquet_evolution import SourceSchema, agrees, resolve_target
 from ..files.parquet_schema import FileSchema
@@ -58,6 +57,8 @@ class InsertTask:
     settings: FileSettings
     ranged: frozenset[str]
     memory: TaskMemory
+    bucket: int | None = None
+    """Of a bucket index: the new group is named after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ class _Bucket:
             task.ranged,
         )
         self._columns = Columns.of(self._form, self._readers)
-        self._uuid = uuid.uuid4()
+        self._prefix = new_prefix(task.bucket)
         self._begun = 0
         self._written = 0
 
@@ -174,7 +175,7 @@ class _Bucket:
         waiting = self._inserts(rows)
         table = next(waiting, None)
         while table is not None:
-            output = Output(self._form, f"{self._uuid}-{self._begun}", max(1, self._task.rows - self._written))
+            output = Output(self._form, f"{self._prefix}-{self._begun}", max(1, self._task.rows - self._written))
             self._begun += 1
             inserted, meant = 0, Checksum()
             with self._writer(output) as writer:

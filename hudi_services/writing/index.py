@@ -4,6 +4,8 @@
     SIMPLE, BLOOM                 a partition           base files of the partitions of the rows
     GLOBAL_SIMPLE, GLOBAL_BLOOM   the table             all base files
     RECORD_INDEX                  the table             the record index of the metadata table
+    RECORD_LEVEL_INDEX            a partition           the record index of each partition
+    BUCKET                        a partition           nowhere: the hash of a key names its file group
 
 Source: HoodieIndex.IndexType, SparkHoodieIndexFactory, SparkMetadataTableRecordIndex of Apache Hudi.
 """
@@ -16,8 +18,11 @@ import pyarrow as pa
 
 from ..errors import CheckFailed
 from ..metadata.record_index.lookup import look_up
+from ..metadata.record_index.shards import Shards
+from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.table import MetadataTable
 from ..snapshot import Snapshot
+from .buckets import Buckets
 from .tagging import Tagged, tag_keys
 
 
@@ -29,35 +34,49 @@ class IndexType(enum.Enum):
     GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
     GLOBAL_BLOOM = "GLOBAL_BLOOM"
     RECORD_INDEX = "RECORD_INDEX"
+    RECORD_LEVEL_INDEX = "RECORD_LEVEL_INDEX"
+    BUCKET = "BUCKET"
 
     @property
     def is_global(self) -> bool:
         """Whether a key is unique in the table, and not only in its partition."""
-        return self not in (IndexType.SIMPLE, IndexType.BLOOM)
+        return self in (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM, IndexType.RECORD_INDEX)
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """`moves_rows`: a row whose partition path has changed moves there; otherwise it stays where its key is."""
+    """`moves_rows`: a row whose partition path has changed moves there; otherwise it stays where its key is.
+
+    `buckets` are those of a bucket index.
+    """
 
     kind: IndexType
     moves_rows: bool = False
+    buckets: Buckets | None = None
 
-    def find(self, table: Snapshot, partition: str, keys: pa.Array) -> list[Tagged]:
+    def find(self, table: Snapshot, partition: str, keys: pa.Array, *, exact: bool = False) -> list[Tagged]:
         """The slices that have any of `keys`, which differ from each other, in one partition or, if global, in all.
 
-        Raises CorruptFile, StorageError, and CheckFailed when the record index names a file group that is not there.
+        By a bucket index, the slices that may have them, unless `exact`. Raises UnsupportedTable for keys whose bucket
+        cannot be told, CorruptFile, StorageError, and CheckFailed when the record index names a file group that is not
+        there.
         """
-        if self.kind is IndexType.RECORD_INDEX:
+        if self.kind in (IndexType.RECORD_INDEX, IndexType.RECORD_LEVEL_INDEX):
             assert table.metadata is not None, "the table has a record index"
-            return _by_record_index(table, table.metadata, keys)
+            return _by_record_index(table, table.metadata, partition, keys)
         slices = table.view.latest_slices_of(table.view.partitions() if self.kind.is_global else [partition])
+        if self.buckets is not None and not exact:
+            of_keys = self.buckets.of(keys)
+            found = self.buckets.groups(slices)
+            return [Tagged(found[one], np.flatnonzero(of_keys == one)) for one in np.unique(of_keys) if one in found]
         by_footer = self.kind in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
         return tag_keys(table.storage, table.slices, slices, keys, by_footer=by_footer)
 
 
-def _by_record_index(table: Snapshot, metadata: MetadataTable, keys: pa.Array) -> list[Tagged]:
-    found = look_up(metadata, keys)
+def _by_record_index(table: Snapshot, metadata: MetadataTable, partition: str, keys: pa.Array) -> list[Tagged]:
+    if not Shards.of_groups(metadata.file_groups(RECORD_INDEX)).has(partition):
+        return []
+    found = look_up(metadata, keys, partition=partition)
     groups = [(one.partition, one.file_id) for one in found.locations]
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
     of_location = np.array([numbers[group] for group in groups], np.int64)

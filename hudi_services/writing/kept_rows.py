@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,6 +13,7 @@ from ..merging.log_records import deletes
 from ..merging.rules import DeleteMarker
 from ..rows.output import RECORD_KEY_FIELD
 from ..table_config import TableConfig
+from .buckets import Buckets
 from .keys import KeyMaker
 from .row_store import CountedRows, Place, RowStore
 from .schema import WriterSchema
@@ -33,6 +35,8 @@ class KeptRows:
     """A RowStore when the rows are in this process."""
     keys_only: bool = False
     numbered: bool = False
+    buckets: Buckets | None = None
+    """Set, the rows of each partition are kept by bucket."""
     omits_deletes: bool = False
     """Whether rows that delete their keys are left out, also by the table's `marker`: inserts by Hudi do so."""
     marker: DeleteMarker | None = None
@@ -52,7 +56,7 @@ class KeptRows:
     @property
     def partitions(self) -> list[str]:
         """The partitions of the rows, in order."""
-        return sorted(place.partition for place in self.store.counts)
+        return sorted({place.partition for place in self.store.counts})
 
     def add(self, rows: Iterable[pa.RecordBatch], maker: KeyMaker) -> None:
         """Keep all rows. Raises ConfigError for a row that the table cannot take, StorageError for the local disk."""
@@ -71,7 +75,7 @@ class KeptRows:
                 data = data.append_column(NUMBER, pa.array(np.arange(start, start + data.num_rows)))
                 start += data.num_rows
             for path, part in divided(data, paths):
-                store.add(Place(path), part)
+                store_inserts(store, path, part, self.buckets)
 
 
 def _may_have_nulls(column: pa.ChunkedArray) -> bool:
@@ -84,13 +88,27 @@ def divided(rows: pa.Table, paths: pa.ChunkedArray) -> Iterator[tuple[str, pa.Ta
         return
     encoded = paths.unify_dictionaries().combine_chunks()
     names = encoded.dictionary.to_pylist()
-    codes = encoded.indices.to_numpy()
+    for code, part in _by_code(rows, encoded.indices.to_numpy()):
+        yield names[code], part
+
+
+def store_inserts(store: RowStore, partition: str, rows: pa.Table, buckets: Buckets | None) -> None:
+    """Add rows to the inserts of a partition, or of its buckets."""
+    if buckets is None:
+        store.add(Place(partition), rows)
+    elif rows.num_rows:
+        for bucket, part in _by_code(rows, buckets.of(rows.column(RECORD_KEY_FIELD))):
+            store.add(Place(partition, bucket=bucket), part)
+
+
+def _by_code(rows: pa.Table, codes: "npt.NDArray[np.integer[Any]]") -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each code, in their order; there is a row."""
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
     grouped = rows.take(pa.array(order)) if len(starts) > 1 else rows
     for start, end in zip(starts, [*starts[1:], len(ordered)], strict=True):
-        yield names[ordered[start]], grouped.slice(start, end - start)
+        yield int(ordered[start]), grouped.slice(start, end - start)
 
 
 def writer_schema(

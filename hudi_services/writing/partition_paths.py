@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from ..errors import ConfigError, UnsupportedTable
 from ..metadata.expression_index.times import Zone
 from ..options.creation_keys import KeyGenerator
-from ..paths import is_addressable, is_partition
+from ..paths import ESCAPES, is_addressable, is_partition
 from ..table_config import PARTITION_FIELDS, TableConfig
 from .definition import PartKind
 from .key_texts import Field, TimeTexts, in_column, int64, is_micros, texts
@@ -32,7 +32,6 @@ from .partition_times import TimePath
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _SLASHES = "hoodie.datasource.write.slash.separated.date.partitioning"
 _EXTRACTOR = "hoodie.table.partition_extractor_class"
-_ENCODED = str.maketrans({one: f"%{ord(one):02X}" for one in [*map(chr, range(1, 0x20)), *"\x7f\"#%'*/:=?\\{[]^"]})
 
 _Part: TypeAlias = "TextPath | TimePath"
 
@@ -133,7 +132,7 @@ class PartitionPaths:
         except UnsupportedTable as e:
             raise e if part.field.name in e.message else in_column(e, part.field.name) from e
         if self.url_encode:
-            found = [one.translate(_ENCODED) for one in found]
+            found = [one.translate(ESCAPES) for one in found]
         if self.hive_style:
             found = [f"{part.field.name}={one}" for one in found]
         if isinstance(part, TextPath) and part.with_slashes:

@@ -18,12 +18,14 @@ from ..rows.stored_tables import StoredTables
 class Place:
     """Where rows go: to the file group `file_id`, or with "" to the inserts of the partition.
 
-    `deletes`: its tables have the record key alone, of rows that are deleted there.
+    `deletes`: its tables have the record key alone, of rows that are deleted there. By a bucket index, inserts go to
+    those of one `bucket` of the partition.
     """
 
     partition: str
     file_id: str = ""
     deletes: bool = False
+    bucket: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

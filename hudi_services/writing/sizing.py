@@ -34,7 +34,7 @@ class SizingRules:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Inserts for one file group: the small file `filled`, or a new file group (None)."""
+    """Inserts for one file group: the small file, or the group of a bucket index, `filled`, or a new group (None)."""
 
     filled: FileSlice | None
     inserts: int

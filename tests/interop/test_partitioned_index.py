@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import hudi_services
 from hudi_services.metadata.record_index.lookup import Access
 
 from . import layout, ours
@@ -14,10 +15,18 @@ from .mdt_check import check_metadata
 from .peer import Peer, has_partitioned_index
 from .pristine import Pristine
 from .reading import METADATA_ON, Reading, newer
+from .recipes import PARTITIONED_INDEX, SMALL_FILTERS
 from .test_lookup import found, metadata_of, told
 from .test_rollback import DEAD, fail_a_write
+from .test_upserts import CASES, Twins, batches
 
 pytestmark = pytest.mark.releases("1.2.0")
+_OURS = {
+    **SMALL_FILTERS,
+    "hoodie.index.type": "RECORD_LEVEL_INDEX",
+    "hoodie.metadata.record.level.index.min.filegroup.count": "2",
+    "hoodie.clean.automatic": "false",
+}
 _COMPACT = {"hoodie.metadata.compact.max.delta.commits": "1"}
 _KEYS = [f"k-{i:06d}" for i in range(60)]
 
@@ -119,6 +128,56 @@ def _is_as_before(peer: Peer, path: Path, before: Reading) -> None:
     assert not list(left.glob("*.parquet"))
     shutil.rmtree(left, ignore_errors=True)
     assert check_metadata(peer, path) == []
+
+
+def test_writes_in_turns(peer: Peer, table: Tables) -> None:
+    """Updates, deletes, overwrites and new partitions by us, and by Hudi, which finds each key by the index."""
+    path = table("by_partition")
+    table_of_ours = hudi_services.open(path, engine="local")
+    all_rows = peer.rows(path).sort_by([("id", "ascending"), ("_hoodie_partition_path", "descending")])
+    old = all_rows.slice(0, 40).select([name for name in all_rows.column_names if not name.startswith("_hoodie")])
+    part = old.column_names.index("part")
+    paths = pa.array([f"new_{n % 2}-x=" for n in range(old.num_rows)])
+    new = old.set_column(part, old.schema.field(part), paths)
+    count = all_rows.num_rows
+
+    def check(rows: int) -> None:
+        assert peer.rows(path).num_rows == rows
+        assert table_of_ours.validate(strict=True).ok
+        assert check_metadata(peer, path) == []
+
+    def update(rows: pa.Table) -> None:
+        assert table_of_ours.upsert(rows, options=_OURS).ok
+
+    update(newer(old))
+    check(count)
+    update(new)
+    check(count + 40)
+    peer.upsert(path, newer(new))
+    check(count + 40)
+    assert table_of_ours.delete(new.slice(0, 10), options=_OURS).tables["written"]["deletes"][0].as_py() == 10
+    check(count + 30)
+    peer.upsert(path, newer(newer(new)))
+    check(count + 40)
+    update(newer(newer(newer(new))))
+    check(count + 40)
+    assert table_of_ours.insert_overwrite(new.slice(0, 15), options=_OURS).ok
+    check(count + 15)
+    peer.delete(path, new.slice(0, 5))
+    check(count + 10)
+    peer.upsert(path, newer(newer(new)), **_COMPACT)
+    update(newer(new))
+    check(count + 40)
+    _is_found(peer, path)
+
+
+def test_upserts_and_deletes_in_turns(peer: Peer, tmp_path: Path) -> None:
+    twins = Twins(peer, tmp_path, {**CASES["bloom"], **PARTITIONED_INDEX})
+    for number, (operation, new) in enumerate(batches(5, moves=False, by_ordering=True)):
+        twins.write(operation, new, we=number % 3 != 0)
+        twins.compare((number, operation), ["id", "day", "ts", "text"])
+        assert twins.ours.validate(strict=True).ok, (number, operation)
+        assert check_metadata(peer, twins.shared) == []
 
 
 @pytest.mark.deep

@@ -25,6 +25,7 @@ _RECORD_INDEX = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.record.index.min.filegroup.count": "2",
 }
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
 CASES: dict[str, Mapping[str, str]] = {
     "bloom": {f"{_WRITE}precombine.field": "ts", "hoodie.index.type": "BLOOM"},
     "simple, the newest wins": {"hoodie.index.type": "SIMPLE"},
@@ -37,6 +38,7 @@ CASES: dict[str, Mapping[str, str]] = {
     "record index": {f"{_WRITE}precombine.field": "ts", **_RECORD_INDEX},
     "without the record index": {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "false"},
     "rows move by the record index": {**_RECORD_INDEX, "hoodie.record.index.update.partition.path": "true"},
+    "buckets": {f"{_WRITE}precombine.field": "ts", **BUCKETS},
 }
 # Small files are not filled, so that both tables have the same rows in base files and in log files: with an ordering
 # value, what a late row becomes depends on it.
@@ -115,12 +117,22 @@ class Twins:
         self.peer.eval(_WRITE_FILE, rows=str(file), options=options, paths=list(map(str, paths)))
         if not we:
             return None
-        known = {**SMALL_FILTERS, **_SIZES, **self._known}
         if partitions:
-            return self.ours.delete_partitions(partitions.split(","), options=known)
-        result = getattr(self.ours, operation)(new, options=known)
+            return self.ours.delete_partitions(partitions.split(","), options=self.ours_options)
+        result = getattr(self.ours, operation)(new, options=self.ours_options)
         assert isinstance(result, hudi_services.Result)
         return result
+
+    @property
+    def ours_options(self) -> dict[str, str]:
+        return {**SMALL_FILTERS, **_SIZES, **self._known}
+
+    def compare_buckets(self) -> None:
+        """Each key is in the bucket where Hudi has it, and each bucket is one file group."""
+        wanted, found = ({_place(row) for row in hudi_rs_rows(path).to_pylist()} for path in (self.theirs, self.shared))
+        assert wanted == found
+        groups = [(one["partition"], one["file_id"]) for one in self.ours.slices().to_pylist()]
+        assert len(groups) == len({(partition, file_id[:8]) for partition, file_id in groups})
 
     def compare(self, step: object, names: list[str]) -> None:
         keys = ["_hoodie_record_key", "_hoodie_partition_path"]
@@ -150,11 +162,15 @@ def _by_hudi_rs(path: Path, names: list[str]) -> pa.Table | None:
         return None
 
 
+def _place(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["_hoodie_partition_path"], row["_hoodie_record_key"], row["_hoodie_file_name"][:8]
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_upserts_and_deletes_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
     twins = Twins(peer, tmp_path, CASES[case])
     by_ordering = f"{_WRITE}precombine.field" in CASES[case]
-    moves = case not in ("bloom", "simple, the newest wins", "log files", "log files and small files")
+    moves = case not in ("bloom", "simple, the newest wins", "log files", "log files and small files", "buckets")
     names: list[str] = []
     # The first commit is Hudi's, which makes the record index.
     written = []
@@ -166,6 +182,8 @@ def test_upserts_and_deletes_in_turns(peer: Peer, case: str, tmp_path: Path) -> 
         names = list(dict.fromkeys([*names, *new.column_names]))
         result = twins.write(operation, new, we=number % 3 != 0)
         twins.compare((case, number, operation, result), names)
+        if case == "buckets":
+            twins.compare_buckets()
         written.append(result)
         if of_logs and number in (4, 6):
             twins.compact(we=number == 4)
@@ -188,7 +206,7 @@ def _check_incremental(twins: Twins, last: hudi_services.Result) -> None:
     assert later.num_rows == counts["inserts"] + counts["updates"]
 
 
-@pytest.mark.parametrize("case", ["bloom", "record index"])
+@pytest.mark.parametrize("case", ["bloom", "record index", "buckets"])
 def test_overwrites_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
     """Overwrites, deletes of partitions, and upserts between them, with a clean that deletes what was replaced."""
     twins = Twins(peer, tmp_path, CASES[case])

@@ -48,9 +48,18 @@ def log_path(partition: str, number: int, instant: str, version: int) -> str:
 
 def create_groups(storage: Storage, partition: str, count: int, instant: str) -> None:
     """Create the folder of a partition with `count` empty file groups; may be repeated."""
-    block = encode_block(LogBlock(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, delete_block_content([])))
     storage.put(MetadataTable.path(partition, PARTITION_METAFILE), metafile(instant, depth=1))
-    at_once(lambda number: storage.put(log_path(partition, number, instant, 1), block), range(count))
+    begin_groups(storage, partition, [group_id(partition, number) for number in range(count)], instant)
+
+
+def begin_groups(storage: Storage, partition: str, file_ids: Iterable[str], instant: str) -> None:
+    """Create empty file groups, which count when the delta commit `instant` is completed; may be repeated."""
+    block = encode_block(LogBlock(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, delete_block_content([])))
+
+    def begin(file_id: str) -> None:
+        storage.put(MetadataTable.path(partition, log_file_name(file_id, instant, 1, _NO_TASK)), block)
+
+    at_once(begin, file_ids)
 
 
 def base_stat(partition: str, number: int, instant: str, entries: int, size: int) -> WriteStat:

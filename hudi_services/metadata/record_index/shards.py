@@ -4,7 +4,9 @@
     partitioned    record-index-<data partition>-<%04d>-0         a partition's keys over its own (Hudi 1.1 and later)
 
 Four dashes mark the second form: in it the partition has `-`, `_` and what a path cannot hold as %XX.
-Source: HoodieTableMetadataUtil.verifyRLIFile, getDataTablePartitionNameFromFileGroupName of Apache Hudi 1.2.0.
+A commit with rows of a new partition begins its file groups.
+Source: HoodieTableMetadataUtil.verifyRLIFile, getDataTablePartitionNameFromFileGroupName, getFileIDForFileGroup of
+Apache Hudi 1.2.0; PartitionPathEncodeUtils.escapeFileName.
 """
 
 import re
@@ -15,16 +17,19 @@ from functools import cached_property
 
 from ...errors import UnsupportedTable
 from ...model import FileSlice
+from ...paths import ESCAPES
 
+_ESCAPES = {**ESCAPES, ord("_"): "%5F", ord("-"): "%2D"}
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 _DASHES_OF_PARTITIONED = 4
 
 
 @dataclass(frozen=True)
 class Shards:
-    """The file ids of record_index, sorted; a shard is one of them, by its position."""
+    """The file ids of record_index, sorted; a shard is one of them, by its position. `begun` are not there yet."""
 
     file_ids: tuple[str, ...]
+    begun: frozenset[str] = frozenset()
 
     @classmethod
     def of_groups(cls, groups: Iterable[FileSlice]) -> "Shards":
@@ -44,6 +49,26 @@ class Shards:
                 hint="it is an index of each partition: name one that has had rows",
             )
         return self._by_partition[partition]
+
+    def holding(self, partitions: Iterable[str], groups: int) -> "Shards":
+        """These shards, and so many more for each of the partitions that a partitioned index does not have.
+
+        Raises UnsupportedTable for a partition whose file groups Hudi would not find.
+        """
+        new = sorted({*partitions}.difference(self._by_partition)) if self.is_partitioned else []
+        for partition in new:
+            if "." in partition:
+                raise UnsupportedTable(
+                    f"the record index of each partition has no file group for the partition {partition!r}, and Apache "
+                    "Hudi does not read those of a partition with a dot in its path",
+                    hint="drop the record index with Apache Hudi, or leave out the rows of this partition",
+                )
+        begun = {f"record-index-{one.translate(_ESCAPES)}-{n:04d}-0" for one in new for n in range(groups)}
+        return Shards(tuple(sorted({*self.file_ids, *begun})), frozenset(begun)) if begun else self
+
+    def has(self, partition: str) -> bool:
+        """Whether there are shards for the keys of a partition."""
+        return not self.is_partitioned or partition in self._by_partition
 
     @property
     def is_partitioned(self) -> bool:

@@ -1,0 +1,242 @@
+"""The simple bucket index: a key belongs to a bucket by its hash, and each bucket of a partition is one file group.
+
+    bucket     (hash & 0x7fffffff) modulo the number of buckets; the hash is that of a Java list of texts
+    texts      the values of the hash fields in a key as f:v,g:w, in the order of the key; of any other key, itself
+    file id    begins with the eight digits of the bucket
+
+Hudi reads the values out of the key, and of unusual keys other texts than those that were put in:
+
+    table version    a comma in a key with a colon          a key of one field with a colon
+    8, 9             ends a value, if a colon follows it    itself, unless it has a comma, too
+    6                ends every value, and begins one       without what is before the colon
+
+Source: BucketIdentifier, HoodieSimpleBucketIndex, KeyGenUtils.extractRecordKeysByFields of Apache Hudi.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..codecs.java_hash import Words, hash_codes
+from ..concurrency import at_once
+from ..errors import ConfigError, UnsupportedTable
+from ..files.names import bucket_digits
+from ..model import FileSlice
+from ..options.writing_keys import BUCKET_FIELDS
+from ..snapshot import Snapshot
+from ..table.support import are_buckets
+from ..table_config import TableConfig
+from .row_store import Place
+from .sizing import Bucket
+
+_POSITIVE = np.uint32(0x7FFFFFFF)
+_31 = np.uint32(31)
+_NULL, _EMPTY = "__null__", "__empty__"
+_BEFORE_A_NAME = r"(?s)^([^,]*(?:,[^:,]*)*),[^:,]*:.*$"
+"""A value up to the last comma before the first colon that follows a comma: there Hudi takes another field to begin."""
+_COLON_AT_THE_END = r"(?s):[^,:]*:[^:]*$"
+"""A value with a colon at the end of a key: there Hudi searches without end, unless it is that of a hash field."""
+_AT_ONCE = 4
+"""Files of which some keys are read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """The buckets of each partition; `fields` are those of the record key, `hashed` those that decide the bucket.
+
+    `splits_keys`: as Hudi hashes keys in tables of version 6.
+    """
+
+    count: int
+    fields: tuple[str, ...]
+    hashed: frozenset[str]
+    splits_keys: bool
+
+    @classmethod
+    def of_table(cls, config: TableConfig, count: int, hashed: Sequence[str]) -> "Buckets":
+        """The buckets of a table by the fields `hashed`; () for the whole record key.
+
+        Raises ConfigError for a field that is none of the record key, UnsupportedTable for a table without meta fields,
+        and for one that is merge-on-read.
+        """
+        fields = tuple(config.record_key_fields)
+        unknown = next((name for name in hashed if name not in fields), None)
+        if unknown is not None:
+            raise ConfigError(
+                f"{BUCKET_FIELDS.key} names {unknown}, which is no field of the record key ({','.join(fields)})",
+                hint="name some of its fields, or leave the option out",
+            )
+        problem = "has no meta fields (hoodie.populate.meta.fields=false)" if not config.populate_meta_fields else ""
+        if config.is_merge_on_read:
+            problem = f"is of the type {config.type}"
+        if problem:
+            raise UnsupportedTable(
+                f"the table {config.name} {problem}, and rows are not written to buckets of such tables",
+                hint="write with Apache Hudi",
+            )
+        return cls(count, fields, frozenset(hashed or fields), config.version.bucket_hash_splits_keys)
+
+    def of(self, keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
+        """The bucket of each key. Raises UnsupportedTable for keys in which Hudi does not find the fields."""
+        texts = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+        is_named = pc.match_substring(texts, ":")
+        if not self.splits_keys:
+            is_named = pc.and_(is_named, pc.match_substring(texts, ","))
+        named = is_named.to_numpy(zero_copy_only=False)
+        hashes = np.zeros(len(texts), np.uint32)
+        hashes[~named] = _31 + hash_codes(texts.filter(pc.invert(is_named)))
+        if named.any():
+            hash_named = self._hashes_of_parts if self.splits_keys else self._hashes_of_values
+            hashes[named] = hash_named(texts.filter(is_named))
+        return ((hashes & _POSITIVE) % np.uint32(self.count)).astype(np.int32)
+
+    def group(self, one: FileSlice) -> int | None:
+        """The bucket that a file group is named after; None for a file group that is none of these buckets."""
+        digits = bucket_digits(one.file_id)
+        number = int(digits) if digits.isdecimal() and digits.isascii() else self.count
+        return number if number < self.count else None
+
+    def groups(self, slices: Iterable[FileSlice]) -> dict[int, FileSlice]:
+        """The slices of one partition by bucket."""
+        return {number: one for one in slices if (number := self.group(one)) is not None}
+
+    def inserts(self, counts: Mapping[Place, int], slices: Iterable[FileSlice]) -> Iterator[tuple[Place, list[Bucket]]]:
+        """For the inserts of each bucket its file group, one of `slices` or a new one."""
+        groups = {(one.partition, self.group(one)): one for one in slices}
+        for place, count in counts.items():
+            yield place, [Bucket(groups.get((place.partition, place.bucket)), count)]
+
+    def _hashes_of_values(self, keys: pa.Array) -> Words:
+        """The hashes of keys with a comma and a colon, of version 8 and later."""
+        found = self._fields_of(keys)
+        hashes = np.ones(len(keys), np.uint32)
+        for number, name in enumerate(self.fields):
+            if name in self.hashed:
+                value = pc.fill_null(pc.struct_field(found, [number]), "")
+                value = pc.replace_substring_regex(value, _BEFORE_A_NAME, r"\1")
+                hashes = hashes * _31 + _hashes_of_fields(value)
+        # A key of one field need not begin with its name.
+        unnamed = found.is_null()
+        hashes[unnamed.to_numpy(zero_copy_only=False)] = _31 + hash_codes(keys.filter(unnamed))
+        return hashes
+
+    def _fields_of(self, keys: pa.Array) -> pa.StructArray:
+        """The values of all fields; null for a key of one field that does not name it."""
+        last = len(self.fields) - 1
+        hashed = "|".join(map(re.escape, sorted(self.hashed)))
+        ends_hashed = pc.match_substring_regex(keys, rf"(?s)(?:^|,)(?:{hashed})(?::[^,:]*)+:[^:]*$")
+        is_odd = pc.and_(pc.match_substring_regex(keys, _COLON_AT_THE_END), pc.invert(ends_hashed))
+        for number, name in enumerate(self.fields):
+            if name in self.hashed:
+                is_odd = pc.or_(is_odd, pc.not_equal(pc.count_substring(keys, f",{name}:"), 1 if number else 0))
+        if pc.any(is_odd).as_py():
+            raise _unreadable(keys.filter(is_odd)[0].as_py())
+        lazy = [f"{re.escape(name)}:(?P<f{number}>.*?)" for number, name in enumerate(self.fields)]
+        found = pc.extract_regex(keys, f"(?s)^{','.join(lazy)}$")
+        if last and found.null_count:
+            raise _unreadable(keys.filter(found.is_null())[0].as_py())
+        return found
+
+    def _hashes_of_parts(self, keys: pa.Array) -> Words:
+        """The hashes of keys with a colon, of version 6: of the parts between commas, without those of other fields."""
+        parts = pc.split_pattern(pc.replace_substring_regex(keys, ",+$", ""), ",")
+        texts = parts.flatten()
+        rows = np.repeat(np.arange(len(keys)), np.diff(parts.offsets.to_numpy()))
+        kept = pc.invert(pc.match_substring(texts, ":")).to_numpy(zero_copy_only=False)
+        hashes = np.zeros(len(texts), np.uint32)
+        hashes[kept] = hash_codes(texts.filter(pa.array(kept)))
+        for name in self.hashed:
+            is_named = pc.starts_with(texts, f"{name}:")
+            at = is_named.to_numpy(zero_copy_only=False)
+            hashes[at] = _hashes_of_fields(pc.utf8_slice_codeunits(texts.filter(is_named), len(name) + 1))
+            kept |= at
+        return _hashes_of_lists(hashes[kept], np.bincount(rows[kept], minlength=len(keys)))
+
+
+def _hashes_of_fields(values: pa.Array) -> Words:
+    """The hashes of the values of fields as keys show them; null and "" have the hash 0."""
+    hashes = hash_codes(values)
+    none = pc.is_in(values, pa.array([_NULL, _EMPTY])).to_numpy(zero_copy_only=False)
+    hashes[none] = 0
+    return hashes
+
+
+def _hashes_of_lists(hashes: Words, lengths: npt.NDArray[np.int64]) -> Words:
+    """The hashes of lists, by those of their elements: 31^n, and of each element 31 to the number of those after it."""
+    powers = np.full(int(lengths.max(initial=0)) + 1, 31, np.uint32)
+    powers[0] = 1
+    powers = np.multiply.accumulate(powers, dtype=np.uint32)
+    ends = np.cumsum(lengths)
+    after = np.repeat(ends, lengths) - np.arange(len(hashes)) - 1
+    sums = np.zeros(len(hashes) + 1, np.uint32)
+    np.cumsum(hashes * powers[after], dtype=np.uint32, out=sums[1:])
+    return np.asarray(powers[lengths] + sums[ends] - sums[ends - lengths], np.uint32)
+
+
+def _unreadable(key: str) -> UnsupportedTable:
+    return UnsupportedTable(
+        f"Apache Hudi does not find the fields in the record key {key!r}, or searches it without end: it has no bucket",
+        hint="leave out the colons or commas in the values of such keys, or use another index",
+    )
+
+
+def check_groups(table: Snapshot, partitions: Sequence[str], buckets: Buckets | None) -> None:
+    """Raise UnsupportedTable when the table has buckets other than those of a write to some partitions, or None.
+
+    Of each partition one file is looked at, some of its keys; a table may have rows only in other partitions.
+    """
+    table.view.load(partitions)
+    found = [slices for partition in partitions if (slices := table.view.latest_slices(partition))]
+    if not found:
+        others = map(table.view.latest_slices, table.view.partitions())
+        found = list(islice(filter(None, others), 1))
+    if buckets is not None:
+        for slices in found:
+            _check_names(table, buckets, slices)
+        at_once(partial(_check_keys, table, buckets), found, _AT_ONCE)
+        return
+    for slices in found:
+        if are_buckets(slices):
+            raise UnsupportedTable(
+                f"{table.storage.root} has file groups named after buckets ({bucket_digits(slices[0].file_id)}…), and "
+                "hoodie.index.type is not BUCKET",
+                hint="set hoodie.index.type=BUCKET, and hoodie.bucket.index.num.buckets as the other writers do",
+            )
+
+
+def _check_names(table: Snapshot, buckets: Buckets, slices: Sequence[FileSlice]) -> None:
+    ours = {one.file_id for one in buckets.groups(slices).values()}
+    for one in slices:
+        if one.file_id not in ours:
+            raise UnsupportedTable(
+                f"{table.storage.root}: the file group {one.file_id} of the partition {one.partition!r} is none of "
+                f"{buckets.count} buckets, or is a second one of a bucket",
+                hint="set hoodie.index.type and hoodie.bucket.index.num.buckets as the other writers do; "
+                "insert_overwrite_table may change them",
+            )
+
+
+def _check_keys(table: Snapshot, buckets: Buckets, slices: Sequence[FileSlice]) -> None:
+    for one in slices:
+        reader = table.slices.open(one)
+        keys = next((some for some in reader.record_keys() if len(some)), None)
+        reader.release()
+        if keys is None:
+            continue
+        wrong = np.flatnonzero(buckets.of(keys) != buckets.group(one))
+        if wrong.size:
+            raise UnsupportedTable(
+                f"{table.storage.root}: the key {keys[int(wrong[0])].as_py()!r} is in the file group {one.file_id} of "
+                f"the partition {one.partition!r}, and not where {buckets.count} buckets by "
+                f"{','.join(name for name in buckets.fields if name in buckets.hashed)} have it",
+                hint="set hoodie.bucket.index.num.buckets and hoodie.bucket.index.hash.field as the other writers do; "
+                "insert_overwrite_table may change them",
+            )
+        return
