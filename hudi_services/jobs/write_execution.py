@@ -37,7 +37,7 @@ from ..writing.sizing import Bucket, SizingRules, average_record_bytes, insert_b
 from .metadata_compaction import compaction_afterwards
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import WriteOperation, WriteRequest
-from .settings import index_type, known_keys, new_statistics, sizing_rules, transaction_settings, write_index
+from .settings import bulk_sort, index_type, known_keys, new_statistics, sizing_rules, transaction_settings, write_index
 from .write_rows import WriteRows
 from .write_tasks import WriteTask, WriteTasks, Written, workload
 
@@ -223,7 +223,8 @@ class WriteRun:
     def _tasks(self, table: Snapshot, ts: str, assigned: Assigned) -> list[WriteTask]:
         """The tasks of the rows; those of the inserts of a partition take them in their order."""
         options = self._wanted.options
-        tasks = WriteTasks(table, ts, self._kept, assigned, options, self._rows.task_memory, self._rows.rule)
+        memory, rule, sort = self._rows.task_memory, self._rows.rule, bulk_sort(options, self._wanted.operation)
+        tasks = WriteTasks(table, ts, self._kept, assigned, options, memory, rule, sort)
         return tasks.all(
             self._buckets(table, assigned, sizing_rules(options, merge_on_read=table.config.is_merge_on_read))
         )

@@ -31,9 +31,11 @@ from ..rows.conversion_check import ConversionCheck
 from ..rows.memory import TaskMemory
 from ..rows.output import CHECK, Form, NewFile, Output, Stopwatch
 from ..rows.settings import FileSettings
+from ..rows.sort_order import SortColumn
 from ..storage import Storage
 from .meta_columns import MetaColumns, some_at_a_time
 from .schema import WriterSchema
+from .sorted_rows import SortedRows
 
 _ROOM = 0.02
 """The share of the file size that may be left."""
@@ -58,6 +60,8 @@ class InsertTask:
     settings: FileSettings
     ranged: frozenset[str]
     memory: TaskMemory
+    sort: tuple[SortColumn, ...] = ()
+    """What the rows for new groups are sorted by; () when they keep their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,8 @@ class InsertResult:
     """Of all rows of the new files."""
     seconds: dict[str, float]
     peak: int
+    spilled: int = 0
+    """Bytes of rows that were sorted on the local disk."""
 
     @property
     def stats(self) -> list[WriteStat]:
@@ -137,10 +143,15 @@ class _Bucket:
         self._written = 0
 
     def write(self, rows: Iterable[pa.Table]) -> InsertResult:
-        new = self._filled(rows) if self._task.filled is not None else list(self._new_groups(rows))
+        task, spilled = self._task, 0
+        if task.sort:
+            ordered = SortedRows(task.schema, task.sort, rows, task.rows, task.memory)
+            new, spilled = list(self._new_groups(ordered)), ordered.spilled_bytes
+        else:
+            new = self._filled(rows) if task.filled is not None else list(self._new_groups(rows))
         done = sum((self._check(file, meant) for file, _, meant in new), start=Checksum())
         files = tuple((file, inserted) for file, inserted, _ in new)
-        return InsertResult(self._task, files, done, self._clock.seconds, peak_bytes())
+        return InsertResult(task, files, done, self._clock.seconds, peak_bytes(), spilled)
 
     def _target(self) -> tuple[FileSchema, dict[str, object]]:
         task = self._task

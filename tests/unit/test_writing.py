@@ -211,7 +211,6 @@ def test_timestamps_without_a_zone_need_a_release_that_reads_them(tmp_path: Path
         ("hoodie.merge.allow.duplicate.on.inserts", "false"),
         ("hoodie.combine.before.upsert", "false"),
         ("hoodie.combine.before.delete", "false"),
-        ("hoodie.bulkinsert.sort.mode", "GLOBAL_SORT"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(key: str, value: str, tmp_path: Path) -> None:
