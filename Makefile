@@ -51,7 +51,7 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/pyvenv.cfg
 install: $(VENV)/.installed ## Install into .venv
 install-dev: $(VENV)/.installed-dev ## Install into .venv, with what the tests need
 
-demo: install ## Cluster a small table that real Apache Hudi wrote, and show what changed
+demo: install ## Write small files, size them, cluster them, and show the files after each step
 	@$(RUN) scripts/demo.py
 
 check: install-dev ## Format, lint, types, import layers, unit tests: minutes, no JVM

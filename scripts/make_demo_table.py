@@ -1,4 +1,4 @@
-"""Make scripts/demo_table.zip with real Apache Hudi 1.2.0, so that `make demo` needs no Hudi: make_demo_table.py
+"""Make scripts/demo_table.zip with real Apache Hudi 1.2.0, for the examples of the documentation: make_demo_table.py
 
 The table is what small writes leave behind: three days with twenty files each, from two commits, and the metadata table
 with the partitions that are on by default. Everything else is left at its default too.

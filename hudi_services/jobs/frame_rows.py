@@ -1,6 +1,7 @@
 """The rows of a data frame, which the tasks of its engine keep, assign and write: no row passes through the driver.
 
     BulkRows    a bulk insert: each task writes the rows of one partition of the frame, into a file for each path
+                (not where all rows of a path are to be sorted together)
     FrameRows   every other operation:
                 keep     the rows with their keys and partition paths; for look-ups divided by key
                 assign   one row of each key; rows by file group, and new rows (only for look-ups)
@@ -27,6 +28,7 @@ from ..merging.rules import DeleteMarker, MergeRule
 from ..options import Options, writing_keys
 from ..rows.memory import TaskMemory
 from ..rows.settings import FileSettings
+from ..rows.sort_order import SortColumn
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..table.partition_metafile import create_metafiles
@@ -38,7 +40,8 @@ from ..writing.kept_rows import KeptRows
 from ..writing.keys import KeyMaker
 from ..writing.row_store import CountedRows, Place, Portion, RowStore
 from ..writing.schema import WriterSchema
-from .settings import file_settings
+from .request import WriteOperation
+from .settings import bulk_sort, file_settings
 from .write_rows import Progress
 from .write_tasks import WriteTask, Written, inserted, ranged_columns
 
@@ -113,6 +116,7 @@ class BulkRows:
                 file_settings(self._options, config), file_bytes=self._options[writing_keys.MAX_FILE_BYTES]
             ),
             ranged=ranged_columns(table, self.kept.schema),
+            sort=bulk_sort(self._options, WriteOperation.BULK_INSERT),
         )
         return self._frame.pieces().results(write_partition, task, "write", partial(self._progress, "write"))
 
@@ -129,6 +133,7 @@ class BulkTask:
     metafiles_in_base_format: bool
     settings: FileSettings
     ranged: frozenset[str]
+    sort: tuple[SortColumn, ...]
 
 
 def write_partition(task: BulkTask, rows: Labelled, token: str) -> Iterator[Written]:
@@ -155,6 +160,7 @@ def write_partition(task: BulkTask, rows: Labelled, token: str) -> Iterator[Writ
                 settings=task.settings,
                 ranged=task.ranged,
                 memory=memory,
+                sort=task.sort,
             )
             yield inserted(insert, store.read(place), token, 0 if number else store.spilled_bytes)
 

@@ -25,8 +25,9 @@ from ..metadata.creation import NewStatistics
 from ..metadata.expression_index.times import Zone
 from ..metadata.record_index.shards import Shards
 from ..options import Options, keys, lock_keys, writing_keys
+from ..rows.output import RECORD_KEY_FIELD
 from ..rows.settings import FileSettings
-from ..rows.sort_order import parse_sort_columns
+from ..rows.sort_order import SortColumn, parse_sort_columns
 from ..storage import Storage
 from ..table_config import TableConfig
 from ..writing.assignment import KnownKeys
@@ -237,6 +238,34 @@ def sizing_rules(options: Options, *, merge_on_read: bool) -> SizingRules:
         threshold=options[writing_keys.RECORD_BYTES_THRESHOLD],
         file_overhead=options[writing_keys.FILE_METADATA_BYTES],
         candidates=options[writing_keys.SMALL_FILE_CANDIDATES] if merge_on_read else None,
+    )
+
+
+def bulk_sort(options: Options, operation: WriteOperation) -> tuple[SortColumn, ...]:
+    """What a write sorts the rows of each partition by; () when they keep their order.
+
+    Raises ConfigError when columns are named twice, or asked for and not named.
+    """
+    if operation is not WriteOperation.BULK_INSERT:
+        return ()
+    names = options[writing_keys.BULK_SORT_COLUMNS]
+    if options[writing_keys.BULK_PARTITIONER] and not names:
+        raise ConfigError(
+            f"{writing_keys.BULK_PARTITIONER.key} sorts by columns, and none is named",
+            hint=f"name them with {writing_keys.BULK_SORT_COLUMNS.key}",
+        )
+    if len(set(names)) < len(names):
+        raise ConfigError(f"{writing_keys.BULK_SORT_COLUMNS.key}={','.join(names)} names a column twice")
+    if not names and options[writing_keys.SORT_MODE] in ("GLOBAL_SORT", "PARTITION_SORT"):
+        names = (RECORD_KEY_FIELD,)
+    return tuple(map(SortColumn, names))
+
+
+def bulk_shuffles(options: Options) -> bool:
+    """Whether a bulk insert brings all rows of a partition path into one task."""
+    return bool(options[writing_keys.BULK_SORT_COLUMNS]) or options[writing_keys.SORT_MODE] not in (
+        "NONE",
+        "PARTITION_SORT",
     )
 
 

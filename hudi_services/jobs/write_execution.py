@@ -40,6 +40,7 @@ from .report import Check, CheckResult, InOut, Report, Row
 from .request import WriteOperation, WriteRequest
 from .settings import (
     bucket_index,
+    bulk_sort,
     index_type,
     known_keys,
     new_statistics,
@@ -234,7 +235,8 @@ class WriteRun:
     def _tasks(self, table: Snapshot, ts: str, assigned: Assigned) -> list[WriteTask]:
         """The tasks of the rows; those of the inserts of a partition take them in their order."""
         options = self._wanted.options
-        tasks = WriteTasks(table, ts, self._kept, assigned, options, self._rows.task_memory, self._rows.rule)
+        memory, rule, sort = self._rows.task_memory, self._rows.rule, bulk_sort(options, self._wanted.operation)
+        tasks = WriteTasks(table, ts, self._kept, assigned, options, memory, rule, sort)
         return tasks.all(
             self._buckets(table, assigned, sizing_rules(options, merge_on_read=table.config.is_merge_on_read))
         )

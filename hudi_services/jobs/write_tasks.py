@@ -16,6 +16,7 @@ from ..model import CommitMetadata, FileSlice, WriteStat
 from ..options import Options, writing_keys
 from ..rows.conservation import Checksum
 from ..rows.memory import TaskMemory
+from ..rows.sort_order import SortColumn
 from ..snapshot import Snapshot, current_schema
 from ..table.facts import compacted_file_groups
 from ..table.new_logs import LogNames
@@ -108,8 +109,9 @@ class WriteTasks:
         options: Options,
         memory: TaskMemory,
         rule: MergeRule | None,
+        sort: tuple[SortColumn, ...] = (),
     ) -> None:
-        """`rule` is needed for updates."""
+        """`rule` is needed for updates; `sort` is for a write that only has new groups."""
         self._table = table
         self._instant = instant
         self._schema = kept.schema
@@ -118,6 +120,7 @@ class WriteTasks:
         self._ranged = ranged_columns(table, kept.schema)
         self._memory = memory
         self._rule = rule
+        self._sort = sort
         self._block_bytes = min(options[writing_keys.LOG_BLOCK_BYTES], memory.limit // _BLOCK_SHARE)
         self._names: dict[str, LogNames] = {}
 
@@ -188,6 +191,7 @@ class WriteTasks:
             settings=settings,
             ranged=self._ranged,
             memory=self._memory,
+            sort=self._sort,
             bucket=place.bucket,
         )
 
@@ -222,7 +226,7 @@ def inserted(task: InsertTask, rows: Iterable[pa.Table], token: str, spilled: in
     done = write_inserts(task, rows, token)
     pairs = zip(done.files, done.stats, strict=True)
     files = tuple(WrittenFile(stat, new.file.columns) for (new, _), stat in pairs)
-    return Written(files, done.checked, done.seconds, done.peak, spilled)
+    return Written(files, done.checked, done.seconds, done.peak, spilled + done.spilled)
 
 
 def _token(number: int) -> str:

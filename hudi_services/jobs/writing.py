@@ -30,13 +30,14 @@ from ..writing.known_keys import key_maker
 from ..writing.named_partitions import matching_partitions
 from ..writing.row_store import RowStore
 from ..writing.schema import WriterSchema
+from ..writing.sorted_rows import check_sort
 from .creation import check_definition, definition
 from .frame_rows import BulkRows, FrameRows, KeepTask
 from .inline_services import InlineServices
 from .opening import open_rewritable
 from .report import Report
 from .request import WriteOperation, WriteRequest
-from .settings import bucket_index, index_type, known_keys, session_zone
+from .settings import bucket_index, bulk_shuffles, bulk_sort, index_type, known_keys, session_zone
 from .write_execution import WriteRun
 from .write_rows import LocalRows, WriteRows
 
@@ -121,7 +122,8 @@ def write_frame(wanted: WriteRequest, frame: Frame, storage: Storage | None = No
     with ExitStack() as stack:
         with report.phase("keep rows"):
             rows: WriteRows
-            if rule is None and wanted.operation is WriteOperation.BULK_INSERT:
+            is_bulk = rule is None and wanted.operation is WriteOperation.BULK_INSERT
+            if is_bulk and not bulk_shuffles(wanted.options):
                 rows, is_empty = BulkRows(frame, task, wanted.options, wanted.progress), frame.is_empty()
             else:
                 rows = FrameRows(frame, task, rule, table.config.name, wanted.progress)
@@ -135,13 +137,15 @@ def write_frame(wanted: WriteRequest, frame: Frame, storage: Storage | None = No
 
 def _schema(wanted: WriteRequest, rows: "pa.Schema", config: TableConfig, known: str | None) -> WriterSchema:
     """The schema of a write of `rows`. `known` is the table's schema. Raises ConfigError."""
-    return writer_schema(
+    schema = writer_schema(
         rows,
         config,
         None if known is None else without_meta(parse_table_schema(known, wanted.base_path)),
         nulls_for_missing=wanted.options[writing_keys.NULLS_FOR_MISSING],
         keys_only=wanted.operation is WriteOperation.DELETE,
     )
+    check_sort(schema, bulk_sort(wanted.options, wanted.operation))
+    return schema
 
 
 def _write_new(wanted: WriteRequest, rows: Rows, storage: Storage) -> Report:

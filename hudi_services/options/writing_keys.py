@@ -6,9 +6,25 @@ Sources: HoodieStorageConfig, HoodieCompactionConfig, HoodieWriteConfig and Data
 
 from typing import Any
 
-from .option import ANY_VALUE, Option, Phase, between, boolean, choice, integer, names, nothing, only, share, size
+from .option import (
+    ANY_VALUE,
+    Option,
+    Phase,
+    between,
+    boolean,
+    choice,
+    integer,
+    names,
+    nothing,
+    one_of,
+    only,
+    share,
+    size,
+)
 
 _NO_NAMES: tuple[str, ...] = ()
+_BY_PATH = "PARTITION_PATH_REPARTITION"
+_PARTITIONERS = "org.apache.hudi.execution.bulkinsert"
 _MIB = 1 << 20
 _MOST_BYTES = 8 << 30
 """Of a file that a table may ask for itself."""
@@ -256,10 +272,34 @@ DROP_DUPLICATES = Option(
 )
 SORT_MODE = Option(
     "hoodie.bulkinsert.sort.mode",
-    only("NONE"),
+    choice("NONE", "GLOBAL_SORT", "PARTITION_SORT", _BY_PATH, f"{_BY_PATH}_AND_SORT"),
     "NONE",
     Phase.INGEST,
-    "Only NONE: a bulk insert keeps the order of the rows.",
+    "GLOBAL_SORT and PARTITION_SORT: a bulk insert sorts the rows of each partition by record key; the others keep the "
+    "order of the rows.",
+    in_table=ANY_VALUE,
+)
+BULK_SORT_COLUMNS = Option(
+    "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
+    names,
+    _NO_NAMES,
+    Phase.INGEST,
+    "A bulk insert sorts the rows of each partition by these columns, whatever the sort mode is.",
+    in_table=ANY_VALUE,
+)
+BULK_PARTITIONER = Option(
+    "hoodie.bulkinsert.user.defined.partitioner.class",
+    one_of(
+        {
+            name: name
+            for name in ("", *(f"{_PARTITIONERS}.{kind}CustomColumnsSortPartitioner" for kind in ("Row", "RDD")))
+        },
+        "cannot be run here: of Hudi's partitioners only the two that sort by "
+        "hoodie.bulkinsert.user.defined.partitioner.sort.columns are known",
+    ),
+    "",
+    Phase.INGEST,
+    "Only Hudi's two partitioners that sort by the columns of the row above.",
 )
 
 METADATA_ENABLE = Option(

@@ -1,7 +1,9 @@
 """Writes the base files of a write: new file groups, and the next slices of small files with more rows.
 
 A file of a new group is closed when its stored bytes reach the largest size: the next file of the same task begins a
-file group with the same uuid and the next number. The next slice of a small file is never closed before its last row.
+file group with the same uuid and the next number. A file may be a little larger where this takes the last rows of the
+task: then an average record size that is a little too small leaves no tiny file behind each bucket. The next slice of a
+small file is never closed before its last row.
 Every new file is read back, and its rows compared with those that were to be written.
 Source: HoodieCreateHandle, HoodieConcatHandle, HoodieBaseParquetWriter, HoodiePartitionMetadata of Apache Hudi.
 """
@@ -30,12 +32,17 @@ from ..rows.conversion_check import ConversionCheck
 from ..rows.memory import TaskMemory
 from ..rows.output import CHECK, Form, NewFile, Output, Stopwatch
 from ..rows.settings import FileSettings
+from ..rows.sort_order import SortColumn
 from ..storage import Storage
 from .meta_columns import MetaColumns, some_at_a_time
 from .schema import WriterSchema
+from .sorted_rows import SortedRows
 
 _ROOM = 0.02
 """The share of the file size that may be left."""
+_TOLERANCE = 0.08
+"""The share of the file size that the last rows of a task may add to it. Hudi lets any file be a tenth larger; what
+rows take here is an estimate, which is some percent off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,8 @@ class InsertTask:
     settings: FileSettings
     ranged: frozenset[str]
     memory: TaskMemory
+    sort: tuple[SortColumn, ...] = ()
+    """What the rows for new groups are sorted by; () when they keep their order."""
     bucket: int | None = None
     """Of a bucket index: the new group is named after it."""
 
@@ -71,6 +80,8 @@ class InsertResult:
     """Of all rows of the new files."""
     seconds: dict[str, float]
     peak: int
+    spilled: int = 0
+    """Bytes of rows that were sorted on the local disk."""
 
     @property
     def stats(self) -> list[WriteStat]:
@@ -138,10 +149,15 @@ class _Bucket:
         self._written = 0
 
     def write(self, rows: Iterable[pa.Table]) -> InsertResult:
-        new = self._filled(rows) if self._task.filled is not None else list(self._new_groups(rows))
+        task, spilled = self._task, 0
+        if task.sort:
+            ordered = SortedRows(task.schema, task.sort, rows, task.rows, task.memory)
+            new, spilled = list(self._new_groups(ordered)), ordered.spilled_bytes
+        else:
+            new = self._filled(rows) if task.filled is not None else list(self._new_groups(rows))
         done = sum((self._check(file, meant) for file, _, meant in new), start=Checksum())
         files = tuple((file, inserted) for file, inserted, _ in new)
-        return InsertResult(self._task, files, done, self._clock.seconds, peak_bytes())
+        return InsertResult(task, files, done, self._clock.seconds, peak_bytes(), spilled)
 
     def _target(self) -> tuple[FileSchema, dict[str, object]]:
         task = self._task
@@ -173,7 +189,7 @@ class _Bucket:
 
     def _new_groups(self, rows: Iterable[pa.Table]) -> Iterator[tuple[NewFile, int, Checksum]]:
         waiting = self._inserts(rows)
-        table = next(waiting, None)
+        table, left = next(waiting, None), self._task.rows
         while table is not None:
             output = Output(self._form, f"{self._prefix}-{self._begun}", max(1, self._task.rows - self._written))
             self._begun += 1
@@ -181,24 +197,29 @@ class _Bucket:
             with self._writer(output) as writer:
                 limit = max(self._task.settings.file_bytes - self._overhead(), self._task.settings.file_bytes // 2)
                 while table is not None:
-                    part = table.slice(0, self._fitting(writer, table, limit))
+                    part = table.slice(0, self._fitting(writer, table, limit, left))
                     with self._clock.phase(CHECK):
                         meant += checksum(part.select(self._columns.kept))
                     self._append(output, writer, part)
-                    inserted += part.num_rows
+                    inserted, left = inserted + part.num_rows, left - part.num_rows
                     table = table.slice(part.num_rows) if part.num_rows < table.num_rows else next(waiting, None)
-                    if table is not None and not self._fitting(writer, table, limit):
+                    if table is not None and not self._fitting(writer, table, limit, left):
                         break
                 with self._clock.phase("write"):
                     file = output.close(writer)
             yield file, inserted, meant
 
-    def _fitting(self, writer: BaseFileWriter, table: pa.Table, limit: int) -> int:
-        """How many rows of `table` still fit into the file, by bytes as stored; at least 1 into an empty file."""
+    def _fitting(self, writer: BaseFileWriter, table: pa.Table, limit: int, left: int) -> int:
+        """How many rows of `table` still fit into the file, by bytes as stored; at least 1 into an empty file.
+
+        `left` rows of the task are not written yet; `table` has the first ones.
+        """
         each = table.nbytes / table.num_rows
         if writer.expected_bytes + table.nbytes * writer.stored_share > limit:
             writer.settle()
         room = limit - writer.expected_bytes
+        if left * each * writer.stored_share <= room + limit * _TOLERANCE:
+            return int(table.num_rows)
         fitting = min(int(room / max(each * writer.stored_share, 1e-9)), int(table.num_rows))
         if not writer.expected_bytes:
             return max(1, fitting)

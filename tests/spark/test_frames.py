@@ -204,3 +204,19 @@ def test_frames_that_are_not_written(session: SparkSession, tmp_path: Path) -> N
     Connected.__module__ = "pyspark.sql.connect.dataframe"
     with pytest.raises(ConfigError, match="a data frame of Spark Connect"):
         table.upsert(Connected())
+
+
+@pytest.mark.parametrize("mode", ["PARTITION_SORT", "GLOBAL_SORT"])
+def test_sorted_bulk_inserts(mode: str, session: SparkSession, tmp_path: Path) -> None:
+    """By tasks of Spark as far as each sorts its own rows; otherwise each partition path is sorted as a whole."""
+    options = {**FILTERS, "hoodie.bulkinsert.sort.mode": mode}
+    arguments = {"name": "rides", "record_key": "id", "partition_by": "day", "ordering": "ts", "engine": "local"}
+    table = hudi_services.create(tmp_path / "rides", options=options, **arguments)
+    frame = rows(session, 0, 300).orderBy("text", ascending=False).repartition(2)
+    assert table.bulk_insert(frame).ok
+    files = table.slices()["base_file"].to_pylist()
+    assert len(files) == (6 if mode == "PARTITION_SORT" else 3)
+    for file in files:
+        keys = pq.ParquetFile(tmp_path / "rides" / file).read(["id"])["id"].to_pylist()
+        assert keys == sorted(keys) and len(keys) > 20
+    assert seen(session, tmp_path / "rides") == as_rows(frame.collect())

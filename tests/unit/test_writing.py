@@ -128,6 +128,30 @@ def test_files_close_at_their_size(kind: str, tmp_path: Path) -> None:
     assert result.tables["written"].to_pylist()[0]["new_files"] == len(ids)
 
 
+def test_the_last_rows_of_a_task_make_no_tiny_file(tmp_path: Path) -> None:
+    """A file may be a little larger, where this takes all that is left."""
+    limit = 1 << 20
+    text = np.random.default_rng(3).bytes(16 * 60_000).hex()
+    count = 60_000
+    new = pa.table(
+        {
+            "id": pa.array([f"k{n:06d}" for n in range(count)]),
+            "ts": np.arange(count),
+            "text": pa.array([text[32 * n : 32 * n + 32] for n in range(count)]),
+        }
+    )
+    alone = create(tmp_path / "alone", partition_by=None)
+    alone.bulk_insert(new, options=FILTERS)
+    size = alone.slices()["size"].to_pylist()[0]
+    for share, files in ((0.9, 1), (1.0, 1), (1.25, 2)):
+        rows_of = new.slice(0, int(count * share * limit / size))
+        assert rows_of.num_rows < count
+        table = create(tmp_path / str(share), partition_by=None)
+        table.bulk_insert(rows_of, options={**FILTERS, "hoodie.parquet.max.file.size": limit})
+        found = table.slices()["size"].to_pylist()
+        assert len(found) == files and max(found) <= 1.15 * limit, (share, found)
+
+
 def test_a_row_that_was_written_wrong_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write whose file does not hold the rows commits nothing, and leaves nothing."""
     table = create(tmp_path / "rides")
@@ -211,7 +235,6 @@ def test_timestamps_without_a_zone_need_a_release_that_reads_them(tmp_path: Path
         ("hoodie.merge.allow.duplicate.on.inserts", "false"),
         ("hoodie.combine.before.upsert", "false"),
         ("hoodie.combine.before.delete", "false"),
-        ("hoodie.bulkinsert.sort.mode", "GLOBAL_SORT"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(key: str, value: str, tmp_path: Path) -> None:
