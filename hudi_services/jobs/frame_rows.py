@@ -34,6 +34,7 @@ from ..storage import Storage
 from ..table.partition_metafile import create_metafiles
 from ..writing.assignment import Assigned, Assigner, KnownKeys
 from ..writing.base_files import InsertTask
+from ..writing.buckets import Buckets
 from ..writing.distinct_rows import DistinctRows
 from ..writing.index import Index
 from ..writing.kept_rows import KeptRows
@@ -63,6 +64,7 @@ class KeepTask:
     keys_only: bool = False
     omits_deletes: bool = False
     marker: DeleteMarker | None = None
+    buckets: Buckets | None = None
     parts: int = 0
 
     def kept(self, store: CountedRows) -> KeptRows:
@@ -73,6 +75,7 @@ class KeepTask:
             keys_only=self.keys_only,
             omits_deletes=self.omits_deletes,
             marker=self.marker,
+            buckets=self.buckets,
         )
 
 

@@ -18,7 +18,7 @@ from ..commit.rollback.failed_writes import roll_back_failed_writes
 from ..commit.write_attempt import WriteAttempt
 from ..commit.written_groups import AppendedGroups, BucketsFree, GroupsUnchanged, SchemaUnchanged, refuse_planned
 from ..engine import Engine
-from ..errors import HudiServicesError, UnsupportedTable
+from ..errors import HudiServicesError
 from ..indexing.expressions import computed_indexes
 from ..indexing.keys import moved_keys, record_shards
 from ..metadata.creation import create_metadata_table
@@ -92,12 +92,6 @@ class WriteRun:
         write_index(self._wanted.options, table.config, shards)
         if shards is not None:
             shards.holding(self._kept.partitions, 1)
-            if shards.is_partitioned and table.config.is_merge_on_read:
-                raise UnsupportedTable(
-                    f"{table.storage.root} is merge-on-read and has a record index of each partition, which writes "
-                    "cannot keep in step yet",
-                    hint="write to it with Apache Hudi, or drop the index first",
-                )
         self._replaced(table)
         if self._wanted.operation not in (WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION):
             check_groups(table, self._partitions(table, everywhere=self._looks_everywhere()), self._index_buckets)
@@ -248,7 +242,7 @@ class WriteRun:
             slices = [] if self._wanted.operation.replaces else table.view.latest_slices_of(self._kept.partitions)
             found = list(self._index_buckets.inserts(assigned.inserts, slices))
             filled = [one.filled for _, (one,) in found if one.filled is not None]
-            refuse_planned(table, filled, "has rows to insert")
+            refuse_planned(table, filled, "has rows to insert", compactions=not table.config.is_merge_on_read)
             yield from found
             return
         if self._wanted.operation is WriteOperation.BULK_INSERT:
@@ -292,7 +286,7 @@ class WriteRun:
                 GroupsUnchanged([*replaced, *before], seen, self._settings),
                 AppendedGroups(appended, seen, pending_compactions(table), self._settings),
                 FilesStored(table.storage, stats),
-                *self._bucket_expectations(stats, before, replaced),
+                *self._bucket_expectations(stats, [*before, *appended], replaced),
             ),
             schema=self._kept.schema.text,
         )
@@ -328,7 +322,10 @@ class WriteRun:
             # Updates by log files may also bring keys back that earlier log files have deleted.
             logs = {(one.partition, one.file_id): one for one in stats if one.is_log}
             pairs = [(one, logs[one.partition, one.file_id]) for one in appended]
-            grown = [(one, log) for one, log in pairs if log.num_deletes or one.log_files]
+            # Rows of a bucket may be new ones.
+            grown = [
+                (one, log) for one, log in pairs if log.num_deletes or one.log_files or self._index_buckets is not None
+            ]
             return moved_keys(self._engine, attempt.table, shards, attempt.files, changed, [*replaced, *old], grown)
 
     def _account(

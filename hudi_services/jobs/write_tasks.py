@@ -134,20 +134,29 @@ class WriteTasks:
                 rows = Portion(place, start, bucket.inserts)
                 start += bucket.inserts
                 one = bucket.filled
-                if one is not None and updated.pop((one.partition, one.file_id), None) is not None:
+                if one is not None and place.bucket is not None and self._appends:
+                    # A bucket may have log files, and its rows are not merged here.
+                    updated.pop((one.partition, one.file_id), None)
+                    tasks.append(self._append(len(tasks), one, rows))
+                elif one is not None and updated.pop((one.partition, one.file_id), None) is not None:
                     tasks.append(self._update(len(tasks), one, rows))
                 else:
                     tasks.append(WriteTask(self._insert(len(tasks), place, bucket), (rows,), bucket.inserts))
         for one in updated.values():
-            if self._table.config.is_merge_on_read:
+            if self._appends:
                 tasks.append(self._append(len(tasks), one))
             else:
                 tasks.append(self._update(len(tasks), one, None))
         return tasks
 
-    def _append(self, number: int, one: FileSlice) -> WriteTask:
+    @property
+    def _appends(self) -> bool:
+        """Whether updates and deletes go to log files."""
+        return self._table.config.is_merge_on_read
+
+    def _append(self, number: int, one: FileSlice, inserts: Portion | None = None) -> WriteTask:
         table, assigned = self._table, self._assigned
-        assert self._rule is not None, "an operation that looks up has a merge rule"
+        count = 0 if inserts is None else inserts.count or 0
         task = AppendTask(
             storage=table.storage,
             instant=self._instant,
@@ -155,13 +164,16 @@ class WriteTasks:
             appended=one,
             log=self._log_names(one.partition).next(one, _token(number)),
             marker_kind=table.log_naming.marker_kind,
-            rule=self._rule,
+            # Inserts need no rule.
+            rule=self._rule or MergeRule(),
             schema=self._schema,
+            inserts=count,
             block_bytes=self._block_bytes,
             dates=table.config.version.dates_in_delete_entries,
             ranged=self._ranged,
         )
-        return WriteTask(task, assigned.portions(one), 0, assigned.count(one))
+        portions = (*assigned.portions(one), *([inserts] if inserts is not None else []))
+        return WriteTask(task, portions, count, assigned.count(one))
 
     def _log_names(self, partition: str) -> LogNames:
         table = self._table

@@ -102,11 +102,7 @@ def write_frame(wanted: WriteRequest, frame: Frame, storage: Storage | None = No
     report, engine, given = Report.start(wanted), frame.engine, wanted
     table, wanted, expressions = open_rewritable(wanted, storage, report)
     check_definition(wanted.options, table.config)
-    if bucket_index(wanted.options, table.config) is not None:
-        raise UnsupportedTable(
-            f"{wanted.base_path}: the rows of a data frame are not written to buckets yet",
-            hint="give frame.toArrow(), which brings all rows into this process",
-        )
+    buckets = bucket_index(wanted.options, table.config)
     known, rule = current_schema(table), _rule(wanted, table.config)
     if known is None and wanted.operation is WriteOperation.DELETE:
         raise NothingToDo("the table has no rows to delete")
@@ -118,12 +114,13 @@ def write_frame(wanted: WriteRequest, frame: Frame, storage: Storage | None = No
         keys_only=wanted.operation is WriteOperation.DELETE,
         omits_deletes=omits,
         marker=_marker(table.config) if omits else None,
+        buckets=buckets if rule is None else None,
     )
     with ExitStack() as stack:
         with report.phase("keep rows"):
             rows: WriteRows
             is_bulk = rule is None and wanted.operation is WriteOperation.BULK_INSERT
-            if is_bulk and not bulk_shuffles(wanted.options):
+            if is_bulk and buckets is None and not bulk_shuffles(wanted.options):
                 rows, is_empty = BulkRows(frame, task, wanted.options, wanted.progress), frame.is_empty()
             else:
                 rows = FrameRows(frame, task, rule, table.config.name, wanted.progress)

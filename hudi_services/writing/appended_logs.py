@@ -44,8 +44,9 @@ from .schema import WriterSchema
 class AppendTask:
     """Rows for one file group that is there, whose newest slice is `appended`; `log` is the file that gets them.
 
-    `number` is that of the task in the write. `block_bytes`: the size at which a data block is closed. `dates`: whether
-    entries of deletes may have dates as ordering values. `ranged` are the columns whose statistics are needed.
+    `number` is that of the task in the write; `inserts` of the rows are new. `block_bytes`: the size at which a data
+    block is closed. `dates`: whether entries of deletes may have dates as ordering values. `ranged` are the columns
+    whose statistics are needed.
     """
 
     storage: Storage
@@ -56,6 +57,7 @@ class AppendTask:
     marker_kind: str
     rule: MergeRule
     schema: WriterSchema
+    inserts: int
     block_bytes: int
     dates: bool
     ranged: frozenset[str]
@@ -125,7 +127,8 @@ class _NewLogFile:
         stat = replace(
             task.log.stat,
             num_writes=self._meant.rows,
-            num_update_writes=self._meant.rows,
+            num_update_writes=max(0, self._meant.rows - task.inserts),
+            num_inserts=min(task.inserts, self._meant.rows),
             num_deletes=self._deletes,
             total_write_bytes=size,
             file_size=size,

@@ -63,8 +63,7 @@ class Buckets:
     def of_table(cls, config: TableConfig, count: int, hashed: Sequence[str]) -> "Buckets":
         """The buckets of a table by the fields `hashed`; () for the whole record key.
 
-        Raises ConfigError for a field that is none of the record key, UnsupportedTable for a table without meta fields,
-        and for one that is merge-on-read.
+        Raises ConfigError for a field that is none of the record key, UnsupportedTable for a table without meta fields.
         """
         fields = tuple(config.record_key_fields)
         unknown = next((name for name in hashed if name not in fields), None)
@@ -73,12 +72,10 @@ class Buckets:
                 f"{BUCKET_FIELDS.key} names {unknown}, which is no field of the record key ({','.join(fields)})",
                 hint="name some of its fields, or leave the option out",
             )
-        problem = "has no meta fields (hoodie.populate.meta.fields=false)" if not config.populate_meta_fields else ""
-        if config.is_merge_on_read:
-            problem = f"is of the type {config.type}"
-        if problem:
+        if not config.populate_meta_fields:
             raise UnsupportedTable(
-                f"the table {config.name} {problem}, and rows are not written to buckets of such tables",
+                f"the table {config.name} has no meta fields (hoodie.populate.meta.fields=false), and rows are not "
+                "written to buckets of such tables",
                 hint="write with Apache Hudi",
             )
         return cls(count, fields, frozenset(hashed or fields), config.version.bucket_hash_splits_keys)

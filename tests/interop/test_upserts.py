@@ -47,6 +47,7 @@ CASES |= {
     "log files": {f"{_WRITE}precombine.field": "ts", "hoodie.index.type": "BLOOM", **_LOGS},
     "log files, rows move": {f"{_WRITE}precombine.field": "ts", "hoodie.index.type": "GLOBAL_SIMPLE", **_LOGS},
     "log files, record index": {f"{_WRITE}precombine.field": "ts", **_RECORD_INDEX, **_LOGS},
+    "log files, buckets": {f"{_WRITE}precombine.field": "ts", **BUCKETS, **_LOGS},
     "log files and small files": {"hoodie.index.type": "SIMPLE", f"{_WRITE}table.type": "MERGE_ON_READ"},
 }
 _WRITE_FILE = """

@@ -220,3 +220,16 @@ def test_sorted_bulk_inserts(mode: str, session: SparkSession, tmp_path: Path) -
         keys = pq.ParquetFile(tmp_path / "rides" / file).read(["id"])["id"].to_pylist()
         assert keys == sorted(keys) and len(keys) > 20
     assert seen(session, tmp_path / "rides") == as_rows(frame.collect())
+
+
+def test_buckets(session: SparkSession, tmp_path: Path) -> None:
+    """The rows of a bucket come together from all partitions of the frame, also those of a bulk insert."""
+    path = tmp_path / "rides"
+    table = create(path, partition_by=None)
+    four = {**FILTERS, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
+    assert table.bulk_insert(rows(session, 0, 400), options=four).tables["written"].column("new_files").to_pylist() == [
+        4
+    ]
+    written = table.upsert(rows(session, 390, 410, "new"), options=four).tables["written"].to_pylist()[0]
+    assert (written["inserts"], written["updates"], written["new_files"]) == (10, 10, 0)
+    assert len(seen(session, path)) == 410

@@ -20,7 +20,7 @@ from hudi_services.writing.buckets import Buckets
 from .faulty_storage import FaultyStorage, Killed
 from .rides import FILTERS, create
 from .shares import places
-from .tables import both_views, open_local
+from .tables import both_views, merged_rows, open_local
 from .test_upserts import rows, seen, write
 
 pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
@@ -193,9 +193,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
     bare = create(tmp_path / "bare", options={"hoodie.populate.meta.fields": "false"})
     with pytest.raises(UnsupportedTable, match="rows are not written to buckets of such tables"):
         bare.insert(rows(0, 3), options=BUCKETS)
-    logs = create(tmp_path / "logs", table_type="MERGE_ON_READ")
-    with pytest.raises(UnsupportedTable, match="is of the type MERGE_ON_READ, and rows are not written to buckets"):
-        logs.insert(rows(0, 3), options=BUCKETS)
     assert table.timeline().num_rows == plain.timeline().num_rows == 1
     assert table.delete_partitions(["d0"]).ok
     plan = table.plan_clustering(options={"hoodie.clustering.plan.strategy.sort.columns": "id"})
@@ -267,3 +264,24 @@ def test_every_write_may_be_the_last(version: int, operation: str, tmp_path: Pat
         assert {key: row for key, row in seen(path).items() if row["text"].startswith("new")} == {
             (row["day"], row["id"]): row for row in new.to_pylist()
         }
+
+
+def test_buckets_of_merge_on_read_tables(tmp_path: Path) -> None:
+    """All rows of a bucket that is there go to its log files, also inserts; a new bucket begins a base file."""
+    path = tmp_path / "rides"
+    table = create(path, table_type="MERGE_ON_READ", partition_by=None)
+    first = table.insert(rows(0, 3), options=BUCKETS).tables["written"].to_pylist()[0]
+    assert table.upsert(rows(0, 40, "new", ts=1), options=BUCKETS).tables["written"].to_pylist()[0]["new_files"] == (
+        4 - first["new_files"]
+    )
+    again = table.insert(rows(40, 60), options=BUCKETS)
+    assert again.tables["appended"].column("log_files").to_pylist() == [4]
+    assert again.tables["written"].column("inserts").to_pylist() == [20]
+    assert table.delete(rows(50, 70), options=BUCKETS).ok
+    assert table.bulk_insert(rows(70, 80), options=BUCKETS).ok
+    wanted = [f"k{n:05d}" for n in (*range(50), *range(70, 80))]
+    assert merged_rows(path).column("id").to_pylist() == wanted
+    assert len(open_local(path).view.latest_slices("")) == 4
+    assert table.validate(strict=True).ok
+    assert table.compact(options={"hoodie.compact.inline.max.delta.commits": "1"}).ok
+    assert merged_rows(path).column("id").to_pylist() == wanted

@@ -133,8 +133,6 @@ def test_batches_beside_a_model(
     version: int, kind: str, ordering: str | None, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On merge-on-read tables without late rows: what these become depends on what is in base files by then."""
-    if (kind, index) == ("MERGE_ON_READ", "BUCKET"):
-        pytest.skip("refused: see test_buckets.py")
     seed = version + len(index)
     moves = None if index not in _GLOBAL else index != "RECORD_INDEX"
     table = create(tmp_path / "rides", table_version=version, ordering=ordering, table_type=kind)
