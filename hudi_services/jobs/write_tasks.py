@@ -122,6 +122,7 @@ class WriteTasks:
         self._rule = rule
         self._sort = sort
         self._block_bytes = min(options[writing_keys.LOG_BLOCK_BYTES], memory.limit // _BLOCK_SHARE)
+        self._parquet_blocks = options[writing_keys.LOG_BLOCK_FORMAT] == "PARQUET"
         self._names: dict[str, LogNames] = {}
 
     def all(self, buckets: Iterable[tuple[Place, Sequence[Bucket]]]) -> list[WriteTask]:
@@ -169,6 +170,7 @@ class WriteTasks:
             schema=self._schema,
             inserts=count,
             block_bytes=self._block_bytes,
+            parquet=self._settings if self._parquet_blocks else None,
             dates=table.config.version.dates_in_delete_entries,
             ranged=self._ranged,
         )

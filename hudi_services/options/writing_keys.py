@@ -211,10 +211,11 @@ LOG_BLOCK_BYTES = Option(
 )
 LOG_BLOCK_FORMAT = Option(
     "hoodie.logfile.data.block.format",
-    only("avro"),
-    "avro",
+    choice("AVRO", "PARQUET"),
+    "AVRO",
     Phase.INGEST,
-    "Merge-on-read: only avro; the format of the data blocks of log files.",
+    "Merge-on-read: the format of the data blocks of log files.",
+    in_table=ANY_VALUE,
 )
 PARTITION_INDEX_GROUPS = Option(
     "hoodie.metadata.record.level.index.min.filegroup.count",

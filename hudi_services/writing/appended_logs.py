@@ -20,7 +20,7 @@ from ..errors import CheckFailed
 from ..files.avro_encoding import AvroEncoder, Encoded, flat
 from ..files.column_stats import ColumnStats
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
-from ..files.log_writer import avro_block_content, delete_block_content, encode_block, framed
+from ..files.log_writer import delete_block_content, encode_block
 from ..files.names import parse_log_file
 from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema
@@ -34,8 +34,10 @@ from ..model import FileSlice, WriteStat
 from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum, checksum
 from ..rows.output import CHECK, Stopwatch
+from ..rows.settings import FileSettings
 from ..storage import Storage
 from ..table.new_logs import NewLog
+from .data_block import AvroBlock, DataBlock, ParquetBlock
 from .meta_columns import MetaColumns
 from .schema import WriterSchema
 
@@ -59,6 +61,8 @@ class AppendTask:
     schema: WriterSchema
     inserts: int
     block_bytes: int
+    parquet: FileSettings | None
+    """Set, data blocks are parquet files; otherwise they are Avro records."""
     dates: bool
     ranged: frozenset[str]
 
@@ -99,13 +103,13 @@ class _NewLogFile:
         self._ordering = ordering_fields(task.rule, target, task.storage.root)
         avro = for_files(dict(task.schema.avro), target.columns)
         text = json.dumps(avro, separators=(",", ":"))
+        self._text = text
         self._encoder = AvroEncoder(text)
         self._header = {HeaderKey.INSTANT_TIME: task.instant, HeaderKey.SCHEMA: text}
         self._meta = MetaColumns(task.instant, task.partition, task.number)
         self._meant = Checksum()
-        self._records: list[bytes] = []
-        self._waiting = 0
-        """The number of `_records`, by batch."""
+        self._block: DataBlock | None = None
+        """The data block that gets records."""
         self._deleted: list[tuple[pa.Array, Encoded]] = []
         """Keys with their ordering values."""
         self._deletes = 0
@@ -139,13 +143,14 @@ class _NewLogFile:
     def _blocks(self, rows: Iterator[pa.Table]) -> Iterator[LogBlock]:
         for table in rows:
             for part in self._records_of(table):
-                self._add(part)
-                if sum(map(len, self._records)) >= self._task.block_bytes:
-                    yield self._data_block()
+                self._meant += checksum(part)
+                self._block = self._block or self._new_block()
+                self._block.add(part)
+                if self._block.size >= self._task.block_bytes:
+                    yield from self._data_block()
             if sum(keys.nbytes for keys, _ in self._deleted) >= self._task.block_bytes:
                 yield self._delete_block()
-        if self._records:
-            yield self._data_block()
+        yield from self._data_block()
         if self._deleted:
             yield self._delete_block()
 
@@ -163,20 +168,22 @@ class _NewLogFile:
             names = pa.DictionaryArray.from_arrays(name, pa.array([self._task.appended.file_id]))
             yield part.append_column(FILE_NAME_COLUMN, names).select(self._encoder.names)
 
-    def _add(self, part: pa.Table) -> None:
-        self._meant += checksum(part)
-        self._records.append(framed(self._encoder.encode(part)))
-        self._waiting += part.num_rows
+    def _new_block(self) -> DataBlock:
+        task = self._task
+        if task.parquet is None:
+            return AvroBlock(self._encoder)
+        path = task.storage.full_path(task.log.stat.path)
+        return ParquetBlock(task.schema.target, self._text, task.parquet, path)
 
     def _delete(self, rows: pa.Table, ordering: Sequence[OrderingField]) -> None:
         task = self._task
         path = task.storage.full_path(task.log.stat.path)
         self._deleted.append((flat(rows.column(KEY)), ordering_entries(rows, ordering, path, dates=task.dates)))
 
-    def _data_block(self) -> LogBlock:
-        content = avro_block_content(self._waiting, self._records)
-        self._records, self._waiting = [], 0
-        return LogBlock(BlockType.AVRO_DATA, self._header, content)
+    def _data_block(self) -> Iterator[LogBlock]:
+        block, self._block = self._block, None
+        if block is not None:
+            yield LogBlock(block.type, self._header, block.content())
 
     def _delete_block(self) -> LogBlock:
         keys, ordering = (pa.concat_arrays(some) for some in zip(*self._deleted, strict=True))

@@ -47,6 +47,12 @@ CASES |= {
     "log files": {f"{_WRITE}precombine.field": "ts", "hoodie.index.type": "BLOOM", **_LOGS},
     "log files, rows move": {f"{_WRITE}precombine.field": "ts", "hoodie.index.type": "GLOBAL_SIMPLE", **_LOGS},
     "log files, record index": {f"{_WRITE}precombine.field": "ts", **_RECORD_INDEX, **_LOGS},
+    "log files, parquet blocks": {
+        f"{_WRITE}precombine.field": "ts",
+        "hoodie.index.type": "BLOOM",
+        "hoodie.logfile.data.block.format": "parquet",
+        **_LOGS,
+    },
     "log files, buckets": {f"{_WRITE}precombine.field": "ts", **BUCKETS, **_LOGS},
     "log files and small files": {"hoodie.index.type": "SIMPLE", f"{_WRITE}table.type": "MERGE_ON_READ"},
 }
@@ -171,7 +177,7 @@ def _place(row: Mapping[str, Any]) -> tuple[str, str, str]:
 def test_upserts_and_deletes_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
     twins = Twins(peer, tmp_path, CASES[case])
     by_ordering = f"{_WRITE}precombine.field" in CASES[case]
-    moves = case not in ("bloom", "simple, the newest wins", "log files", "log files and small files", "buckets")
+    moves = CASES[case]["hoodie.index.type"] not in ("SIMPLE", "BLOOM", "BUCKET")
     names: list[str] = []
     # The first commit is Hudi's, which makes the record index.
     written = []

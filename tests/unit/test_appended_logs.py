@@ -104,7 +104,8 @@ def test_several_ordering_fields(tmp_path: Path) -> None:
     assert merged_rows(path).num_rows == 0
 
 
-def test_blocks_are_closed_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["AVRO", "PARQUET"])
+def test_blocks_are_closed_by_size(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Data blocks first, each with the writer's schema, and then the deletes."""
     path = tmp_path / "rides"
     table = create(path, **LOGS)
@@ -112,9 +113,9 @@ def test_blocks_are_closed_by_size(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("hudi_services.writing.meta_columns._STEP_ROWS", 10)
     monkeypatch.setattr(write_tasks, "_BLOCK_SHARE", 1 << 60)
     new = rows(0, 40, ts=1).append_column("_hoodie_is_deleted", pa.array([n % 4 == 3 for n in range(40)]))
-    result = table.upsert(new)
+    result = table.upsert(new, options={**FILTERS, "hoodie.logfile.data.block.format": kind.lower()})
     found = [block.type for block in blocks(path)]
-    assert found == [BlockType.AVRO_DATA] * 3 + [BlockType.DELETE]
+    assert found == [BlockType[f"{kind}_DATA"]] * 3 + [BlockType.DELETE]
     row = {"log_files": 1, "updates": 30, "deletes": 10, "bytes": next(path.glob(".*.log.*")).stat().st_size}
     assert result.tables["appended"].to_pylist() == [row]
     assert len(texts(path)) == 50

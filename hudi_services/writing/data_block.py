@@ -1,0 +1,87 @@
+"""The data blocks of new log files: Avro records, or a whole parquet file.
+
+Source: HoodieAvroDataBlock, HoodieParquetDataBlock of Apache Hudi.
+"""
+
+from typing import Protocol
+
+import pyarrow as pa
+
+from ..files.avro_encoding import AvroEncoder
+from ..files.log_blocks import BlockType
+from ..files.log_writer import avro_block_content, framed
+from ..files.memory_file import MemoryFile
+from ..files.parquet_schema import FileSchema
+from ..files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter
+from ..files.record_keys import AVRO_SCHEMA, WRITER_MODEL
+from ..rows.settings import FileSettings
+
+
+class DataBlock(Protocol):
+    """One block, to which records are added; they have all columns of the schema."""
+
+    type: BlockType
+
+    @property
+    def size(self) -> int:
+        """Bytes of the records so far."""
+
+    def add(self, records: pa.Table) -> None: ...
+
+    def content(self) -> bytes: ...
+
+
+class AvroBlock:
+    """A block of Avro records of the schema of `encoder`."""
+
+    type = BlockType.AVRO_DATA
+
+    def __init__(self, encoder: AvroEncoder) -> None:
+        self._encoder = encoder
+        self._records: list[bytes] = []
+        self._count = self.size = 0
+
+    def add(self, records: pa.Table) -> None:
+        data = framed(self._encoder.encode(records.select(self._encoder.names)))
+        self._records.append(data)
+        self._count += records.num_rows
+        self.size += len(data)
+
+    def content(self) -> bytes:
+        return avro_block_content(self._count, self._records)
+
+
+class ParquetBlock:
+    """A block that is a parquet file with the schema `target`; `avro` is the same schema as JSON."""
+
+    type = BlockType.PARQUET_DATA
+
+    def __init__(self, target: FileSchema, avro: str, settings: FileSettings, path: str) -> None:
+        """`path` is for messages."""
+        self._file = MemoryFile(path)
+        self._avro = avro
+        self._target = target
+        self._settings = settings
+        self._records: list[pa.Table] = []
+        self.size = 0
+
+    def add(self, records: pa.Table) -> None:
+        self._records.append(records)
+        self.size += records.nbytes
+
+    def content(self) -> bytes:
+        settings, names = self._settings, self._records[0].column(FILE_NAME_COLUMN)
+        writer = BaseFileWriter(
+            self._file,
+            "",
+            self._target,
+            file_name=names[0].as_py(),
+            codec=settings.codec,
+            row_group_bytes=settings.row_group_bytes,
+            page_bytes=settings.page_bytes,
+        )
+        with writer:
+            for records in self._records:
+                writer.write(records.drop_columns([FILE_NAME_COLUMN]))
+            size = writer.close({AVRO_SCHEMA: self._avro, WRITER_MODEL: "avro"}).size
+        return self._file.read_range("", 0, size)
