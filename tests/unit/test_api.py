@@ -396,7 +396,7 @@ def test_the_examples_of_the_page(tmp_path: Path) -> None:
 
 
 def test_the_examples_of_writing(tmp_path: Path) -> None:
-    changes = {NEW: str(tmp_path / "trips"), "/data/logs": str(tmp_path / "logs")}
+    changes = {"/data/": f"{tmp_path}/"}
     assert run_examples(examples(page=WRITE_PAGE), changes) > 4
     frames = examples("frames", WRITE_PAGE)
     assert len(frames) == 1
