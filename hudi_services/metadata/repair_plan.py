@@ -113,7 +113,7 @@ def _only(record: Record | None, name: str) -> FilesRecord | None:
 
 def _stats_steps(stored: Stored, target: StatsRecord, can_be_tight: bool) -> Sequence[StatsRecord]:
     if target.type is RecordType.PARTITION_STATS:
-        return (settled(target, stored.merged if isinstance(stored.merged, StatsRecord) else None),)
+        return (settled(target, stored),)
     forgotten = replace(target, minimum=None, maximum=None, deleted=True)
     anew = (forgotten, _made_up(stored.after(forgotten), target))
     series: list[tuple[StatsRecord, ...]] = [(target,), anew]

@@ -28,7 +28,7 @@ from .records.keys import (
     expression_range_key,
     partition_id,
 )
-from .records.model import FileEntry, FilesRecord, Record, RecordType, StatsRecord, Stored, merge_records
+from .records.model import FileEntry, FilesRecord, Record, RecordType, StatsRecord, merge_records
 from .repair_plan import Wanted, plan_repair
 from .rollback.lasting import lasting_in, may_be_merged
 from .rollback.restored import Restored, restored_records
@@ -248,11 +248,7 @@ def _settled(metadata: MetadataTable, index: str, records: Iterable[StatsRecord]
     """The ranges as they are written; with `widen` they widen what is stored, and do not replace it."""
     found = [replace(record, tight=record.tight and not widen) for record in records]
     stored = dict(metadata.reader(index).stored([record.key for record in found if not record.tight]))
-    return [settled(record, _statistics(stored[record.key]) if record.key in stored else None) for record in found]
-
-
-def _statistics(stored: Stored) -> StatsRecord | None:
-    return stored.merged if isinstance(stored.merged, StatsRecord) else None
+    return [settled(record, stored.get(record.key)) for record in found]
 
 
 def _files_records(files: Iterable[NewFile]) -> list[Record]:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -52,7 +52,9 @@ def run(
     stands in for the one of the table in what writes instants.
     """
     output, errors = io.StringIO(), io.StringIO()
-    with _in_utc(), _with(LocalEngine(), storage), redirect_stdout(output), redirect_stderr(errors):
+    # A write runs the services that follow it in this process anyway.
+    jobs = nullcontext() if command == "write" else _with(LocalEngine(), storage)
+    with _in_utc(), jobs, redirect_stdout(output), redirect_stderr(errors):
         code = app.run(_arguments(command, path, flags, _ONE_CLOCK | dict(options or {})))
     return _ended(code, output.getvalue(), errors.getvalue())
 

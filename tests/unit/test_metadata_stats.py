@@ -9,7 +9,7 @@ from hudi_services.errors import CorruptFile
 from hudi_services.files.column_stats import ColumnStats
 from hudi_services.files.column_type import ColumnType, Kind
 from hudi_services.metadata.delta_commit import write_delta_commit
-from hudi_services.metadata.records.model import RecordType, StatsRecord, merge_records
+from hudi_services.metadata.records.model import RecordType, StatsRecord, Stored, merge_records
 from hudi_services.metadata.statistics.column_stats import (
     NewFile,
     bound_type,
@@ -111,7 +111,7 @@ def test_units_are_scaled_where_the_types_tell_them() -> None:
     # Merging takes the unit of the newer one: then the older one's bound is cut off.
     older = record(5, 2_000_001, ValueType.TIMESTAMP_MICROS)
     newer = dataclasses.replace(millis, type=RecordType.PARTITION_STATS)
-    found = settled(newer, older)
+    found = settled(newer, Stored(older))
     assert (found.minimum, found.maximum, found.tight) == (5, 2_000_001, True)
 
 
@@ -128,9 +128,27 @@ def test_byte_arrays_are_merged_by_signed_bytes_and_read_by_unsigned_ones() -> N
     merged = merge_records(older, newer)
     assert isinstance(merged, StatsRecord) and (merged.minimum, merged.maximum) == (b"\x80", b"\x72")
     assert not holds_range(merged, newer)
-    found = settled(newer, older)
+    found = settled(newer, Stored(older))
     assert (found.minimum, found.maximum, found.tight) == (b"\x10", b"\xff", True)
-    assert settled(newer, None) == newer == settled(newer, newer)
+    assert settled(newer, None) == newer == settled(newer, Stored(newer))
+
+
+def test_hudi_compares_bounds_of_one_type_only() -> None:
+    """A column that became a long: a record that widens the range of ints is an error to Hudi, wherever these are."""
+    ints, longs = record(3, 9, ValueType.INT), record(5, 1 << 40)
+    # Merged with a later log record it is no longer tight, and then meets the record of the base file.
+    replaced = dataclasses.replace(longs, tight=True)
+    for stored, low, high in (
+        (Stored(ints), 3, 9),
+        (Stored(None, ints), 3, 9),
+        (Stored(ints, replaced), 4, 1 << 40),
+    ):
+        found = settled(record(4, 6), stored)
+        assert (found.minimum, found.maximum, found.tight) == (low, high, True)
+    gone = record(None, None, ValueType.NULL)
+    assert settled(longs, Stored(gone)) == longs == settled(longs, Stored(longs, gone))
+    forgotten = Stored(ints, dataclasses.replace(gone, deleted=True))
+    assert settled(longs, forgotten) == dataclasses.replace(replaced, type=RecordType.PARTITION_STATS, file_name="f")
 
 
 def test_nan_is_no_bound_to_go_by() -> None:

@@ -15,7 +15,7 @@ from ...files.column_stats import ColumnStats
 from ...files.column_type import ColumnType, Kind
 from ...model import path_in
 from ..records.keys import column_stats_key, partition_stats_key
-from ..records.model import RecordType, StatsRecord, merge_records
+from ..records.model import RecordType, StatsRecord, Stored
 from .values import BoundType, NoPromotion, ValueType, comparable, greatest, promote, smallest
 
 Side = Literal["minimum", "maximum"]
@@ -180,20 +180,28 @@ def holds_nulls(partition: StatsRecord, files: StatsRecord) -> bool:
     return files.null_count >= files.value_count or partition.null_count < partition.value_count
 
 
-def settled(record: StatsRecord, stored: StatsRecord | None) -> StatsRecord:
-    """The partition_stats `record` to write above the `stored` record so that readers find the ranges of both.
+def settled(record: StatsRecord, stored: Stored | None) -> StatsRecord:
+    """The partition_stats `record` to write above what is `stored` so that readers find the ranges of both.
 
-    Readers merge a record that is not tight with the stored record: byte arrays by signed bytes, times in the unit of
-    the newer record. Where that would give too narrow a range, the result holds both ranges, and is tight.
+    Readers merge a record that is not tight with the stored records: byte arrays by signed bytes, times in the unit of
+    the newer record. Where that would give too narrow a range, or fail, the result holds both ranges, and is tight.
     """
-    if stored is None or stored.deleted or record.tight:
+    if stored is None or record.tight:
         return record
-    merged = merge_records(stored, record)
+    below = [one for one in (stored.base, stored.logs) if isinstance(one, StatsRecord) and not one.deleted]
+    before, merged = stored.merged, stored.after(record).merged
     assert isinstance(merged, StatsRecord), "statistics merge to statistics"
-    if holds_range(merged, record) and holds_range(merged, stored):
+    known = [before] if isinstance(before, StatsRecord) and not before.deleted else []
+    if all(_is_merged(one, record) for one in below) and all(holds_range(merged, one) for one in (record, *known)):
         return record
-    both = partition_record(record.file_name, record.column, [record, stored], tight=True)
+    both = partition_record(record.file_name, record.column, [record, *known], tight=True)
     return replace(both, key=record.key) if both.tight else record
+
+
+def _is_merged(older: StatsRecord, newer: StatsRecord) -> bool:
+    """Whether Hudi can merge the bounds of two records: it compares them as they are, and fails for int and long."""
+    told = [one.bound.type for one in (older, newer) if (one.minimum, one.maximum) != (None, None)]
+    return len({*told}) < 2
 
 
 def is_exact(column: ColumnType, *, typed: bool) -> bool:
