@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from ..codecs.row_hash import all_row_hashes
@@ -48,8 +49,8 @@ from .write_tasks import WriteTask, Written, inserted, ranged_columns
 
 _MOST_PATHS = 1 << 20
 """Partition paths of one task: the numbers of its files are those of no other task."""
-_PIECE_ROWS = 1 << 17
-"""Rows of a table that is sent to another task, at most."""
+_PIECE_ROWS, _PIECE_BYTES = 1 << 17, 32 << 20
+"""Rows and bytes of a table that is sent to another task, about at most."""
 
 Labelled: TypeAlias = Iterator[tuple[Any, pa.Table]]
 
@@ -244,9 +245,8 @@ def keep(task: KeepTask, rows: Labelled, token: str) -> Labelled:
     with RowStore(task.memory.limit // 4) as store:
         _keep_all(task, store, rows)
         for place in store.counts:
-            for table in store.read(place):
-                for part in _small(table):
-                    yield from _by_key(place, part, task.parts) if task.parts else [(place, part)]
+            for piece in _pieces(store.read(place)):
+                yield from _by_key(place, piece, task.parts) if task.parts else [(place, piece)]
 
 
 def assign(task: AssignTask, rows: Labelled, token: str) -> Labelled:
@@ -259,9 +259,8 @@ def assign(task: AssignTask, rows: Labelled, token: str) -> Labelled:
         distinct = DistinctRows(kept, task.rule, memory, task.table_name)
         Assigner(task.table, kept, task.index, distinct, task.known).assign(found)
         for place in found.counts:
-            for table in found.read(place):
-                for part in _small(table):
-                    yield place, part
+            for piece in _pieces(found.read(place)):
+                yield place, piece
 
 
 def count(task: None, rows: Labelled, token: str) -> Iterator[Counts]:
@@ -340,15 +339,30 @@ def _keep_all(task: KeepTask, store: RowStore, rows: Labelled) -> None:
 
 def _by_key(place: Place, table: pa.Table, parts: int) -> Labelled:
     numbers = all_row_hashes(table.select([KEY])) % parts
-    for number in range(parts):
-        part = table.filter(pa.array(numbers == number))
-        if part.num_rows:
-            yield (number, place), part
+    ordered = table.take(pa.array(np.argsort(numbers, kind="stable")))
+    ends = np.cumsum(np.bincount(numbers.astype(np.int64), minlength=parts))
+    start = 0
+    for number, end in enumerate(ends.tolist()):
+        if end > start:
+            yield (number, place), ordered.slice(start, end - start)
+        start = end
 
 
-def _small(table: pa.Table) -> Iterator[pa.Table]:
-    for start in range(0, table.num_rows, _PIECE_ROWS):
-        yield table.slice(start, _PIECE_ROWS)
+def _pieces(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of about the same size: each piece costs a label and a schema."""
+    waiting: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        step = max(1, min(_PIECE_ROWS, _PIECE_BYTES * table.num_rows // max(1, table.nbytes)))
+        for start in range(0, table.num_rows, step):
+            part = table.slice(start, step)
+            waiting.append(part)
+            rows, size = rows + part.num_rows, size + part.nbytes
+            if rows >= _PIECE_ROWS or size >= _PIECE_BYTES:
+                yield pa.concat_tables(waiting)
+                waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def _total(counted: Sequence[Counts]) -> Counts:

@@ -1,6 +1,6 @@
 """Upserts and deletes: we and real Hudi write one table in turns, and it must be as the one that Hudi writes alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,13 +115,7 @@ class Twins:
 
     def write(self, operation: str, new: pa.Table, *, we: bool, partitions: str = "") -> hudi_services.Result | None:
         """Write `new` to both tables, or delete partitions of both; `we`: of the shared one ourselves."""
-        file = self._folder / f"{operation}.parquet"
-        pq.write_table(new, file)
-        options = {**WRITE_DEFAULTS, **SMALL_FILTERS, **_SIZES, **self._known, f"{_WRITE}operation": operation}
-        if partitions:
-            options[f"{_WRITE}partitions.to.delete"] = partitions
-        paths = [self.theirs] if we else [self.theirs, self.shared]
-        self.peer.eval(_WRITE_FILE, rows=str(file), options=options, paths=list(map(str, paths)))
+        self.by_hudi(operation, new, [self.theirs] if we else [self.theirs, self.shared], partitions)
         if not we:
             return None
         if partitions:
@@ -129,6 +123,15 @@ class Twins:
         result = getattr(self.ours, operation)(new, options=self.ours_options)
         assert isinstance(result, hudi_services.Result)
         return result
+
+    def by_hudi(self, operation: str, new: pa.Table, paths: Sequence[Path], partitions: str = "") -> None:
+        """Let Hudi write `new` to these tables, or delete partitions of them."""
+        file = self._folder / f"{operation}.parquet"
+        pq.write_table(new, file)
+        options = {**WRITE_DEFAULTS, **SMALL_FILTERS, **_SIZES, **self._known, f"{_WRITE}operation": operation}
+        if partitions:
+            options[f"{_WRITE}partitions.to.delete"] = partitions
+        self.peer.eval(_WRITE_FILE, rows=str(file), options=options, paths=list(map(str, paths)))
 
     @property
     def ours_options(self) -> dict[str, str]:
