@@ -27,6 +27,7 @@ from ..files.slices import SliceSource
 from ..merging.log_records import KEY
 from ..merging.rules import DeleteMarker, MergeRule
 from ..options import Options, writing_keys
+from ..rows.conservation import Checksum, checksum
 from ..rows.memory import TaskMemory
 from ..rows.settings import FileSettings
 from ..rows.sort_order import SortColumn
@@ -82,10 +83,11 @@ class KeepTask:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The rows of places, and their bytes in memory, which other processes have."""
+    """The rows of places, their bytes in memory, and the checksum of all of them; other processes have the rows."""
 
     counts: Mapping[Place, int] = field(default_factory=dict)
     sizes: Mapping[Place, int] = field(default_factory=dict)
+    checked: Checksum = field(default_factory=Checksum)
     spilled_bytes: int = 0
 
 
@@ -220,7 +222,12 @@ class FrameRows:
             return []
         routed = self._held[-1].then(route, _Routes.of(tasks, self._counted)).divided(len(tasks))
         wanted = WriteAll(tuple(tasks), self.task_memory)
-        return routed.results(write_task, wanted, "write", partial(self._progress, "write"))
+        done = routed.results(write_task, wanted, "write", partial(self._progress, "write"))
+        written = sum((checked for _, checked in done), start=Checksum())
+        counted = sum((one.checked for one in self._counted), start=Checksum())
+        if written != counted:
+            raise _other_rows(f"{counted} when it was read first, and {written} then")
+        return [one for one, _ in done]
 
     def _count(self, phase: str) -> list[Counts]:
         """The rows of each partition of what is held last."""
@@ -267,10 +274,12 @@ def count(task: None, rows: Labelled, token: str) -> Iterator[Counts]:
     """The rows of one partition."""
     counts: dict[Place, int] = {}
     sizes: dict[Place, int] = {}
+    checked = Checksum()
     for place, table in rows:
         counts[place] = counts.get(place, 0) + table.num_rows
         sizes[place] = sizes.get(place, 0) + table.nbytes
-    yield Counts(counts, sizes)
+        checked += checksum(table)
+    yield Counts(counts, sizes, checked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,22 +324,32 @@ class WriteAll:
     memory: TaskMemory
 
 
-def write_task(wanted: WriteAll, rows: Labelled, token: str) -> Iterator[Written]:
-    """Write the bucket or file group of one task. Raises CheckFailed for other rows than were counted."""
+def write_task(wanted: WriteAll, rows: Labelled, token: str) -> Iterator[tuple[Written, Checksum]]:
+    """Write the bucket or file group of one task, and give the checksum of its rows.
+
+    Raises CheckFailed for another number of rows than was counted.
+    """
     task = wanted.tasks[int(token.partition("-")[0])]
+    checked = Checksum()
     with RowStore(wanted.memory.limit // 4) as store:
         for place, table in rows:
             store.add(place, table)
-        if sum(store.counts.values()) != task.inserts + task.changes:
-            raise CheckFailed(
-                f"the data frame gave {sum(store.counts.values())} rows for {task.partition!r} when it was read again, "
-                f"and {task.inserts + task.changes} before",
-                hint="nothing was committed; store the rows of the frame first, as one that reads random or changing "
-                "data gives others each time",
+            checked += checksum(table)
+        if checked.rows != task.inserts + task.changes:
+            raise _other_rows(
+                f"{task.inserts + task.changes} for {task.partition!r} when it was read first, and {checked.rows} then"
             )
         here = replace(task, portions=tuple(Portion(one.place) for one in task.portions))
         written = here.run(store, token)
-        yield replace(written, spilled=written.spilled + store.spilled_bytes)
+        yield replace(written, spilled=written.spilled + store.spilled_bytes), checked
+
+
+def _other_rows(counts: str) -> CheckFailed:
+    return CheckFailed(
+        f"the data frame gave other rows when it was read again: {counts}",
+        hint="nothing was committed; store the rows of the frame first: one that reads random or changing data gives "
+        "others each time, and so may one of which an executor was lost",
+    )
 
 
 def _keep_all(task: KeepTask, store: RowStore, rows: Labelled) -> None:
@@ -372,4 +391,4 @@ def _total(counted: Sequence[Counts]) -> Counts:
         for place, rows in one.counts.items():
             counts[place] = counts.get(place, 0) + rows
             sizes[place] = sizes.get(place, 0) + one.sizes[place]
-    return Counts(counts, sizes)
+    return Counts(counts, sizes, sum((one.checked for one in counted), start=Checksum()))

@@ -163,7 +163,7 @@ class WriteTasks:
             instant=self._instant,
             number=number,
             appended=one,
-            log=self._log_names(one.partition).next(one, _token(number)),
+            log=self._log_names(one.partition).next(one, self._log_token(number)),
             marker_kind=table.log_naming.marker_kind,
             # Inserts need no rule.
             rule=self._rule or MergeRule(),
@@ -176,6 +176,13 @@ class WriteTasks:
         )
         portions = (*assigned.portions(one), *([inserts] if inserts is not None else []))
         return WriteTask(task, portions, count, assigned.count(one))
+
+    def _log_token(self, number: int) -> str:
+        """The write token of a log file, which no other write uses: on version 6 the name has no instant.
+
+        Its parts are ints of Java; the last one is the time of day of the instant.
+        """
+        return f"{number}-0-{int(self._instant[-9:] or 0)}"
 
     def _log_names(self, partition: str) -> LogNames:
         table = self._table

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from ..errors import UnsupportedTable
 from ..files.avro_encoding import AvroEncoder, Encoded, flat, joined, varints
-from ..files.column_type import Kind, parquet_type
-from ..files.log_writer import DEFAULT_ORDERING
+from ..files.block_contents import DEFAULT_ORDERING
+from ..files.column_type import ColumnType, Kind, parquet_type
 from .ordering import OrderingField
 
 _BRANCHES = {
@@ -61,15 +61,22 @@ def _wrapped(one: OrderingField, rows: pa.Table, path: str, *, dates: bool) -> E
         or (kind.kind is Kind.TIMESTAMP and kind.unit != "micros")
         or (kind.kind is Kind.DATE and not dates)
     ):
-        raise UnsupportedTable(
-            f"{path} would get deletes with values of the ordering field {'.'.join(one.path)}, and the Hudi release of "
-            f"this table version cannot store one of the type {kind}",
-            hint="delete the rows with --operation delete, which needs no ordering value",
-        )
+        raise _unstorable(one, path, kind)
     branch, primitive = found
     if kind.kind is Kind.DECIMAL:
-        values = pc.cast(values, _DECIMAL)
+        try:
+            values = pc.cast(values, _DECIMAL)
+        except pa.ArrowInvalid:
+            raise _unstorable(one, path, kind) from None
     schema = {"type": "record", "name": "wrapper", "fields": [{"name": "value", "type": primitive}]}
     encoded = AvroEncoder(json.dumps(schema)).encode(pa.table({"value": values}))
     entry = joined([varints(np.array([branch]))[0].as_py(), encoded])
     return pc.if_else(pc.is_valid(values), entry, pa.scalar(_NULL, pa.large_binary()))
+
+
+def _unstorable(one: OrderingField, path: str, kind: ColumnType) -> UnsupportedTable:
+    return UnsupportedTable(
+        f"{path} would get deletes with values of the ordering field {'.'.join(one.path)}, and the Hudi release of "
+        f"this table version cannot store such a value of the type {kind}",
+        hint="delete the rows with --operation delete, which needs no ordering value",
+    )

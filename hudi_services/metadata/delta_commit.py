@@ -18,9 +18,10 @@ from ..codecs.avro import load_schema
 from ..codecs.hashing import file_group_index
 from ..concurrency import at_once
 from ..errors import ConflictError
+from ..files.block_contents import delete_block_content
 from ..files.hfile_writer import write_hfile
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
-from ..files.log_writer import delete_block_content, encode_block
+from ..files.log_writer import encode_block
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..table.new_logs import NewLog
 from ..timeline.instant import Action, State

@@ -18,9 +18,10 @@ from ..codecs.table_schema import for_files
 from ..commit.markers import create_marker
 from ..errors import CheckFailed
 from ..files.avro_encoding import AvroEncoder, Encoded, flat
+from ..files.block_contents import delete_block_content
 from ..files.column_stats import ColumnStats
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
-from ..files.log_writer import delete_block_content, encode_block
+from ..files.log_writer import encode_block
 from ..files.names import parse_log_file
 from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema

@@ -8,8 +8,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from ..files.avro_encoding import AvroEncoder
+from ..files.block_contents import avro_block_content, framed
 from ..files.log_blocks import BlockType
-from ..files.log_writer import avro_block_content, framed
 from ..files.memory_file import MemoryFile
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter

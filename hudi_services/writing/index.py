@@ -70,7 +70,8 @@ class Index:
             found = self.buckets.groups(slices)
             return [Tagged(found[one], np.flatnonzero(of_keys == one)) for one in np.unique(of_keys) if one in found]
         by_footer = self.kind in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
-        return tag_keys(table.storage, table.slices, slices, keys, by_footer=by_footer)
+        live = exact or self.kind.is_global
+        return tag_keys(table.storage, table.slices, slices, keys, by_footer=by_footer, live=live)
 
 
 def _by_record_index(table: Snapshot, metadata: MetadataTable, partition: str, keys: pa.Array) -> list[Tagged]:

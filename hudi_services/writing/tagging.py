@@ -1,8 +1,8 @@
 """Finds the file slices that have a row of given keys: the look-up of the indexes SIMPLE and BLOOM.
 
-Only base files are looked at: of slices with log files, too. SIMPLE reads the keys of every file of the partitions;
-BLOOM only those whose footer does not rule all keys out, by the range of its keys, and by its bloom filter where that
-costs less than to read its keys.
+By an index whose keys are unique in partitions only base files are looked at, of slices with log files, too. SIMPLE
+reads the keys of every file of the partitions; BLOOM only those whose footer does not rule all keys out, by the range
+of its keys, and by its bloom filter where that costs less than to read its keys.
 Source: HoodieSimpleIndex, HoodieBloomIndex of Apache Hudi.
 """
 
@@ -40,31 +40,70 @@ class Tagged:
 
 
 def tag_keys(
-    storage: Storage, source: SliceSource, slices: Sequence[FileSlice], keys: pa.Array, *, by_footer: bool
+    storage: Storage,
+    source: SliceSource,
+    slices: Sequence[FileSlice],
+    keys: pa.Array,
+    *,
+    by_footer: bool,
+    live: bool = False,
 ) -> list[Tagged]:
     """The slices that have any of `keys`, which differ from each other. Raises CorruptFile and StorageError.
 
-    `by_footer`: files that do not have a key by their footers are not read.
+    `by_footer`: files that do not have a key by their footers are not read. Keys that log files have deleted count,
+    unless `live`, or where another slice has the key.
     """
     if not len(keys):
         return []
-    found = at_once(partial(_tagged, storage, source, keys, by_footer), slices, _AT_ONCE)
-    return [one for one in found if one.positions.size]
+    found = at_once(partial(_tagged, storage, source, keys, by_footer, live), slices, _AT_ONCE)
+    tagged = [one for one in found if one.positions.size]
+    return tagged if live else _without_dead(source, keys, tagged)
 
 
-def _tagged(storage: Storage, source: SliceSource, keys: pa.Array, by_footer: bool, one: FileSlice) -> Tagged:
-    base, parts = one.base_file, [np.zeros(0, np.int64)]
+def _tagged(
+    storage: Storage, source: SliceSource, keys: pa.Array, by_footer: bool, live: bool, one: FileSlice
+) -> Tagged:
+    base = one.base_file
     if by_footer and base is not None:
         may_have = using_footer(storage, base.path, base.size, partial(may_hold, keys, base.path))
         if not may_have:
-            return Tagged(one, parts[0])
+            return Tagged(one, np.zeros(0, np.int64))
     # Log files add no keys to base files; a key that they delete must get its next row here, where it would come back.
-    reader = source.open(one if base is None else replace(one, log_files=()))
+    return Tagged(one, _positions(source, keys, one if base is None or live else replace(one, log_files=())))
+
+
+def _positions(source: SliceSource, keys: pa.Array, one: FileSlice) -> Numbers:
+    """Those of the keys that the slice has."""
+    reader, parts = source.open(one), [np.zeros(0, np.int64)]
     for some in reader.record_keys():
         at = pc.index_in(some, value_set=keys)
         parts.append(np.asarray(at.drop_null().to_numpy()).astype(np.int64))
     reader.release()
-    return Tagged(one, np.unique(np.concatenate(parts)))
+    return np.unique(np.concatenate(parts))
+
+
+def _without_dead(source: SliceSource, keys: pa.Array, tagged: Sequence[Tagged]) -> list[Tagged]:
+    """Of a key in several slices, those where log files have not deleted it; the first one when there is no other."""
+    counts = np.zeros(len(keys), np.int64)
+    for one in tagged:
+        counts[one.positions] += 1
+    several = counts > 1
+    unsure = [one for one in tagged if several[one.positions].any()]
+    if not any(one.slice.log_files for one in unsure):
+        return list(tagged)
+    live = {id(one): _positions(source, keys, one.slice) if one.slice.log_files else one.positions for one in unsure}
+    is_live, is_placed = np.zeros(len(keys), np.bool_), np.zeros(len(keys), np.bool_)
+    for positions in live.values():
+        is_live[positions] = True
+    kept = []
+    for one in tagged:
+        at = one.positions
+        here = np.isin(at, live[id(one)]) if id(one) in live else np.ones(at.size, np.bool_)
+        keeps = ~several[at] | here | (~is_live[at] & ~is_placed[at])
+        is_placed[at[keeps]] = True
+        if keeps.any():
+            kept.append(Tagged(one.slice, at[keeps]))
+    return kept
 
 
 def may_hold(keys: pa.Array, path: str, footer: Footer) -> bool:

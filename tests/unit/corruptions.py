@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hudi_services.commit.times import Times
+from hudi_services.files.block_contents import delete_block_content
 from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
-from hudi_services.files.log_writer import delete_block_content, encode_block
+from hudi_services.files.log_writer import encode_block
 from hudi_services.metadata.delta_commit import write_delta_commit
 from hudi_services.metadata.record_index.locations import Location
 from hudi_services.metadata.records.keys import (

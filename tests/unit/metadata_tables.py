@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hudi_services.commit.times import Times
+from hudi_services.files.block_contents import delete_block_content
 from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
-from hudi_services.files.log_writer import delete_block_content, encode_block
+from hudi_services.files.log_writer import encode_block
 from hudi_services.files.names import log_file_name
 from hudi_services.metadata.file_groups import compaction
 from hudi_services.metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base

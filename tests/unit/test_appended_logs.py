@@ -218,6 +218,8 @@ def test_another_process_changes_the_group_meanwhile(
     except ConflictError:
         assert not harmless
         assert "new 4" not in texts(path).values()
+        # What the other one has committed stays: no two writes name a log file in the same way.
+        assert meanwhile != "upsert" or texts(path) == before | {"k003": "other 3"}
     else:
         assert harmless
         assert texts(path) == before | updated
@@ -245,3 +247,54 @@ def _rows_by_file(path: Path) -> list[int]:
     """The rows of the newest base file of each file group."""
     table = open_local(path)
     return [table.slices.open(one).num_rows for one in table.view.latest_slices("")]
+
+
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_rows_that_have_left_their_base_file(version: int, index: str, tmp_path: Path) -> None:
+    """By a global index the row of a base file that a log file has deleted is none: its key is elsewhere, or new."""
+    path = tmp_path / "rides"
+    table = create(path, table_version=version, table_type="MERGE_ON_READ", partition_by="text")
+    options = {**FILTERS, "hoodie.index.type": index}
+
+    def one(ts: int, text: str) -> pa.Table:
+        return pa.table({"id": ["a"], "ts": [ts], "text": [text]})
+
+    table.insert(one(5, "x"))
+    table.upsert(one(6, "y"), options=options)
+    key = f"hoodie.{index.removeprefix('GLOBAL_').lower()}.index.update.partition.path"
+    table.upsert(one(7, "z"), options={**options, key: "false"})
+    found = merged_rows(path)
+    assert (found.column("ts").to_pylist(), found.column("_hoodie_partition_path").to_pylist()) == ([7], ["y"])
+    table.upsert(one(3, "x"), options=options)
+    assert merged_rows(path).column("ts").to_pylist() == ([3] if version == 6 else [7])
+    table.delete(one(0, "x"), options=options)
+    table.upsert(one(1, "x"), options=options)
+    assert merged_rows(path).column("ts").to_pylist() == [1]
+    assert table.validate(strict=True).ok
+
+
+def test_a_deleted_key_that_was_inserted_again(tmp_path: Path) -> None:
+    """An insert does not look; later writes take the row that is there, and not the one that a log file deletes."""
+    path = tmp_path / "rides"
+    table = create(path, **LOGS)
+    apart = {**FILTERS, "hoodie.parquet.small.file.limit": "0"}
+    table.insert(rows(0, 3), options=apart)
+    table.delete(rows(0, 2), options=apart)
+    dropped = table.insert(rows(0, 4, ts=1), options={**apart, "hoodie.datasource.insert.dup.policy": "drop"})
+    assert dropped.tables["written"].column("inserts").to_pylist() == [3]
+    table.upsert(rows(0, 3, ts=2, text="new"), options=apart)
+    assert merged_rows(path).column("text").to_pylist() == ["new 0", "new 1", "new 2", "text 3"]
+    table.delete(rows(0, 1), options=apart)
+    table.upsert(rows(0, 1, ts=3, text="back"), options=apart)
+    assert merged_rows(path).column("text").to_pylist() == ["back 0", "new 1", "new 2", "text 3"]
+    assert table.validate(strict=True).ok
+
+
+def test_an_ordering_value_that_no_delete_can_have(tmp_path: Path) -> None:
+    table = create(tmp_path / "rides", **LOGS)
+    fine = pa.array([Decimal("0.000000000000000001")], pa.decimal128(20, 18))
+    row = pa.table({"id": ["a"], "ts": fine, "_hoodie_is_deleted": [False]})
+    table.insert(row)
+    with pytest.raises(UnsupportedTable, match=r"cannot store such a value of the type decimal\(20,18\)"):
+        table.upsert(row.set_column(2, "_hoodie_is_deleted", [[True]]))

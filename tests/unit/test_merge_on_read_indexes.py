@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from hudi_services.engine import LocalEngine
+from hudi_services.files.block_contents import delete_block_content
 from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_services.files.log_reader import read_log_blocks
-from hudi_services.files.log_writer import delete_block_content, encode_block
+from hudi_services.files.log_writer import encode_block
 from hudi_services.files.names import log_file_name
 from hudi_services.jobs import clustering
 from hudi_services.jobs.index_bootstrap import index_bootstrap

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...codecs.avro import parse_schema
+from ...files.block_contents import delete_block_content
 from ...files.hfile_writer import HFileStream
 from ...files.log_blocks import BlockType, HeaderKey, LogBlock
-from ...files.log_writer import delete_block_content, encode_block
+from ...files.log_writer import encode_block
 from ...storage import Storage
 from ..records.keys import RECORD_INDEX
 from .key_reading import KeyRunRef
