@@ -72,6 +72,8 @@ class AppendedGroups:
 
     def check(self, current: Snapshot) -> None:
         """Raise ConflictError for the first file group of which this is not true."""
+        if not self.slices:
+            return
         for one, instant, _ in _planned(current, self.slices, compactions=False):
             raise _planned_meanwhile(current, one, instant)
         raise_first(pending_rollbacks(current, self.slices, self.settings))

@@ -15,7 +15,7 @@ Source: the Avro 1.11 specification, "Binary Encoding".
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias
@@ -29,7 +29,8 @@ from ..codecs.avro import parse_schema
 from ..codecs.thrift import Struct
 from ..errors import CorruptFile
 from . import parquet_schema as ps
-from .avro_type import avro_columns, names_of
+from .avro_type import avro_columns
+from .avro_walk import AvroWalk, Fields
 from .parquet_evolution import build_node
 from .parquet_footer import Physical
 from .parquet_schema import FileSchema, Node
@@ -58,7 +59,7 @@ class AvroColumns:
         self.as_written = FileSchema(_root(columns))
         """The schema of a base file with these columns."""
         self.schema = FileSchema(_root([_with_loose_decimals(column) for column in columns]))
-        self._fields = _Types().record(tree, "").fields
+        self._fields = _Types().fields(tree)
         self._types = [self.schema.arrow.field(name).type for name, _ in self._fields]
 
     def decode(self, data: bytes | memoryview, starts: Positions, ends: Positions, path: str, base: int) -> pa.Table:
@@ -340,49 +341,32 @@ def _of_buffer(arrow: pa.DataType, values: npt.NDArray[Any]) -> pa.Array:
     return pa.Array.from_buffers(arrow, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
-class _Types:
-    """Reads one schema, which `avro_columns` has accepted; `named` has each named type under its full name."""
+class _Types(AvroWalk[_Type]):
+    """The types that decode."""
 
-    def __init__(self) -> None:
-        self._named: dict[str, _Type] = {}
+    def primitive(self, name: str) -> _Type | None:
+        if name in ("int", "long"):
+            return _Number(name)
+        if name in ("bytes", "string"):
+            return _Bytes(name)
+        if name == "boolean":
+            return _Boolean()
+        return _Fixed(name, _FIXED_WIDTHS[name]) if name in ("float", "double") else None
 
-    def record(self, schema: Mapping[str, Any], namespace: str) -> _Record:
-        _, namespace = names_of(schema, namespace)
-        fields = tuple((str(f["name"]), self._type(f["type"], namespace)) for f in schema["fields"])
+    def union(self, inner: _Type, null: int | None) -> _Type:
+        return _Alone(inner) if null is None else _Optional(inner, null)
+
+    def array(self, items: _Type) -> _Type:
+        return _Items(items)
+
+    def map(self, values: _Type) -> _Type:
+        return _Items(_Record((("key", _Bytes("string")), ("value", values))))
+
+    def record(self, fields: Fields[_Type]) -> _Type:
         return _Record(fields)
 
-    def _type(self, schema: Any, namespace: str) -> _Type:
-        if isinstance(schema, list):
-            inner = self._type(next(branch for branch in schema if branch != "null"), namespace)
-            return _Optional(inner, schema.index("null")) if "null" in schema else _Alone(inner)
-        if isinstance(schema, str):
-            return _primitive(schema) or self._named.get(schema) or self._named[f"{namespace}.{schema}"]
-        kind = schema["type"]
-        if kind == "array":
-            return _Items(self._type(schema["items"], namespace))
-        if kind == "map":
-            return _Items(_Record((("key", _Bytes("string")), ("value", self._type(schema["values"], namespace)))))
-        if kind in ("record", "error", "enum", "fixed"):
-            return self._definition(schema, namespace)
-        return self._type(kind, namespace)
+    def enum(self, symbols: Sequence[str]) -> _Type:
+        return _Enum(tuple(symbols))
 
-    def _definition(self, schema: Mapping[str, Any], namespace: str) -> _Type:
-        if schema["type"] == "enum":
-            found: _Type = _Enum(tuple(schema["symbols"]))
-        elif schema["type"] == "fixed":
-            found = _Fixed("fixed", int(schema["size"]))
-        else:
-            found = self.record(schema, namespace)
-        full_name, _ = names_of(schema, namespace)
-        self._named[full_name] = found
-        return found
-
-
-def _primitive(name: str) -> _Type | None:
-    if name in ("int", "long"):
-        return _Number(name)
-    if name in ("bytes", "string"):
-        return _Bytes(name)
-    if name == "boolean":
-        return _Boolean()
-    return _Fixed(name, _FIXED_WIDTHS[name]) if name in ("float", "double") else None
+    def fixed(self, size: int) -> _Type:
+        return _Fixed("fixed", size)

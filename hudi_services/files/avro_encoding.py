@@ -6,7 +6,7 @@ Source: the Avro 1.11 specification, "Binary Encoding".
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .avro_type import names_of
+from .avro_walk import AvroWalk, Fields
 
 Encoded: TypeAlias = pa.Array
 """large_binary: the bytes of a value for each row."""
@@ -29,13 +29,16 @@ class AvroEncoder:
     """Encodes the columns of an Avro schema (JSON), in tables that have a column for each of its fields."""
 
     def __init__(self, text: str) -> None:
-        tree = json.loads(text)
-        self._record = _Encoders().record(tree, "")
-        self.names = [name for name, _ in self._record.fields]
+        self._fields = _Encoders().fields(json.loads(text))
 
     def encode(self, rows: pa.Table) -> Encoded:
         """The records of a table whose columns have the Arrow types of the schema (or their raw form)."""
-        return joined([kind.encode(flat(rows.column(name))) for name, kind in self._record.fields])
+        return joined([kind.encode(flat(rows.column(name))) for name, kind in self._fields])
+
+
+def encode_primitive(name: str, values: pa.Array) -> Encoded:
+    """The values of a primitive type of Avro; those of nulls mean nothing."""
+    return _PRIMITIVES[name].encode(values)
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
@@ -201,41 +204,29 @@ def _decimal_bytes(values: pa.Array, width: int) -> Encoded:
     return fixed(rows[:, width - 1 :: -1] if width < 16 else rows[:, ::-1])
 
 
-class _Encoders:
-    """Reads one schema, which `avro_columns` has accepted; `_named` has each named type under its full name."""
+class _Encoders(AvroWalk[_Type]):
+    """The types that encode."""
 
-    def __init__(self) -> None:
-        self._named: dict[str, _Type] = {}
+    def primitive(self, name: str) -> _Type | None:
+        return _PRIMITIVES.get(name)
 
-    def record(self, schema: Mapping[str, Any], namespace: str) -> _Record:
-        _, namespace = names_of(schema, namespace)
-        return _Record(tuple((str(f["name"]), self._type(f["type"], namespace)) for f in schema["fields"]))
+    def union(self, inner: _Type, null: int | None) -> _Type:
+        return _Union(inner, null)
 
-    def _type(self, schema: Any, namespace: str) -> _Type:
-        if isinstance(schema, list):
-            inner = self._type(next(branch for branch in schema if branch != "null"), namespace)
-            return _Union(inner, schema.index("null") if "null" in schema else None)
-        if isinstance(schema, str):
-            return _PRIMITIVES.get(schema) or self._named.get(schema) or self._named[f"{namespace}.{schema}"]
-        kind = schema["type"]
-        if kind == "array":
-            return _Items(self._type(schema["items"], namespace))
-        if kind == "map":
-            return _Items(_Record((("key", _Bytes()), ("value", self._type(schema["values"], namespace)))))
-        if kind in ("record", "error", "enum", "fixed"):
-            return self._definition(schema, namespace)
-        return self._type(kind, namespace)
+    def array(self, items: _Type) -> _Type:
+        return _Items(items)
 
-    def _definition(self, schema: Mapping[str, Any], namespace: str) -> _Type:
-        if schema["type"] == "enum":
-            found: _Type = _Enum(tuple(schema["symbols"]))
-        elif schema["type"] == "fixed":
-            found = _Fixed(int(schema["size"]))
-        else:
-            found = self.record(schema, namespace)
-        full_name, _ = names_of(schema, namespace)
-        self._named[full_name] = found
-        return found
+    def map(self, values: _Type) -> _Type:
+        return _Items(_Record((("key", _Bytes()), ("value", values))))
+
+    def record(self, fields: Fields[_Type]) -> _Type:
+        return _Record(fields)
+
+    def enum(self, symbols: Sequence[str]) -> _Type:
+        return _Enum(tuple(symbols))
+
+    def fixed(self, size: int) -> _Type:
+        return _Fixed(size)
 
 
 _PRIMITIVES: dict[str, _Type] = {

@@ -23,16 +23,12 @@ import pyarrow as pa
 from ..codecs.row_hash import all_row_hashes
 from ..engine import Frame, Pieces
 from ..errors import CheckFailed
-from ..files.slices import SliceSource
 from ..merging.log_records import KEY
 from ..merging.rules import DeleteMarker, MergeRule
-from ..options import Options, writing_keys
+from ..options import Options
 from ..rows.conservation import Checksum, checksum
 from ..rows.memory import TaskMemory
-from ..rows.settings import FileSettings
-from ..rows.sort_order import SortColumn
 from ..snapshot import Snapshot
-from ..storage import Storage
 from ..table.partition_metafile import create_metafiles
 from ..writing.assignment import Assigned, Assigner, KnownKeys
 from ..writing.base_files import InsertTask
@@ -43,10 +39,11 @@ from ..writing.kept_rows import KeptRows
 from ..writing.keys import KeyMaker
 from ..writing.row_store import CountedRows, Place, Portion, RowStore
 from ..writing.schema import WriterSchema
+from ..writing.sizing import Bucket
 from .request import WriteOperation
-from .settings import bulk_sort, file_settings
+from .settings import bulk_sort
 from .write_rows import Progress
-from .write_tasks import WriteTask, Written, inserted, ranged_columns
+from .write_tasks import WriteTask, WriteTasks, Written, inserted
 
 _MOST_PATHS = 1 << 20
 """Partition paths of one task: the numbers of its files are those of no other task."""
@@ -110,20 +107,10 @@ class BulkRows:
         yield Assigned(Counts())
 
     def write(self, table: Snapshot, ts: str, tasks: Sequence[WriteTask]) -> list[Written]:
-        config = table.config
-        task = BulkTask(
-            keep=self._task,
-            storage=table.storage,
-            instant=ts,
-            source=table.slices,
-            dropped_columns=config.dropped_columns,
-            metafiles_in_base_format=config.partition_metafile_in_base_format,
-            settings=replace(
-                file_settings(self._options, config), file_bytes=self._options[writing_keys.MAX_FILE_BYTES]
-            ),
-            ranged=ranged_columns(table, self.kept.schema),
-            sort=bulk_sort(self._options, WriteOperation.BULK_INSERT),
-        )
+        sort = bulk_sort(self._options, WriteOperation.BULK_INSERT)
+        of_any = WriteTasks(table, ts, self.kept, Assigned(Counts()), self._options, self.task_memory, None, sort)
+        insert = of_any.insert(0, Place(""), Bucket(None, 0))
+        task = BulkTask(self._task, insert, table.config.partition_metafile_in_base_format)
         return self._frame.pieces().results(write_partition, task, "write", partial(self._progress, "write"))
 
 
@@ -132,14 +119,9 @@ class BulkTask:
     """What the tasks of one bulk insert have in common."""
 
     keep: KeepTask
-    storage: Storage
-    instant: str
-    source: SliceSource
-    dropped_columns: tuple[str, ...]
+    insert: InsertTask
+    """The task of any file, but for its partition, number and rows."""
     metafiles_in_base_format: bool
-    settings: FileSettings
-    ranged: frozenset[str]
-    sort: tuple[SortColumn, ...]
 
 
 def write_partition(task: BulkTask, rows: Labelled, token: str) -> Iterator[Written]:
@@ -147,27 +129,14 @@ def write_partition(task: BulkTask, rows: Labelled, token: str) -> Iterator[Writ
 
     Raises ConfigError for rows that the table cannot take, CheckFailed for files that do not hold them, StorageError.
     """
-    in_base_format, memory = task.metafiles_in_base_format, task.keep.memory
-    with RowStore(memory.limit // 4) as store:
+    in_base_format = task.metafiles_in_base_format
+    with RowStore(task.keep.memory.limit // 4) as store:
         _keep_all(task.keep, store, rows)
         first = int(token.partition("-")[0]) * _MOST_PATHS
         for number, (place, count) in enumerate(sorted(store.counts.items(), key=lambda item: item[0].partition)):
-            create_metafiles(task.storage, [place.partition], task.instant, in_base_format=in_base_format)
-            insert = InsertTask(
-                storage=task.storage,
-                instant=task.instant,
-                partition=place.partition,
-                number=first + number,
-                rows=count,
-                filled=None,
-                source=task.source,
-                schema=task.keep.schema,
-                dropped_columns=task.dropped_columns,
-                settings=task.settings,
-                ranged=task.ranged,
-                memory=memory,
-                sort=task.sort,
-            )
+            path = place.partition
+            create_metafiles(task.insert.storage, [path], task.insert.instant, in_base_format=in_base_format)
+            insert = replace(task.insert, partition=path, number=first + number, rows=count)
             yield inserted(insert, store.read(place), token, 0 if number else store.spilled_bytes)
 
 

@@ -142,7 +142,7 @@ class WriteTasks:
                 elif one is not None and updated.pop((one.partition, one.file_id), None) is not None:
                     tasks.append(self._update(len(tasks), one, rows))
                 else:
-                    tasks.append(WriteTask(self._insert(len(tasks), place, bucket), (rows,), bucket.inserts))
+                    tasks.append(WriteTask(self.insert(len(tasks), place, bucket), (rows,), bucket.inserts))
         for one in updated.values():
             if self._appends:
                 tasks.append(self._append(len(tasks), one))
@@ -194,7 +194,8 @@ class WriteTasks:
             self._names[partition] = LogNames(table.log_naming, partition, self._instant, names, compacting)
         return self._names[partition]
 
-    def _insert(self, number: int, place: Place, bucket: Bucket) -> InsertTask:
+    def insert(self, number: int, place: Place, bucket: Bucket) -> InsertTask:
+        """The task of one bucket of the inserts of a place."""
         table, settings = self._table, self._settings
         if place.bucket is not None:
             # A bucket is one file group, whatever its size.

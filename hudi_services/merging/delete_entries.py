@@ -7,7 +7,6 @@
 Source: HoodieDeleteBlock, HoodieDeleteRecord.avsc, HoodieAvroWrapperUtils.wrapValueIntoAvro of Apache Hudi.
 """
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import UnsupportedTable
-from ..files.avro_encoding import AvroEncoder, Encoded, flat, joined, varints
+from ..files.avro_encoding import Encoded, encode_primitive, flat, joined, varints
 from ..files.block_contents import DEFAULT_ORDERING
 from ..files.column_type import ColumnType, Kind, parquet_type
 from .ordering import OrderingField
@@ -68,9 +67,7 @@ def _wrapped(one: OrderingField, rows: pa.Table, path: str, *, dates: bool) -> E
             values = pc.cast(values, _DECIMAL)
         except pa.ArrowInvalid:
             raise _unstorable(one, path, kind) from None
-    schema = {"type": "record", "name": "wrapper", "fields": [{"name": "value", "type": primitive}]}
-    encoded = AvroEncoder(json.dumps(schema)).encode(pa.table({"value": values}))
-    entry = joined([varints(np.array([branch]))[0].as_py(), encoded])
+    entry = joined([varints(np.array([branch]))[0].as_py(), encode_primitive(primitive, values)])
     return pc.if_else(pc.is_valid(values), entry, pa.scalar(_NULL, pa.large_binary()))
 
 

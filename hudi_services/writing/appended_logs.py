@@ -10,14 +10,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..codecs.table_schema import for_files
 from ..commit.markers import create_marker
 from ..errors import CheckFailed
-from ..files.avro_encoding import AvroEncoder, Encoded, flat
+from ..files.avro_encoding import Encoded, flat
 from ..files.block_contents import delete_block_content
 from ..files.column_stats import ColumnStats
 from ..files.log_blocks import BlockType, HeaderKey, LogBlock
@@ -39,7 +38,7 @@ from ..rows.settings import FileSettings
 from ..storage import Storage
 from ..table.new_logs import NewLog
 from .data_block import AvroBlock, DataBlock, ParquetBlock
-from .meta_columns import MetaColumns
+from .meta_columns import MetaColumns, same_text
 from .schema import WriterSchema
 
 
@@ -104,8 +103,6 @@ class _NewLogFile:
         self._ordering = ordering_fields(task.rule, target, task.storage.root)
         avro = for_files(dict(task.schema.avro), target.columns)
         text = json.dumps(avro, separators=(",", ":"))
-        self._text = text
-        self._encoder = AvroEncoder(text)
         self._header = {HeaderKey.INSTANT_TIME: task.instant, HeaderKey.SCHEMA: text}
         self._meta = MetaColumns(task.instant, task.partition, task.number)
         self._meant = Checksum()
@@ -165,16 +162,14 @@ class _NewLogFile:
             self._delete(table.filter(gone), self._ordering)
             table = table.filter(pc.invert(gone))
         for part in self._meta.add([table], self._meant.rows) if table.num_rows else ():
-            name = pa.array(np.zeros(part.num_rows, np.int32))
-            names = pa.DictionaryArray.from_arrays(name, pa.array([self._task.appended.file_id]))
-            yield part.append_column(FILE_NAME_COLUMN, names).select(self._encoder.names)
+            yield part.append_column(FILE_NAME_COLUMN, same_text(self._task.appended.file_id, part.num_rows))
 
     def _new_block(self) -> DataBlock:
-        task = self._task
+        task, text = self._task, self._header[HeaderKey.SCHEMA]
         if task.parquet is None:
-            return AvroBlock(self._encoder)
+            return AvroBlock(text)
         path = task.storage.full_path(task.log.stat.path)
-        return ParquetBlock(task.schema.target, self._text, task.parquet, path)
+        return ParquetBlock(task.schema.target, text, task.parquet, task.appended.file_id, path)
 
     def _delete(self, rows: pa.Table, ordering: Sequence[OrderingField]) -> None:
         task = self._task

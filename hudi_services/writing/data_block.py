@@ -12,7 +12,7 @@ from ..files.block_contents import avro_block_content, framed
 from ..files.log_blocks import BlockType
 from ..files.memory_file import MemoryFile
 from ..files.parquet_schema import FileSchema
-from ..files.parquet_writer import FILE_NAME_COLUMN, BaseFileWriter
+from ..files.parquet_writer import BaseFileWriter
 from ..files.record_keys import AVRO_SCHEMA, WRITER_MODEL
 from ..rows.settings import FileSettings
 
@@ -32,17 +32,17 @@ class DataBlock(Protocol):
 
 
 class AvroBlock:
-    """A block of Avro records of the schema of `encoder`."""
+    """A block of Avro records; `avro` is their schema as JSON."""
 
     type = BlockType.AVRO_DATA
 
-    def __init__(self, encoder: AvroEncoder) -> None:
-        self._encoder = encoder
+    def __init__(self, avro: str) -> None:
+        self._encoder = AvroEncoder(avro)
         self._records: list[bytes] = []
         self._count = self.size = 0
 
     def add(self, records: pa.Table) -> None:
-        data = framed(self._encoder.encode(records.select(self._encoder.names)))
+        data = framed(self._encoder.encode(records))
         self._records.append(data)
         self._count += records.num_rows
         self.size += len(data)
@@ -56,12 +56,13 @@ class ParquetBlock:
 
     type = BlockType.PARQUET_DATA
 
-    def __init__(self, target: FileSchema, avro: str, settings: FileSettings, path: str) -> None:
-        """`path` is for messages."""
+    def __init__(self, target: FileSchema, avro: str, settings: FileSettings, file_id: str, path: str) -> None:
+        """`file_id` is that of the file group, which the rows have in place of a file name; `path` is for messages."""
         self._file = MemoryFile(path)
         self._avro = avro
         self._target = target
         self._settings = settings
+        self._file_id = file_id
         self._records: list[pa.Table] = []
         self.size = 0
 
@@ -70,18 +71,18 @@ class ParquetBlock:
         self.size += records.nbytes
 
     def content(self) -> bytes:
-        settings, names = self._settings, self._records[0].column(FILE_NAME_COLUMN)
+        settings = self._settings
         writer = BaseFileWriter(
             self._file,
             "",
             self._target,
-            file_name=names[0].as_py(),
+            file_name=self._file_id,
             codec=settings.codec,
             row_group_bytes=settings.row_group_bytes,
             page_bytes=settings.page_bytes,
         )
         with writer:
             for records in self._records:
-                writer.write(records.drop_columns([FILE_NAME_COLUMN]))
+                writer.write(records)
             size = writer.close({AVRO_SCHEMA: self._avro, WRITER_MODEL: "avro"}).size
         return self._file.read_range("", 0, size)

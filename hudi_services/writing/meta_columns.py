@@ -36,7 +36,12 @@ class MetaColumns:
         numbers = pa.array(np.arange(start, start + count)).cast(pa.string())
         sequence = pc.binary_join_element_wise(f"{self.instant}_{self.number}", numbers, "_")
         names = [_COMMIT_TIME, _SEQUENCE, RECORD_KEY_FIELD, _PARTITION]
-        meta = [_same(self.instant, count), sequence, rows.column(RECORD_KEY_FIELD), _same(self.partition, count)]
+        meta = [
+            same_text(self.instant, count),
+            sequence,
+            rows.column(RECORD_KEY_FIELD),
+            same_text(self.partition, count),
+        ]
         data = [name for name in rows.column_names if name != RECORD_KEY_FIELD]
         return pa.table([*meta, *(rows.column(name) for name in data)], names=[*names, *data])
 
@@ -48,6 +53,7 @@ def some_at_a_time(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             yield rows.slice(start, _STEP_ROWS)
 
 
-def _same(value: str, rows: int) -> pa.ChunkedArray:
+def same_text(value: str, rows: int) -> pa.ChunkedArray:
+    """A column that has one text in each row, as a dictionary."""
     indices = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(bytes(4 * rows))])
     return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, pa.array([value]))])
