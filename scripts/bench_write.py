@@ -3,18 +3,19 @@
 bulk_insert of ROWS rows into a new table, once in the order of their keys and once shuffled; then into copies of the
 table that Hudi made of the sorted rows: upserts of 5 % of the rows by BLOOM and by RECORD_INDEX, an insert of 100,000
 rows into small files, and the same upsert into a merge-on-read table, which appends log files. The codec is zstd for
-both. Hudi runs twice: warm, in a session that was started and used before the clock, and as a whole process, which
-starts Spark, writes and ends. Our times are those of whole processes. Rows and tables are kept in FOLDER for the next
-run.
+both. Both run twice: as a whole process, which starts, writes and ends (Hudi with Spark, ours by the command `write`,
+which starts no Spark), and warm: a data frame is written in a session of Spark that was started and used before the
+clock. Rows and tables are kept in FOLDER for the next run.
 """
 
 import argparse
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,11 @@ from bench import CODEC, ROOT, VERSION, conf, run
 
 sys.path.insert(0, str(ROOT))
 
+import hudi_services
 from tests.interop.peer import Peer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _WRITE = "hoodie.datasource.write."
 _TABLE = {
@@ -93,13 +98,19 @@ def main() -> None:
         warm = {case.name: runs.of_hudi(peer, case) for case in cases}
     finally:
         peer.close()
+    frames = runs.of_frames(cases)
     print(f"\n{arguments.rows:,} rows in 4 partitions; Hudi {VERSION}; zstd; seconds, and bytes of the new files\n")
-    print("| run | ours | Hudi, whole process | | Hudi, warm session | | bytes, ours to Hudi's |")
-    print("|---|---|---|---|---|---|---|")
+    print(
+        "| run | command: ours | Hudi | | warm: ours | Hudi | | our command to Hudi, warm | bytes of both to Hudi's |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for case in cases:
         whole, (hudi, hudi_bytes), (ours, our_bytes) = runs.of_hudi_whole(case), warm[case.name], runs.of_ours(case)
-        ratios = f"{whole:.1f} | {whole / ours:.1f}x | {hudi:.1f} | {hudi / ours:.1f}x"
-        print(f"| {case.name} | {ours:.1f} | {ratios} | {our_bytes / hudi_bytes:.2f} |", flush=True)
+        frame, frame_bytes = frames[case.name]
+        wholes = f"{ours:.1f} | {whole:.1f} | {whole / ours:.1f}x"
+        of_frames = f"{frame:.1f} | {hudi:.1f} | {hudi / frame:.1f}x | {hudi / ours:.1f}x"
+        sizes = f"{our_bytes / hudi_bytes:.2f}, {frame_bytes / hudi_bytes:.2f}"
+        print(f"| {case.name} | {wholes} | {of_frames} | {sizes} |", flush=True)
 
 
 def make_rows(folder: Path, count: int) -> None:
@@ -177,6 +188,28 @@ class Runs:
             seconds, _ = run("write", path, *flags, *conf({**_TABLE, **case.options}))
             return seconds, self._written(case, path)
 
+    def of_frames(self, cases: Sequence[Case]) -> dict[str, tuple[float, int]]:
+        """Seconds of our writes of data frames in one warm session, and bytes of the files, by case."""
+        session = _session(self._memory)
+        try:
+            for case in cases:
+                self._of_frame(session, case, "few")
+            return {case.name: self._of_frame(session, case, case.rows) for case in cases}
+        finally:
+            session.stop()
+
+    def _of_frame(self, session: "SparkSession", case: Case, rows: str) -> tuple[float, int]:
+        with self._table(case) as path:
+            options = {**_TABLE, **case.options}
+            start = time.perf_counter()
+            table = hudi_services.open(path) if case.base else hudi_services.create(path, options=options)
+            result = getattr(table, case.operation)(
+                session.read.parquet(f"{self._folder}/{rows}.parquet"), options=options
+            )
+            assert result.ok, result
+            seconds = time.perf_counter() - start
+            return seconds, self._written(case, path)
+
     def _hudi(self, peer: Peer, path: Path, operation: str, rows: str, more: Mapping[str, str]) -> None:
         options = {**_TABLE, **_OF_HUDI, f"{_WRITE}operation": operation, **more}
         peer.eval(_BY_HUDI, rows=str(self._folder / f"{rows}.parquet"), options=options, path=str(path))
@@ -188,6 +221,14 @@ class Runs:
         old = {file.name for file in (self._folder / case.base).glob("*/*")} if case.base else set()
         new = [*path.glob("*/*.parquet"), *path.glob("*/.*.log.*")]
         return sum(file.stat().st_size for file in new if file.name not in old)
+
+
+def _session(memory: str) -> "SparkSession":
+    """A session of Spark without Hudi, with as much memory as Hudi's has."""
+    from pyspark.sql import SparkSession
+
+    made = SparkSession.builder.master("local[2]").config("spark.driver.memory", memory)
+    return made.config("spark.ui.enabled", "false").getOrCreate()
 
 
 class _Copy:

@@ -90,18 +90,26 @@ def instant_in(name: str) -> str:
 
 
 def new_file_id(random: uuid.UUID | None = None) -> str:
-    return f"{random or uuid.uuid4()}-0"
+    return f"{random or new_prefix()}-0"
 
 
 def new_prefix(bucket: int | None = None) -> str:
-    """The uuid of new file ids, which may begin with the digits of a bucket."""
+    """The uuid of new file ids: with the digits of a bucket where `bucket` is its number, and never without."""
     prefix = str(uuid.uuid4())
-    return prefix if bucket is None else f"{bucket:0{_BUCKET_DIGITS}d}{prefix[_BUCKET_DIGITS:]}"
+    if bucket is not None:
+        return f"{bucket:0{_BUCKET_DIGITS}d}{prefix[_BUCKET_DIGITS:]}"
+    return new_prefix() if has_bucket_digits(prefix) else prefix
 
 
 def bucket_digits(file_id: str) -> str:
     """Where a file id has the digits of a bucket, if it has any."""
     return file_id[:_BUCKET_DIGITS]
+
+
+def has_bucket_digits(file_id: str) -> bool:
+    """Whether a file id begins as that of a bucket, of which there are less than 100,000."""
+    digits = bucket_digits(file_id)
+    return digits.isdecimal() and digits.startswith("000")
 
 
 def is_partition_metafile(name: str) -> bool:

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Protocol
 
 from ..errors import NeedsRecovery, UnsupportedTable
-from ..files.names import bucket_digits
+from ..files.names import has_bucket_digits
 from ..model import FileSlice
 from ..storage import Storage
 from ..table_config import TableConfig
@@ -303,8 +303,7 @@ def check_support(operation: Operation, look: Look) -> None:
 
 def are_buckets(slices: Collection[FileSlice]) -> bool:
     """Whether all of the slices have file ids named after buckets; False for no slices."""
-    digits = [bucket_digits(one.file_id) for one in slices]
-    return bool(digits) and all(text.isdecimal() and text.startswith("000") for text in digits)
+    return bool(slices) and all(has_bucket_digits(one.file_id) for one in slices)
 
 
 def check_group(slices: Collection[FileSlice], storage: Storage) -> None:

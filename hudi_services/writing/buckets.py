@@ -15,9 +15,10 @@ Source: BucketIdentifier, HoodieSimpleBucketIndex, KeyGenUtils.extractRecordKeys
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, combinations, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,10 @@ _COLON_AT_THE_END = r"(?s):[^,:]*:[^:]*$"
 """A value with a colon at the end of a key: there Hudi searches without end, unless it is that of a hash field."""
 _AT_ONCE = 4
 """Files of which some keys are read at once."""
+_ALL_HASHES = 1 << 31
+"""So many buckets that each hash is one of its own."""
+_FIELDS_TRIED = 5
+"""Fields of a record key of which every choice is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +205,7 @@ def check_groups(table: Snapshot, partitions: Sequence[str], buckets: Buckets | 
         at_once(partial(_check_keys, table, buckets), found, _AT_ONCE)
         return
     for slices in found:
-        if are_buckets(slices):
+        if are_buckets(slices) and _have_keys_of_buckets(table, slices):
             raise UnsupportedTable(
                 f"{table.storage.root} has file groups named after buckets ({bucket_digits(slices[0].file_id)}…), and "
                 "hoodie.index.type is not BUCKET",
@@ -220,11 +225,38 @@ def _check_names(table: Snapshot, buckets: Buckets, slices: Sequence[FileSlice])
             )
 
 
+def _have_keys_of_buckets(table: Snapshot, slices: Sequence[FileSlice]) -> bool:
+    """Whether file groups that are named after buckets may be such: a random uuid, too, can begin as a bucket does.
+
+    They may, when of some fields of the record key, and some number of buckets, all keys have the bucket of the name.
+    """
+    config = table.config
+    if len(slices) > 1 or not config.populate_meta_fields or len(config.record_key_fields) > _FIELDS_TRIED:
+        return True
+    keys = _some_keys(table, slices[0])
+    if keys is None:
+        return True
+    number = int(bucket_digits(slices[0].file_id))
+    fields = config.record_key_fields
+    for hashed in chain.from_iterable(combinations(fields, count) for count in range(1, len(fields) + 1)):
+        with suppress(UnsupportedTable):  # of fields that Hudi does not find in such a key
+            hashes = Buckets.of_table(config, _ALL_HASHES, hashed).of(keys)
+            if int(np.gcd.reduce(hashes.astype(np.int64) - number)) not in range(1, number + 1):
+                return True
+    return False
+
+
+def _some_keys(table: Snapshot, one: FileSlice) -> pa.Array | None:
+    """Some record keys of a file slice; None when it has none."""
+    reader = table.slices.open(one)
+    keys = next((some for some in reader.record_keys() if len(some)), None)
+    reader.release()
+    return keys
+
+
 def _check_keys(table: Snapshot, buckets: Buckets, slices: Sequence[FileSlice]) -> None:
     for one in slices:
-        reader = table.slices.open(one)
-        keys = next((some for some in reader.record_keys() if len(some)), None)
-        reader.release()
+        keys = _some_keys(table, one)
         if keys is None:
             continue
         wrong = np.flatnonzero(buckets.of(keys) != buckets.group(one))

@@ -1,9 +1,11 @@
 """The simple bucket index: the bucket of a key beside Java's own steps, and what writes do with buckets."""
 
 import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 import hudi_services
 from hudi_services.errors import ConfigError, ConflictError, UnsupportedTable
+from hudi_services.files import names
 from hudi_services.jobs import write_tasks, writing
 from hudi_services.jobs.request import WriteOperation, WriteRequest
 from hudi_services.options import resolve
@@ -285,3 +288,31 @@ def test_buckets_of_merge_on_read_tables(tmp_path: Path) -> None:
     assert table.validate(strict=True).ok
     assert table.compact(options={"hoodie.compact.inline.max.delta.commits": "1"}).ok
     assert merged_rows(path).column("id").to_pylist() == wanted
+
+
+def test_a_random_name_may_look_like_that_of_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One uuid in 43,000 does: only keys that are in no bucket of that number show it."""
+    random = uuid.UUID("00012345-4cf5-4bb2-8e27-0242ac120002")
+    with monkeypatch.context() as patch:
+        patch.setattr(names.uuid, "uuid4", lambda: random)
+        patch.setattr(names, "has_bucket_digits", lambda _: False)
+        plain = create(tmp_path / "plain")
+        plain.insert(rows(0, 20, days=1))
+    assert {(place, bucket) for place, bucket in _groups(plain)} == {("d0", "00012345")}
+    assert plain.upsert(rows(10, 30, days=1), options=FILTERS).ok
+    assert len(seen(tmp_path / "plain")) == 30
+    # Of many buckets, too, a partition may have only one.
+    many = {**BUCKETS, "hoodie.bucket.index.num.buckets": "997"}
+    new = rows(0, 1000, days=1)
+    places = Buckets(997, ("id",), frozenset({"id"}), splits_keys=False).of(new.column("id"))
+    twice = next(bucket for bucket, count in zip(*np.unique(places, return_counts=True), strict=True) if count > 1)
+    table = create(tmp_path / "rides")
+    table.insert(new.filter(pa.array(places == twice)), options=many)
+    with pytest.raises(UnsupportedTable, match=rf"named after buckets \({twice:08d}…\)"):
+        table.upsert(new, options=FILTERS)
+
+
+def test_new_names_do_not_look_like_those_of_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [uuid.UUID("00012345-4cf5-4bb2-8e27-0242ac120002"), uuid.UUID("0001234a-4cf5-4bb2-8e27-0242ac120002")]
+    monkeypatch.setattr(names.uuid, "uuid4", iter(drawn).__next__)
+    assert names.new_file_id() == f"{drawn[1]}-0"
