@@ -59,3 +59,8 @@ def machine_bytes() -> int:
         with suppress(OSError, ValueError):
             found = min(found, int(Path(path).read_text()))
     return found
+
+
+def under_spark_submit() -> bool:
+    """Whether spark-submit has started this process, and with it the Java process that its session uses."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ

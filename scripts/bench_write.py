@@ -3,12 +3,14 @@
 bulk_insert of ROWS rows into a new table, once in the order of their keys and once shuffled; then into copies of the
 table that Hudi made of the sorted rows: upserts of 5 % of the rows by BLOOM and by RECORD_INDEX, an insert of 100,000
 rows into small files, and the same upsert into a merge-on-read table, which appends log files. The codec is zstd for
-both. Both run twice: as a whole process, which starts, writes and ends (Hudi with Spark, ours by the command `write`,
-which starts no Spark), and warm: a data frame is written in a session of Spark that was started and used before the
-clock. Rows and tables are kept in FOLDER for the next run.
+both. Both run as whole processes, which start, write and end (Hudi with Spark, ours by the command `write`, which
+starts no Spark), and warm, in processes that have written before: Hudi in a session of Spark; ours once without Spark,
+from the file, as the command does, and once a data frame in a session of Spark. Rows and tables are kept in FOLDER for
+the next run.
 """
 
 import argparse
+import os
 import shutil
 import sys
 import time
@@ -25,6 +27,7 @@ from bench import CODEC, ROOT, VERSION, conf, run
 sys.path.insert(0, str(ROOT))
 
 import hudi_services
+from hudi_services.writing.input_files import input_rows
 from tests.interop.peer import Peer
 
 if TYPE_CHECKING:
@@ -98,19 +101,16 @@ def main() -> None:
         warm = {case.name: runs.of_hudi(peer, case) for case in cases}
     finally:
         peer.close()
-    frames = runs.of_frames(cases)
+    files, frames = runs.of_files(cases), runs.of_frames(cases)
     print(f"\n{arguments.rows:,} rows in 4 partitions; Hudi {VERSION}; zstd; seconds, and bytes of the new files\n")
-    print(
-        "| run | command: ours | Hudi | | warm: ours | Hudi | | our command to Hudi, warm | bytes of both to Hudi's |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| run | whole: ours | Hudi | | warm: ours | Hudi | | ours, data frame | | bytes, ours to Hudi's |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for case in cases:
-        whole, (hudi, hudi_bytes), (ours, our_bytes) = runs.of_hudi_whole(case), warm[case.name], runs.of_ours(case)
-        frame, frame_bytes = frames[case.name]
-        wholes = f"{ours:.1f} | {whole:.1f} | {whole / ours:.1f}x"
-        of_frames = f"{frame:.1f} | {hudi:.1f} | {hudi / frame:.1f}x | {hudi / ours:.1f}x"
-        sizes = f"{our_bytes / hudi_bytes:.2f}, {frame_bytes / hudi_bytes:.2f}"
-        print(f"| {case.name} | {wholes} | {of_frames} | {sizes} |", flush=True)
+        whole, (hudi, hudi_bytes), ours = runs.of_hudi_whole(case), warm[case.name], runs.of_ours(case)
+        file, (frame, frame_bytes) = files[case.name], frames[case.name]
+        ratios = f"{ours[0]:.1f} | {whole:.1f} | {whole / ours[0]:.1f}x | {file:.1f} | {hudi:.1f} | {hudi / file:.1f}x"
+        sizes = f"{ours[1] / hudi_bytes:.2f}, {frame_bytes / hudi_bytes:.2f}"
+        print(f"| {case.name} | {ratios} | {frame:.1f} | {hudi / frame:.1f}x | {sizes} |", flush=True)
 
 
 def make_rows(folder: Path, count: int) -> None:
@@ -188,6 +188,14 @@ class Runs:
             seconds, _ = run("write", path, *flags, *conf({**_TABLE, **case.options}))
             return seconds, self._written(case, path)
 
+    def of_files(self, cases: Sequence[Case]) -> dict[str, float]:
+        """Seconds of our writes of files in this process, by case."""
+        for case in cases:
+            self._of_rows(case, input_rows([f"{self._folder}/few.parquet"]))
+        return {
+            case.name: self._of_rows(case, input_rows([f"{self._folder}/{case.rows}.parquet"]))[0] for case in cases
+        }
+
     def of_frames(self, cases: Sequence[Case]) -> dict[str, tuple[float, int]]:
         """Seconds of our writes of data frames in one warm session, and bytes of the files, by case."""
         session = _session(self._memory)
@@ -199,16 +207,16 @@ class Runs:
             session.stop()
 
     def _of_frame(self, session: "SparkSession", case: Case, rows: str) -> tuple[float, int]:
+        return self._of_rows(case, session.read.parquet(f"{self._folder}/{rows}.parquet"))
+
+    def _of_rows(self, case: Case, rows: object) -> tuple[float, int]:
         with self._table(case) as path:
             options = {**_TABLE, **case.options}
             start = time.perf_counter()
             table = hudi_services.open(path) if case.base else hudi_services.create(path, options=options)
-            result = getattr(table, case.operation)(
-                session.read.parquet(f"{self._folder}/{rows}.parquet"), options=options
-            )
+            result = getattr(table, case.operation)(rows, options=options)
             assert result.ok, result
-            seconds = time.perf_counter() - start
-            return seconds, self._written(case, path)
+            return time.perf_counter() - start, self._written(case, path)
 
     def _hudi(self, peer: Peer, path: Path, operation: str, rows: str, more: Mapping[str, str]) -> None:
         options = {**_TABLE, **_OF_HUDI, f"{_WRITE}operation": operation, **more}
@@ -227,6 +235,7 @@ def _session(memory: str) -> "SparkSession":
     """A session of Spark without Hudi, with as much memory as Hudi's has."""
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     made = SparkSession.builder.master("local[2]").config("spark.driver.memory", memory)
     return made.config("spark.ui.enabled", "false").getOrCreate()
 

@@ -12,8 +12,9 @@ from ..errors import ConfigError
 from ..jobs.report import Report
 from ..jobs.request import WriteOperation, WriteRequest
 from ..options import Option, creation_keys, writing_keys
+from ..process import under_spark_submit
 from ..urls import check_url
-from .flags import ServiceFlags, command
+from .flags import ServiceFlags, SparkMaster, SparkMemory, command
 from .service import options, run_service
 
 
@@ -83,6 +84,10 @@ class WriteFlags(ServiceFlags):
     helps: ClassVar[Mapping[str, str]] = {
         "dry_run": "Write nothing. Read the rows, and say to how many files they would go; where there is no table, "
         "say only that it would be created.",
+        "spark_master": "Let tasks of Spark read and write the rows, with this master. They do so under spark-submit, "
+        "too. Otherwise this process reads and writes them.",
+        "spark_memory": "Let tasks of Spark read and write the rows, with this memory, such as 4g, for the driver and "
+        "each executor.",
         "table_name": "The name of a new table. Stop with exit code 2 when the table that is there has another name.",
     }
 
@@ -95,14 +100,17 @@ class WriteFlags(ServiceFlags):
     table_type: TableType = None
     table_version: TableVersion = None
     partitions: Partitions = None
+    spark_master: SparkMaster = None
+    spark_memory: SparkMemory = None
 
 
 @command(WriteFlags)
 def write(flags: WriteFlags) -> int:
     """Write the rows of files to a table, or delete rows by their keys, in one commit.
 
-    With --record-key the table is created where there is none. Runs in this process, and starts no Spark; rows that do
-    not fit into memory wait on the local disk.
+    With --record-key the table is created where there is none. This process reads and writes the rows, and starts no
+    Spark, unless you run the command by spark-submit, or give --spark-master or --spark-memory: use Spark for more rows
+    than one machine writes. Rows that do not fit into memory wait on the local disk.
     """
 
     def read() -> tuple[WriteRequest, Callable[[WriteRequest], Report]]:
@@ -129,11 +137,16 @@ def write(flags: WriteFlags) -> int:
             table_name=flags.table_name,
             operation=WriteOperation(known[writing_keys.OPERATION].lower()),
             dry_run=not flags.changes,
+            spark_master=flags.spark_master,
+            spark_memory=flags.spark_memory,
+            on_spark=under_spark_submit() or flags.spark_master is not None or flags.spark_memory is not None,
         )
         if not request.operation.needs_rows:
             if flags.input:
                 raise ConfigError("delete_partition takes no --input", hint="name the partitions with --partitions")
             _refuse(request, "--input-format", flags.input_format)
+            _refuse(request, "--spark-master", flags.spark_master)
+            _refuse(request, "--spark-memory", flags.spark_memory)
             return request, writing.delete_partitions
         if not flags.input:
             raise ConfigError("--input is missing")

@@ -8,6 +8,7 @@
                 write    divided by the tasks of the write, each of which writes a bucket or a file group
 
 The rows of each step are computed once and kept by the engine. The driver has their counts, by which it sizes files.
+Rows that are looked up have numbers, by which their order is the same whenever the engine has to compute them again.
 Source: BulkInsertDataInternalWriterHelper, BaseSparkCommitActionExecutor, UpsertPartitioner of Apache Hudi.
 """
 
@@ -24,7 +25,7 @@ from ..codecs.row_hash import all_row_hashes
 from ..engine import Frame, Pieces
 from ..errors import CheckFailed
 from ..merging.log_records import KEY
-from ..merging.rules import DeleteMarker, MergeRule
+from ..merging.rules import MergeRule
 from ..options import Options
 from ..rows.conservation import Checksum, checksum
 from ..rows.memory import TaskMemory
@@ -32,50 +33,23 @@ from ..snapshot import Snapshot
 from ..table.partition_metafile import create_metafiles
 from ..writing.assignment import Assigned, Assigner, KnownKeys
 from ..writing.base_files import InsertTask
-from ..writing.buckets import Buckets
 from ..writing.distinct_rows import DistinctRows
 from ..writing.index import Index
-from ..writing.kept_rows import KeptRows
-from ..writing.keys import KeyMaker
-from ..writing.row_store import CountedRows, Place, Portion, RowStore
-from ..writing.schema import WriterSchema
+from ..writing.row_store import Place, Portion, RowStore
 from ..writing.sizing import Bucket
 from .request import WriteOperation
 from .settings import bulk_sort
-from .write_rows import Progress
+from .write_rows import KeepTask, Progress
 from .write_tasks import WriteTask, WriteTasks, Written, inserted
 
 _MOST_PATHS = 1 << 20
 """Partition paths of one task: the numbers of its files are those of no other task."""
+_MOST_ROWS = 1 << 40
+"""Rows of one task: their numbers are those of no other task."""
 _PIECE_ROWS, _PIECE_BYTES = 1 << 17, 32 << 20
 """Rows and bytes of a table that is sent to another task, about at most."""
 
 Labelled: TypeAlias = Iterator[tuple[Any, pa.Table]]
-
-
-@dataclass(frozen=True, slots=True)
-class KeepTask:
-    """How rows are kept. `parts`: in how many parts they are divided by key; 0 for none."""
-
-    schema: WriterSchema
-    maker: KeyMaker
-    memory: TaskMemory
-    keys_only: bool = False
-    omits_deletes: bool = False
-    marker: DeleteMarker | None = None
-    buckets: Buckets | None = None
-    parts: int = 0
-
-    def kept(self, store: CountedRows) -> KeptRows:
-        """Rows in `store` that are kept so."""
-        return KeptRows(
-            self.schema,
-            store,
-            keys_only=self.keys_only,
-            omits_deletes=self.omits_deletes,
-            marker=self.marker,
-            buckets=self.buckets,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +105,8 @@ def write_partition(task: BulkTask, rows: Labelled, token: str) -> Iterator[Writ
     """
     in_base_format = task.metafiles_in_base_format
     with RowStore(task.keep.memory.limit // 4) as store:
-        _keep_all(task.keep, store, rows)
-        first = int(token.partition("-")[0]) * _MOST_PATHS
+        _keep_all(task.keep, store, rows, token)
+        first = _number(token) * _MOST_PATHS
         for number, (place, count) in enumerate(sorted(store.counts.items(), key=lambda item: item[0].partition)):
             path = place.partition
             create_metafiles(task.insert.storage, [path], task.insert.instant, in_base_format=in_base_format)
@@ -141,7 +115,7 @@ def write_partition(task: BulkTask, rows: Labelled, token: str) -> Iterator[Writ
 
 
 class FrameRows:
-    """The rows of a data frame; `rule` is for look-ups, `table_name` for messages. To be released at the end."""
+    """The rows of a data frame; `rule` is for look-ups, `table_name` for messages. To be closed at the end."""
 
     def __init__(
         self, frame: Frame, task: KeepTask, rule: MergeRule | None, table_name: str, progress: Progress
@@ -152,9 +126,9 @@ class FrameRows:
         self.limit = task.memory.limit
         self._progress = progress
         self._parts = frame.parallelism
-        self._task = task if rule is None else replace(task, parts=self._parts)
+        self._task = task
         self._table_name = table_name
-        rows = frame.pieces().then(keep, self._task)
+        rows = frame.pieces().then(keep, (task, 0 if rule is None else self._parts))
         self._held: list[Pieces] = [(rows if rule is None else rows.divided(self._parts)).keep()]
         try:
             self._counted = self._count("keep rows")
@@ -163,10 +137,10 @@ class FrameRows:
                 # What cannot be merged is refused before anything is written; this rule knows its ordering fields.
                 self.rule = DistinctRows(self.kept, rule, task.memory, table_name).rule
         except BaseException:
-            self.release()
+            self.close()
             raise
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Let the engine forget the rows."""
         for one in self._held:
             one.release()
@@ -216,13 +190,14 @@ class AssignTask:
     table_name: str
 
 
-def keep(task: KeepTask, rows: Labelled, token: str) -> Labelled:
-    """The rows of one partition of a data frame by partition path, in parts by key."""
+def keep(wanted: tuple[KeepTask, int], rows: Labelled, token: str) -> Labelled:
+    """The rows of one partition of a data frame by partition path, in so many parts by key; 0 for none."""
+    task, parts = wanted
     with RowStore(task.memory.limit // 4) as store:
-        _keep_all(task, store, rows)
+        _keep_all(task, store, rows, token)
         for place in store.counts:
             for piece in _pieces(store.read(place)):
-                yield from _by_key(place, piece, task.parts) if task.parts else [(place, piece)]
+                yield from _by_key(place, piece, parts) if parts else [(place, piece)]
 
 
 def assign(task: AssignTask, rows: Labelled, token: str) -> Labelled:
@@ -274,7 +249,8 @@ class _Routes:
 
 def route(task: _Routes, rows: Labelled, token: str) -> Labelled:
     """The rows of one partition by the tasks that write them."""
-    at = dict(task.before[int(token.partition("-")[0])])
+    part = _number(token)
+    at = dict(task.before[part])
     for place, table in rows:
         first = at.get(place, 0)
         at[place] = first + table.num_rows
@@ -282,7 +258,7 @@ def route(task: _Routes, rows: Labelled, token: str) -> Labelled:
             start = max(first, portion.start) - first
             end = table.num_rows if portion.count is None else portion.start + portion.count - first
             if start < min(end, table.num_rows):
-                yield (number, place), table.slice(start, end - start)
+                yield (number, replace(place, part=part)), table.slice(start, end - start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +274,7 @@ def write_task(wanted: WriteAll, rows: Labelled, token: str) -> Iterator[tuple[W
 
     Raises CheckFailed for another number of rows than was counted.
     """
-    task = wanted.tasks[int(token.partition("-")[0])]
+    task = wanted.tasks[_number(token)]
     checked = Checksum()
     with RowStore(wanted.memory.limit // 4) as store:
         for place, table in rows:
@@ -308,9 +284,17 @@ def write_task(wanted: WriteAll, rows: Labelled, token: str) -> Iterator[tuple[W
             raise _other_rows(
                 f"{task.inserts + task.changes} for {task.partition!r} when it was read first, and {checked.rows} then"
             )
-        here = replace(task, portions=tuple(Portion(one.place) for one in task.portions))
+        # In the order of the parts: two attempts of one task then write the same log file, byte for byte.
+        order = {portion.place: number for number, portion in enumerate(task.portions)}
+        places = sorted(store.counts, key=lambda place: (order[replace(place, part=0)], place.part))
+        here = replace(task, portions=tuple(map(Portion, places)))
         written = here.run(store, token)
         yield replace(written, spilled=written.spilled + store.spilled_bytes), checked
+
+
+def _number(token: str) -> int:
+    """The number of the partition that a task has."""
+    return int(token.partition("-")[0])
 
 
 def _other_rows(counts: str) -> CheckFailed:
@@ -321,8 +305,9 @@ def _other_rows(counts: str) -> CheckFailed:
     )
 
 
-def _keep_all(task: KeepTask, store: RowStore, rows: Labelled) -> None:
-    task.kept(store).add((batch for _, table in rows for batch in table.to_batches()), task.maker)
+def _keep_all(task: KeepTask, store: RowStore, rows: Labelled, token: str) -> None:
+    first = _number(token) * _MOST_ROWS
+    task.kept(store).add((batch for _, table in rows for batch in table.to_batches()), task.maker, first)
 
 
 def _by_key(place: Place, table: pa.Table, parts: int) -> Labelled:

@@ -254,7 +254,7 @@ class WriteOperation(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteRequest(Request):
+class WriteRequest(SparkRequest):
     """One write of rows."""
 
     operation: WriteOperation
@@ -262,6 +262,8 @@ class WriteRequest(Request):
     """DELETE_PARTITION: the partition paths, in which * stands for any text; () for those that the options name."""
     dry_run: bool = False
     """Only say how many rows would be written, and where."""
+    on_spark: bool = False
+    """Whether tasks of Spark read and write the rows of files."""
 
     @property
     def service(self) -> str:

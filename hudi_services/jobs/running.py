@@ -8,9 +8,10 @@ from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from ..engine import Engine, LocalEngine
+from ..engine import Engine, Frame, LocalEngine
 from ..errors import ConfigError
 from ..options import keys
+from ..writing.input_files import InputFiles
 from .report import Report
 from .request import ClusteringRequest, CompactionRequest, SparkRequest
 
@@ -71,6 +72,12 @@ class Running:
         progress: Callable[[int, int], None],
     ) -> list[Result]:
         return self._ready().map(function, tasks, description, progress)
+
+    def frame_of(self, files: InputFiles) -> Frame:
+        """The rows of files, which tasks of Spark read. Raises ConfigError for a file that cannot be read."""
+        from ..spark.file_frame import FileFrame
+
+        return FileFrame(self._ready(), files)
 
     def close(self) -> None:
         """Stop Spark, if it was started here, once it has started."""

@@ -1,4 +1,4 @@
-"""The rows of one write: what is known of them, where each of them goes, and who runs the tasks that write them.
+"""The rows of one write: how they are kept, what is known of them, and who runs the tasks that write them.
 
 `LocalRows` are rows that this process keeps; those of data frames are in `frame_rows`.
 """
@@ -7,23 +7,53 @@ import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..concurrency import at_once
-from ..merging.rules import MergeRule
+from ..merging.rules import DeleteMarker, MergeRule
 from ..rows.memory import TaskMemory
 from ..snapshot import Snapshot
 from ..writing.assignment import Assigned, Assigner, KnownKeys
+from ..writing.buckets import Buckets
 from ..writing.distinct_rows import DistinctRows
 from ..writing.index import Index
 from ..writing.kept_rows import KeptRows
-from ..writing.row_store import RowStore
+from ..writing.keys import KeyMaker
+from ..writing.row_store import CountedRows, RowStore
+from ..writing.schema import WriterSchema
 from .write_tasks import WriteTask, Written
 
 _LEAST_MEMORY = 512 << 20
 """Bytes of memory for each of several tasks that run at once."""
 
 Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class KeepTask:
+    """How rows are kept; the fields are those of `KeptRows`. `maker` makes their keys."""
+
+    schema: WriterSchema
+    maker: KeyMaker
+    memory: TaskMemory
+    keys_only: bool = False
+    numbered: bool = False
+    omits_deletes: bool = False
+    marker: DeleteMarker | None = None
+    buckets: Buckets | None = None
+
+    def kept(self, store: CountedRows) -> KeptRows:
+        """Rows in `store` that are kept so."""
+        return KeptRows(
+            self.schema,
+            store,
+            keys_only=self.keys_only,
+            numbered=self.numbered,
+            omits_deletes=self.omits_deletes,
+            marker=self.marker,
+            buckets=self.buckets,
+        )
 
 
 class WriteRows(Protocol):

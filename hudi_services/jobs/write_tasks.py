@@ -173,6 +173,7 @@ class WriteTasks:
             parquet=self._settings if self._parquet_blocks else None,
             dates=table.config.version.dates_in_delete_entries,
             ranged=self._ranged,
+            source=table.slices,
         )
         portions = (*assigned.portions(one), *([inserts] if inserts is not None else []))
         return WriteTask(task, portions, count, assigned.count(one))

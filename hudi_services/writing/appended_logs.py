@@ -25,6 +25,7 @@ from ..files.names import parse_log_file
 from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import FILE_NAME_COLUMN
+from ..files.slices import SliceSource
 from ..merging.delete_entries import ordering_entries
 from ..merging.log_contents import LogContent, log_contents
 from ..merging.log_records import KEY, deletes
@@ -37,6 +38,7 @@ from ..rows.output import CHECK, Stopwatch
 from ..rows.settings import FileSettings
 from ..storage import Storage
 from ..table.new_logs import NewLog
+from .comparable_rows import ComparableRows
 from .data_block import AvroBlock, DataBlock, ParquetBlock
 from .meta_columns import MetaColumns, same_text
 from .schema import WriterSchema
@@ -65,6 +67,8 @@ class AppendTask:
     """Set, data blocks are parquet files; otherwise they are Avro records."""
     dates: bool
     ranged: frozenset[str]
+    source: SliceSource
+    """Opens `appended`, as it was before."""
 
     @property
     def partition(self) -> str:
@@ -87,7 +91,8 @@ def append_rows(task: AppendTask, rows: Iterator[pa.Table]) -> AppendResult:
 
     `rows` are tables of the record key and the data columns of the writer's schema, and tables of the record key
     alone, of rows that are deleted. Raises CheckFailed when the file does not hold exactly what was to be written,
-    UnsupportedTable for ordering values that a delete cannot have, and StorageError.
+    UnsupportedTable for a row that cannot be compared with the row of its key, and for ordering values that a delete
+    cannot have, and StorageError.
     """
     reset_peak()
     return _NewLogFile(task).write(rows)
@@ -101,6 +106,7 @@ class _NewLogFile:
         self._clock = Stopwatch()
         target = task.schema.target
         self._ordering = ordering_fields(task.rule, target, task.storage.root)
+        self._there = ComparableRows(task.storage, task.source, task.appended, target, task.rule, self._ordering)
         avro = for_files(dict(task.schema.avro), target.columns)
         text = json.dumps(avro, separators=(",", ":"))
         self._header = {HeaderKey.INSTANT_TIME: task.instant, HeaderKey.SCHEMA: text}
@@ -154,6 +160,7 @@ class _NewLogFile:
 
     def _records_of(self, table: pa.Table) -> Iterator[pa.Table]:
         """The rows that are no deletes, with their meta columns, in small tables."""
+        self._there.check(table)
         if table.column_names == [KEY]:
             self._delete(table, ())
             return

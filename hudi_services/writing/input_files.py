@@ -9,6 +9,8 @@ The files are read one after the other, in the order of their paths. All have th
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
+from ..concurrency import at_once
 from ..errors import ConfigError
 from ..files.range_source import RangeSource
 from ..object_storage import ObjectStorage
@@ -31,24 +34,98 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
 _PATTERN = re.compile(r"[*?\[]")
 
 
+_PART_BYTES = 128 << 20
+"""Bytes of the files of one part, about at most, as Spark divides files (spark.sql.files.maxPartitionBytes)."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file of rows; of parquet `row_groups` are the first one of these rows and the number of them, None for all."""
+
+    storage: ObjectStorage
+    file: FileInfo
+    kind: str
+    row_groups: tuple[int, int] | None = None
+
+    @property
+    def where(self) -> str:
+        return self.storage.full_path(self.file.path)
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Its rows. Raises ConfigError for a file that cannot be read, and for another schema."""
+        try:
+            opened = _open(self)
+            for batch in opened if self.row_groups is None else opened.of_row_groups(*self.row_groups):
+                yield _alike(batch, schema, self.where)
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(self, error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class InputFiles:
+    """Files of rows, which all have the schema of the first one."""
+
+    schema: pa.Schema
+    files: Sequence[InputFile]
+
+    @classmethod
+    def at(cls, urls: Sequence[str], file_format: str = "") -> "InputFiles":
+        """The files at paths or URLs; `file_format` of `FORMATS`, "" goes by the names of the files.
+
+        Raises ConfigError for no files, names of no format, and a first file that cannot be read.
+        """
+        found = [(storage, file) for url in urls for storage, file in _files(url)]
+        if not found:
+            raise ConfigError(f"there are no files at {', '.join(urls)}")
+        files = [InputFile(*one, _format_of(*one, file_format)) for one in found]
+        try:
+            return cls(_open(files[0]).schema, files)
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(files[0], error) from error
+
+    def rows(self) -> pa.RecordBatchReader:
+        """All rows. Raises ConfigError while they are read, as `InputFile.batches`."""
+        batches = (batch for file in self.files for batch in file.batches(self.schema))
+        return pa.RecordBatchReader.from_batches(self.schema, batches)
+
+    def parts(self, most_bytes: int = _PART_BYTES) -> list[list[InputFile]]:
+        """The files in parts of about `most_bytes` at most: parquet is divided at its row groups, other files never.
+
+        Raises ConfigError for a file that cannot be read.
+        """
+        pieces = at_once(partial(_pieces, most_bytes), self.files)
+        parts: list[list[InputFile]] = []
+        size = 0
+        for piece, piece_bytes in (one for pieces_of_file in pieces for one in pieces_of_file):
+            if not parts or size + piece_bytes > most_bytes:
+                parts.append([])
+                size = 0
+            parts[-1].append(piece)
+            size += piece_bytes
+        return parts
+
+
 def input_rows(urls: Sequence[str], file_format: str = "") -> pa.RecordBatchReader:
-    """The rows of the files at paths or URLs; `file_format` of `FORMATS`, "" goes by the names of the files.
+    """The rows of the files at paths or URLs. Raises ConfigError as `InputFiles.at` and `InputFiles.rows`."""
+    return InputFiles.at(urls, file_format).rows()
 
-    Raises ConfigError for no files, names of no format, a file that cannot be read, and for another schema than that of
-    the first file; the last two also while the rows are read.
-    """
-    found = [(storage, file) for url in urls for storage, file in _files(url)]
-    if not found:
-        raise ConfigError(f"there are no files at {', '.join(urls)}")
-    storage, first = found[0]
-    schema = _open(storage, first, file_format).schema
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        for where, file in found:
-            for batch in _read(where, file, file_format):
-                yield _alike(batch, schema, where.full_path(file.path))
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
+def _pieces(most_bytes: int, file: InputFile) -> list[tuple[InputFile, int]]:
+    """A file, or its row groups some at a time, with their bytes."""
+    if file.kind != "parquet" or file.file.size <= most_bytes:
+        return [(file, file.file.size)]
+    try:
+        sizes = _open(file).row_group_bytes()
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file, error) from error
+    found: list[tuple[InputFile, int]] = []
+    first = size = 0
+    for number, more in enumerate(sizes):
+        if number > first and size + more > most_bytes:
+            found.append((replace(file, row_groups=(first, number - first)), size))
+            first, size = number, 0
+        size += more
+    return [*found, (replace(file, row_groups=(first, len(sizes) - first)), size)]
 
 
 def _files(url: str) -> list[tuple[ObjectStorage, FileInfo]]:
@@ -83,36 +160,23 @@ def _regex(pattern: str) -> str:
     return "".join(meanings.get(one) or (one if one.startswith("[") else re.escape(one)) for one in tokens)
 
 
-def _format_of(file: FileInfo, given: str, where: str) -> str:
+def _format_of(storage: ObjectStorage, file: FileInfo, given: str) -> str:
     found = given or next((name for name, ends in FORMATS.items() if file.name.lower().endswith(ends)), "")
     if not found:
         raise ConfigError(
-            f"{where} does not say by its name which format it has", hint=f"name the format: {', '.join(FORMATS)}"
+            f"{storage.full_path(file.path)} does not say by its name which format it has",
+            hint=f"name the format: {', '.join(FORMATS)}",
         )
     return found
 
 
-def _open(storage: ObjectStorage, file: FileInfo, given: str) -> Any:
+def _open(one: InputFile) -> Any:
     """The open file: its `schema`, and its record batches when it is iterated over."""
-    where = storage.full_path(file.path)
-    kind = _format_of(file, given, where)
-    source = pa.PythonFile(RangeSource(storage, file.path, file.size), mode="r")
-    try:
-        return _OPENERS[kind](source)
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(where, kind, error) from error
+    return _OPENERS[one.kind](pa.PythonFile(RangeSource(one.storage, one.file.path, one.file.size), mode="r"))
 
 
-def _read(storage: ObjectStorage, file: FileInfo, given: str) -> Iterator[pa.RecordBatch]:
-    where = storage.full_path(file.path)
-    try:
-        yield from _open(storage, file, given)
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(where, _format_of(file, given, where), error) from error
-
-
-def _unreadable(where: str, kind: str, error: Exception) -> ConfigError:
-    return ConfigError(f"{where} cannot be read as {kind}: {str(error).splitlines()[0]}")
+def _unreadable(one: InputFile, error: Exception) -> ConfigError:
+    return ConfigError(f"{one.where} cannot be read as {one.kind}: {str(error).splitlines()[0]}")
 
 
 class _ParquetFile:
@@ -122,6 +186,15 @@ class _ParquetFile:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return iter(self._file.iter_batches())
+
+    def of_row_groups(self, first: int, count: int) -> Iterator[pa.RecordBatch]:
+        return iter(self._file.iter_batches(row_groups=list(range(first, first + count))))
+
+    def row_group_bytes(self) -> list[int]:
+        """The bytes of each row group as stored."""
+        of_all = self._file.metadata
+        groups = map(of_all.row_group, range(of_all.num_row_groups))
+        return [sum(one.column(n).total_compressed_size for n in range(one.num_columns)) for one in groups]
 
 
 def _arrow_file(source: pa.NativeFile) -> Any:

@@ -27,7 +27,7 @@ class KeptRows:
     """`store` has tables of the record key (with meta fields) and the data columns of `schema`, by partition path.
 
     `keys_only`: tables of the record key alone, of rows that are to be deleted. `numbered`: tables have the column
-    NUMBER, too, so that the order of rows of different partitions is known.
+    NUMBER, too, so that the order of the rows is known whatever tables they are in.
     """
 
     schema: WriterSchema
@@ -58,9 +58,12 @@ class KeptRows:
         """The partitions of the rows, in order."""
         return sorted({place.partition for place in self.store.counts})
 
-    def add(self, rows: Iterable[pa.RecordBatch], maker: KeyMaker) -> None:
-        """Keep all rows. Raises ConfigError for a row that the table cannot take, StorageError for the local disk."""
-        names, start, store = maker.columns if self.keys_only else None, 0, self.here
+    def add(self, rows: Iterable[pa.RecordBatch], maker: KeyMaker, first: int = 0) -> None:
+        """Keep all rows, numbered from `first` on.
+
+        Raises ConfigError for a row that the table cannot take, StorageError for the local disk.
+        """
+        names, start, store = maker.columns if self.keys_only else None, first, self.here
         for batch in rows:
             data = self.schema.conform(pa.Table.from_batches([batch]), names)
             if self.omits_deletes:

@@ -4,7 +4,7 @@ Small writes stay in memory. Of larger ones, tables of consecutive rows of one p
 the local disk, each as an Arrow IPC stream of its own (LZ4). The rows of a place keep their order.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -13,19 +13,24 @@ import pyarrow as pa
 
 from ..rows.stored_tables import StoredTables
 
+_JOINED_ROWS, _JOINED_BYTES = 1 << 16, 16 << 20
+"""Rows and bytes of a table that is not joined with the next one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where rows go: to the file group `file_id`, or with "" to the inserts of the partition.
 
     `deletes`: its tables have the record key alone, of rows that are deleted there. By a bucket index, inserts go to
-    those of one `bucket` of the partition.
+    those of one `bucket` of the partition. Rows that come from other processes are kept by the `part` of the data that
+    they come from, so that their order is the same whichever comes first.
     """
 
     partition: str
     file_id: str = ""
     deletes: bool = False
     bucket: int | None = None
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,10 @@ class RowStore:
             self._spill()
 
     def read(self, place: Place, start: int = 0, count: int | None = None) -> Iterator[pa.Table]:
-        """`count` rows of a place from row `start` on; None for all of them."""
+        """`count` rows of a place from row `start` on; None for all of them. Small tables are joined."""
+        return joined(self._read(place, start, count))
+
+    def _read(self, place: Place, start: int, count: int | None) -> Iterator[pa.Table]:
         count = self._counts.get(place, 0) - start if count is None else count
         for rows, table in self._parts(place):
             if count <= 0:
@@ -127,6 +135,24 @@ class RowStore:
             self.spilled_bytes += self._tables.append(table)
             self._stored.setdefault(place, []).append((table.num_rows, number))
         self._waiting, self._waiting_bytes = {}, 0
+
+
+def joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in fewer tables: all that follows costs as much for few rows as for many."""
+    waiting: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        waiting.append(table)
+        rows, size = rows + table.num_rows, size + table.nbytes
+        if rows >= _JOINED_ROWS or size >= _JOINED_BYTES:
+            yield _one(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield _one(waiting)
+
+
+def _one(tables: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables).combine_chunks() if len(tables) > 1 else tables[0]
 
 
 def _itself(table: pa.Table) -> pa.Table:

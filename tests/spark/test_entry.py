@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 from tests.unit.tables import listed_view, open_local, rows, unpack
@@ -58,3 +61,31 @@ def test_schedule_and_execute(tmp_path: Path, release: str, program: list[str]) 
     opened = open_local(table)
     assert opened.timeline.last_clustering().ts == planned["instant"]  # type: ignore[union-attr]
     assert rows(opened, listed_view(opened)).equals(before)
+
+
+def test_write_by_spark(tmp_path: Path) -> None:
+    """Tasks on executors read files of two formats, in parts, make the table, and look keys up."""
+    new, path = tmp_path / "new", tmp_path / "rides"
+    new.mkdir()
+    for number in range(3):
+        keys = [f"k{n:05d}" for n in range(number * 1000, number * 1000 + 1000)]
+        table = pa.table({"id": keys, "day": [f"d{n % 2}" for n in range(1000)], "ts": [1] * 1000})
+        if number:
+            pq.write_table(table, new / f"{number}.parquet", row_group_size=300)
+        else:
+            pa.csv.write_csv(table, new / "0.csv")
+    program = [SUBMIT, "--master", "local-cluster[2,1,1024]", "--conf", "spark.ui.enabled=false", "--", "write"]
+    made = ["--table-name", "rides", "--record-key", "id", "--partition-by", "day", "--ordering", "ts"]
+    target = ["--base-path", str(path), "--format", "json"]
+    done = run(tmp_path, *program, *target, *made, "--input", str(new), "--operation", "insert")
+    assert (done["state"], done["rows"]["in"]) == ("completed", 3000)
+    assert "start spark" in done["seconds"]
+    files = ["--input", str(new / "1.parquet"), "--spark-master", "local[2]"]
+    done = run(tmp_path, sys.executable, MAIN, "write", *target, *files)
+    assert done["tables"]["written"][0]["updates"] == 1000
+    opened = open_local(path)
+    found = rows(opened, listed_view(opened))
+    assert sorted(found.column("id").to_pylist()) == [f"k{n:05d}" for n in range(3000)]
+    wrong = [sys.executable, MAIN, "write", *target, "--operation", "delete_partition", "--spark-master", "local[2]"]
+    refused = subprocess.run(wrong, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 2 and "delete_partition takes no --spark-master" in refused.stderr

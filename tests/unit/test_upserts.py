@@ -414,6 +414,28 @@ def test_a_null_that_meets_a_value_of_the_table(tmp_path: Path) -> None:
     assert not open_local(tmp_path / "rides").timeline.pending()
 
 
+@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
+def test_a_null_that_meets_a_value_in_a_log_file(index: str, tmp_path: Path) -> None:
+    """Before it is committed: readers, Hudi's too, could not read the file group."""
+    table = create(tmp_path / "rides", partition_by=None, table_type="MERGE_ON_READ")
+    options = {**FILTERS, "hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "1"}
+    nulls = rows(0, 3).set_column(2, "ts", pa.array([None, 1, 1], pa.int64()))
+    table.bulk_insert(nulls, options=options)
+    for new in (rows(0, 1, "new", ts=2), rows(1, 2).set_column(2, "ts", pa.array([None], pa.int64()))):
+        with pytest.raises(UnsupportedTable, match=r"a null in the ordering field ts would have to be compared"):
+            table.upsert(new, options=options)
+    assert not open_local(tmp_path / "rides").timeline.pending()
+    # Nulls are equal, and the key alone may be deleted.
+    assert table.upsert(nulls.slice(0, 1).set_column(3, "text", [["again"]]), options=options).ok
+    assert seen(tmp_path / "rides")["", "k00000"]["text"] == "again"
+    assert table.delete(nulls.slice(0, 1).select(["id"]), options=options).ok
+    with pytest.raises(UnsupportedTable, match=r"the row of its key that is to be written"):
+        table.upsert(rows(0, 1, "new", ts=2), options=options)
+    assert table.compact(options={"hoodie.compact.inline.max.delta.commits": "1"}).instant
+    assert table.upsert(rows(0, 1, "new", ts=2), options=options).ok
+    assert len(seen(tmp_path / "rides")) == 3 and table.validate(strict=True).ok
+
+
 def test_deletes_need_no_ordering_field(tmp_path: Path) -> None:
     table = create(tmp_path / "rides")
     table.insert(rows(0, 10).drop_columns(["ts"]))
