@@ -25,7 +25,7 @@ class FileFrame:
         self.engine = engine
         self.schema = files.schema
         self._files = files
-        self._parts = [pickle.dumps(part) for part in files.parts()]
+        self._parts = [pickle.dumps(part) for part in files.parts(engine.context.defaultParallelism)]
 
     def is_empty(self) -> bool:
         return not any(batch.num_rows for batch in self._files.rows())

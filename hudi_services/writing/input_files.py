@@ -34,8 +34,8 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
 _PATTERN = re.compile(r"[*?\[]")
 
 
-_PART_BYTES = 128 << 20
-"""Bytes of the files of one part, about at most, as Spark divides files (spark.sql.files.maxPartitionBytes)."""
+_LEAST_PART, _LARGEST_PART = 4 << 20, 128 << 20
+"""Bytes of the files of one part, as Spark divides files (spark.sql.files.openCostInBytes, maxPartitionBytes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,13 @@ class InputFiles:
         batches = (batch for file in self.files for batch in file.batches(self.schema))
         return pa.RecordBatchReader.from_batches(self.schema, batches)
 
-    def parts(self, most_bytes: int = _PART_BYTES) -> list[list[InputFile]]:
-        """The files in parts of about `most_bytes` at most: parquet is divided at its row groups, other files never.
+    def parts(self, tasks: int) -> list[list[InputFile]]:
+        """The files in parts for tasks, `tasks` of which run at once: of 4 to 128 MiB, where that can be.
 
-        Raises ConfigError for a file that cannot be read.
+        Parquet is divided at its row groups, other files never. Raises ConfigError for a file that cannot be read.
         """
+        share = -(-sum(file.file.size for file in self.files) // tasks)
+        most_bytes = min(_LARGEST_PART, max(_LEAST_PART, share))
         pieces = at_once(partial(_pieces, most_bytes), self.files)
         parts: list[list[InputFile]] = []
         size = 0

@@ -60,6 +60,8 @@ CASES |= {
     "log files, buckets": {f"{_WRITE}precombine.field": "ts", **BUCKETS, **_LOGS},
     "log files and small files": {"hoodie.index.type": "SIMPLE", f"{_WRITE}table.type": "MERGE_ON_READ"},
 }
+_QUICK = ("bloom", "rows move", "rows move by the record index", "buckets", "log files", "log files, parquet blocks")
+"""The cases of the quick run, each on one release."""
 _WRITE_FILE = """
 frame = spark.read.parquet(rows).coalesce(1)
 for path in paths:
@@ -180,7 +182,7 @@ def _place(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return row["_hoodie_partition_path"], row["_hoodie_record_key"], row["_hoodie_file_name"][:8]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [pytest.param(one, marks=[pytest.mark.deep] * (one not in _QUICK)) for one in CASES])
 def test_upserts_and_deletes_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
     twins = Twins(peer, tmp_path, CASES[case])
     by_ordering = f"{_WRITE}precombine.field" in CASES[case]
@@ -220,7 +222,9 @@ def _check_incremental(twins: Twins, last: hudi_services.Result) -> None:
     assert later.num_rows == counts["inserts"] + counts["updates"]
 
 
-@pytest.mark.parametrize("case", ["bloom", "record index", "buckets"])
+@pytest.mark.parametrize(
+    "case", ["record index", *(pytest.param(one, marks=pytest.mark.deep) for one in ("bloom", "buckets"))]
+)
 def test_overwrites_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
     """Overwrites, deletes of partitions, and upserts between them, with a clean that deletes what was replaced."""
     twins = Twins(peer, tmp_path, CASES[case])
