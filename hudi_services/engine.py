@@ -46,6 +46,9 @@ class Pieces(Protocol):
     def then(self, step: Step, task: Any) -> "Pieces":
         """The labelled tables that `step` makes of each partition."""
 
+    def joined(self, other: "Pieces") -> "Pieces":
+        """The tables of both, which `then` has made, in the partitions of both."""
+
     def divided(self, partitions: int) -> "Pieces":
         """The same tables in other partitions, with the second part of their labels."""
 
@@ -72,6 +75,9 @@ class Frame(Protocol):
 
     def pieces(self) -> Pieces:
         """The rows, with None as labels."""
+
+    def labels(self, labels: "Sequence[Any]") -> Pieces:
+        """A partition for each of the labels, with a table without rows."""
 
     @property
     def parallelism(self) -> int:

@@ -3,8 +3,8 @@
     BulkRows    a bulk insert: each task writes the rows of one partition of the frame, into a file for each path
                 (not where all rows of a path are to be sorted together)
     FrameRows   every other operation:
-                keep     the rows with their keys and partition paths; for look-ups divided by key
-                assign   one row of each key; rows by file group, and new rows (only for look-ups)
+                keep     the rows with their keys and partition paths
+                look up  where each row goes: see `frame_lookup` (only for look-ups)
                 write    divided by the tasks of the write, each of which writes a bucket or a file group
 
 The rows of each step are computed once and kept by the engine. The driver has their counts, by which it sizes files.
@@ -16,27 +16,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
 
-import numpy as np
-import pyarrow as pa
-
-from ..codecs.row_hash import all_row_hashes
 from ..engine import Frame, Pieces
 from ..errors import CheckFailed
-from ..merging.log_records import KEY
 from ..merging.rules import MergeRule
 from ..options import Options
 from ..rows.conservation import Checksum, checksum
 from ..rows.memory import TaskMemory
 from ..snapshot import Snapshot
 from ..table.partition_metafile import create_metafiles
-from ..writing.assignment import Assigned, Assigner, KnownKeys
+from ..writing.assignment import Assigned, KnownKeys
 from ..writing.base_files import InsertTask
 from ..writing.distinct_rows import DistinctRows
 from ..writing.index import Index
 from ..writing.row_store import Place, Portion, RowStore
 from ..writing.sizing import Bucket
+from .frame_lookup import AssignTask, looked_up
+from .frame_pieces import Labelled, by_key, number_of, pieces_of
 from .request import WriteOperation
 from .settings import bulk_sort
 from .write_rows import KeepTask, Progress
@@ -46,10 +42,6 @@ _MOST_PATHS = 1 << 20
 """Partition paths of one task: the numbers of its files are those of no other task."""
 _MOST_ROWS = 1 << 40
 """Rows of one task: their numbers are those of no other task."""
-_PIECE_ROWS, _PIECE_BYTES = 1 << 17, 32 << 20
-"""Rows and bytes of a table that is sent to another task, about at most."""
-
-Labelled: TypeAlias = Iterator[tuple[Any, pa.Table]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +98,7 @@ def write_partition(task: BulkTask, rows: Labelled, token: str) -> Iterator[Writ
     in_base_format = task.metafiles_in_base_format
     with RowStore(task.keep.memory.limit // 4) as store:
         _keep_all(task.keep, store, rows, token)
-        first = _number(token) * _MOST_PATHS
+        first = number_of(token) * _MOST_PATHS
         for number, (place, count) in enumerate(sorted(store.counts.items(), key=lambda item: item[0].partition)):
             path = place.partition
             create_metafiles(task.insert.storage, [path], task.insert.instant, in_base_format=in_base_format)
@@ -128,10 +120,11 @@ class FrameRows:
         self._parts = frame.parallelism
         self._task = task
         self._table_name = table_name
-        rows = frame.pieces().then(keep, (task, 0 if rule is None else self._parts))
-        self._held: list[Pieces] = [(rows if rule is None else rows.divided(self._parts)).keep()]
+        self._frame = frame
+        parts = 0 if rule is None else self._parts
+        self._held: list[Pieces] = [frame.pieces().then(keep, (task, parts)).keep()]
         try:
-            self._counted = self._count("keep rows")
+            self._counted = self._count("keep rows", is_divided=rule is not None)
             self.kept = task.kept(_total(self._counted))
             if rule is not None:
                 # What cannot be merged is refused before anything is written; this rule knows its ordering fields.
@@ -153,8 +146,10 @@ class FrameRows:
         # The listing of the table is read once, here.
         table.view.load(table.view.partitions() if index.kind.is_global else self.kept.partitions)
         task = AssignTask(table, self._task, index, known, self.rule, self._table_name)
-        self._held.append(self._held[-1].then(assign, task).keep())
-        self._counted = self._count("look up")
+        counts = self.kept.store.counts
+        found_rows = looked_up(self._frame, self._held[-1], counts, self._parts, task, self._progress)
+        self._held.append(found_rows.keep())
+        self._counted = self._count("look up", is_divided=False)
         total = _total(self._counted)
         found = {(place.partition, place.file_id) for place in total.counts if place.file_id}
         slices = table.view.latest_slices_of(sorted({partition for partition, _ in found}))
@@ -172,22 +167,10 @@ class FrameRows:
             raise _other_rows(f"{counted} when it was read first, and {written} then")
         return [one for one, _ in done]
 
-    def _count(self, phase: str) -> list[Counts]:
-        """The rows of each partition of what is held last."""
-        counted: list[Counts] = self._held[-1].results(count, None, phase, partial(self._progress, phase))
+    def _count(self, phase: str, *, is_divided: bool) -> list[Counts]:
+        """The rows of each partition of what is held last; `is_divided`: its labels are those of `by_key`."""
+        counted: list[Counts] = self._held[-1].results(count, is_divided, phase, partial(self._progress, phase))
         return counted
-
-
-@dataclass(frozen=True, slots=True)
-class AssignTask:
-    """What the tasks that look keys up have in common; the fields are those of `Assigner`."""
-
-    table: Snapshot
-    keep: KeepTask
-    index: Index
-    known: KnownKeys
-    rule: MergeRule
-    table_name: str
 
 
 def keep(wanted: tuple[KeepTask, int], rows: Labelled, token: str) -> Labelled:
@@ -196,30 +179,17 @@ def keep(wanted: tuple[KeepTask, int], rows: Labelled, token: str) -> Labelled:
     with RowStore(task.memory.limit // 4) as store:
         _keep_all(task, store, rows, token)
         for place in store.counts:
-            for piece in _pieces(store.read(place)):
-                yield from _by_key(place, piece, parts) if parts else [(place, piece)]
+            for piece in pieces_of(store.read(place)):
+                yield from by_key(place, piece, parts) if parts else [(place, piece)]
 
 
-def assign(task: AssignTask, rows: Labelled, token: str) -> Labelled:
-    """The rows of one part of the keys by where they go."""
-    memory = task.keep.memory
-    with RowStore(memory.limit // 4) as store, RowStore(memory.limit // 4) as found:
-        for place, table in rows:
-            store.add(place, table)
-        kept = task.keep.kept(store)
-        distinct = DistinctRows(kept, task.rule, memory, task.table_name)
-        Assigner(task.table, kept, task.index, distinct, task.known).assign(found)
-        for place in found.counts:
-            for piece in _pieces(found.read(place)):
-                yield place, piece
-
-
-def count(task: None, rows: Labelled, token: str) -> Iterator[Counts]:
+def count(is_divided: bool, rows: Labelled, token: str) -> Iterator[Counts]:
     """The rows of one partition."""
     counts: dict[Place, int] = {}
     sizes: dict[Place, int] = {}
     checked = Checksum()
-    for place, table in rows:
+    for label, table in rows:
+        place = label[1] if is_divided else label
         counts[place] = counts.get(place, 0) + table.num_rows
         sizes[place] = sizes.get(place, 0) + table.nbytes
         checked += checksum(table)
@@ -249,7 +219,7 @@ class _Routes:
 
 def route(task: _Routes, rows: Labelled, token: str) -> Labelled:
     """The rows of one partition by the tasks that write them."""
-    part = _number(token)
+    part = number_of(token)
     at = dict(task.before[part])
     for place, table in rows:
         first = at.get(place, 0)
@@ -274,7 +244,7 @@ def write_task(wanted: WriteAll, rows: Labelled, token: str) -> Iterator[tuple[W
 
     Raises CheckFailed for another number of rows than was counted.
     """
-    task = wanted.tasks[_number(token)]
+    task = wanted.tasks[number_of(token)]
     checked = Checksum()
     with RowStore(wanted.memory.limit // 4) as store:
         for place, table in rows:
@@ -292,11 +262,6 @@ def write_task(wanted: WriteAll, rows: Labelled, token: str) -> Iterator[tuple[W
         yield replace(written, spilled=written.spilled + store.spilled_bytes), checked
 
 
-def _number(token: str) -> int:
-    """The number of the partition that a task has."""
-    return int(token.partition("-")[0])
-
-
 def _other_rows(counts: str) -> CheckFailed:
     return CheckFailed(
         f"the data frame gave other rows when it was read again: {counts}",
@@ -306,36 +271,8 @@ def _other_rows(counts: str) -> CheckFailed:
 
 
 def _keep_all(task: KeepTask, store: RowStore, rows: Labelled, token: str) -> None:
-    first = _number(token) * _MOST_ROWS
+    first = number_of(token) * _MOST_ROWS
     task.kept(store).add((batch for _, table in rows for batch in table.to_batches()), task.maker, first)
-
-
-def _by_key(place: Place, table: pa.Table, parts: int) -> Labelled:
-    numbers = all_row_hashes(table.select([KEY])) % parts
-    ordered = table.take(pa.array(np.argsort(numbers, kind="stable")))
-    ends = np.cumsum(np.bincount(numbers.astype(np.int64), minlength=parts))
-    start = 0
-    for number, end in enumerate(ends.tolist()):
-        if end > start:
-            yield (number, place), ordered.slice(start, end - start)
-        start = end
-
-
-def _pieces(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of about the same size: each piece costs a label and a schema."""
-    waiting: list[pa.Table] = []
-    rows = size = 0
-    for table in tables:
-        step = max(1, min(_PIECE_ROWS, _PIECE_BYTES * table.num_rows // max(1, table.nbytes)))
-        for start in range(0, table.num_rows, step):
-            part = table.slice(start, step)
-            waiting.append(part)
-            rows, size = rows + part.num_rows, size + part.nbytes
-            if rows >= _PIECE_ROWS or size >= _PIECE_BYTES:
-                yield pa.concat_tables(waiting)
-                waiting, rows, size = [], 0, 0
-    if waiting:
-        yield pa.concat_tables(waiting)
 
 
 def _total(counted: Sequence[Counts]) -> Counts:

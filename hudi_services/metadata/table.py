@@ -167,7 +167,7 @@ class MetadataTable:
 
     def reader(self, partition: str) -> PartitionReader:
         """A reader of the records of a partition, as of its first read."""
-        return PartitionReader(lambda: self._open_groups(partition))
+        return PartitionReader(partial(self._open_groups, partition))
 
     def files_partition(self) -> dict[str, dict[str, int]]:
         """The whole listing: data partition -> file name -> size in bytes."""

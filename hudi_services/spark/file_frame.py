@@ -2,7 +2,7 @@
 
 import functools
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +33,9 @@ class FileFrame:
     def pieces(self) -> SparkPieces:
         rdd = self.engine.context.parallelize(self._parts, len(self._parts))
         return SparkPieces(self.engine, rdd, functools.partial(_batches, self.schema))
+
+    def labels(self, labels: Sequence[Any]) -> SparkPieces:
+        return SparkPieces.of_labels(self.engine, labels)
 
     @property
     def parallelism(self) -> int:

@@ -8,7 +8,7 @@ too; PairwiseRDD, PythonPartitioner.
 import functools
 import pickle
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from pyspark import RDD, StorageLevel
 from pyspark.serializers import CPickleSerializer, NoOpSerializer
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from ..engine import Step
+from ..engine import Pieces, Step
 from ..errors import ConfigError, HudiServicesError
 from ..writing.row_store import joined
 from .engine import SparkEngine, in_task
@@ -53,6 +53,9 @@ class SparkFrame:
         rdd: RDD[bytes] = RDD(batches, self._frame.sparkSession.sparkContext, NoOpSerializer())
         return SparkPieces(self.engine, rdd, functools.partial(_batches, self.schema))
 
+    def labels(self, labels: Sequence[Any]) -> "SparkPieces":
+        return SparkPieces.of_labels(self.engine, labels)
+
     @property
     def parallelism(self) -> int:
         shuffles = int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
@@ -69,6 +72,16 @@ class SparkPieces:
         self._engine = engine
         self._rdd = rdd
         self._read = read
+
+    @classmethod
+    def of_labels(cls, engine: SparkEngine, labels: Sequence[Any]) -> "SparkPieces":
+        """A partition for each label, with a table without rows."""
+        empty = _bytes(pa.table({}))
+        return cls(engine, engine.context.parallelize([(one, empty) for one in labels], max(1, len(labels))), _tables)
+
+    def joined(self, other: Pieces) -> "SparkPieces":
+        assert isinstance(other, SparkPieces), "both are of one engine"
+        return SparkPieces(self._engine, self._rdd.union(other._rdd), _tables)
 
     def then(self, step: Step, task: Any) -> "SparkPieces":
         run = shipped(ship(self._rdd.context), functools.partial(_pieces, self._read, step, pickle.dumps(task)))

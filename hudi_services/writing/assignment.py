@@ -21,6 +21,7 @@ from ..snapshot import Snapshot
 from .distinct_rows import DistinctRows
 from .index import Index
 from .kept_rows import KeptRows, divided, store_inserts
+from .keys_of_files import StoredKeys
 from .row_store import CountedRows, Place, Portion, RowStore
 from .tagging import Tagged
 
@@ -72,13 +73,25 @@ class KnownKeys(enum.Enum):
     DROP = "leave it out"
     FAIL = "write nothing"
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether keys must be known to be there, and not only where they would be."""
+        return self in (KnownKeys.DROP, KnownKeys.FAIL)
+
 
 class Assigner:
-    """Assigns the rows of one write to the file groups of a table."""
+    """Assigns the rows of one write to the file groups of a table; `stored` are the keys of its files, if given."""
 
     def __init__(
-        self, table: Snapshot, kept: KeptRows, index: Index, rows: DistinctRows, known: KnownKeys = KnownKeys.MERGE
+        self,
+        table: Snapshot,
+        kept: KeptRows,
+        index: Index,
+        rows: DistinctRows,
+        known: KnownKeys = KnownKeys.MERGE,
+        stored: StoredKeys | None = None,
     ) -> None:
+        self._stored = stored
         self._known = known
         self._table = table
         self._kept = kept
@@ -104,8 +117,7 @@ class Assigner:
         for records, deletes in self._rows.parts(partitions):
             keys, tagged = records.column(KEY).combine_chunks(), list[Tagged]()
             if self._known is not KnownKeys.WRITE:
-                exact = self._known is not KnownKeys.MERGE
-                tagged = self._index.find(self._table, partitions[0], keys, exact=exact)
+                tagged = self._index.find(self._table, partitions[0], keys, self._stored, exact=self._known.is_exact)
             if tagged and self._known is KnownKeys.FAIL:
                 key = keys[int(_positions(tagged)[0])].as_py()
                 raise ConfigError(

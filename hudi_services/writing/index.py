@@ -23,6 +23,7 @@ from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.table import MetadataTable
 from ..snapshot import Snapshot
 from .buckets import Buckets
+from .keys_of_files import EVERYWHERE, StoredKeys
 from .tagging import Tagged, tag_keys
 
 
@@ -54,24 +55,42 @@ class Index:
     moves_rows: bool = False
     buckets: Buckets | None = None
 
-    def find(self, table: Snapshot, partition: str, keys: pa.Array, *, exact: bool = False) -> list[Tagged]:
+    @property
+    def by_footer(self) -> bool:
+        """Whether files that do not have a key by their footers are not read."""
+        return self.kind in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
+
+    def is_live(self, *, exact: bool) -> bool:
+        """Whether keys that log files have deleted are not there."""
+        return exact or self.kind.is_global
+
+    def reads_files(self, *, exact: bool) -> bool:
+        """Whether keys are looked up in base files."""
+        in_metadata = self.kind in (IndexType.RECORD_INDEX, IndexType.RECORD_LEVEL_INDEX)
+        return not in_metadata and (self.buckets is None or exact)
+
+    def find(
+        self, table: Snapshot, partition: str, keys: pa.Array, stored: StoredKeys | None = None, *, exact: bool = False
+    ) -> list[Tagged]:
         """The slices that have any of `keys`, which differ from each other, in one partition or, if global, in all.
 
-        By a bucket index, the slices that may have them, unless `exact`. Raises UnsupportedTable for keys whose bucket
-        cannot be told, CorruptFile, StorageError, and CheckFailed when the record index names a file group that is not
-        there.
+        By a bucket index, the slices that may have them, unless `exact`. With `stored`, no files are read.
+
+        Raises UnsupportedTable for keys whose bucket cannot be told, CorruptFile, StorageError, and CheckFailed when
+        the record index names a file group that is not there.
         """
         if self.kind in (IndexType.RECORD_INDEX, IndexType.RECORD_LEVEL_INDEX):
             assert table.metadata is not None, "the table has a record index"
             return _by_record_index(table, table.metadata, partition, keys)
+        if stored is not None:
+            return stored.tag(EVERYWHERE if self.kind.is_global else partition, keys)
         slices = table.view.latest_slices_of(table.view.partitions() if self.kind.is_global else [partition])
         if self.buckets is not None and not exact:
             of_keys = self.buckets.of(keys)
             found = self.buckets.groups(slices)
             return [Tagged(found[one], np.flatnonzero(of_keys == one)) for one in np.unique(of_keys) if one in found]
-        by_footer = self.kind in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
-        live = exact or self.kind.is_global
-        return tag_keys(table.storage, table.slices, slices, keys, by_footer=by_footer, live=live)
+        live = self.is_live(exact=exact)
+        return tag_keys(table.storage, table.slices, slices, keys, by_footer=self.by_footer, live=live)
 
 
 def _by_record_index(table: Snapshot, metadata: MetadataTable, partition: str, keys: pa.Array) -> list[Tagged]:

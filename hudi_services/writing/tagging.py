@@ -57,7 +57,7 @@ def tag_keys(
         return []
     found = at_once(partial(_tagged, storage, source, keys, by_footer, live), slices, _AT_ONCE)
     tagged = [one for one in found if one.positions.size]
-    return tagged if live else _without_dead(source, keys, tagged)
+    return tagged if live else without_dead(source, keys, tagged)
 
 
 def _tagged(
@@ -82,7 +82,7 @@ def _positions(source: SliceSource, keys: pa.Array, one: FileSlice) -> Numbers:
     return np.unique(np.concatenate(parts))
 
 
-def _without_dead(source: SliceSource, keys: pa.Array, tagged: Sequence[Tagged]) -> list[Tagged]:
+def without_dead(source: SliceSource, keys: pa.Array, tagged: Sequence[Tagged]) -> list[Tagged]:
     """Of a key in several slices, those where log files have not deleted it; the first one when there is no other."""
     counts = np.zeros(len(keys), np.int64)
     for one in tagged:
@@ -104,6 +104,33 @@ def _without_dead(source: SliceSource, keys: pa.Array, tagged: Sequence[Tagged])
         if keeps.any():
             kept.append(Tagged(one.slice, at[keeps]))
     return kept
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The least and the greatest of some keys."""
+
+    low: str
+    high: str
+
+    @classmethod
+    def of(cls, keys: pa.Array | pa.ChunkedArray) -> "KeyRange | None":
+        """The range of keys, which are not none; None when Java orders some of them in another way."""
+        if any(_differs_in_java(chunk).any() for chunk in pa.chunked_array(keys).chunks):
+            return None
+        found = pc.min_max(keys)
+        return cls(found["min"].as_py(), found["max"].as_py())
+
+    def joined(self, other: "KeyRange") -> "KeyRange":
+        """The range of both."""
+        return KeyRange(min(self.low, other.low), max(self.high, other.high))
+
+    def may_meet(self, footer: Footer) -> bool:
+        """Whether a base file may have a key of the range, by its footer."""
+        low, high = footer.key_values.get(MIN_KEY), footer.key_values.get(MAX_KEY)
+        if low is None or high is None or _differs_in_java(pa.array([low, high])).any():
+            return True
+        return low <= self.high and self.low <= high
 
 
 def may_hold(keys: pa.Array, path: str, footer: Footer) -> bool:

@@ -146,6 +146,10 @@ class PartitionReader:
         self._open_groups = open_groups
         self._groups: Sequence[FileGroupReader] | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        """Another process opens the file groups itself."""
+        return {"_open_groups": self._open_groups, "_groups": None}
+
     @property
     def groups(self) -> Sequence[FileGroupReader]:
         # Before Python 3.12 a cached_property would lock out all other readers while one opens its groups.

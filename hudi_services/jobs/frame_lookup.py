@@ -1,0 +1,177 @@
+"""The look-up of the keys of a data frame, by tasks of its engine: where each of its rows goes.
+
+    look at keys    the keys of the frame, when they are few, or their ranges: what matters of the files
+    read keys       the keys of the base files, each of which is read by one task; divided by key, as the rows are
+    assign          one row of each key; rows by file group, and new rows
+
+By an index in the metadata table, and by a bucket index, there is no more than the last step.
+Source: HoodieSimpleIndex, HoodieBloomIndex of Apache Hudi.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..engine import Frame, Pieces
+from ..files.slices import SliceSource
+from ..merging.log_records import KEY
+from ..merging.rules import MergeRule
+from ..model import FileSlice
+from ..snapshot import Snapshot
+from ..storage import Storage
+from ..writing.assignment import Assigner, KnownKeys
+from ..writing.distinct_rows import DistinctRows
+from ..writing.index import Index
+from ..writing.keys_of_files import EVERYWHERE, StoredKeys, Wanted, keys_of
+from ..writing.row_store import Place, RowStore, joined
+from ..writing.tagging import KeyRange
+from .frame_pieces import Labelled, by_key, pieces_of
+from .write_rows import KeepTask, Progress
+
+_FEW_KEYS = 500_000
+"""So many keys are sent to every task that reads files."""
+_TASK_BYTES = 256 << 20
+"""Bytes of the base files whose keys one task reads, about at most."""
+
+Found: TypeAlias = "Mapping[str, pa.Array | KeyRange | None]"
+"""By partition, or for all of them, keys or their range."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignTask:
+    """What the tasks that look keys up have in common; the fields are those of `Assigner`."""
+
+    table: Snapshot
+    keep: KeepTask
+    index: Index
+    known: KnownKeys
+    rule: MergeRule
+    table_name: str
+
+    @property
+    def stores_keys(self) -> bool:
+        """Whether the keys of files come with the rows."""
+        return self.known is not KnownKeys.WRITE and self.index.reads_files(exact=self.known.is_exact)
+
+
+@dataclass(frozen=True, slots=True)
+class LookTask:
+    """`gives_keys`: the keys themselves; otherwise their ranges. `is_global`: of all partitions together."""
+
+    is_global: bool
+    gives_keys: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """How the keys of files are read; the fields are those of `keys_of`. `parts`: in how many they are divided."""
+
+    storage: Storage
+    source: SliceSource
+    wanted: Wanted
+    by_footer: bool
+    live: bool
+    parts: int
+
+
+def looked_up(
+    frame: Frame, rows: Pieces, counts: Mapping[Place, int], parts: int, task: AssignTask, progress: Progress
+) -> Pieces:
+    """Pieces that have the rows by where they go, of `rows`, whose labels are those of `by_key`, in so many parts.
+
+    `counts` are those of the rows. Raises StorageError; what `Assigner.assign` raises comes with the pieces.
+    """
+    if task.stores_keys:
+        view, is_global = task.table.view, task.index.kind.is_global
+        partitions = view.partitions() if is_global else sorted({place.partition for place in counts})
+        slices = view.latest_slices_of(partitions)
+        if slices:
+            few = sum(counts.values()) <= _FEW_KEYS
+            wanted = Wanted(is_global)
+            if few or task.index.by_footer:
+                wanted = _wanted(rows, LookTask(is_global, few), progress)
+            live = task.index.is_live(exact=task.known.is_exact)
+            read = ReadTask(task.table.storage, task.table.slices, wanted, task.index.by_footer, live, parts)
+            rows = rows.joined(frame.labels(_batches(slices)).then(read_keys, read))
+    return rows.divided(parts).then(assign, task)
+
+
+def look_at_keys(task: LookTask, rows: Labelled, token: str) -> Iterator[Found]:
+    """The keys of one partition, or their ranges."""
+    keys: dict[str, list[pa.ChunkedArray]] = {}
+    ranges: dict[str, KeyRange | None] = {}
+    for (_, place), table in rows:
+        name = EVERYWHERE if task.is_global else place.partition
+        if task.gives_keys:
+            keys.setdefault(name, []).append(table.column(KEY))
+        else:
+            ranges[name] = _wider(ranges, name, KeyRange.of(table.column(KEY)))
+    yield {name: pa.concat_arrays([chunk for one in some for chunk in one.chunks]) for name, some in keys.items()}
+    yield ranges
+
+
+def read_keys(task: ReadTask, slices: Labelled, token: str) -> Labelled:
+    """The keys of the slices that the labels name, by the slice that has them, in parts by key."""
+    for batch, _ in slices:
+        for one in batch:
+            tables = keys_of(task.storage, task.source, one, task.wanted, by_footer=task.by_footer, live=task.live)
+            for table in pieces_of(joined(tables)):
+                yield from by_key(StoredKeys.place(one), table, task.parts)
+
+
+def assign(task: AssignTask, rows: Labelled, token: str) -> Labelled:
+    """The rows of one part of the keys by where they go."""
+    memory, view = task.keep.memory, task.table.view
+    share = memory.limit // (6 if task.stores_keys else 4)
+    with RowStore(share) as store, RowStore(share) as keys, RowStore(share) as found:
+        for place, table in rows:
+            (keys if place.file_id else store).add(place, table)
+        kept = task.keep.kept(store)
+        distinct = DistinctRows(kept, task.rule, memory, task.table_name)
+        stored = None
+        if task.stores_keys:
+            slices = view.latest_slices_of(sorted({place.partition for place in keys.counts}))
+            live = task.index.is_live(exact=task.known.is_exact)
+            stored = StoredKeys(task.table.slices, slices, keys, live=live)
+        Assigner(task.table, kept, task.index, distinct, task.known, stored).assign(found)
+        for place in found.counts:
+            for piece in pieces_of(found.read(place)):
+                yield place, piece
+
+
+def _wanted(rows: Pieces, task: LookTask, progress: Progress) -> Wanted:
+    found: list[Found] = rows.results(look_at_keys, task, "look at keys", partial(progress, "look at keys"))
+    keys: dict[str, list[pa.Array]] = {}
+    ranges: dict[str, KeyRange | None] = {}
+    for one in found:
+        for name, some in one.items():
+            if isinstance(some, pa.Array):
+                keys.setdefault(name, []).append(some)
+            else:
+                ranges[name] = _wider(ranges, name, some)
+    if task.gives_keys:
+        return Wanted(task.is_global, keys={name: pc.unique(pa.concat_arrays(some)) for name, some in keys.items()})
+    return Wanted(task.is_global, ranges=ranges)
+
+
+def _wider(ranges: Mapping[str, KeyRange | None], name: str, more: KeyRange | None) -> KeyRange | None:
+    """The range of a name and one more; None when one of them is not known."""
+    known = ranges.get(name, more)
+    return known.joined(more) if known is not None and more is not None else None
+
+
+def _batches(slices: Sequence[FileSlice]) -> list[list[FileSlice]]:
+    """The slices, so many to a task as it reads."""
+    batches: list[list[FileSlice]] = []
+    size = 0
+    for one in slices:
+        if not batches or size + one.size > _TASK_BYTES:
+            batches.append([])
+            size = 0
+        batches[-1].append(one)
+        size += one.size
+    return batches

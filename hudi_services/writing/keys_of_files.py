@@ -1,0 +1,100 @@
+"""The record keys of base files, for look-ups by several processes: each file is read once, by one of them.
+
+    Wanted       which keys of the files matter: those that a write has, when they are few, or their range
+    keys_of      the keys of one file
+    StoredKeys   the keys of the files that one process has got, each from the file that has it
+
+Source: HoodieSimpleIndex, HoodieBloomIndex of Apache Hudi, which join the keys of the files with those of the rows.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..files.parquet_footer import using_footer
+from ..files.slices import SliceSource
+from ..merging.fold import Numbers
+from ..merging.log_records import KEY
+from ..model import FileSlice
+from ..storage import Storage
+from .row_store import Place, RowStore
+from .tagging import KeyRange, Tagged, may_hold, without_dead
+
+EVERYWHERE = ""
+"""The partition of keys that are unique in the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The keys that a write has, by partition, or EVERYWHERE. `keys` are all of them, where they are few.
+
+    `ranges` without a partition, or with None: any key may be wanted.
+    """
+
+    is_global: bool
+    keys: Mapping[str, pa.Array] | None = None
+    ranges: Mapping[str, KeyRange | None] | None = None
+
+    def of(self, partition: str) -> str:
+        """The name of the keys that are looked up in a partition."""
+        return EVERYWHERE if self.is_global else partition
+
+
+def keys_of(
+    storage: Storage, source: SliceSource, one: FileSlice, wanted: Wanted, *, by_footer: bool, live: bool
+) -> Iterator[pa.Table]:
+    """The wanted keys of a slice, in tables of KEY alone; there may be others among them.
+
+    `by_footer` and `live` as for `tag_keys`. Raises CorruptFile and StorageError.
+    """
+    base, name = one.base_file, wanted.of(one.partition)
+    keys = None if wanted.keys is None else wanted.keys.get(name, pa.array([], pa.string()))
+    if keys is not None and not len(keys):
+        return
+    if by_footer and base is not None:
+        bounds = None if wanted.ranges is None else wanted.ranges.get(name)
+        if keys is not None and not using_footer(
+            storage, base.path, base.size, lambda footer: may_hold(keys, base.path, footer)
+        ):
+            return
+        if bounds is not None and not using_footer(storage, base.path, base.size, bounds.may_meet):
+            return
+    reader = source.open(one if base is None or live else replace(one, log_files=()))
+    for some in reader.record_keys():
+        found = some if keys is None else some.filter(pc.is_in(some, value_set=keys))
+        if len(found):
+            yield pa.table({KEY: found})
+    reader.release()
+
+
+class StoredKeys:
+    """The keys in `store`, by the file group that has them."""
+
+    def __init__(self, source: SliceSource, slices: Sequence[FileSlice], store: RowStore, *, live: bool) -> None:
+        """`slices` are all that may have keys; `live` as for `tag_keys`."""
+        self._source = source
+        self._store = store
+        self._live = live
+        self._slices = [one for one in slices if self.place(one) in store.counts]
+
+    @staticmethod
+    def place(one: FileSlice) -> Place:
+        """Where the keys of a slice are kept."""
+        return Place(one.partition, one.file_id, deletes=True)
+
+    def tag(self, partition: str, keys: pa.Array) -> list[Tagged]:
+        """The slices that have any of `keys`, in one partition or EVERYWHERE, as `tag_keys` gives them."""
+        tagged = []
+        for one in self._slices:
+            if partition in (one.partition, EVERYWHERE):
+                parts = [np.zeros(0, np.int64)]
+                for some in self._store.read(self.place(one)):
+                    at = pc.index_in(some.column(KEY), value_set=keys).drop_null()
+                    parts.append(np.asarray(at.to_numpy()).astype(np.int64))
+                positions: Numbers = np.unique(np.concatenate(parts))
+                if positions.size:
+                    tagged.append(Tagged(one, positions))
+        return tagged if self._live else without_dead(self._source, keys, tagged)
