@@ -131,10 +131,9 @@ def _completed(path: Path) -> set[tuple[str, str]]:
     return {(one.ts, one.action.value) for one in open_local(path).timeline.completed()}
 
 
-@pytest.mark.parametrize("kind", ["MERGE_ON_READ", pytest.param("COPY_ON_WRITE", marks=pytest.mark.deep)])
-@pytest.mark.parametrize(
-    "metadata", [True, pytest.param(False, marks=pytest.mark.deep)], ids=["with metadata table", "without"]
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", ["MERGE_ON_READ", "COPY_ON_WRITE"])
+@pytest.mark.parametrize("metadata", [True, False], ids=["with metadata table", "without"])
 def test_archival_in_turns(peer: Peer, kind: str, metadata: bool, tmp_path: Path) -> None:
     life = Life(peer, tmp_path / "table", kind, metadata=metadata)
     for number in range(16):
@@ -211,7 +210,8 @@ def test_what_holds_the_timeline_is_the_same(peer: Peer, tmp_path: Path) -> None
     assert left == {"never cleaned": 7, "held": 9, "cleaned": 4, "pending": 13}
 
 
-@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.deep)])
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_hudi_goes_on_after_a_kill(peer: Peer, kind: str, tmp_path: Path) -> None:
     """Wherever ours was killed, Hudi sees the rows, and its next archival ends as one without the kill."""
     life = Life(peer, tmp_path / "table", kind, metadata=True)

@@ -64,6 +64,7 @@ def _is_told(buckets: Buckets, key: str) -> bool:
     return True
 
 
+@pytest.mark.deep
 def test_keys_of_several_fields_in_turns(peer: Peer, tmp_path: Path) -> None:
     """A part of the key decides the bucket; inserts of keys that are there make a second row, as Hudi's do."""
     more = {

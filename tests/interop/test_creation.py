@@ -80,6 +80,7 @@ def properties(path: Path) -> dict[str, str]:
     return parse_properties((path / ".hoodie/hoodie.properties").read_bytes(), "hoodie.properties")
 
 
+@pytest.mark.deep
 def test_hudi_takes_our_tables_for_its_own(peer: Peer, tmp_path: Path) -> None:
     version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
     for case, more in CASES.items():

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from hudi_services.codecs.properties import parse_properties
 from hudi_services.metadata.expression_index.times import Zone
@@ -170,6 +171,7 @@ CASES = {
 }
 
 
+@pytest.mark.deep
 def test_keys_and_paths_are_those_of_hudi(peer: Peer, tmp_path: Path) -> None:
     wrong = {}
     columns = [f"{sql} as {name}" for name, sql in _COLUMNS.items()]

@@ -60,7 +60,7 @@ CASES |= {
     "log files, buckets": {f"{_WRITE}precombine.field": "ts", **BUCKETS, **_LOGS},
     "log files and small files": {"hoodie.index.type": "SIMPLE", f"{_WRITE}table.type": "MERGE_ON_READ"},
 }
-_QUICK = ("bloom", "rows move", "rows move by the record index", "buckets", "log files", "log files, parquet blocks")
+_QUICK = ("bloom", "rows move by the record index", "log files")
 """The cases of the quick run, each on one release."""
 _WRITE_FILE = """
 frame = spark.read.parquet(rows).coalesce(1)

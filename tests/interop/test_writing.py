@@ -127,7 +127,11 @@ class Turns:
         assert not same_values(wanted, hudi_rs_rows(self.path).select(SCHEMA.names)), step
 
 
-@pytest.mark.parametrize("case", CASES)
+_QUICK = "hive style, encoded"
+"""The case of the quick run."""
+
+
+@pytest.mark.parametrize("case", [pytest.param(one, marks=[pytest.mark.deep] * (one != _QUICK)) for one in CASES])
 def test_hudi_and_we_write_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
     turns = Turns(peer, tmp_path / "rides", CASES[case])
     first = turns.ours("insert", 0, 60)

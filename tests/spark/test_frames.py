@@ -17,7 +17,7 @@ from hudi_services.spark import frames
 from tests.unit import test_upserts as upserts
 from tests.unit.page_examples import ROOT, examples, run_examples
 from tests.unit.rides import FILTERS, create
-from tests.unit.tables import both_views, open_local
+from tests.unit.tables import both_views, merged_rows, open_local
 
 pytestmark = pytest.mark.spark
 
@@ -181,6 +181,21 @@ def test_a_frame_that_changes_is_found(session: SparkSession, tmp_path: Path, mo
         table.insert(changing)
     assert both_views(path)[0].num_rows == 10
     assert not open_local(path).timeline.pending()
+
+
+def test_rows_that_are_computed_again(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after the loss of executors: nothing is kept, and the parts come in another order each time."""
+    monkeypatch.setattr(frames.SparkPieces, "keep", lambda pieces: pieces)
+    path = tmp_path / "rides"
+    table = create(path, partition_by=None, table_type="MERGE_ON_READ")
+    split = {**FILTERS, "hoodie.copyonwrite.insert.auto.split": "false", "hoodie.copyonwrite.insert.split.size": "700"}
+    for text, first, end in (("old", 0, 2000), ("new", 1000, 4000)):
+        given = rows(session, first, end, text, partitions=5)
+        assert table.upsert(given.repartition(4), options=split).ok
+    merged = merged_rows(path).select(["id", "text"]).to_pylist()
+    found = {row["id"]: row["text"].split()[0] for row in merged}
+    assert len(merged) == len(found)
+    assert found == {f"k{n:06d}": "new" if n >= 1000 else "old" for n in range(4000)}
 
 
 def test_frames_that_are_not_written(session: SparkSession, tmp_path: Path) -> None:
