@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 import hudi_services
 from hudi_services.codecs.properties import parse_properties
 from hudi_services.versions import VERSIONS as TABLE_VERSIONS
