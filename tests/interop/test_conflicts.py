@@ -210,7 +210,7 @@ frame.write.format("hudi").options(**options).mode("append").save(path)
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.deep("0.15.0")
+@pytest.mark.deep
 def test_an_upsert_that_looks_up_its_keys_for_long(peer: Peer, table: Tables, tmp_path: Path) -> None:
     """No lock: nobody but us can see that it will update the files that the plan replaces."""
     path = table("plain")

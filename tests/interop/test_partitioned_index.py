@@ -171,6 +171,7 @@ def test_writes_in_turns(peer: Peer, table: Tables) -> None:
     _is_found(peer, path)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("case", ["bloom", "log files"])
 def test_upserts_and_deletes_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
     twins = Twins(peer, tmp_path, {**CASES[case], **PARTITIONED_INDEX})

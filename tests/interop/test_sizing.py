@@ -85,6 +85,7 @@ def shown(name: str, of: Sizes) -> str:
     return "\n".join([f"{name}: {sum(map(len, of.values()))} files, in KiB", *lines])
 
 
+@pytest.mark.deep
 @pytest.mark.releases("1.2.0")
 def test_files_have_the_sizes_that_are_asked_for(peer: Peer, tmp_path: Path) -> None:
     """Ours are within 15 % of the largest size, and not more than those of Hudi; at most one small one a partition."""

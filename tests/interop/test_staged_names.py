@@ -33,11 +33,6 @@ def _with_other_names(path: Path) -> int:
     return found
 
 
-@pytest.mark.releases("1.2.0")
-def test_hudi_goes_on(peer: Peer, known: Pristine, table: Tables) -> None:
-    _goes_on("plain", peer, known, table)
-
-
 @pytest.mark.deep
 def test_every_release_goes_on(peer: Peer, known: Pristine, table: Tables) -> None:
     _goes_on("plain", peer, known, table)
