@@ -1,10 +1,11 @@
 """The look-up of the keys of a data frame, by tasks of its engine: where each of its rows goes.
 
     look at keys    the keys of the frame, when they are few, or their ranges: what matters of the files
-    read keys       the keys of the base files, each of which is read by one task; divided by key, as the rows are
+    read keys       the keys of the base files, each of which is read by one task; in parts, as the rows
+    divide          the rows in parts by key; by a record index in parts that need few of its file groups each
     assign          one row of each key; rows by file group, and new rows
 
-By an index in the metadata table, and by a bucket index, there is no more than the last step.
+By an index in the metadata table, and by a bucket index, there are only the last two steps.
 Source: HoodieSimpleIndex, HoodieBloomIndex of Apache Hudi.
 """
 
@@ -13,13 +14,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..codecs.java_hash import file_group_indexes
+from ..codecs.row_hash import all_row_hashes
 from ..engine import Frame, Pieces
 from ..files.slices import SliceSource
+from ..merging.fold import Numbers
 from ..merging.log_records import KEY
 from ..merging.rules import MergeRule
+from ..metadata.record_index.shards import Shards
+from ..metadata.records.keys import RECORD_INDEX
 from ..model import FileSlice
 from ..snapshot import Snapshot
 from ..storage import Storage
@@ -29,7 +36,7 @@ from ..writing.index import Index
 from ..writing.keys_of_files import EVERYWHERE, StoredKeys, Wanted, keys_of
 from ..writing.row_store import Place, RowStore, joined
 from ..writing.tagging import KeyRange
-from .frame_pieces import Labelled, by_key, pieces_of
+from .frame_pieces import Labelled, divided, pieces_of
 from .write_rows import KeepTask, Progress
 
 _FEW_KEYS = 500_000
@@ -67,24 +74,55 @@ class LookTask:
 
 
 @dataclass(frozen=True, slots=True)
+class Division:
+    """Rows of one key go to one of `parts`, those of a shard of the record index (`shards`) to as few as can be."""
+
+    parts: int
+    shards: Shards | None = None
+
+    @classmethod
+    def of(cls, parts: int, task: AssignTask) -> "Division":
+        """The division of rows that are looked up, into about so many parts."""
+        metadata = task.table.metadata
+        if not task.index.asks_metadata or metadata is None:
+            return cls(parts)
+        shards = Shards.of_groups(metadata.file_groups(RECORD_INDEX))
+        count = len(shards.file_ids)
+        return cls(parts if parts < count else parts // count * count, shards)
+
+    def of_rows(self, partition: str, keys: pa.ChunkedArray) -> Numbers:
+        """The part of each row of a partition path."""
+        if self.shards is None or not self.shards.has(partition):
+            return (all_row_hashes(pa.table({KEY: keys})) % self.parts).astype(np.int64)
+        count, of_partition = len(self.shards.file_ids), self.shards.of(partition)
+        numbers = np.asarray(of_partition, np.int64)[file_group_indexes(keys, len(of_partition))]
+        if self.parts < count:
+            return numbers * self.parts // count
+        each = self.parts // count
+        return numbers * each + (all_row_hashes(pa.table({KEY: keys})) % each).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
 class ReadTask:
-    """How the keys of files are read; the fields are those of `keys_of`. `parts`: in how many they are divided."""
+    """How the keys of files are read; the other fields are those of `keys_of`."""
 
     storage: Storage
     source: SliceSource
     wanted: Wanted
     by_footer: bool
     live: bool
-    parts: int
+    division: Division
 
 
 def looked_up(
     frame: Frame, rows: Pieces, counts: Mapping[Place, int], parts: int, task: AssignTask, progress: Progress
 ) -> Pieces:
-    """Pieces that have the rows by where they go, of `rows`, whose labels are those of `by_key`, in so many parts.
+    """Pieces that have the rows by where they go, of `rows`, whose labels are places, in about so many parts.
 
     `counts` are those of the rows. Raises StorageError; what `Assigner.assign` raises comes with the pieces.
     """
+    division = Division.of(parts, task)
+    divided_rows = rows.then(divide, division)
     if task.stores_keys:
         view, is_global = task.table.view, task.index.kind.is_global
         partitions = view.partitions() if is_global else sorted({place.partition for place in counts})
@@ -95,16 +133,22 @@ def looked_up(
             if few or task.index.by_footer:
                 wanted = _wanted(rows, LookTask(is_global, few), progress)
             live = task.index.is_live(exact=task.known.is_exact)
-            read = ReadTask(task.table.storage, task.table.slices, wanted, task.index.by_footer, live, parts)
-            rows = rows.joined(frame.labels(_batches(slices)).then(read_keys, read))
-    return rows.divided(parts).then(assign, task)
+            read = ReadTask(task.table.storage, task.table.slices, wanted, task.index.by_footer, live, division)
+            divided_rows = divided_rows.joined(frame.labels(_batches(slices)).then(read_keys, read))
+    return divided_rows.divided(division.parts).then(assign, task)
+
+
+def divide(task: Division, rows: Labelled, token: str) -> Labelled:
+    """The rows of one partition in parts by key."""
+    for place, table in rows:
+        yield from divided(place, table, task.of_rows(place.partition, table.column(KEY)))
 
 
 def look_at_keys(task: LookTask, rows: Labelled, token: str) -> Iterator[Found]:
     """The keys of one partition, or their ranges."""
     keys: dict[str, list[pa.ChunkedArray]] = {}
     ranges: dict[str, KeyRange | None] = {}
-    for (_, place), table in rows:
+    for place, table in rows:
         name = EVERYWHERE if task.is_global else place.partition
         if task.gives_keys:
             keys.setdefault(name, []).append(table.column(KEY))
@@ -115,12 +159,13 @@ def look_at_keys(task: LookTask, rows: Labelled, token: str) -> Iterator[Found]:
 
 
 def read_keys(task: ReadTask, slices: Labelled, token: str) -> Labelled:
-    """The keys of the slices that the labels name, by the slice that has them, in parts by key."""
+    """The keys of the slices that the labels name, by the slice that has them, in the parts of the rows."""
     for batch, _ in slices:
         for one in batch:
             tables = keys_of(task.storage, task.source, one, task.wanted, by_footer=task.by_footer, live=task.live)
             for table in pieces_of(joined(tables)):
-                yield from by_key(StoredKeys.place(one), table, task.parts)
+                numbers = task.division.of_rows(one.partition, table.column(KEY))
+                yield from divided(StoredKeys.place(one), table, numbers)
 
 
 def assign(task: AssignTask, rows: Labelled, token: str) -> Labelled:

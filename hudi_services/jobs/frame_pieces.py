@@ -1,4 +1,4 @@
-"""The tables that tasks of an engine hand to each other: by place, in pieces of about one size, divided by key."""
+"""The tables that tasks of an engine hand to each other: by place, in pieces of about one size, in parts."""
 
 from collections.abc import Iterator
 from typing import Any, TypeAlias
@@ -6,8 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ..codecs.row_hash import all_row_hashes
-from ..merging.log_records import KEY
+from ..merging.fold import Numbers
 from ..writing.row_store import Place
 
 _PIECE_ROWS, _PIECE_BYTES = 1 << 17, 32 << 20
@@ -21,11 +20,10 @@ def number_of(token: str) -> int:
     return int(token.partition("-")[0])
 
 
-def by_key(place: Place, table: pa.Table, parts: int) -> Labelled:
-    """The rows in parts by key, each with the number of its part and the place."""
-    numbers = all_row_hashes(table.select([KEY])) % parts
+def divided(place: Place, table: pa.Table, numbers: Numbers) -> Labelled:
+    """The rows in parts, each with the number of its part and the place; `numbers` are those of the rows' parts."""
     ordered = table.take(pa.array(np.argsort(numbers, kind="stable")))
-    ends = np.cumsum(np.bincount(numbers.astype(np.int64), minlength=parts))
+    ends = np.cumsum(np.bincount(numbers))
     start = 0
     for number, end in enumerate(ends.tolist()):
         if end > start:

@@ -32,7 +32,7 @@ from ..writing.index import Index
 from ..writing.row_store import Place, Portion, RowStore
 from ..writing.sizing import Bucket
 from .frame_lookup import AssignTask, looked_up
-from .frame_pieces import Labelled, by_key, number_of, pieces_of
+from .frame_pieces import Labelled, number_of, pieces_of
 from .request import WriteOperation
 from .settings import bulk_sort
 from .write_rows import KeepTask, Progress
@@ -121,10 +121,9 @@ class FrameRows:
         self._task = task
         self._table_name = table_name
         self._frame = frame
-        parts = 0 if rule is None else self._parts
-        self._held: list[Pieces] = [frame.pieces().then(keep, (task, parts)).keep()]
+        self._held: list[Pieces] = [frame.pieces().then(keep, task).keep()]
         try:
-            self._counted = self._count("keep rows", is_divided=rule is not None)
+            self._counted = self._count("keep rows")
             self.kept = task.kept(_total(self._counted))
             if rule is not None:
                 # What cannot be merged is refused before anything is written; this rule knows its ordering fields.
@@ -149,7 +148,7 @@ class FrameRows:
         counts = self.kept.store.counts
         found_rows = looked_up(self._frame, self._held[-1], counts, self._parts, task, self._progress)
         self._held.append(found_rows.keep())
-        self._counted = self._count("look up", is_divided=False)
+        self._counted = self._count("look up")
         total = _total(self._counted)
         found = {(place.partition, place.file_id) for place in total.counts if place.file_id}
         slices = table.view.latest_slices_of(sorted({partition for partition, _ in found}))
@@ -167,29 +166,27 @@ class FrameRows:
             raise _other_rows(f"{counted} when it was read first, and {written} then")
         return [one for one, _ in done]
 
-    def _count(self, phase: str, *, is_divided: bool) -> list[Counts]:
-        """The rows of each partition of what is held last; `is_divided`: its labels are those of `by_key`."""
-        counted: list[Counts] = self._held[-1].results(count, is_divided, phase, partial(self._progress, phase))
+    def _count(self, phase: str) -> list[Counts]:
+        """The rows of each partition of what is held last."""
+        counted: list[Counts] = self._held[-1].results(count, None, phase, partial(self._progress, phase))
         return counted
 
 
-def keep(wanted: tuple[KeepTask, int], rows: Labelled, token: str) -> Labelled:
-    """The rows of one partition of a data frame by partition path, in so many parts by key; 0 for none."""
-    task, parts = wanted
+def keep(task: KeepTask, rows: Labelled, token: str) -> Labelled:
+    """The rows of one partition of a data frame by partition path."""
     with RowStore(task.memory.limit // 4) as store:
         _keep_all(task, store, rows, token)
         for place in store.counts:
             for piece in pieces_of(store.read(place)):
-                yield from by_key(place, piece, parts) if parts else [(place, piece)]
+                yield place, piece
 
 
-def count(is_divided: bool, rows: Labelled, token: str) -> Iterator[Counts]:
+def count(task: None, rows: Labelled, token: str) -> Iterator[Counts]:
     """The rows of one partition."""
     counts: dict[Place, int] = {}
     sizes: dict[Place, int] = {}
     checked = Checksum()
-    for label, table in rows:
-        place = label[1] if is_divided else label
+    for place, table in rows:
         counts[place] = counts.get(place, 0) + table.num_rows
         sizes[place] = sizes.get(place, 0) + table.nbytes
         checked += checksum(table)

@@ -56,6 +56,11 @@ class Index:
     buckets: Buckets | None = None
 
     @property
+    def asks_metadata(self) -> bool:
+        """Whether keys are looked up in the record index."""
+        return self.kind in (IndexType.RECORD_INDEX, IndexType.RECORD_LEVEL_INDEX)
+
+    @property
     def by_footer(self) -> bool:
         """Whether files that do not have a key by their footers are not read."""
         return self.kind in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
@@ -66,8 +71,7 @@ class Index:
 
     def reads_files(self, *, exact: bool) -> bool:
         """Whether keys are looked up in base files."""
-        in_metadata = self.kind in (IndexType.RECORD_INDEX, IndexType.RECORD_LEVEL_INDEX)
-        return not in_metadata and (self.buckets is None or exact)
+        return not self.asks_metadata and (self.buckets is None or exact)
 
     def find(
         self, table: Snapshot, partition: str, keys: pa.Array, stored: StoredKeys | None = None, *, exact: bool = False
@@ -79,7 +83,7 @@ class Index:
         Raises UnsupportedTable for keys whose bucket cannot be told, CorruptFile, StorageError, and CheckFailed when
         the record index names a file group that is not there.
         """
-        if self.kind in (IndexType.RECORD_INDEX, IndexType.RECORD_LEVEL_INDEX):
+        if self.asks_metadata:
             assert table.metadata is not None, "the table has a record index"
             return _by_record_index(table, table.metadata, partition, keys)
         if stored is not None:
