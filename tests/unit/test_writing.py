@@ -146,10 +146,10 @@ def test_the_last_rows_of_a_task_make_no_tiny_file(tmp_path: Path) -> None:
     for part, files in ((0.9, 1), (1.0, 1), (1.25, 2)):
         rows_of = new.slice(0, int(count * part * limit / size))
         assert rows_of.num_rows < count
-        table = create(tmp_path / str(share), partition_by=None)
+        table = create(tmp_path / str(part), partition_by=None)
         table.bulk_insert(rows_of, options={**FILTERS, "hoodie.parquet.max.file.size": limit})
         found = table.slices()["size"].to_pylist()
-        assert len(found) == files and max(found) <= 1.15 * limit, (share, found)
+        assert len(found) == files and max(found) <= 1.15 * limit, (part, found)
 
 
 def test_a_row_that_was_written_wrong_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
