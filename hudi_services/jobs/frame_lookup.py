@@ -36,7 +36,7 @@ from ..writing.index import Index
 from ..writing.keys_of_files import EVERYWHERE, StoredKeys, Wanted, keys_of
 from ..writing.row_store import Place, RowStore, joined
 from ..writing.tagging import KeyRange
-from .frame_pieces import Labelled, divided, pieces_of
+from .frame_pieces import Labelled, divided, pieces_of, runs_of
 from .write_rows import KeepTask, Progress
 
 _FEW_KEYS = 500_000
@@ -140,8 +140,7 @@ def looked_up(
 
 def divide(task: Division, rows: Labelled, token: str) -> Labelled:
     """The rows of one partition in parts by key."""
-    for place, table in rows:
-        yield from divided(place, table, task.of_rows(place.partition, table.column(KEY)))
+    yield from divided(rows, lambda place, table: task.of_rows(place.partition, table.column(KEY)))
 
 
 def look_at_keys(task: LookTask, rows: Labelled, token: str) -> Iterator[Found]:
@@ -160,12 +159,14 @@ def look_at_keys(task: LookTask, rows: Labelled, token: str) -> Iterator[Found]:
 
 def read_keys(task: ReadTask, slices: Labelled, token: str) -> Labelled:
     """The keys of the slices that the labels name, by the slice that has them, in the parts of the rows."""
-    for batch, _ in slices:
-        for one in batch:
-            tables = keys_of(task.storage, task.source, one, task.wanted, by_footer=task.by_footer, live=task.live)
-            for table in pieces_of(joined(tables)):
-                numbers = task.division.of_rows(one.partition, table.column(KEY))
-                yield from divided(StoredKeys.place(one), table, numbers)
+
+    def keys() -> Iterator[tuple[Place, pa.Table]]:
+        for batch, _ in slices:
+            for one in batch:
+                tables = keys_of(task.storage, task.source, one, task.wanted, by_footer=task.by_footer, live=task.live)
+                yield from ((StoredKeys.place(one), table) for table in joined(tables))
+
+    yield from divided(keys(), lambda place, table: task.division.of_rows(place.partition, table.column(KEY)))
 
 
 def assign(task: AssignTask, rows: Labelled, token: str) -> Labelled:
@@ -173,8 +174,9 @@ def assign(task: AssignTask, rows: Labelled, token: str) -> Labelled:
     memory, view = task.keep.memory, task.table.view
     share = memory.limit // (6 if task.stores_keys else 4)
     with RowStore(share) as store, RowStore(share) as keys, RowStore(share) as found:
-        for place, table in rows:
-            (keys if place.file_id else store).add(place, table)
+        for runs, piece in rows:
+            for place, table in runs_of(runs, piece):
+                (keys if place.file_id else store).add(place, table)
         kept = task.keep.kept(store)
         distinct = DistinctRows(kept, task.rule, memory, task.table_name)
         stored = None

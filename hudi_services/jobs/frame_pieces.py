@@ -1,6 +1,6 @@
 """The tables that tasks of an engine hand to each other: by place, in pieces of about one size, in parts."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,8 +11,14 @@ from ..writing.row_store import Place
 
 _PIECE_ROWS, _PIECE_BYTES = 1 << 17, 32 << 20
 """Rows and bytes of a table that is sent to another task, about at most."""
+_DIVIDED_ROWS = 1 << 20
+"""Rows that are divided at once."""
 
 Labelled: TypeAlias = Iterator[tuple[Any, pa.Table]]
+
+
+Runs: TypeAlias = "tuple[tuple[Place, int], ...]"
+"""The places of the rows of one table, with the number of rows of each, in their order."""
 
 
 def number_of(token: str) -> int:
@@ -20,14 +26,47 @@ def number_of(token: str) -> int:
     return int(token.partition("-")[0])
 
 
-def divided(place: Place, table: pa.Table, numbers: Numbers) -> Labelled:
-    """The rows in parts, each with the number of its part and the place; `numbers` are those of the rows' parts."""
-    ordered = table.take(pa.array(np.argsort(numbers, kind="stable")))
+def divided(
+    tables: Iterable[tuple[Place, pa.Table]], numbers_of: Callable[[Place, pa.Table], Numbers]
+) -> Iterator[tuple[tuple[int, Runs], pa.Table]]:
+    """The rows of places in parts, whose numbers `numbers_of` gives: with the number of a part and its runs.
+
+    All tables have one schema. A part gets one piece of many places, not one of each: there may be many.
+    """
+    waiting: list[tuple[Place, pa.Table]] = []
+    rows = size = 0
+    for place, table in tables:
+        waiting.append((place, table))
+        rows, size = rows + table.num_rows, size + table.nbytes
+        if rows >= _DIVIDED_ROWS or size >= _PIECE_BYTES:
+            yield from _parts_of(waiting, numbers_of)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield from _parts_of(waiting, numbers_of)
+
+
+def runs_of(runs: Runs, table: pa.Table) -> Iterator[tuple[Place, pa.Table]]:
+    """The rows of each run of a piece."""
+    start = 0
+    for place, count in runs:
+        yield place, table.slice(start, count)
+        start += count
+
+
+def _parts_of(
+    tables: Sequence[tuple[Place, pa.Table]], numbers_of: Callable[[Place, pa.Table], Numbers]
+) -> Iterator[tuple[tuple[int, Runs], pa.Table]]:
+    numbers = np.concatenate([numbers_of(place, table) for place, table in tables])
+    order = np.argsort(numbers, kind="stable")
+    ordered = pa.concat_tables([table for _, table in tables]).take(pa.array(order))
+    of_place = np.repeat(np.arange(len(tables)), [table.num_rows for _, table in tables])[order]
     ends = np.cumsum(np.bincount(numbers))
     start = 0
     for number, end in enumerate(ends.tolist()):
         if end > start:
-            yield (number, place), ordered.slice(start, end - start)
+            here, counts = np.unique(of_place[start:end], return_counts=True)
+            runs = tuple((tables[at][0], count) for at, count in zip(here.tolist(), counts.tolist(), strict=True))
+            yield (number, runs), ordered.slice(start, end - start)
         start = end
 
 

@@ -251,7 +251,7 @@ def write_task(wanted: WriteAll, rows: Labelled, token: str) -> Iterator[tuple[W
             raise _other_rows(
                 f"{task.inserts + task.changes} for {task.partition!r} when it was read first, and {checked.rows} then"
             )
-        # In the order of the parts: two attempts of one task then write the same log file, byte for byte.
+        # In the order of the parts: two attempts of one task then write the same log file.
         order = {portion.place: number for number, portion in enumerate(task.portions)}
         places = sorted(store.counts, key=lambda place: (order[replace(place, part=0)], place.part))
         here = replace(task, portions=tuple(map(Portion, places)))

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 _POLL_SECONDS = 0.5
 _JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 """The local properties that make up the job group of a thread."""
-_PYTHON_ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception)\b.*:")
+_PYTHON_ERROR = re.compile(r"[A-Za-z_.]*(Error|Exception|Invalid)\b.*:")
 
 
 class SparkEngine:

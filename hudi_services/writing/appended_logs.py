@@ -38,7 +38,7 @@ from ..rows.output import CHECK, Stopwatch
 from ..rows.settings import FileSettings
 from ..storage import Storage
 from ..table.new_logs import NewLog
-from .comparable_rows import ComparableRows
+from .comparable_rows import check_merge, comparing, have_nulls, may_have_nulls
 from .data_block import AvroBlock, DataBlock, ParquetBlock
 from .meta_columns import MetaColumns, same_text
 from .schema import WriterSchema
@@ -68,7 +68,9 @@ class AppendTask:
     dates: bool
     ranged: frozenset[str]
     source: SliceSource
-    """Opens `appended`, as it was before."""
+    """Opens slices of the table."""
+    merging: MergeRule | None
+    """The rule by which readers merge the log file with what is there; None when it is not supported."""
 
     @property
     def partition(self) -> str:
@@ -91,7 +93,7 @@ def append_rows(task: AppendTask, rows: Iterator[pa.Table]) -> AppendResult:
 
     `rows` are tables of the record key and the data columns of the writer's schema, and tables of the record key
     alone, of rows that are deleted. Raises CheckFailed when the file does not hold exactly what was to be written,
-    UnsupportedTable for a row that cannot be compared with the row of its key, and for ordering values that a delete
+    UnsupportedTable for a row that readers could not merge with that of its key, and for ordering values that a delete
     cannot have, and StorageError.
     """
     reset_peak()
@@ -106,7 +108,10 @@ class _NewLogFile:
         self._clock = Stopwatch()
         target = task.schema.target
         self._ordering = ordering_fields(task.rule, target, task.storage.root)
-        self._there = ComparableRows(task.storage, task.source, task.appended, target, task.rule, self._ordering)
+        of_readers = ordering_fields(task.merging, target, task.storage.root) if task.merging is not None else ()
+        self._comparing = comparing(of_readers)
+        self._has_rows = self._has_nulls = False
+        """Whether there are rows, other than keys to delete, and nulls in the ordering fields of `_comparing`."""
         avro = for_files(dict(task.schema.avro), target.columns)
         text = json.dumps(avro, separators=(",", ":"))
         self._header = {HeaderKey.INSTANT_TIME: task.instant, HeaderKey.SCHEMA: text}
@@ -160,10 +165,11 @@ class _NewLogFile:
 
     def _records_of(self, table: pa.Table) -> Iterator[pa.Table]:
         """The rows that are no deletes, with their meta columns, in small tables."""
-        self._there.check(table)
         if table.column_names == [KEY]:
             self._delete(table, ())
             return
+        self._has_rows = True
+        self._has_nulls = self._has_nulls or have_nulls(table, self._comparing)
         gone = deletes(table, self._task.rule.marker)
         if pc.any(gone).as_py():
             self._delete(table.filter(gone), self._ordering)
@@ -218,6 +224,8 @@ class _NewLogFile:
                 f"it, {self._meant} were to be; {content.problem or 'or other deletes'})",
                 hint="nothing was committed; please report this with the input",
             )
+        if self._has_rows and (self._has_nulls or may_have_nulls(task.storage, task.appended, self._comparing)):
+            check_merge(task.source, task.storage.root, task.appended, log, task.instant)
         return columns
 
     def _stored_deletes(self, content: LogContent) -> list[bytes]:

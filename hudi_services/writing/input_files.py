@@ -187,10 +187,12 @@ class _ParquetFile:
         self.schema = self._file.schema_arrow
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return iter(self._file.iter_batches())
+        return self.of_row_groups(0, self._file.num_row_groups)
 
     def of_row_groups(self, first: int, count: int) -> Iterator[pa.RecordBatch]:
-        return iter(self._file.iter_batches(row_groups=list(range(first, first + count))))
+        # One after the other: Arrow holds the stored bytes of all row groups that it is asked for.
+        for number in range(first, first + count):
+            yield from self._file.iter_batches(row_groups=[number])
 
     def row_group_bytes(self) -> list[int]:
         """The bytes of each row group as stored."""

@@ -183,6 +183,19 @@ def test_a_frame_that_changes_is_found(session: SparkSession, tmp_path: Path, mo
     assert not open_local(path).timeline.pending()
 
 
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "SIMPLE"])
+def test_parts_without_rows(index: str, session: SparkSession, tmp_path: Path) -> None:
+    """A frame has more parts than keys, and files have keys that no row has."""
+    table = create(tmp_path / "rides")
+    options = {**FILTERS, "hoodie.index.type": index}
+    table.insert(rows(session, 0, 30), options=options)
+    written = (
+        table.upsert(rows(session, 29, 31, "new").repartition(5), options=options).tables["written"].to_pylist()[0]
+    )
+    assert (written["inserts"], written["updates"]) == (1, 1)
+    assert len(seen(session, tmp_path / "rides")) == 31
+
+
 def test_rows_that_are_computed_again(session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after the loss of executors: nothing is kept, and the parts come in another order each time."""
     monkeypatch.setattr(frames.SparkPieces, "keep", lambda pieces: pieces)

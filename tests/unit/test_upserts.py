@@ -422,14 +422,14 @@ def test_a_null_that_meets_a_value_in_a_log_file(index: str, tmp_path: Path) -> 
     nulls = rows(0, 3).set_column(2, "ts", pa.array([None, 1, 1], pa.int64()))
     table.bulk_insert(nulls, options=options)
     for new in (rows(0, 1, "new", ts=2), rows(1, 2).set_column(2, "ts", pa.array([None], pa.int64()))):
-        with pytest.raises(UnsupportedTable, match=r"a null in the ordering field ts would have to be compared"):
+        with pytest.raises(UnsupportedTable, match=r"could not be read: .* a null in the ordering field ts would have"):
             table.upsert(new, options=options)
     assert not open_local(tmp_path / "rides").timeline.pending()
     # Nulls are equal, and the key alone may be deleted.
     assert table.upsert(nulls.slice(0, 1).set_column(3, "text", [["again"]]), options=options).ok
     assert seen(tmp_path / "rides")["", "k00000"]["text"] == "again"
     assert table.delete(nulls.slice(0, 1).select(["id"]), options=options).ok
-    with pytest.raises(UnsupportedTable, match=r"the row of its key that is to be written"):
+    with pytest.raises(UnsupportedTable, match=r"a null in the ordering field ts would have"):
         table.upsert(rows(0, 1, "new", ts=2), options=options)
     assert table.compact(options={"hoodie.compact.inline.max.delta.commits": "1"}).instant
     assert table.upsert(rows(0, 1, "new", ts=2), options=options).ok
