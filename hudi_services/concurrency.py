@@ -1,8 +1,8 @@
-"""Several requests at once: a store answers many in the time of one."""
+"""Several requests at once: a store answers many in the time of one; and work beside other work."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -22,3 +22,14 @@ def at_once(function: Callable[[T], R], values: Iterable[T], most: int = _AT_ONC
         return [function(one) for one in tasks]
     with ThreadPoolExecutor(min(len(tasks), most)) as pool:
         return list(pool.map(function, tasks))
+
+
+def one_ahead(values: Iterable[T]) -> Iterator[T]:
+    """The values; the next one is computed in another thread while the caller works on one. Raises what they raise."""
+    end: Any = object()
+    with ThreadPoolExecutor(1) as pool:
+        iterator = iter(values)
+        waiting = pool.submit(next, iterator, end)
+        while (value := waiting.result()) is not end:
+            waiting = pool.submit(next, iterator, end)
+            yield value

@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from ..concurrency import at_once
+from ..concurrency import at_once, one_ahead
 from ..errors import ConfigError
 from ..files.range_source import RangeSource
 from ..object_storage import ObjectStorage
@@ -86,7 +86,8 @@ class InputFiles:
     def rows(self) -> pa.RecordBatchReader:
         """All rows. Raises ConfigError while they are read, as `InputFile.batches`."""
         batches = (batch for file in self.files for batch in file.batches(self.schema))
-        return pa.RecordBatchReader.from_batches(self.schema, batches)
+        # To read takes as long as what is done with the rows.
+        return pa.RecordBatchReader.from_batches(self.schema, one_ahead(batches))
 
     def parts(self, tasks: int) -> list[list[InputFile]]:
         """The files in parts for tasks, `tasks` of which run at once: of 4 to 128 MiB, where that can be.

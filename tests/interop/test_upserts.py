@@ -1,6 +1,6 @@
 """Upserts and deletes: we and real Hudi write one table in turns, and it must be as the one that Hudi writes alone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +102,16 @@ def _rows(numbers: list[int], batch: int, times: list[int], away: list[int]) -> 
 class Twins:
     """A table that we write in turns with Hudi, and one that Hudi writes alone."""
 
-    def __init__(self, peer: Peer, folder: Path, more: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        folder: Path,
+        more: Mapping[str, str],
+        given: Callable[[pa.Table], Any] = lambda new: new,
+    ) -> None:
+        """`given` makes of rows what we write."""
         self.peer = peer
+        self._given = given
         self.shared, self.theirs = folder / "shared", folder / "theirs"
         self._folder = folder
         version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
@@ -126,7 +134,7 @@ class Twins:
             return None
         if partitions:
             return self.ours.delete_partitions(partitions.split(","), options=self.ours_options)
-        result = getattr(self.ours, operation)(new, options=self.ours_options)
+        result = getattr(self.ours, operation)(self._given(new), options=self.ours_options)
         assert isinstance(result, hudi_services.Result)
         return result
 
