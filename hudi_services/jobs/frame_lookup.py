@@ -12,6 +12,7 @@ Source: HoodieSimpleIndex, HoodieBloomIndex of Apache Hudi.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -28,12 +29,14 @@ from ..merging.rules import MergeRule
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
 from ..model import FileSlice
+from ..packing import pack
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..writing.assignment import Assigner, KnownKeys
 from ..writing.distinct_rows import DistinctRows
 from ..writing.index import Index
-from ..writing.keys_of_files import EVERYWHERE, StoredKeys, Wanted, keys_of
+from ..writing.kept_rows import KeptRows
+from ..writing.keys_of_files import StoredKeys, Wanted, keys_of, scope_of
 from ..writing.row_store import Place, RowStore, joined
 from ..writing.tagging import KeyRange
 from .frame_pieces import Labelled, divided, pieces_of, runs_of
@@ -64,6 +67,11 @@ class AssignTask:
         """Whether the keys of files come with the rows."""
         return self.known is not KnownKeys.WRITE and self.index.reads_files(exact=self.known.is_exact)
 
+    @property
+    def live(self) -> bool:
+        """As for `tag_keys`."""
+        return self.index.is_live(exact=self.known.is_exact)
+
 
 @dataclass(frozen=True, slots=True)
 class LookTask:
@@ -90,6 +98,10 @@ class Division:
         count = len(shards.file_ids)
         return cls(parts if parts < count else parts // count * count, shards)
 
+    def numbers(self, place: Place, table: pa.Table) -> Numbers:
+        """The part of each row of a place."""
+        return self.of_rows(place.partition, table.column(KEY))
+
     def of_rows(self, partition: str, keys: pa.ChunkedArray) -> Numbers:
         """The part of each row of a partition path."""
         if self.shards is None or not self.shards.has(partition):
@@ -114,33 +126,31 @@ class ReadTask:
     division: Division
 
 
-def looked_up(
-    frame: Frame, rows: Pieces, counts: Mapping[Place, int], parts: int, task: AssignTask, progress: Progress
-) -> Pieces:
+def looked_up(frame: Frame, rows: Pieces, kept: KeptRows, parts: int, task: AssignTask, progress: Progress) -> Pieces:
     """Pieces that have the rows by where they go, of `rows`, whose labels are places, in about so many parts.
 
-    `counts` are those of the rows. Raises StorageError; what `Assigner.assign` raises comes with the pieces.
+    `kept` says what is known of the rows. Raises StorageError; what `Assigner.assign` raises comes with the pieces.
     """
+    view, is_global = task.table.view, task.index.kind.is_global
+    # The listing of the table is read once, here, and sent to the tasks.
+    partitions = view.partitions() if is_global else kept.partitions
+    view.load(partitions)
     division = Division.of(parts, task)
     divided_rows = rows.then(divide, division)
-    if task.stores_keys:
-        view, is_global = task.table.view, task.index.kind.is_global
-        partitions = view.partitions() if is_global else sorted({place.partition for place in counts})
-        slices = view.latest_slices_of(partitions)
-        if slices:
-            few = sum(counts.values()) <= _FEW_KEYS
-            wanted = Wanted(is_global)
-            if few or task.index.by_footer:
-                wanted = _wanted(rows, LookTask(is_global, few), progress)
-            live = task.index.is_live(exact=task.known.is_exact)
-            read = ReadTask(task.table.storage, task.table.slices, wanted, task.index.by_footer, live, division)
-            divided_rows = divided_rows.joined(frame.labels(_batches(slices)).then(read_keys, read))
+    slices = view.latest_slices_of(partitions) if task.stores_keys else []
+    if slices:
+        few = kept.count <= _FEW_KEYS
+        wanted = Wanted(is_global)
+        if few or task.index.by_footer:
+            wanted = _wanted(rows, LookTask(is_global, few), progress)
+        read = ReadTask(task.table.storage, task.table.slices, wanted, task.index.by_footer, task.live, division)
+        divided_rows = divided_rows.joined(frame.labels(_batches(slices)).then(read_keys, read))
     return divided_rows.divided(division.parts).then(assign, task)
 
 
 def divide(task: Division, rows: Labelled, token: str) -> Labelled:
     """The rows of one partition in parts by key."""
-    yield from divided(rows, lambda place, table: task.of_rows(place.partition, table.column(KEY)))
+    return divided(rows, task.numbers)
 
 
 def look_at_keys(task: LookTask, rows: Labelled, token: str) -> Iterator[Found]:
@@ -148,7 +158,7 @@ def look_at_keys(task: LookTask, rows: Labelled, token: str) -> Iterator[Found]:
     keys: dict[str, list[pa.ChunkedArray]] = {}
     ranges: dict[str, KeyRange | None] = {}
     for place, table in rows:
-        name = EVERYWHERE if task.is_global else place.partition
+        name = scope_of(place.partition, is_global=task.is_global)
         if task.gives_keys:
             keys.setdefault(name, []).append(table.column(KEY))
         else:
@@ -166,7 +176,7 @@ def read_keys(task: ReadTask, slices: Labelled, token: str) -> Labelled:
                 tables = keys_of(task.storage, task.source, one, task.wanted, by_footer=task.by_footer, live=task.live)
                 yield from ((StoredKeys.place(one), table) for table in joined(tables))
 
-    yield from divided(keys(), lambda place, table: task.division.of_rows(place.partition, table.column(KEY)))
+    return divided(keys(), task.division.numbers)
 
 
 def assign(task: AssignTask, rows: Labelled, token: str) -> Labelled:
@@ -182,8 +192,7 @@ def assign(task: AssignTask, rows: Labelled, token: str) -> Labelled:
         stored = None
         if task.stores_keys:
             slices = view.latest_slices_of(sorted({place.partition for place in keys.counts}))
-            live = task.index.is_live(exact=task.known.is_exact)
-            stored = StoredKeys(task.table.slices, slices, keys, live=live)
+            stored = StoredKeys(task.table.slices, slices, keys, live=task.live)
         Assigner(task.table, kept, task.index, distinct, task.known, stored).assign(found)
         for place in found.counts:
             for piece in pieces_of(found.read(place)):
@@ -213,12 +222,4 @@ def _wider(ranges: Mapping[str, KeyRange | None], name: str, more: KeyRange | No
 
 def _batches(slices: Sequence[FileSlice]) -> list[list[FileSlice]]:
     """The slices, so many to a task as it reads."""
-    batches: list[list[FileSlice]] = []
-    size = 0
-    for one in slices:
-        if not batches or size + one.size > _TASK_BYTES:
-            batches.append([])
-            size = 0
-        batches[-1].append(one)
-        size += one.size
-    return batches
+    return pack(slices, attrgetter("size"), _TASK_BYTES)

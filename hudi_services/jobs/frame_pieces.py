@@ -1,13 +1,14 @@
 """The tables that tasks of an engine hand to each other: by place, in pieces of about one size, in parts."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from ..merging.fold import Numbers
-from ..writing.row_store import Place
+from ..writing.row_store import Place, gathered
 
 _PIECE_ROWS, _PIECE_BYTES = 1 << 17, 32 << 20
 """Rows and bytes of a table that is sent to another task, about at most."""
@@ -33,16 +34,8 @@ def divided(
 
     All tables have one schema. A part gets one piece of many places, not one of each: there may be many.
     """
-    waiting: list[tuple[Place, pa.Table]] = []
-    rows = size = 0
-    for place, table in tables:
-        waiting.append((place, table))
-        rows, size = rows + table.num_rows, size + table.nbytes
-        if rows >= _DIVIDED_ROWS or size >= _PIECE_BYTES:
-            yield from _parts_of(waiting, numbers_of)
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield from _parts_of(waiting, numbers_of)
+    for some in gathered(tables, itemgetter(1), _DIVIDED_ROWS, _PIECE_BYTES):
+        yield from _parts_of(some, numbers_of)
 
 
 def runs_of(runs: Runs, table: pa.Table) -> Iterator[tuple[Place, pa.Table]]:
@@ -72,16 +65,10 @@ def _parts_of(
 
 def pieces_of(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """The same rows in tables of about the same size: each piece costs a label and a schema."""
-    waiting: list[pa.Table] = []
-    rows = size = 0
-    for table in tables:
-        step = max(1, min(_PIECE_ROWS, _PIECE_BYTES * table.num_rows // max(1, table.nbytes)))
-        for start in range(0, table.num_rows, step):
-            part = table.slice(start, step)
-            waiting.append(part)
-            rows, size = rows + part.num_rows, size + part.nbytes
-            if rows >= _PIECE_ROWS or size >= _PIECE_BYTES:
-                yield pa.concat_tables(waiting)
-                waiting, rows, size = [], 0, 0
-    if waiting:
-        yield pa.concat_tables(waiting)
+
+    def small() -> Iterator[pa.Table]:
+        for table in tables:
+            step = max(1, min(_PIECE_ROWS, _PIECE_BYTES * table.num_rows // max(1, table.nbytes)))
+            yield from (table.slice(start, step) for start in range(0, table.num_rows, step))
+
+    return map(pa.concat_tables, gathered(small(), lambda table: table, _PIECE_ROWS, _PIECE_BYTES))

@@ -142,11 +142,8 @@ class FrameRows:
         if self.rule is None:
             yield Assigned(self.kept.store)
             return
-        # The listing of the table is read once, here.
-        table.view.load(table.view.partitions() if index.kind.is_global else self.kept.partitions)
         task = AssignTask(table, self._task, index, known, self.rule, self._table_name)
-        counts = self.kept.store.counts
-        found_rows = looked_up(self._frame, self._held[-1], counts, self._parts, task, self._progress)
+        found_rows = looked_up(self._frame, self._held[-1], self.kept, self._parts, task, self._progress)
         self._held.append(found_rows.keep())
         self._counted = self._count("look up")
         total = _total(self._counted)

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -11,9 +10,9 @@ import pyarrow as pa
 
 from ..codecs.table_schema import parse_table_schema
 from ..commit.drafts import WrittenFile
-from ..errors import UnsupportedTable
 from ..files.avro_type import avro_columns
-from ..merging.rules import MergeRule, merge_rule
+from ..merging.rules import MergeRule
+from ..merging.slices import MergedSlices
 from ..model import CommitMetadata, FileSlice, WriteStat
 from ..options import Options, writing_keys
 from ..rows.conservation import Checksum
@@ -126,9 +125,6 @@ class WriteTasks:
         self._block_bytes = min(options[writing_keys.LOG_BLOCK_BYTES], memory.limit // _BLOCK_SHARE)
         self._parquet_blocks = options[writing_keys.LOG_BLOCK_FORMAT] == "PARQUET"
         self._names: dict[str, LogNames] = {}
-        self._merging: MergeRule | None = None
-        with suppress(UnsupportedTable):  # readers of Hudi merge by this rule, and we do not
-            self._merging = merge_rule(table.config)
 
     def all(self, buckets: Iterable[tuple[Place, Sequence[Bucket]]]) -> list[WriteTask]:
         """The tasks for the inserts in buckets, of each place in the order of its rows, and for all updates."""
@@ -162,6 +158,7 @@ class WriteTasks:
 
     def _append(self, number: int, one: FileSlice, inserts: Portion | None = None) -> WriteTask:
         table, assigned = self._table, self._assigned
+        assert isinstance(table.slices, MergedSlices), "log files are those of merge-on-read tables"
         count = 0 if inserts is None else inserts.count or 0
         task = AppendTask(
             storage=table.storage,
@@ -179,7 +176,6 @@ class WriteTasks:
             dates=table.config.version.dates_in_delete_entries,
             ranged=self._ranged,
             source=table.slices,
-            merging=self._merging,
         )
         portions = (*assigned.portions(one), *([inserts] if inserts is not None else []))
         return WriteTask(task, portions, count, assigned.count(one))

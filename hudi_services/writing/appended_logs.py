@@ -25,12 +25,12 @@ from ..files.names import parse_log_file
 from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import FILE_NAME_COLUMN
-from ..files.slices import SliceSource
 from ..merging.delete_entries import ordering_entries
 from ..merging.log_contents import LogContent, log_contents
 from ..merging.log_records import KEY, deletes
 from ..merging.ordering import OrderingField, ordering_fields
 from ..merging.rules import MergeRule
+from ..merging.slices import MergedSlices
 from ..model import FileSlice, WriteStat
 from ..process import peak_bytes, reset_peak
 from ..rows.conservation import Checksum, checksum
@@ -67,10 +67,8 @@ class AppendTask:
     """Set, data blocks are parquet files; otherwise they are Avro records."""
     dates: bool
     ranged: frozenset[str]
-    source: SliceSource
-    """Opens slices of the table."""
-    merging: MergeRule | None
-    """The rule by which readers merge the log file with what is there; None when it is not supported."""
+    source: MergedSlices
+    """Opens slices of the table, by the rule by which readers merge the log file with what is there, if we have it."""
 
     @property
     def partition(self) -> str:
@@ -108,8 +106,10 @@ class _NewLogFile:
         self._clock = Stopwatch()
         target = task.schema.target
         self._ordering = ordering_fields(task.rule, target, task.storage.root)
-        of_readers = ordering_fields(task.merging, target, task.storage.root) if task.merging is not None else ()
-        self._comparing = comparing(of_readers)
+        of_readers = task.source.rule
+        self._comparing = comparing(
+            ordering_fields(of_readers, target, task.storage.root) if of_readers is not None else ()
+        )
         self._has_rows = self._has_nulls = False
         """Whether there are rows, other than keys to delete, and nulls in the ordering fields of `_comparing`."""
         avro = for_files(dict(task.schema.avro), target.columns)

@@ -105,8 +105,6 @@ class Assigner:
         that would move to another partition under a rule that fills values, CorruptFile and StorageError.
         """
         found = Assigned(store)
-        if not self._kept.partitions:
-            return found
         if self._index.kind.is_global:
             self._assign(self._kept.partitions, store, found)
         else:

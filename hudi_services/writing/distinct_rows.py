@@ -66,6 +66,8 @@ class DistinctRows:
         kept = self._kept.here
         count = min(_MOST_PARTS, -(-sum(kept.sizes[Place(name)] for name in partitions) // self._most_bytes))
         tables = (_with_path(rows, name) for name in partitions for rows in kept.read(Place(name)))
+        if not partitions:
+            return
         if count <= 1:
             yield pa.concat_tables(tables)
             return

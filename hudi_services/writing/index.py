@@ -23,7 +23,7 @@ from ..metadata.records.keys import RECORD_INDEX
 from ..metadata.table import MetadataTable
 from ..snapshot import Snapshot
 from .buckets import Buckets
-from .keys_of_files import EVERYWHERE, StoredKeys
+from .keys_of_files import StoredKeys, scope_of
 from .tagging import Tagged, tag_keys
 
 
@@ -87,7 +87,7 @@ class Index:
             assert table.metadata is not None, "the table has a record index"
             return _by_record_index(table, table.metadata, partition, keys)
         if stored is not None:
-            return stored.tag(EVERYWHERE if self.kind.is_global else partition, keys)
+            return stored.tag(scope_of(partition, is_global=self.kind.is_global), keys)
         slices = table.view.latest_slices_of(table.view.partitions() if self.kind.is_global else [partition])
         if self.buckets is not None and not exact:
             of_keys = self.buckets.of(keys)

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +24,7 @@ from ..concurrency import at_once, one_ahead
 from ..errors import ConfigError
 from ..files.range_source import RangeSource
 from ..object_storage import ObjectStorage
+from ..packing import pack
 from ..storage import FileInfo
 
 FORMATS: Mapping[str, tuple[str, ...]] = {
@@ -32,8 +35,6 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
 }
 """The formats, and the ends of the names of their files."""
 _PATTERN = re.compile(r"[*?\[]")
-
-
 _LEAST_PART, _LARGEST_PART = 4 << 20, 128 << 20
 """Bytes of the files of one part, as Spark divides files (spark.sql.files.openCostInBytes, maxPartitionBytes)."""
 
@@ -96,16 +97,8 @@ class InputFiles:
         """
         share = -(-sum(file.file.size for file in self.files) // tasks)
         most_bytes = min(_LARGEST_PART, max(_LEAST_PART, share))
-        pieces = at_once(partial(_pieces, most_bytes), self.files)
-        parts: list[list[InputFile]] = []
-        size = 0
-        for piece, piece_bytes in (one for pieces_of_file in pieces for one in pieces_of_file):
-            if not parts or size + piece_bytes > most_bytes:
-                parts.append([])
-                size = 0
-            parts[-1].append(piece)
-            size += piece_bytes
-        return parts
+        pieces = chain.from_iterable(at_once(partial(_pieces, most_bytes), self.files))
+        return [[piece for piece, _ in part] for part in pack(pieces, itemgetter(1), most_bytes)]
 
 
 def input_rows(urls: Sequence[str], file_format: str = "") -> pa.RecordBatchReader:
@@ -121,14 +114,11 @@ def _pieces(most_bytes: int, file: InputFile) -> list[tuple[InputFile, int]]:
         sizes = _open(file).row_group_bytes()
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(file, error) from error
-    found: list[tuple[InputFile, int]] = []
-    first = size = 0
-    for number, more in enumerate(sizes):
-        if number > first and size + more > most_bytes:
-            found.append((replace(file, row_groups=(first, number - first)), size))
-            first, size = number, 0
-        size += more
-    return [*found, (replace(file, row_groups=(first, len(sizes) - first)), size)]
+    found = [
+        (replace(file, row_groups=(groups[0][0], len(groups))), sum(size for _, size in groups))
+        for groups in pack(enumerate(sizes), itemgetter(1), most_bytes)
+    ]
+    return found or [(file, file.file.size)]
 
 
 def _files(url: str) -> list[tuple[ObjectStorage, FileInfo]]:

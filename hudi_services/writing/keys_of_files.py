@@ -8,39 +8,39 @@ Source: HoodieSimpleIndex, HoodieBloomIndex of Apache Hudi, which join the keys 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from functools import partial
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..files.parquet_footer import using_footer
 from ..files.slices import SliceSource
-from ..merging.fold import Numbers
 from ..merging.log_records import KEY
 from ..model import FileSlice
 from ..storage import Storage
 from .row_store import Place, RowStore
-from .tagging import KeyRange, Tagged, may_hold, without_dead
+from .tagging import KeyRange, Tagged, may_hold, positions_of, with_deleted_keys, without_dead
 
 EVERYWHERE = ""
 """The partition of keys that are unique in the table."""
 
 
+def scope_of(partition: str, *, is_global: bool) -> str:
+    """Where the keys of a partition are unique: there, or EVERYWHERE."""
+    return EVERYWHERE if is_global else partition
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The keys that a write has, by partition, or EVERYWHERE. `keys` are all of them, where they are few.
+    """The keys that a write has, by partition, or EVERYWHERE: `keys` are all of them, where they are few.
 
-    `ranges` without a partition, or with None: any key may be wanted.
+    Otherwise `ranges`; without a partition, or with None, any key may be wanted.
     """
 
     is_global: bool
     keys: Mapping[str, pa.Array] | None = None
-    ranges: Mapping[str, KeyRange | None] | None = None
-
-    def of(self, partition: str) -> str:
-        """The name of the keys that are looked up in a partition."""
-        return EVERYWHERE if self.is_global else partition
+    ranges: Mapping[str, KeyRange | None] = field(default_factory=dict)
 
 
 def keys_of(
@@ -50,19 +50,16 @@ def keys_of(
 
     `by_footer` and `live` as for `tag_keys`. Raises CorruptFile and StorageError.
     """
-    base, name = one.base_file, wanted.of(one.partition)
+    base, name = one.base_file, scope_of(one.partition, is_global=wanted.is_global)
     keys = None if wanted.keys is None else wanted.keys.get(name, pa.array([], pa.string()))
     if keys is not None and not len(keys):
         return
-    if by_footer and base is not None:
-        bounds = None if wanted.ranges is None else wanted.ranges.get(name)
-        if keys is not None and not using_footer(
-            storage, base.path, base.size, lambda footer: may_hold(keys, base.path, footer)
-        ):
+    bounds = wanted.ranges.get(name)
+    if by_footer and base is not None and (keys is not None or bounds is not None):
+        may_have = bounds.may_meet if bounds is not None else partial(may_hold, keys, base.path)
+        if not using_footer(storage, base.path, base.size, may_have):
             return
-        if bounds is not None and not using_footer(storage, base.path, base.size, bounds.may_meet):
-            return
-    reader = source.open(one if base is None or live else replace(one, log_files=()))
+    reader = source.open(one if live else with_deleted_keys(one))
     for some in reader.record_keys():
         found = some if keys is None else some.filter(pc.is_in(some, value_set=keys))
         if len(found):
@@ -90,11 +87,7 @@ class StoredKeys:
         tagged = []
         for one in self._slices:
             if partition in (one.partition, EVERYWHERE):
-                parts = [np.zeros(0, np.int64)]
-                for some in self._store.read(self.place(one)):
-                    at = pc.index_in(some.column(KEY), value_set=keys).drop_null()
-                    parts.append(np.asarray(at.to_numpy()).astype(np.int64))
-                positions: Numbers = np.unique(np.concatenate(parts))
+                positions = positions_of((some.column(KEY) for some in self._store.read(self.place(one))), keys)
                 if positions.size:
                     tagged.append(Tagged(one, positions))
         return tagged if self._live else without_dead(self._source, keys, tagged)

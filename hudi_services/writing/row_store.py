@@ -7,11 +7,13 @@ the local disk, each as an Arrow IPC stream of its own (LZ4). The rows of a plac
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from ..rows.stored_tables import StoredTables
+
+T = TypeVar("T")
 
 _JOINED_ROWS, _JOINED_BYTES = 1 << 16, 16 << 20
 """Rows and bytes of a table that is not joined with the next one."""
@@ -139,20 +141,25 @@ class RowStore:
 
 def joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The same rows in fewer tables: all that follows costs as much for few rows as for many."""
-    waiting: list[pa.Table] = []
+    for some in gathered(tables, _itself, _JOINED_ROWS, _JOINED_BYTES):
+        yield pa.concat_tables(some).combine_chunks() if len(some) > 1 else some[0]
+
+
+def gathered(
+    items: Iterable[T], table_of: Callable[[T], pa.Table], least_rows: int, least_bytes: int
+) -> Iterator[list[T]]:
+    """The items in lists, each of which ends when its tables have so many rows or bytes; the last one has the rest."""
+    waiting: list[T] = []
     rows = size = 0
-    for table in tables:
-        waiting.append(table)
+    for item in items:
+        table = table_of(item)
+        waiting.append(item)
         rows, size = rows + table.num_rows, size + table.nbytes
-        if rows >= _JOINED_ROWS or size >= _JOINED_BYTES:
-            yield _one(waiting)
+        if rows >= least_rows or size >= least_bytes:
+            yield waiting
             waiting, rows, size = [], 0, 0
     if waiting:
-        yield _one(waiting)
-
-
-def _one(tables: list[pa.Table]) -> pa.Table:
-    return pa.concat_tables(tables).combine_chunks() if len(tables) > 1 else tables[0]
+        yield waiting
 
 
 def _itself(table: pa.Table) -> pa.Table:

@@ -6,7 +6,7 @@ of its keys, and by its bloom filter where that costs less than to read its keys
 Source: HoodieSimpleIndex, HoodieBloomIndex of Apache Hudi.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -68,17 +68,31 @@ def _tagged(
         may_have = using_footer(storage, base.path, base.size, partial(may_hold, keys, base.path))
         if not may_have:
             return Tagged(one, np.zeros(0, np.int64))
-    # Log files add no keys to base files; a key that they delete must get its next row here, where it would come back.
-    return Tagged(one, _positions(source, keys, one if base is None or live else replace(one, log_files=())))
+    return Tagged(one, _positions(source, keys, one if live else with_deleted_keys(one)))
+
+
+def with_deleted_keys(one: FileSlice) -> FileSlice:
+    """The slice with the keys that its log files have deleted: its base file alone, if it has one.
+
+    Log files add no keys to base files; a key that they delete must get its next row here, where it would come back.
+    """
+    return one if one.base_file is None else replace(one, log_files=())
 
 
 def _positions(source: SliceSource, keys: pa.Array, one: FileSlice) -> Numbers:
     """Those of the keys that the slice has."""
-    reader, parts = source.open(one), [np.zeros(0, np.int64)]
-    for some in reader.record_keys():
+    reader = source.open(one)
+    positions = positions_of(reader.record_keys(), keys)
+    reader.release()
+    return positions
+
+
+def positions_of(found: Iterable[pa.Array | pa.ChunkedArray], keys: pa.Array) -> Numbers:
+    """Those of the keys that are among the found ones."""
+    parts = [np.zeros(0, np.int64)]
+    for some in found:
         at = pc.index_in(some, value_set=keys)
         parts.append(np.asarray(at.drop_null().to_numpy()).astype(np.int64))
-    reader.release()
     return np.unique(np.concatenate(parts))
 
 
