@@ -105,13 +105,13 @@ class Division:
     def of_rows(self, partition: str, keys: pa.ChunkedArray) -> Numbers:
         """The part of each row of a partition path."""
         if self.shards is None or not self.shards.has(partition):
-            return (all_row_hashes(pa.table({KEY: keys})) % self.parts).astype(np.int64)
+            return _hashed(keys, self.parts)
         count, of_partition = len(self.shards.file_ids), self.shards.of(partition)
         numbers = np.asarray(of_partition, np.int64)[file_group_indexes(keys, len(of_partition))]
         if self.parts < count:
             return numbers * self.parts // count
         each = self.parts // count
-        return numbers * each + (all_row_hashes(pa.table({KEY: keys})) % each).astype(np.int64)
+        return numbers * each + _hashed(keys, each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,14 @@ class ReadTask:
     by_footer: bool
     live: bool
     division: Division
+
+
+def _hashed(keys: pa.ChunkedArray, count: int) -> Numbers:
+    """A number below `count` for each key.
+
+    Not by the bits that `merging.spill` divides by: it could not divide the rows of one part again.
+    """
+    return (all_row_hashes(pa.table({KEY: keys})) // np.uint64(1 << 32) % np.uint64(count)).astype(np.int64)
 
 
 def looked_up(frame: Frame, rows: Pieces, kept: KeptRows, parts: int, task: AssignTask, progress: Progress) -> Pieces:

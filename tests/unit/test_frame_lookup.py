@@ -6,6 +6,8 @@ import pytest
 
 from hudi_services.codecs.java_hash import file_group_indexes
 from hudi_services.jobs.frame_lookup import Division, _batches
+from hudi_services.merging.log_records import KEY
+from hudi_services.merging.spill import by_key
 from hudi_services.metadata.record_index.shards import Shards
 from hudi_services.model import FileSlice
 
@@ -30,6 +32,17 @@ def test_rows_of_a_key_go_to_one_part(shards: Shards | None, parts: int) -> None
         assert len(set(of[found == part].tolist())) <= -(-6 // parts)
     # A partition without file groups has no records to look up.
     assert set(division.of_rows("new", KEYS).tolist()) <= set(range(parts))
+
+
+@pytest.mark.parametrize("parts", [8, 200])
+def test_the_rows_of_a_part_can_be_divided_again(parts: int) -> None:
+    """Rows that do not fit into the memory of their task are divided among files by another number."""
+    keys = pa.chunked_array([[f"k{n:06d}" for n in range(40_000)]])
+    table = pa.table({KEY: keys.filter(pa.array(Division(parts).of_rows("", keys) == 3))})
+    found = by_key([table], 8)
+    counts = [spill.read().num_rows for spill in found.spills]
+    found.close()
+    assert sum(counts) == table.num_rows and max(counts) < table.num_rows / 4
 
 
 def test_files_are_read_by_few_tasks() -> None:
