@@ -170,12 +170,12 @@ class Twins:
         assert theirs is None or shared is None or not same_values(theirs, shared), step
 
     def compact(self, *, we: bool) -> None:
-        """Compact both tables; `we`: the shared one ourselves."""
-        self.peer.compact(self.theirs)
+        """Compact both tables; `we`: the shared one ourselves. 1.0.2 must be told the ordering field."""
+        self.peer.compact(self.theirs, options=self._known)
         if we:
             assert self.ours.compact().ok
         else:
-            self.peer.compact(self.shared)
+            self.peer.compact(self.shared, options=self._known)
 
 
 def _by_hudi_rs(path: Path, names: list[str]) -> pa.Table | None:
