@@ -38,6 +38,8 @@ from .request import WriteOperation
 
 _METADATA_CLEAN_COMMITS, _METADATA_CLEANS_LESS = 20, 1.2
 """Cleans of the metadata table retain so many commits, and so many times more than those of the table."""
+_BY_KEY = ("GLOBAL_SORT", "PARTITION_SORT")
+"""The sort modes that sort by record key."""
 
 
 def plan_rules(options: Options) -> PlanRules:
@@ -256,8 +258,8 @@ def bulk_sort(options: Options, operation: WriteOperation) -> tuple[SortColumn, 
         )
     if len(set(names)) < len(names):
         raise ConfigError(f"{writing_keys.BULK_SORT_COLUMNS.key}={','.join(names)} names a column twice")
-    if not names and options[writing_keys.SORT_MODE] in ("GLOBAL_SORT", "PARTITION_SORT"):
-        names = (RECORD_KEY_FIELD,)
+    if options[writing_keys.BULK_SORT_SUFFIX] if names else options[writing_keys.SORT_MODE] in _BY_KEY:
+        names = (*names, RECORD_KEY_FIELD)
     return tuple(map(SortColumn, names))
 
 

@@ -288,6 +288,14 @@ BULK_SORT_COLUMNS = Option(
     "A bulk insert sorts the rows of each partition by these columns, whatever the sort mode is.",
     in_table=ANY_VALUE,
 )
+BULK_SORT_SUFFIX = Option(
+    "hoodie.bulkinsert.sort.suffix.record_key",
+    boolean,
+    False,
+    Phase.INGEST,
+    "Rows that are equal in the columns of the row above are sorted by record key.",
+    in_table=ANY_VALUE,
+)
 BULK_PARTITIONER = Option(
     "hoodie.bulkinsert.user.defined.partitioner.class",
     one_of(
@@ -300,7 +308,7 @@ BULK_PARTITIONER = Option(
     ),
     "",
     Phase.INGEST,
-    "Only Hudi's two partitioners that sort by the columns of the row above.",
+    "Only Hudi's two partitioners that sort by the columns of hoodie.bulkinsert.user.defined.partitioner.sort.columns.",
 )
 
 METADATA_ENABLE = Option(

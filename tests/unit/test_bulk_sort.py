@@ -83,6 +83,15 @@ def test_sort_columns(tmp_path: Path) -> None:
             assert pairs == sorted(pairs) and None in few
 
 
+def test_the_record_key_behind_the_sort_columns(tmp_path: Path) -> None:
+    table = create(tmp_path / "rides")
+    assert table.bulk_insert(rows(600), options={_COLUMNS: "few", writing_keys.BULK_SORT_SUFFIX.key: "true"}).ok
+    for found in files(table, tmp_path / "rides"):
+        few = [-1 if one is None else one for one in found.column("few").to_pylist()]
+        pairs = list(zip(few, keys(found), strict=True))
+        assert pairs == sorted(pairs) and len(set(few)) < len(few)
+
+
 def test_more_rows_than_fit_into_memory(tmp_path: Path) -> None:
     new = rows(300_000)
     noise = np.random.default_rng(8).integers(0, 1 << 62, (6, new.num_rows))
@@ -116,6 +125,7 @@ def test_more_rows_than_fit_into_memory(tmp_path: Path) -> None:
         ({_COLUMNS: "list"}, "the sort column list has no order"),
         ({_COLUMNS: "ts,ts"}, "names a column twice"),
         ({_CLASS: "com.acme.Partitioner", _COLUMNS: "ts"}, r"class=com.acme.Partitioner .* cannot be run here"),
+        ({_COLUMNS: "ts,ts", writing_keys.BULK_SORT_SUFFIX.key: "true"}, "names a column twice"),
         ({_CLASS: _HUDI_CLASS}, "sorts by columns, and none is named"),
     ],
 )
