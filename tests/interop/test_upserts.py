@@ -13,7 +13,7 @@ import pytest
 import hudi_services
 from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
-from .peer import Peer
+from .peer import EACH_DELTA_COMMIT, Peer
 from .readers import Refused, hudi_rs_rows, same_values
 from .reading import METADATA_OFF, METADATA_ON
 from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
@@ -171,11 +171,12 @@ class Twins:
 
     def compact(self, *, we: bool) -> None:
         """Compact both tables; `we`: the shared one ourselves. 1.0.2 must be told the ordering field."""
-        self.peer.compact(self.theirs, options=self._known)
+        options = {**self._known, **EACH_DELTA_COMMIT}
+        self.peer.compact(self.theirs, options=options)
         if we:
             assert self.ours.compact().ok
         else:
-            self.peer.compact(self.shared, options=self._known)
+            self.peer.compact(self.shared, options=options)
 
 
 def _by_hudi_rs(path: Path, names: list[str]) -> pa.Table | None:
