@@ -53,6 +53,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "skipping": "column files_before read_before files_after read_after",
         "dropped_groups": "group partition files why",
         "publication": "way pending_seconds",
+        "metadata_clean": "instant files",
         "metadata_compaction": "instant file_groups log_files",
     },
     "clean": {
@@ -76,6 +77,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "max_bytes",
         "appended": "log_files updates deletes bytes",
         "memory": "limit_bytes peak_bytes spilled_bytes",
+        "metadata_clean": "instant files",
         "metadata_compaction": "instant file_groups log_files",
         "services": "service action instant state",
     },

@@ -54,7 +54,7 @@ class CleanPlanning:
 
 def plan_clean(table: Snapshot, rules: CleanRules, progress: Callable[[int, int], None]) -> CleanPlanning:
     """Plan a clean of the table as it is; writes nothing. `progress` is called with (partitions done, all of them)."""
-    previous = last_clean(table)
+    previous = last_clean(table.timeline)
     since = _commits_since(table, previous)
     if since < rules.trigger_commits:
         return CleanPlanning(

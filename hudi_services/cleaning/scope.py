@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ..codecs.clean_plan import CleanMetadata
 from ..snapshot import Snapshot
+from ..timeline.active import Timeline
 from ..timeline.archived import is_archived
 from ..timeline.instant import Action, Instant
 from .retention import Horizon, Policy
@@ -37,10 +38,10 @@ class PartitionRules:
     """Only these partitions; takes precedence over `pattern`."""
 
 
-def last_clean(table: Snapshot) -> CleanMetadata | None:
+def last_clean(timeline: Timeline) -> CleanMetadata | None:
     """The metadata of the newest completed clean; a clean with an empty file is not complete. None without a clean."""
-    cleans = [i for i in table.timeline.completed({Action.CLEAN}) if table.timeline.sizes[i.file_name]]
-    return table.timeline.read_clean(cleans[-1]) if cleans else None
+    cleans = [i for i in timeline.completed({Action.CLEAN}) if timeline.sizes[i.file_name]]
+    return timeline.read_clean(cleans[-1]) if cleans else None
 
 
 def savepoints(table: Snapshot) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from ..rows.memory import TaskMemory
 from ..rows.output import CHECK, NewFile
 from ..snapshot import Snapshot, reopen
 from ..waiting import Waiting
-from .metadata_compaction import compaction_afterwards
+from .metadata_services import metadata_services
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import SparkRequest
 from .rewrite_tasks import memory_row
@@ -187,7 +187,7 @@ def _publish(
                         ready = replace(draft, moved=written_ahead(runner, now, attempt.files, draft.moved, instant))
                     times_ahead += 1
                 with report.phase("commit"):
-                    return attempt.finish(ready, compaction_afterwards(runner, wanted, report))
+                    return attempt.finish(ready, metadata_services(runner, wanted, report))
             except NewerInstant:
                 ready = draft
             except WriterAtWork as error:

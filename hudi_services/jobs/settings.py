@@ -143,6 +143,22 @@ def _retention(options: Options) -> Retention:
     )
 
 
+def metadata_retention(options: Options) -> Retention:
+    """What cleans of the metadata table keep: more than those of the table.
+
+    Unlike in Hudi, no more commits than its archival leaves: with fewer on the timeline, no clean would ever be due.
+    Source: HoodieMetadataWriteUtils.createMetadataWriteConfig of Apache Hudi.
+    """
+    table = _retention(options)
+    commits = max(_METADATA_CLEAN_COMMITS, int(table.commits * _METADATA_CLEANS_LESS))
+    return Retention(
+        policy=table.policy,
+        commits=max(table.commits, min(commits, options[keys.ARCHIVE_LEAST])),
+        hours=math.ceil(table.hours * _METADATA_CLEANS_LESS),
+        versions=math.ceil(table.versions * _METADATA_CLEANS_LESS),
+    )
+
+
 def archive_plan(options: Options, config: TableConfig) -> ArchivePlan:
     """The rules of an archival of a table with this `config`.
 
@@ -164,15 +180,11 @@ def archive_plan(options: Options, config: TableConfig) -> ArchivePlan:
         beyond_savepoint=options[keys.ARCHIVE_BEYOND_SAVEPOINT],
         keeps_retained=options[keys.ARCHIVE_KEEPS_RETAINED],
     )
-    # As Hudi writes its metadata table (HoodieMetadataWriteUtils.createMetadataWriteConfig).
+    # As Hudi writes its metadata table.
     metadata = ArchiveRules(
         most=most + 1,
         least=least + 1,
-        retention=Retention(
-            policy=retention.policy,
-            commits=max(_METADATA_CLEAN_COMMITS, int(retention.commits * _METADATA_CLEANS_LESS)),
-            hours=math.ceil(retention.hours * _METADATA_CLEANS_LESS),
-        ),
+        retention=metadata_retention(options),
         compaction_commits=options[keys.METADATA_COMPACT_COMMITS],
     )
     return ArchivePlan(table, metadata, options[keys.ARCHIVE_BATCH], options[keys.ARCHIVE_MERGED_FILES])

@@ -35,7 +35,7 @@ from ..writing.assignment import Assigned, KnownKeys
 from ..writing.buckets import check_groups
 from ..writing.row_store import Place
 from ..writing.sizing import Bucket, SizingRules, average_record_bytes, insert_buckets, small_files, telling_commits
-from .metadata_compaction import compaction_afterwards
+from .metadata_services import metadata_services
 from .report import Check, CheckResult, InOut, Report, Row
 from .request import WriteOperation, WriteRequest
 from .settings import (
@@ -158,7 +158,7 @@ class WriteRun:
                 spilled = assigned.store.spilled_bytes
             draft = self._draft(attempt, tasks, results, replaced)
             with report.phase("commit"):
-                attempt.finish(draft, compaction_afterwards(self._engine, self._wanted, report))
+                attempt.finish(draft, metadata_services(self._engine, self._wanted, report))
         report.completed(attempt.ts)
         self._account(tasks, results, spilled, replaced)
         with report.phase("clean up"):

@@ -146,7 +146,7 @@ class MetadataTable:
         slice before, too. Raises NeedsRecovery when there is no file group, or ConflictError while an indexer is
         building the partition; CorruptFile when a committed file is missing.
         """
-        groups = slices_of(partition, self.found_files(partition), self._facts, self.log_naming)
+        groups = self.all_slices(partition)
         if not groups and partition in self.table_config.metadata_partitions_inflight:
             raise being_built(self.storage, partition)
         if not groups:
@@ -155,6 +155,10 @@ class MetadataTable:
         newest = {file_id: _merged(slices) for file_id, slices in groups.items()}
         self.committed.check_slices(partition, newest)
         return list(newest.values())
+
+    def all_slices(self, partition: str) -> dict[str, list[FileSlice]]:
+        """All committed slices of a partition by file id, oldest first."""
+        return slices_of(partition, self.found_files(partition), self._facts, self.log_naming)
 
     def check_built(self) -> None:
         """Raise ConflictError while an indexer builds a partition that has no committed file groups yet.

@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+import hudi_services
+from hudi_services.jobs import writing
+from hudi_services.jobs.request import WriteOperation, WriteRequest
+from hudi_services.options import resolve
+from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from ..unit.faulty_storage import FaultyStorage, Killed
 from . import layout, ours
@@ -10,9 +17,20 @@ from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer
 from .pristine import Pristine
-from .reading import METADATA_ON, Reading, newer
+from .reading import METADATA_OFF, METADATA_ON, Reading, newer
+from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
 from .test_recover import long_ago
 
+_RIDES = {
+    "hoodie.table.name": "rides",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "day",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+_BY_HUDI = """
+frame = spark.createDataFrame([(one["id"], one["day"], one["ts"]) for one in rows], "id string, day string, ts long")
+frame.write.format("hudi").options(**options).mode("append").save(path)
+"""
 _COMPACT = {"hoodie.metadata.compact.max.delta.commits": "1"}
 # Hudi cleans the metadata table when three instants follow its last compaction.
 _FEW = {
@@ -113,3 +131,40 @@ def test_hudi_completes_what_a_kill_left(peer: Peer, known: Pristine, table: Tab
     assert left in _timeline(path, "commit"), "Hudi did not complete it"
     assert peer.rows(path).num_rows == rows.num_rows
     _is_true(peer, path)
+
+
+# What Hudi 1.0.2 reads of the plan is what 1.2.0 reads.
+@pytest.mark.releases("0.15.0", "1.2.0")
+@pytest.mark.deep("1.2.0")
+def test_cleaned_by_us(peer: Peer, tmp_path: Path) -> None:
+    """Hudi reads what our cleans leave, completes the clean of a process that was killed, and goes on."""
+    version = next(one.number for one in TABLE_VERSIONS.values() if one.release == peer.version)
+    path = tmp_path / "rides"
+    options = {**SMALL_FILTERS, **_FEW, "hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+    table = hudi_services.create(path, table_version=version, options={**options, **_RIDES}, engine="local")
+    wanted = WriteRequest(base_path=str(path), options=resolve([("test", options)]), operation=WriteOperation.UPSERT)
+    times = iter(range(100))
+
+    def batch() -> pa.Table:
+        ts, ids = next(times), [f"k{n}" for n in range(9)]
+        return pa.table({"id": ids, "day": [f"d{n % 2}" for n in range(9)], "ts": [ts] * 9})
+
+    def is_true() -> None:
+        assert check_metadata(peer, path) == []
+        with_it, without = (peer.rows(path, how).sort_by("id") for how in (METADATA_ON, METADATA_OFF))
+        assert with_it == without and len(set(with_it["ts"].to_pylist())) == 1
+
+    cleaned = [one for one in range(12) if "metadata_clean" in table.upsert(batch(), options=options).tables]
+    assert len(cleaned) > 1 and len(_timeline(path, "clean")) == len(cleaned)
+    is_true()
+    with pytest.raises(Killed):
+        for _ in range(9):
+            writing.write(wanted, batch().to_reader, KilledAt(str(path), ".clean.inflight"))
+    assert len(_timeline(path, "clean.requested")) == len(cleaned) + 1
+    is_true()
+    for _ in range(4):
+        peer.eval(_BY_HUDI, rows=batch().to_pylist(), options={**WRITE_DEFAULTS, **_FEW, **_RIDES}, path=str(path))
+    assert not {*_timeline(path, "clean.requested")} - {*_timeline(path, "clean")}, "Hudi did not complete it"
+    is_true()
+    assert table.upsert(batch(), options=options).ok and table.validate(strict=True).ok
+    is_true()

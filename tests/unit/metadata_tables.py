@@ -5,6 +5,7 @@ import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.commit.times import Times
 from hudi_services.files.block_contents import delete_block_content
 from hudi_services.files.log_blocks import BlockType, HeaderKey, LogBlock
@@ -12,6 +13,7 @@ from hudi_services.files.log_writer import encode_block
 from hudi_services.files.names import log_file_name
 from hudi_services.metadata.file_groups import compaction
 from hudi_services.metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base
+from hudi_services.metadata.records.keys import FILES
 from hudi_services.metadata.records.model import StatsRecord
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import CommitMetadata
@@ -24,6 +26,7 @@ from hudi_services.timeline.instant import Action, State
 
 from .tables import open_local
 
+CLEANS_OF_OURS = {"hudi.services.clean": "metadata"}
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "mdt"
 
 
@@ -59,6 +62,14 @@ def compact(path: Path) -> None:
         return [write_merged_base(task, "0-0-0") for task in tasks]
 
     assert compaction.compact(open_metadata(path), 1, Times(open_local(path), 0).next, run) is not None
+
+
+def begin_metadata_clean(path: Path, *names: str) -> None:
+    """The plan of a clean of ours that a killed process left, for these files of the listing."""
+    metadata = open_metadata(path)
+    plan = CleanerPlan("KEEP_LATEST_COMMITS", "", "", {FILES: names} if names else {}, extra=CLEANS_OF_OURS)
+    data = encode_cleaner_plan(plan, metadata.config.version.release)
+    metadata.timeline.publish(Times(open_local(path), 0).next(), Action.CLEAN, State.REQUESTED, data)
 
 
 def build_anew(path: Path) -> None:

@@ -28,8 +28,10 @@ from hudi_services.options import resolve
 from hudi_services.storage import FileInfo
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.archived_log import archived_actions
+from hudi_services.timeline.instant import Action
 
 from .faulty_storage import FaultyStorage, Killed
+from .metadata_tables import open_metadata
 from .rides import FILTERS, create
 from .shares import places, share
 from .tables import both_views, digest, open_local
@@ -348,6 +350,10 @@ def test_timelines_do_not_grow_without_end(version: int, tmp_path: Path) -> None
         for timeline in timelines(tmp_path / "rides").values():
             assert len(timeline.completed_writes()) < 40
     assert len(found) > 3
+    # Cleans of the metadata table leave the slices of its last 20 commits, which have six compactions, and one more.
+    now = open_metadata(tmp_path / "rides")
+    assert len(now.timeline.completed({Action.CLEAN})) > 1
+    assert max(len(group) for one in now.partitions for group in now.all_slices(one).values()) <= 8
     own, metadata = timelines(tmp_path / "rides").values()
     assert len(own.completed_writes()) <= 8 and len(metadata.completed_writes()) <= 33
     assert table.validate(strict=True).ok and both_views(tmp_path / "rides")[0].num_rows == 6

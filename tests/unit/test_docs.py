@@ -55,6 +55,7 @@ from hudi_services.validation import model as validation_model
 from . import histories
 from . import test_salvage as salvage
 from .corruptions import do_damage, wrong_listing
+from .metadata_tables import begin_metadata_clean
 from .operator_tables import RECIPES, rows_of
 from .repairs import DEAD_AT_ONCE, P, cluster, fail_newest, repair
 from .rides import create
@@ -296,6 +297,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     )
     due = {"hoodie.metadata.compact.max.delta.commits": "1", **quick}
     due["hoodie.clustering.plan.strategy.sort.columns"] = "_hoodie_record_key"
+    begin_metadata_clean(indexed)
     wanted_late = request(indexed, Mode.SCHEDULE_AND_EXECUTE, due, publish_late=True)
     executed = clustering.schedule_and_execute(wanted_late, engine=LocalEngine())
     left = salvage.Planned("1.2.0", folder / "left")
@@ -316,6 +318,7 @@ def made_reports(folder: Path) -> list[tuple[str, Report]]:
     compactable = compaction.schedule(replace(wanted, dry_run=True))
     compaction.schedule(wanted)
     inserted_to = unpack("1.2.0", folder / "inserted")
+    begin_metadata_clean(inserted_to)
     inline = resolve([("test", {**due, "hoodie.clustering.inline": "true", keys.INLINE_MAX_COMMITS.key: "1"})])
     insert = WriteRequest(base_path=str(inserted_to), options=inline, operation=WriteOperation.INSERT)
     inserted = writing.write(insert, rows_of(inserted_to).to_reader)

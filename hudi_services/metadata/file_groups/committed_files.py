@@ -62,7 +62,7 @@ def refuse_damage(root: str, damaged: DamagedLog) -> None:
 class CommittedFiles:
     """The committed files as of one snapshot of the metadata table's timeline.
 
-    `counts` says whether the log blocks of an instant are read.
+    `counts` says whether the log blocks of an instant are read; base files count with their completed compaction.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class CommittedFiles:
         self._naming = naming
         self._files: dict[str, list[CommittedFile]] = {}
         repaired: set[str] = set()
-        writes = [one for one in _needed(timeline, naming) if counts(one.ts)]
+        writes = [one for one in _needed(timeline, naming) if one.action is Action.COMMIT or counts(one.ts)]
         for write, commit in zip(writes, at_once(timeline.read_commit, writes), strict=True):
             for partition, stats in commit.stats.items():
                 found = (_committed(write, partition, stat) for stat in stats)

@@ -1,12 +1,12 @@
-"""Compacts the metadata table after a commit, when that is due, while the lock of the commit is still held.
+"""Cleans and compacts the metadata table after a commit, when that is due, while the lock of the commit is still held.
 
-An error in the compaction does not change the commit: the report has it as a warning, and the next writer continues the
-compaction.
+An error in either does not change the commit: the report has it as a warning, and the next writer goes on.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ..cleaning.metadata_table import clean_metadata
 from ..engine import Engine
 from ..metadata.file_groups.compaction import compact
 from ..metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base
@@ -14,14 +14,15 @@ from ..metadata.table import MetadataTable
 from ..options import keys
 from .report import Report, Row, sentence
 from .request import Request
+from .settings import metadata_retention
 
 Afterwards = Callable[[MetadataTable, Callable[[], str]], None]
 
 
-def compaction_afterwards(runner: Engine, wanted: Request, report: Report) -> Afterwards:
+def metadata_services(runner: Engine, wanted: Request, report: Report) -> Afterwards:
     """The function that `Attempt.finish` calls with the metadata table and the times of the transaction."""
 
-    def run(tasks: Sequence[MergeTask]) -> Sequence[MergedBase]:
+    def merge(tasks: Sequence[MergeTask]) -> Sequence[MergedBase]:
         with report.phase("compact metadata table"):
             return runner.map(
                 write_merged_base,
@@ -30,13 +31,23 @@ def compaction_afterwards(runner: Engine, wanted: Request, report: Report) -> Af
                 lambda done, total: wanted.progress("compact metadata table", done, total),
             )
 
+    def clean(now: MetadataTable, times: Callable[[], str]) -> bool:
+        done = clean_metadata(now, metadata_retention(wanted.options), times)
+        if done is not None:
+            report.tables["metadata_clean"] = [{"instant": done.instant, "files": done.files}]
+        return done is not None
+
     def afterwards(metadata: MetadataTable, times: Callable[[], str]) -> None:
+        what = "cleaned"
         try:
             now = replace(metadata, data_timeline=metadata.data_timeline.reload()).reload()
-            done = compact(now, wanted.options[keys.METADATA_COMPACT_COMMITS], times, run)
+            # The clean first, as in Hudi: of what the compaction merges, readers that have begun still need the files.
+            now = now.reload() if clean(now, times) else now
+            what = "compacted"
+            done = compact(now, wanted.options[keys.METADATA_COMPACT_COMMITS], times, merge)
         except Exception as error:
             # Any error: the commit is complete, and the report must say so.
-            report.warnings.append(f"the metadata table was not compacted, a later run does it: {sentence(error)}")
+            report.warnings.append(f"the metadata table was not {what}, a later run does it: {sentence(error)}")
             return
         if done is not None:
             row: Row = {"instant": done.instant, "file_groups": done.file_groups, "log_files": done.log_files}
