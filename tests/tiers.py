@@ -23,13 +23,20 @@ DEEP = _WANTED in ("deep", "all")
 """Whether tests with very many cases try all of them."""
 
 
-def one_release_of_each(items: Iterable[pytest.Item], parameter: str) -> set[pytest.Item]:
-    """Of a case on several releases of Hudi, which `parameter` names, one, drawn by its name: the same each time."""
+def one_release_of_each(items: Iterable[pytest.Item], *parameters: str) -> set[pytest.Item]:
+    """Of a case on several releases of Hudi or table versions, which one of `parameters` names, one, drawn by its name:
+    the same each time."""
     cases = defaultdict(list)
     for item in items:
         callspec = getattr(item, "callspec", None)
-        release = callspec.params.get(parameter) if callspec is not None else None
-        cases[item.nodeid.replace(release, "*") if isinstance(release, str) else item.nodeid].append(item)
+        given = (
+            [callspec.params[name] for name in parameters if name in callspec.params] if callspec is not None else []
+        )
+        test, _, case = item.nodeid.partition("[")
+        for release in given:
+            # As a whole part of the name, which is the text of the parameter.
+            case = re.sub(rf"(?<![^-]){re.escape(str(release))}(?![^-\]])", "*", case, count=1)
+        cases[test, case].append(item)
     return {min(same, key=lambda one: zlib.crc32(one.nodeid.encode())) for same in cases.values()}
 
 

@@ -88,9 +88,8 @@ def _described(holder: dict[str, Any]) -> str:
 class Lease:
     """A context manager that holds the lease `name`.
 
-    Entering waits up to `wait_seconds` for another action, and not at all for the same action: two schedules at once
-    are a mistake in the caller's cron, not a queue. `on_wait` is told of the wait. Raises LockBusy, which names the
-    holder.
+    Entering waits up to `wait_seconds` for the holder, and `on_wait` is told of the wait. Raises LockBusy, which names
+    the holder.
     """
 
     def __init__(
@@ -130,7 +129,7 @@ class Lease:
                     )
                 time.sleep(_PAUSE_SECONDS)
                 continue
-            if holder.get("action") == self._action or time.monotonic() >= deadline:
+            if time.monotonic() >= deadline:
                 raise LockBusy(
                     f"{self._storage.root}: {_described(holder)}",
                     hint="try again when it has ended; a lease of a dead process ends by itself within a minute",

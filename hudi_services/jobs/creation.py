@@ -3,13 +3,15 @@
 from typing import Any
 
 from ..errors import ConfigError
+from ..merging.rules import payload_class, payload_is_of_write
 from ..options import Option, Options, as_text, creation_keys
 from ..options.creation_keys import KeyGenerator
+from ..options.not_honoured import refuse_not_honoured
 from ..storage import Storage
 from ..table_config import TableConfig
 from ..versions import table_version
 from ..writing.creation import create_table
-from ..writing.definition import TIME_PREFIX, PartKind, TableDefinition, key_generator_for
+from ..writing.definition import MODE_OF_PAYLOAD, TIME_PREFIX, PartKind, TableDefinition, key_generator_for
 
 
 def create(storage: Storage, options: Options) -> TableConfig:
@@ -19,21 +21,31 @@ def create(storage: Storage, options: Options) -> TableConfig:
 
 def check_definition(options: Options, config: TableConfig) -> None:
     """Raise ConfigError when options say of an existing table what it is not."""
-    known: dict[Option[Any], str | tuple[str, ...]] = {
+    refuse_not_honoured(options)
+    known: dict[Option[Any], str | tuple[str, ...] | bool] = {
         creation_keys.TABLE_NAME: config.name,
         creation_keys.TABLE_TYPE: config.type,
         creation_keys.TABLE_VERSION: str(config.version.number),
         creation_keys.RECORD_KEY: config.record_key_fields,
         creation_keys.PARTITION_BY: config.partition_fields,
         creation_keys.ORDERING: config.ordering_fields,
+        creation_keys.HIVE_STYLE: config.hive_style,
+        creation_keys.URL_ENCODE: config.url_encode,
+        creation_keys.META_FIELDS: config.populate_meta_fields,
+        creation_keys.TIMELINE_ZONE: config.timeline_zone,
     }
+    if config.key_generator:
+        known[creation_keys.KEY_GENERATOR] = creation_keys.key_generator_type(config.key_generator)
+    if not payload_is_of_write(config):
+        known[creation_keys.PAYLOAD_CLASS] = _payload(config, options[creation_keys.PAYLOAD_CLASS])
+        known[creation_keys.MERGE_MODE] = config.raw.get("hoodie.record.merge.mode", "")
     for option, of_table in known.items():
         if not options.is_set(option):
             continue
         given = options[option]
         if isinstance(given, tuple):
             given = tuple(one.partition(":")[0] for one in given)
-        if given != of_table:
+        if given not in ("", of_table):
             raise ConfigError(
                 f"{option.key}={as_text(given)} (from {options.source(option)}) does not fit the table, which has "
                 f"{as_text(of_table) or 'none'}",
@@ -41,8 +53,16 @@ def check_definition(options: Options, config: TableConfig) -> None:
             )
 
 
+def _payload(config: TableConfig, given: str) -> str:
+    """The payload class of the table; `given` where that merges in the same way."""
+    of_table = payload_class(config)
+    mode = MODE_OF_PAYLOAD.get(given)
+    return given if mode is not None and mode == config.raw.get("hoodie.record.merge.mode") else of_table
+
+
 def definition(options: Options) -> TableDefinition:
     """The table that the options describe. Raises ConfigError."""
+    refuse_not_honoured(options)
     version = table_version(int(options[creation_keys.TABLE_VERSION]), creation_keys.TABLE_VERSION.key)
     record_key = options[creation_keys.RECORD_KEY]
     fields = options[creation_keys.PARTITION_BY]

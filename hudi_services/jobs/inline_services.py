@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from ..commit.conflicts import WriterAtWork
 from ..engine import Engine
 from ..errors import HudiServicesError, LockBusy, NothingToDo
 from ..options import Options, keys, writing_keys
@@ -45,7 +46,7 @@ class InlineServices:
         if self.options[writing_keys.CLEAN_AUTOMATIC]:
             self._run("clean", self._clean, report)
         if self.options[writing_keys.ARCHIVE_AUTOMATIC]:
-            self._run("archive", lambda: self._archive(report), report)
+            self._run("archive", self._archive, report)
         if table.config.is_merge_on_read:
             self._compact(table, report)
         if self.options[writing_keys.CLUSTERING_INLINE]:
@@ -59,14 +60,10 @@ class InlineServices:
     def _clean(self) -> Report:
         return clean.clean(CleanRequest(base_path=self.wanted.base_path, options=self.wanted.options), self.storage)
 
-    def _archive(self, report: Report) -> Report:
-        request = ArchiveRequest(base_path=self.wanted.base_path, options=self.wanted.options)
-        try:
-            return archive.archive(request, self.storage)
-        except LockBusy as busy:
-            # No failure in Hudi, either: another writer is at work, and archives.
-            report.warnings.append(f"the timeline was not archived, a later write does it: {sentence(busy)}")
-            raise NothingToDo(busy.message) from busy
+    def _archive(self) -> Report:
+        return archive.archive(
+            ArchiveRequest(base_path=self.wanted.base_path, options=self.wanted.options), self.storage
+        )
 
     def _compact(self, table: Snapshot, report: Report) -> None:
         pending = reopen(table).timeline.pending({Action.COMPACTION})
@@ -101,6 +98,10 @@ class InlineServices:
             try:
                 done = job()
             except NothingToDo:
+                return
+            except (LockBusy, WriterAtWork) as busy:
+                # Nothing is wrong: beside other writers this happens again and again.
+                report.warnings.append(f"no {name} followed, a later write does it: {sentence(busy)}")
                 return
             except HudiServicesError as error:
                 self._failed(name, sentence(error), error.hint, report)

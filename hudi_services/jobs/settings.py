@@ -196,6 +196,27 @@ def failed_writes_are_ours(options: Options) -> bool:
     return several or options[keys.CLEAN_FAILED_WRITES] == "LAZY"
 
 
+def several_writers(options: Options) -> list[str]:
+    """Warnings of a write about options under which another writer would take it for failed while it is in progress.
+
+    Raises ConfigError where the options themselves say that writers roll one another back.
+    """
+    mode, policy, lock = lock_keys.CONCURRENCY_MODE, keys.CLEAN_FAILED_WRITES, lock_keys.LOCK_PROVIDER
+    is_single = options[mode] == mode.default
+    if options.is_set(policy) and options[policy] == "EAGER" and (options[lock] or not is_single):
+        raise ConfigError(
+            f"{policy.key}=EAGER (from {options.source(policy)}) does not fit {lock.key}, which is set: a writer that "
+            "cleans failed writes eagerly rolls back what the others are writing",
+            hint=f"set {policy.key}=LAZY here and in all other writers",
+        )
+    if not options[lock] or not is_single:
+        return []
+    return [
+        f"{lock.key} is set, but {mode.key} is not: a writer of Hudi with such options takes this write for a failed "
+        f"one while it is in progress, and rolls it back; set {mode.key}=OPTIMISTIC_CONCURRENCY_CONTROL in all writers"
+    ]
+
+
 _NUMBERS = {
     Policy.COMMITS: keys.CLEAN_COMMITS_RETAINED,
     Policy.HOURS: keys.CLEAN_HOURS_RETAINED,

@@ -25,7 +25,7 @@ from ..metadata.creation import create_metadata_table
 from ..metadata.expression_index.index import Computation
 from ..metadata.record_index.log_writing import MovedKeys
 from ..model import FileSlice, WriteStat
-from ..options import writing_keys
+from ..options import keys, writing_keys
 from ..process import peak_bytes
 from ..rows.conservation import Checksum
 from ..snapshot import Snapshot, pending_clusterings, pending_compactions, reopen
@@ -213,6 +213,8 @@ class WriteRun:
         create_metafiles(storage, partitions, attempt.ts, in_base_format=in_base_format)
 
     def _roll_back_failed(self) -> None:
+        if self._wanted.options[keys.CLEAN_FAILED_WRITES] == "NEVER":
+            return
         failed = roll_back_failed_writes(self._table, self._settings)
         if failed:
             self._report.warnings.append(f"failed writes were rolled back: {', '.join(failed)}")

@@ -10,10 +10,11 @@ import pyarrow as pa
 from ..codecs.table_schema import parse_table_schema, without_meta
 from ..engine import Engine, Frame, LocalEngine
 from ..errors import ConfigError, NothingToDo, UnsupportedTable
-from ..merging.rules import DeleteMarker, MergeRule, merge_rule
+from ..merging.rules import DeleteMarker, MergeRule, merge_rule, rule_of_write
 from ..metadata.expression_index.times import Zone
 from ..object_storage import ObjectStorage
 from ..options import creation_keys, keys, writing_keys
+from ..options.not_honoured import warnings_of
 from ..rows.memory import TaskMemory
 from ..snapshot import Snapshot, current_schema
 from ..storage import Storage
@@ -35,7 +36,7 @@ from .opening import open_rewritable
 from .report import Report
 from .request import WriteOperation, WriteRequest
 from .running import Running, check_engine
-from .settings import bucket_index, bulk_sort, index_type, known_keys, session_zone
+from .settings import bucket_index, bulk_sort, index_type, known_keys, session_zone, several_writers
 from .write_execution import WriteRun
 from .write_rows import KeepTask, LocalRows
 from .write_sources import FrameSource, LocalSource, RowSource
@@ -80,7 +81,7 @@ def delete_partitions(wanted: WriteRequest, storage: Storage | None = None) -> R
             hint=f"name partition paths with --partitions, or with {writing_keys.PARTITIONS_TO_DELETE.key}",
         )
     table, wanted, expressions = open_rewritable(wanted, storage, report)
-    check_definition(wanted.options, table.config)
+    _check_options(wanted, table.config, report)
     known, memory = current_schema(table), _memory(wanted, engine)
     if known is None:
         raise NothingToDo("the table has no rows to delete")
@@ -96,7 +97,7 @@ def _write(wanted: WriteRequest, source: RowSource, storage: Storage | None, rep
     given = wanted
     table, wanted, expressions = open_rewritable(wanted, storage, report)
     config, known = table.config, current_schema(table)
-    check_definition(wanted.options, config)
+    _check_options(wanted, config, report)
     if known is None and wanted.operation is WriteOperation.DELETE:
         raise NothingToDo("the table has no rows to delete")
     rule = _rule(wanted, config)
@@ -113,6 +114,7 @@ def _write_new(wanted: WriteRequest, source: RowSource, storage: Storage, report
     given, new = wanted, definition(wanted.options)
     config = TableConfig(new.properties(), new.version)
     check_support(Operation.WRITE, _New(storage, config, Timeline.open(storage, config)))
+    report.warnings += [*several_writers(wanted.options), *warnings_of(wanted.options, ())]
     rule = _rule(wanted, config)
     if wanted.operation is WriteOperation.DELETE:
         raise NothingToDo(f"there is no table at {storage.root} to delete rows of")
@@ -128,6 +130,15 @@ def _write_new(wanted: WriteRequest, source: RowSource, storage: Storage, report
         table, wanted, expressions = open_rewritable(wanted, storage, report)
         run = WriteRun(wanted, table, rows, None, expressions, report, source.engine)
         return _carry_out(run, given, wanted, table, source.engine)
+
+
+def _check_options(wanted: WriteRequest, config: TableConfig, report: Report) -> None:
+    """Refuse options that do not fit the table, and warn of those that have no effect. Raises ConfigError."""
+    check_definition(wanted.options, config)
+    report.warnings += [
+        *several_writers(wanted.options),
+        *warnings_of(wanted.options, (*config.metadata_partitions, *config.metadata_partitions_inflight)),
+    ]
 
 
 def _new_key_maker(config: TableConfig, schema: pa.Schema, zone: Zone) -> KeyMaker:
@@ -182,7 +193,7 @@ def _rule(wanted: WriteRequest, config: TableConfig) -> MergeRule | None:
             hint="write with --operation insert or bulk_insert, or with Apache Hudi",
         )
     try:
-        rule = merge_rule(config)
+        rule = rule_of_write(config, wanted.options[creation_keys.PAYLOAD_CLASS])
     except UnsupportedTable as error:
         raise UnsupportedTable(error.message, hint="write with Apache Hudi, or insert without looking up") from None
     # A delete has no values that could be preferred to those of a row.

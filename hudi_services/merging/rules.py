@@ -22,6 +22,7 @@ EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 _PAYLOAD = "hoodie.compaction.payload.class"
+_LEGACY_PAYLOAD = "hoodie.table.legacy.payload.class"
 _MODE = "hoodie.record.merge.mode"
 _STRATEGY = "hoodie.record.merge.strategy.id"
 _OLD_STRATEGY = "hoodie.compaction.record.merger.strategy"
@@ -110,6 +111,23 @@ class MergeRule:
     def ordering_columns(self) -> list[str]:
         """The columns of the ordering fields, which may lie inside a struct."""
         return [name.partition(".")[0] for name in self.ordering]
+
+
+def payload_is_of_write(config: TableConfig) -> bool:
+    """Whether each write names the payload class that merges its rows: copy-on-write tables of version 6 store none."""
+    return config.version.number == 6 and not config.is_merge_on_read and _PAYLOAD not in config.raw
+
+
+def payload_class(config: TableConfig) -> str:
+    """The payload class that the table names, "" for none."""
+    return config.raw.get(_PAYLOAD) or config.raw.get(_LEGACY_PAYLOAD, "")
+
+
+def rule_of_write(config: TableConfig, payload: str) -> MergeRule:
+    """The rule of a write with this option `hoodie.datasource.write.payload.class`, "" for none; as `merge_rule`."""
+    if payload and payload_is_of_write(config):
+        config = replace(config, raw={**config.raw, _PAYLOAD: payload})
+    return merge_rule(config)
 
 
 def merge_rule(config: TableConfig) -> MergeRule:

@@ -39,6 +39,11 @@ def _generator(value: str) -> str:
     return found
 
 
+def key_generator_type(named: str) -> str:
+    """The type of a key generator that a table names by type or class; a name that is not known as it is."""
+    return _BY_CLASS.get(named, named.upper())
+
+
 TABLE_NAME = Option("hoodie.table.name", text, "", Phase.CREATE, "The name of a new table.")
 DATABASE_NAME = Option("hoodie.database.name", text, "", Phase.CREATE, "The database of a new table.")
 TABLE_TYPE = Option(
@@ -47,7 +52,7 @@ TABLE_TYPE = Option(
     "COPY_ON_WRITE",
     Phase.CREATE,
     "The type of a new table.",
-    ("hoodie.table.type",),
+    ("hoodie.table.type", "hoodie.datasource.write.storage.type"),
 )
 TABLE_VERSION = Option(
     "hoodie.write.table.version",

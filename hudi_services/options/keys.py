@@ -558,8 +558,9 @@ CLEAN_FAILED_WRITES = Option(
     "hoodie.clean.failed.writes.policy",
     choice("EAGER", "LAZY", "NEVER"),
     "EAGER",
-    Phase.CLEAN,
-    "LAZY: a clean first rolls back writes whose heartbeat has ended; with several writers it always does so.",
+    Phase.CLEAN | Phase.INGEST,
+    "LAZY: a clean first rolls back writes whose heartbeat has ended; with several writers it always does so. A write "
+    "rolls them back before it begins, unless this is NEVER; with a lock provider it refuses EAGER.",
     ("hoodie.cleaner.policy.failed.writes",),
     in_table=ANY_VALUE,
 )

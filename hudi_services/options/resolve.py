@@ -91,6 +91,13 @@ class Options:
         setting = self._settings[option.key]
         return setting.source if setting else DEFAULT_SOURCE
 
+    def given(self, key: str) -> tuple[str, str]:
+        """The layer, other than the table's, that has this key, and its text, secrets hidden; "" twice without one."""
+        for source, values in self._layers:
+            if source != TABLE_SOURCE and key in values:
+                return source, without_secrets(values[key].strip())
+        return "", ""
+
     def texts(self) -> dict[str, str]:
         """Every key that some layer has, known or not, with the text of the highest layer that has it."""
         return {key: text for _, values in reversed(self._layers) for key, text in values.items()}

@@ -418,7 +418,7 @@ CLUSTERING_ASYNC = Option(
     False,
     Phase.INGEST,
     "Whether a write is followed by the plan of a clustering, every 4 commits or hoodie.clustering.async.max.commits.",
-    ("hoodie.datasource.clustering.async.enable",),
+    ("hoodie.datasource.clustering.async.enable", "hoodie.clustering.schedule.inline"),
     in_table=ANY_VALUE,
 )
 FAIL_WITH_SERVICES = Option(

@@ -26,7 +26,8 @@ _PAYLOADS = {
     BY_EVENT_TIME: MODEL + "DefaultHoodieRecordPayload",
     BY_COMMIT_TIME: MODEL + "OverwriteWithLatestAvroPayload",
 }
-_MODES = {payload: mode for mode, payload in _PAYLOADS.items()}
+MODE_OF_PAYLOAD = {payload: mode for mode, payload in _PAYLOADS.items()}
+"""The payload classes of new tables, and the merge modes that are the same."""
 _NAME = re.compile(r"[^\x00-\x1f\x7f/]+")
 TIME_PREFIX = "hoodie.keygen.timebased."
 _NEEDED_TIME_KEYS = (TIME_PREFIX + "timestamp.type", TIME_PREFIX + "output.dateformat")
@@ -84,7 +85,7 @@ class TableDefinition:
     def mode(self) -> str:
         """The merge mode: as given, or that of the payload class, or by the ordering field."""
         if self.merge_mode or self.payload:
-            return self.merge_mode or _MODES[self.payload]
+            return self.merge_mode or MODE_OF_PAYLOAD[self.payload]
         return BY_EVENT_TIME if self.ordering else BY_COMMIT_TIME
 
     def properties(self) -> dict[str, str]:
@@ -136,12 +137,12 @@ class TableDefinition:
             raise ConfigError(f"tables of version {self.version.number} have one ordering field at most, not {several}")
 
     def _check_merging(self) -> None:
-        if self.payload and self.payload not in _MODES:
+        if self.payload and self.payload not in MODE_OF_PAYLOAD:
             raise ConfigError(
                 f"the payload class {self.payload} is not supported in new tables",
-                hint=f"use one of {', '.join(_MODES)}, or create the table with Apache Hudi",
+                hint=f"use one of {', '.join(MODE_OF_PAYLOAD)}, or create the table with Apache Hudi",
             )
-        if self.payload and self.merge_mode and _MODES[self.payload] != self.merge_mode:
+        if self.payload and self.merge_mode and MODE_OF_PAYLOAD[self.payload] != self.merge_mode:
             raise ConfigError(f"the payload class {self.payload} does not merge by {self.merge_mode}")
         if self.merge_mode and not self._form.has_merge_mode:
             raise ConfigError(

@@ -55,8 +55,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _drawn(items: Sequence[pytest.Item]) -> set[pytest.Item]:
-    """The cases of the quick run, drawn by name, the same each time: of a case on several releases of Hudi one, and of
-    a test that is `spread` one of so many cases. Sweeps divide what they do between the releases themselves."""
+    """The cases of the quick run, drawn by name, the same each time: of a case on several releases of Hudi, or table
+    versions, one, and of a test that is `spread` one of so many cases. Sweeps divide what they do between the releases
+    themselves."""
     drawn, others = set(), []
     for item in items:
         spread = item.get_closest_marker("spread")
@@ -66,7 +67,7 @@ def _drawn(items: Sequence[pytest.Item]) -> set[pytest.Item]:
             others.append(item)
         elif zlib.crc32(item.name.encode()) % spread.args[0] == 0:
             drawn.add(item)
-    return drawn | one_release_of_each(others, "release")
+    return drawn | one_release_of_each(others, "release", "version")
 
 
 @pytest.fixture(autouse=True)

@@ -46,7 +46,7 @@ from hudi_services.jobs.request import (
     WriteOperation,
     WriteRequest,
 )
-from hudi_services.options import keys, resolve
+from hudi_services.options import keys, not_honoured, resolve
 from hudi_services.options.option import Phase
 from hudi_services.options.resolve import as_text
 from hudi_services.orphan_files import model as garbage_model
@@ -80,6 +80,15 @@ def first_column(text: str) -> list[str]:
     return re.findall(r"^\| `?([^`|]+?)`? \|", text, re.MULTILINE)
 
 
+def test_every_key_that_is_not_honoured_is_in_the_configuration_page() -> None:
+    text = document("docs/configuration.md")
+    for key, one in not_honoured.REFUSED.items():
+        harmless = ", ".join(f"`{value}`" for value in one.harmless) or "–"
+        assert f"| `{key}` | {harmless} | {one.what} |" in text
+    for key, what in not_honoured.WARNED.items():
+        assert f"| `{key}` | {what} |" in text
+
+
 def test_every_option_is_in_the_configuration_page() -> None:
     text = document("docs/configuration.md")
     for option in keys.ALL:
@@ -88,7 +97,8 @@ def test_every_option_is_in_the_configuration_page() -> None:
             f"| `{option.key}` | {f'`{default}`' if default else '–'} | {option.in_table.text} | {option.description} |"
             in text
         )
-    assert [name for name in first_column(text) if name.startswith(("hoodie.", "_hoodie.", "hudi.", "spark."))] == [
+    listed = first_column(text.partition("\n## Keys that `write` refuses\n")[0])
+    assert [name for name in listed if name.startswith(("hoodie.", "_hoodie.", "hudi.", "spark."))] == [
         option.key for option in keys.ALL
     ]
 

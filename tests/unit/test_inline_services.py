@@ -108,7 +108,7 @@ def test_an_archival_that_another_process_does(table: hudi_services.Table, tmp_p
         wanted = WriteRequest(base_path=path, options=options, operation=WriteOperation.UPSERT)
         run = InlineServices(wanted, options, ObjectStorage(path), LocalEngine())
         report = run.run(open_local(tmp_path / "rides"), Report("write", "upsert", TableFacts(path)))
-    assert report.warnings[0].startswith("the timeline was not archived, a later write does it: ")
+    assert report.warnings[0].startswith("no archive followed, a later write does it: ")
     assert "services" not in report.tables and report.exit_code != 7
     assert services(table.upsert(rows(0, 10, 5), options=few)) == [("archive", "archive", "completed")]
 

@@ -23,7 +23,7 @@ def storage(tmp_path: Path) -> ObjectStorage:
 
 def test_one_at_a_time(storage: ObjectStorage) -> None:
     with Lease(storage, "table", "schedule"):
-        with pytest.raises(LockBusy, match="schedule is at work since"), Lease(storage, "table", "schedule", 60):
+        with pytest.raises(LockBusy, match="schedule is at work since"), Lease(storage, "table", "schedule", 0.1):
             pass
         with pytest.raises(LockBusy), Lease(storage, "table", "commit", 0.3):
             pass

@@ -5,7 +5,7 @@ import shutil
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -389,3 +389,27 @@ def test_every_type(tmp_path: Path) -> None:
     inner = nested["fields"][0]["type"][1]
     assert inner["namespace"] == "hoodie.rides.rides_record.nested"
     assert inner["fields"][0]["type"][1]["namespace"] == "hoodie.rides.rides_record.nested.a.b"
+
+
+class RolledBack(ObjectStorage):
+    """A writer of Hudi, which cleans failed writes eagerly, takes ours for one as soon as it has a file."""
+
+    def open_output(self, path: str) -> IO[bytes]:
+        for file in self.list_tree(".hoodie"):
+            if file.name.endswith((".inflight", ".commit.requested")):
+                self.delete(file.path)
+        return super().open_output(path)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_another_writer_rolls_it_back(version: int, tmp_path: Path) -> None:
+    path = tmp_path / "rides"
+    create(path, table_version=version).insert(rows(0, 10))
+    before = open_local(path).timeline.completed()
+    with pytest.raises(ConflictError, match=r"the insert \d+ was rolled back by another writer") as raised:
+        insert(path, rows(10, 20), RolledBack(str(path)))
+    assert raised.value.exit_code == 4 and "LAZY" in raised.value.hint
+    assert open_local(path).timeline.completed() == before
+    assert both_views(path)[0].num_rows == both_views(path)[1].num_rows == 10
+    insert(path, rows(10, 20), ObjectStorage(str(path)))
+    assert both_views(path)[0].num_rows == both_views(path)[1].num_rows == 20

@@ -1,0 +1,118 @@
+"""Options of Hudi's writers that are not honoured, or that say of a table what it is not: refused, or named."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hudi_services
+from hudi_services.errors import ConfigError
+from hudi_services.options import not_honoured, resolve
+from hudi_services.versions import VERSIONS
+
+from .rides import FILTERS, create
+from .tables import both_views
+
+pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
+
+_W = "hoodie.datasource.write."
+_MODEL = "org.apache.hudi.common.model."
+_LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"}
+_OCC = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+
+
+def rows(ts: int = 1, text: str = "a") -> pa.Table:
+    return pa.table({"id": ["k"], "day": ["d"], "ts": [ts], "text": [text]})
+
+
+@pytest.mark.parametrize("key", not_honoured.REFUSED)
+def test_what_would_write_other_rows_is_refused(key: str, tmp_path: Path) -> None:
+    """By a write and by a creation, before anything is written; not where the value says what is done anyway."""
+    one = not_honoured.REFUSED[key]
+    wrong = {key: "true" if one.harmless == ("false",) else "something"}
+    with pytest.raises(ConfigError, match=rf"{key}=\w+ \(from .*\) is not supported"):
+        create(tmp_path / "new", options={**FILTERS, **wrong})
+    assert not (tmp_path / "new").exists()
+    table = create(tmp_path / "rides")
+    with pytest.raises(ConfigError, match=rf"{key}=\w+ \(from .*\) is not supported"):
+        table.upsert(rows(), options={**FILTERS, **wrong})
+    assert not table.timeline().num_rows
+    for value in ("", *one.harmless, *(text.upper() for text in one.harmless)):
+        not_honoured.refuse_not_honoured(resolve([("test", {key: value})]))
+
+
+def test_what_does_not_happen_beside_the_write_is_named(tmp_path: Path) -> None:
+    table = create(tmp_path / "rides")
+    asked = table.insert(rows(), options={**FILTERS, **dict.fromkeys(not_honoured.WARNED, "true")})
+    assert asked.ok
+    for key, what in not_honoured.WARNED.items():
+        assert any(one.startswith(f"{key}=true (from ") and one.endswith(what) for one in asked.warnings), key
+    assert not table.insert(rows(), options={**FILTERS, **dict.fromkeys(not_honoured.WARNED, "false")}).warnings
+    table.build_index()
+    more = table.upsert(rows(), options={**FILTERS, "hoodie.metadata.record.index.enable": "true"})
+    assert more.ok and not more.warnings
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {f"{_W}keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator"},
+        {f"{_W}keygenerator.type": "NON_PARTITION"},
+        {f"{_W}hive_style_partitioning": "true"},
+        {f"{_W}partitionpath.urlencode": "true"},
+        {"hoodie.populate.meta.fields": "false"},
+        {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"},
+        {f"{_W}payload.class": _MODEL + "PartialUpdateAvroPayload"},
+        {f"{_W}payload.class": "com.acme.Payload"},
+        {"hoodie.table.timeline.timezone": "UTC"},
+        {f"{_W}storage.type": "COPY_ON_WRITE"},
+    ],
+    ids=lambda options: " ".join(options),
+)
+def test_a_table_is_what_it_is(options: dict[str, str], version: int, tmp_path: Path) -> None:
+    table = create(tmp_path / "rides", table_type="MERGE_ON_READ", table_version=version)
+    with pytest.raises(ConfigError, match="does not fit the table"):
+        table.upsert(rows(), options={**FILTERS, **options})
+    assert not table.timeline().num_rows
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_same_as_the_table_is_accepted(version: int, tmp_path: Path) -> None:
+    payload = {} if version == 6 else {f"{_W}payload.class": _MODEL + "DefaultHoodieRecordPayload"}
+    said = {
+        **payload,
+        f"{_W}keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
+        f"{_W}hive_style_partitioning": "true",
+        f"{_W}partitionpath.urlencode": "false",
+        "hoodie.populate.meta.fields": "true",
+        f"{_W}storage.type": "MERGE_ON_READ",
+        "hoodie.table.timeline.timezone": "UTC",
+    }
+    table = create(tmp_path / "rides", table_version=version, options={**FILTERS, **said})
+    assert table.upsert(rows(), options={**FILTERS, **said}).ok
+    assert table.upsert(rows(2), options=FILTERS).ok
+
+
+def test_the_payload_class_of_a_write(tmp_path: Path) -> None:
+    """Copy-on-write tables of version 6 store none: each write says how its rows are merged, as in Hudi 0.15.0."""
+    by_time = {**FILTERS, f"{_W}payload.class": _MODEL + "DefaultHoodieRecordPayload"}
+    for name, options, newest in (("newer", FILTERS, "late"), ("greater", by_time, "early")):
+        table = create(tmp_path / name, table_version=6, ordering="ts", options=options)
+        table.upsert(rows(10, "early"), options=options)
+        table.upsert(rows(5, "late"), options=options)
+        assert both_views(tmp_path / name)[0]["text"].to_pylist() == [newest]
+    with pytest.raises(hudi_services.UnsupportedTable, match=r"payload.class=com.acme.Payload"):
+        table.upsert(rows(), options={**FILTERS, f"{_W}payload.class": "com.acme.Payload"})
+
+
+@pytest.mark.parametrize("more", [_LOCK, {**_LOCK, **_OCC}])
+def test_eager_rollbacks_are_refused_beside_other_writers(more: dict[str, str], tmp_path: Path) -> None:
+    table = create(tmp_path / "rides")
+    eager = {**FILTERS, **more, "hoodie.clean.failed.writes.policy": "EAGER"}
+    with pytest.raises(ConfigError, match=r"policy=EAGER .* rolls back what the others are writing"):
+        table.insert(rows(), options=eager)
+    assert not table.timeline().num_rows
+    told = table.insert(rows(), options={**FILTERS, **more})
+    assert told.ok and ("takes this write for a failed one" in " ".join(told.warnings)) == (more is _LOCK)
+    assert not table.insert(rows(), options={**FILTERS, **_LOCK, **_OCC}).warnings
