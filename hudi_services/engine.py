@@ -71,7 +71,8 @@ class Frame(Protocol):
     def engine(self) -> Engine:
         """The engine that has the rows."""
 
-    def is_empty(self) -> bool: ...
+    def is_known_empty(self) -> bool:
+        """Whether it is known, without computing the rows, that there are none."""
 
     def pieces(self) -> Pieces:
         """The rows, with None as labels."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
-from ..errors import ConflictError, HudiServicesError, PartlyDone
+from ..errors import ConflictError, HudiServicesError, NothingToDo, PartlyDone
 from ..metadata.table import MetadataTable
 from ..snapshot import Snapshot, reopen
 from ..timeline.instant import Action, Instant, State
@@ -28,6 +28,7 @@ from .liveness import lease_name
 from .new_files import NewFiles
 from .rollback.execution import pending_rollback, roll_back
 from .settings import TransactionSettings
+from .timeline_copies import remove_instant
 from .times import Times, refuse_ahead
 from .transaction import Transaction, begin, expect, publish
 
@@ -155,6 +156,9 @@ class WriteAttempt:
                 found = current.timeline.find(self.ts, self._action)
                 if found is not None and found.is_completed:
                     is_complete = committed_files(current, found) == self._files
+                elif found is not None and isinstance(error, NothingToDo):
+                    # There is no file to delete, and nobody needs to know.
+                    remove_instant(current, found)
                 elif found is not None:
                     roll_back(current, found, Times(current, self._settings.skew_millis), keep_plan=False)
             self._transaction.forget()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..engine import Frame, Pieces
-from ..errors import CheckFailed
+from ..errors import CheckFailed, NothingToDo
 from ..merging.rules import MergeRule
 from ..options import Options
 from ..rows.conservation import Checksum, checksum
@@ -77,7 +77,10 @@ class BulkRows:
         of_any = WriteTasks(table, ts, self.kept, Assigned(Counts()), self._options, self.task_memory, None, sort)
         insert = of_any.insert(0, Place(""), Bucket(None, 0))
         task = BulkTask(self._task, insert, table.config.partition_metafile_in_base_format)
-        return self._frame.pieces().results(write_partition, task, "write", partial(self._progress, "write"))
+        done = self._frame.pieces().results(write_partition, task, "write", partial(self._progress, "write"))
+        if not done:
+            raise NothingToDo("there are no rows to write")
+        return done
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class FrameSource:
     ) -> Iterator[WriteRows]:
         is_bulk = rule is None and wanted.operation is WriteOperation.BULK_INSERT
         if is_bulk and task.buckets is None and not bulk_shuffles(wanted.options):
-            if self._frame.is_empty():
+            if self._frame.is_known_empty():
                 raise NothingToDo("there are no rows to write")
             yield BulkRows(self._frame, task, wanted.options, wanted.progress)
             return

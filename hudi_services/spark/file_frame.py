@@ -27,7 +27,7 @@ class FileFrame:
         self._files = files
         self._parts = [pickle.dumps(part) for part in files.parts(engine.context.defaultParallelism)]
 
-    def is_empty(self) -> bool:
+    def is_known_empty(self) -> bool:
         return not any(batch.num_rows for batch in self._files.rows())
 
     def pieces(self) -> SparkPieces:

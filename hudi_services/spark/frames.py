@@ -45,8 +45,8 @@ class SparkFrame:
             raise ConfigError(f"the rows have a column that Arrow does not have: {error}") from error
         self.engine = SparkEngine(frame.sparkSession.sparkContext)
 
-    def is_empty(self) -> bool:
-        return bool(self._frame.isEmpty())
+    def is_known_empty(self) -> bool:
+        return False
 
     def pieces(self) -> "SparkPieces":
         batches = self._frame._jdf.toArrowBatchRdd().toJavaRDD()

@@ -211,11 +211,20 @@ def test_rows_that_are_computed_again(session: SparkSession, tmp_path: Path, mon
     assert found == {f"k{n:06d}": "new" if n >= 1000 else "old" for n in range(4000)}
 
 
+def test_a_bulk_insert_is_one_job(session: SparkSession, tmp_path: Path) -> None:
+    table = create(tmp_path / "rides")
+    scheduler = session.sparkContext._jsc.sc().dagScheduler()
+    frame = rows(session, 0, 1000, partitions=4)
+    before = scheduler.numTotalJobs()
+    assert table.bulk_insert(frame).ok
+    assert scheduler.numTotalJobs() == before + 1
+
+
 def test_frames_that_are_not_written(session: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "rides"
     table = hudi_services.create(path, name="rides", record_key="id", partition_by="day", engine="local")
     assert table.bulk_insert(rows(session, 0, 0)).idle
-    assert not open_local(path).timeline.completed()
+    assert not open_local(path).timeline.instants
     nulls = rows(session, 0, 100).selectExpr("if(id = 'k000077', null, id) AS id", "day", "ts")
     with pytest.raises(ConfigError, match="null or empty in 1 of"):
         table.bulk_insert(nulls)
