@@ -216,6 +216,7 @@ def test_each_waits_for_the_other(place: Place) -> None:
         pass
 
 
+@pytest.mark.deep
 @pytest.mark.releases("0.15.0")
 def test_writes_of_hudi(peer: Peer, table: Tables, aws: str) -> None:
     path = table("plain")

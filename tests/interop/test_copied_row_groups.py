@@ -49,7 +49,8 @@ def row_groups(path: Path) -> int:
     return int(pq.read_metadata(file).num_row_groups)
 
 
-@pytest.mark.parametrize("codec", ["zstd", pytest.param("gzip", marks=pytest.mark.deep)])
+@pytest.mark.deep
+@pytest.mark.parametrize("codec", ["zstd", "gzip"])
 def test_copied_beside_merged(codec: str, peer: Peer, tmp_path: Path) -> None:
     """Updates, deletes, late updates and inserts in a small range of the keys; Hudi goes on afterwards."""
     path = tmp_path / "table"

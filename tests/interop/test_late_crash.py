@@ -25,8 +25,9 @@ from .test_publish_late import _PATIENT, go_on, of_one_partition
 from .test_salvage import check, updated, values
 
 
-@pytest.mark.parametrize("way", ["staged", pytest.param("reserved", marks=pytest.mark.deep)])
-@pytest.mark.parametrize("writer", [False, pytest.param(True, marks=pytest.mark.deep)], ids=["alone", "writer"])
+@pytest.mark.deep
+@pytest.mark.parametrize("way", ["staged", "reserved"])
+@pytest.mark.parametrize("writer", [False, True], ids=["alone", "writer"])
 @pytest.mark.releases(*(["0.15.0", "1.0.2", "1.2.0"] if DEEP else ["1.2.0"]))
 def test_killed_at_any_write(way: str, writer: bool, peer: Peer, known: Pristine, table: Tables) -> None:
     path, before = table("plain"), known.rows("plain")

@@ -57,7 +57,7 @@ def with_ids(rows: pa.Table, ids: list[str]) -> pa.Table:
     return rows.set_column(rows.column_names.index("id"), rows.schema.field("id"), pa.array(ids))
 
 
-@pytest.mark.deep("1.0.2", "1.2.0")
+@pytest.mark.deep
 def test_what_is_repaired_is_right_for_hudi(peer: Peer, tmp_path: Path) -> None:
     made = MadeHistory(peer.version, "indexed", tmp_path)
     path, before = made.path, made.steps[-1].rows

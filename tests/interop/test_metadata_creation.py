@@ -153,9 +153,8 @@ def test_it_is_what_hudi_makes(peer: Peer, tmp_path: Path) -> None:
         assert bases == [["files-0000-0"]] * 2, case
 
 
-@pytest.mark.parametrize(
-    "shape", [pytest.param(one, marks=[pytest.mark.deep] * (one != "partitions")) for one in _SHAPES]
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("shape", _SHAPES)
 def test_hudi_goes_on(peer: Peer, tmp_path: Path, shape: str) -> None:
     """It inserts and updates, reads with and without our metadata table, and compacts it."""
     options, path = _options(_SHAPES[shape]), tmp_path / "table"

@@ -130,6 +130,7 @@ def _is_as_before(peer: Peer, path: Path, before: Reading) -> None:
     assert check_metadata(peer, path) == []
 
 
+@pytest.mark.deep
 def test_writes_in_turns(peer: Peer, table: Tables) -> None:
     """Updates, deletes, overwrites and new partitions by us, and by Hudi, which finds each key by the index."""
     path = table("by_partition")

@@ -53,10 +53,13 @@ def go_on(peer: Peer, path: Path, wanted: pa.Table, times: int, **options: str) 
 
 
 _RESERVED = {"hudi.services.publish.late": "reserved"}
+_ONE_WAY = pytest.mark.parametrize(
+    "way", [{}, pytest.param(_RESERVED, marks=pytest.mark.deep)], ids=["staged", "reserved"]
+)
 _WAYS = pytest.mark.parametrize("way", [{}, _RESERVED], ids=["staged", "reserved"])
 
 
-@_WAYS
+@_ONE_WAY
 @pytest.mark.parametrize("recipe", ["plain", pytest.param("keyed", marks=pytest.mark.deep)])
 def test_a_write_that_comes_and_goes(
     way: dict[str, str], recipe: str, peer: Peer, known: Pristine, table: Tables
@@ -77,7 +80,7 @@ def test_a_write_that_comes_and_goes(
 
 @pytest.mark.releases("0.15.0", "1.2.0")
 @_WAYS
-@pytest.mark.parametrize("lock", [{}, _LOCK], ids=["no lock", "lock"])
+@pytest.mark.parametrize("lock", [{}, pytest.param(_LOCK, marks=pytest.mark.deep)], ids=["no lock", "lock"])
 def test_a_write_that_ends_later(
     way: dict[str, str], lock: dict[str, str], peer: Peer, known: Pristine, table: Tables, tmp_path: Path
 ) -> None:
@@ -109,7 +112,7 @@ class Killed(BaseException):
     """As SIGKILL: nothing is cleaned up after it."""
 
 
-@_WAYS
+@_ONE_WAY
 def test_killed_before_the_plan_is_shown(
     way: dict[str, str], peer: Peer, known: Pristine, table: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:

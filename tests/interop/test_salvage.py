@@ -38,7 +38,8 @@ def values(rows: pa.Table) -> pa.Table:
     return nullable.combine_chunks().sort_by([(_PARTITION, "ascending"), (_KEY, "ascending")])
 
 
-@pytest.mark.parametrize("recipe", ["plain", pytest.param("keyed", marks=pytest.mark.deep)])
+@pytest.mark.deep
+@pytest.mark.parametrize("recipe", ["plain", "keyed"])
 def test_a_group_that_hudi_updates_meanwhile(recipe: str, peer: Peer, known: Pristine, table: Tables) -> None:
     path, before = table(recipe), known.rows(recipe)
     ours.schedule(path)

@@ -47,7 +47,11 @@ def committed_files(path: Path, ts: str) -> set[str]:
 
 
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0], ids=["before the tasks", "between", "after"])
+@pytest.mark.parametrize(
+    "share",
+    [pytest.param(0.0, marks=pytest.mark.deep), 0.5, pytest.param(1.0, marks=pytest.mark.deep)],
+    ids=["before the tasks", "between", "after"],
+)
 def test_a_plan_that_hudi_executes_meanwhile(share: float, peer: Peer, known: Pristine, table: Tables) -> None:
     """Our tasks that write after Hudi has completed the plan leave no file: readers would take it for committed."""
     path, before = table("plain"), known.rows("plain")

@@ -60,7 +60,7 @@ CASES |= {
     "log files, buckets": {f"{_WRITE}precombine.field": "ts", **BUCKETS, **_LOGS},
     "log files and small files": {"hoodie.index.type": "SIMPLE", f"{_WRITE}table.type": "MERGE_ON_READ"},
 }
-_QUICK = ("bloom", "rows move by the record index", "log files")
+_QUICK = ("rows move by the record index", "log files")
 """The cases of the quick run, each on one release."""
 _WRITE_FILE = """
 frame = spark.read.parquet(rows).coalesce(1)
@@ -231,9 +231,8 @@ def _check_incremental(twins: Twins, last: hudi_services.Result) -> None:
     assert later.num_rows == counts["inserts"] + counts["updates"]
 
 
-@pytest.mark.parametrize(
-    "case", ["record index", *(pytest.param(one, marks=pytest.mark.deep) for one in ("bloom", "buckets"))]
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("case", ["record index", "bloom", "buckets"])
 def test_overwrites_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
     """Overwrites, deletes of partitions, and upserts between them, with a clean that deletes what was replaced."""
     twins = Twins(peer, tmp_path, CASES[case])

@@ -39,6 +39,9 @@ SCHEMA = pa.schema(
         ("tags", pa.list_(pa.string())),
         ("counts", pa.map_(pa.string(), pa.int64())),
         ("place", pa.struct([("city", pa.string()), ("zip", pa.int32())])),
+        ("rows", pa.list_(pa.list_(pa.int32()))),
+        ("stops", pa.list_(pa.struct([("at", pa.date32()), ("fee", pa.decimal128(9, 3))]))),
+        ("named", pa.map_(pa.string(), pa.struct([("n", pa.int64()), ("flag", pa.bool_())]))),
     ]
 )
 """Every type that all three releases write."""
@@ -82,9 +85,12 @@ def rows(first: int, end: int) -> pa.Table:
             "price": None if n % 11 == 0 else Decimal(n) / 100 - 5,
             "raw": bytes([n % 256, 0, 255]),
             "at": datetime(2024, 1, 1, tzinfo=timezone.utc).replace(microsecond=n),
-            "tags": None if n % 4 == 0 else [f"t{n}", "x"][: n % 3],
+            "tags": None if n % 4 == 0 else [f"t{n}", None, "x"][: n % 4],
             "counts": None if n % 6 == 0 else [("a", n)],
             "place": None if n % 9 == 0 else {"city": f"c{n}", "zip": None if n % 2 else n},
+            "rows": None if n % 8 == 0 else [[n, None], [], None][: n % 4],
+            "stops": None if n % 10 == 0 else [{"at": None, "fee": Decimal(n) / 1000}, None][: n % 3],
+            "named": None if n % 12 == 0 else [("a", {"n": n, "flag": None}), ("b", None)][: n % 3],
         }
         for n in range(first, end)
     ]
