@@ -189,7 +189,7 @@ def test_wrong_table_name(newest: Path, capfd: pytest.CaptureFixture[str]) -> No
 
 def test_two_schedules_at_once(newest: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with Lease(ObjectStorage(str(newest)), "table", "schedule"):
-        refused(capfd, newest, 4, "schedule is at work since", "--lock-wait", "0.1")
+        refused(capfd, newest, 4, "schedule is at work since", "--lock-wait", "0")
 
 
 def test_many_schedules_at_once_write_one_plan(newest: Path) -> None:
