@@ -63,7 +63,7 @@ def batches(old: pa.Table, seed: int) -> Iterator[tuple[str, pa.Table]]:
         yield ("upsert", "delete", "upsert", "insert_overwrite")[number % 4], new
 
 
-@pytest.mark.parametrize("index", ["RECORD_LEVEL_INDEX", "SIMPLE"])
+@pytest.mark.parametrize("index", ["RECORD_LEVEL_INDEX", pytest.param("SIMPLE", marks=pytest.mark.deep)])
 def test_batches_beside_a_model(index: str, path: Path) -> None:
     table, model = hudi_services.open(path, engine="local"), seen(path)
     options = {**OPTIONS, "hoodie.index.type": index}
