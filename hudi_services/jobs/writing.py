@@ -103,7 +103,8 @@ def _write(wanted: WriteRequest, source: RowSource, storage: Storage | None, rep
     rule = _rule(wanted, config)
     with ExitStack() as stack:
         with report.phase("keep rows"):
-            task = _keep_task(wanted, source, config, known, partial(key_maker, table), compares=rule is not None)
+            maker = partial(key_maker, table, config)
+            task = _keep_task(wanted, source, config, known, maker, compares=rule is not None)
             rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
         run = WriteRun(wanted, table, rows, known, expressions, report, source.engine)
         return _carry_out(run, given, wanted, table, source.engine)
@@ -141,8 +142,8 @@ def _check_options(wanted: WriteRequest, config: TableConfig, report: Report) ->
     ]
 
 
-def _new_key_maker(config: TableConfig, schema: pa.Schema, zone: Zone) -> KeyMaker:
-    return KeyMaker.of(config, schema, None, zone=zone)
+def _new_key_maker(config: TableConfig, schema: WriterSchema, zone: Zone) -> KeyMaker:
+    return KeyMaker.of(config, schema.arrow, zone=zone)
 
 
 def _schema(wanted: WriteRequest, rows: pa.Schema, config: TableConfig, known: str | None) -> WriterSchema:
@@ -213,7 +214,7 @@ def _keep_task(
     source: RowSource,
     config: TableConfig,
     known: str | None,
-    maker: Callable[[pa.Schema, Zone], KeyMaker],
+    maker: Callable[[WriterSchema, Zone], KeyMaker],
     *,
     compares: bool,
 ) -> KeepTask:
@@ -224,7 +225,7 @@ def _keep_task(
     buckets = bucket_index(options, config)
     return KeepTask(
         schema=schema,
-        maker=maker(schema.arrow, session_zone(options)),
+        maker=maker(schema, session_zone(options)),
         memory=_memory(wanted, source.engine),
         keys_only=keys_only,
         numbered=compares and not keys_only and (source.is_divided or index_type(options).is_global),

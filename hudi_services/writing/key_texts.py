@@ -76,6 +76,11 @@ class Field:
             )
         return cls(name, type)
 
+    @property
+    def column(self) -> str:
+        """The column that it is in."""
+        return self.name.partition(".")[0]
+
     def values(self, rows: pa.Table) -> pa.ChunkedArray:
         """The values of these rows; null where a struct around them is null. Strings have the type string."""
         first, *nested = self.name.split(".")

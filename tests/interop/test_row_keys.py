@@ -17,6 +17,7 @@ from hudi_services.codecs.properties import parse_properties
 from hudi_services.metadata.expression_index.times import Zone
 from hudi_services.table_config import TableConfig
 from hudi_services.versions import table_version
+from hudi_services.writing.key_forms import shown_form
 from hudi_services.writing.keys import KeyMaker
 
 from .peer import META_COLUMNS, Peer
@@ -217,13 +218,12 @@ def _differences(path: Path, case: Case) -> list[Any]:
     rows = pa.concat_tables([pq.ParquetFile(file).read() for file in files])
     assert rows.num_rows >= 5
     true = rows.select(META_COLUMNS[2:4])
-    maker = KeyMaker.of(
-        _config(path, case),
-        rows.drop_columns(list(META_COLUMNS)).schema,
-        true[0][0].as_py(),
-        sample_path=true[1][0].as_py(),
-        zone=Zone.parse(case.zone),
-    )
+    config, zone = _config(path, case), Zone.parse(case.zone)
+    schema = rows.drop_columns(list(META_COLUMNS)).schema
+    forms = KeyMaker.forms(config, schema, zone)
+    form = forms[0] if len(forms) == 1 else shown_form(forms, true[0], rows)
+    assert form is not None, "some row decides"
+    maker = KeyMaker.of(config, schema, form, sample_path=true[1][0].as_py(), zone=zone)
     keys, paths = maker.record_keys(rows), maker.partition_paths(rows)
     found = zip(true[0].to_pylist(), keys.to_pylist(), true[1].to_pylist(), paths.to_pylist(), strict=True)
     return [one for one in found if one[0] != one[1] or one[2] != one[3]]

@@ -18,6 +18,8 @@ from hudi_services.errors import ConfigError, UnsupportedTable
 from hudi_services.metadata.expression_index.times import Zone
 from hudi_services.table_config import TableConfig
 from hudi_services.versions import table_version
+from hudi_services.writing.key_forms import shown_form
+from hudi_services.writing.key_texts import UTC
 from hudi_services.writing.keys import KeyMaker
 
 DEFAULT = "__HIVE_DEFAULT_PARTITION__"
@@ -72,9 +74,18 @@ def config(
     return TableConfig(raw, table_version(version, "hoodie.properties"))
 
 
-def maker(*args: Any, schema: pa.Schema = SCHEMA, sample: str | None = None, **more: Any) -> KeyMaker:
+def maker(
+    *args: Any, schema: pa.Schema = SCHEMA, sample: tuple[str, Mapping[str, Any]] | None = None, **more: Any
+) -> KeyMaker:
+    """`sample` is a record key that the table has, and its row."""
     of = {name: more.pop(name) for name in ("sample_path", "zone") if name in more}
-    return KeyMaker.of(config(*args, **more), schema, sample, **of)
+    of_table = config(*args, **more)
+    form = None
+    if sample is not None:
+        forms = KeyMaker.forms(of_table, schema, of.get("zone", UTC))
+        form = shown_form(forms, pa.chunked_array([[sample[0]]]), table([sample[1]], schema))
+        assert form is not None, "the row decides"
+    return KeyMaker.of(of_table, schema, form, **of)
 
 
 def table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema = SCHEMA) -> pa.Table:
@@ -197,10 +208,63 @@ def test_names_of_generators(name: str) -> None:
     assert maker(name, "text", "num").record_keys(table([{"text": "é"}])).to_pylist() == ["é"]
 
 
-@pytest.mark.parametrize(("sample", "true"), [(None, "text:a"), ("text:b", "text:a"), ("b", "a"), ("b:text:", "a")])
-def test_complex_keys_of_one_field(sample: str | None, true: str) -> None:
-    made = maker("COMPLEX", "text", "num", sample=sample)
+@pytest.mark.parametrize(
+    ("key", "of", "true"),
+    [
+        (None, None, "text:a"),
+        ("text:b", "b", "text:a"),
+        ("b", "b", "a"),
+        ("b:text:", "b:text:", "a"),
+        # Values that look like keys.
+        ("text:b", "text:b", "a"),
+        ("text:text:b", "text:b", "text:a"),
+    ],
+)
+def test_complex_keys_of_one_field(key: str | None, of: str | None, true: str) -> None:
+    made = maker("COMPLEX", "text", "num", sample=None if key is None else (key, {"text": of}))
     assert made.record_keys(table([{"text": "a"}])).to_pylist() == [true]
+
+
+@given(ROWS, st.sampled_from(FIELDS), st.booleans())
+def test_the_form_of_a_key_is_that_of_its_row(rows: list[dict[str, Any]], name: str, is_named: bool) -> None:
+    """Of every type; rows without a value decide nothing."""
+    forms = KeyMaker.forms(config("COMPLEX", name, "num", version=6), SCHEMA)
+    true = [key(exact(row), [name], is_named=is_named) for row in rows]
+    found = shown_form(forms, pa.chunked_array([pa.array(true, pa.string())]), table(rows))
+    if {*true} == {None} or not true:
+        assert found is None
+    else:
+        assert found is not None and (found.is_named, found.times) == (is_named, None)
+
+
+def test_keys_that_show_no_form() -> None:
+    forms = KeyMaker.forms(config("COMPLEX", "text", "num"), SCHEMA)
+    rows = table([{"text": "a"}, {"text": "b"}, {"text": None}])
+
+    def shown(*keys: str | None) -> bool | None:
+        found = shown_form(forms, pa.chunked_array([pa.array(keys, pa.string())]), rows)
+        return None if found is None else found.is_named
+
+    assert shown("x", "text:x", "text:") is shown(None, None, None) is None
+    assert shown("x", "b", "a") is False and shown("text:a", "a", None) is True
+    with pytest.raises(UnsupportedTable, match=r"record keys of text in two forms, as 'text:b' and 'a',"):
+        shown("a", "text:b", None)
+
+
+def test_a_value_that_looks_like_a_time_of_a_key() -> None:
+    """The key of several fields has the text of a time, and before it a text with microseconds."""
+    row = {"text": "x,at:5", "at": datetime(2024, 1, 2, tzinfo=timezone.utc)}
+    made = maker("COMPLEX", "text,at", "num", sample=("text:x,at:5,at:2024-01-02 00:00:00.0", row))
+    assert made.record_keys(table([{**row, "text": "y"}])).to_pylist() == ["text:y,at:2024-01-02 00:00:00.0"]
+
+
+def test_times_that_are_not_shown_do_not_decide() -> None:
+    early, late = datetime(1500, 1, 1, tzinfo=timezone.utc), datetime(2024, 1, 2, tzinfo=timezone.utc)
+    forms = KeyMaker.forms(config("SIMPLE", "at", "num"), SCHEMA)
+    keys = pa.chunked_array([["1500-01-01 00:00:00.0", "2024-01-02 00:00:00.0"]])
+    found = shown_form(forms, keys, table([{"at": early}, {"at": late}]))
+    assert found is not None and found.times is not None
+    assert shown_form(forms, keys[:1], table([{"at": early}])) is None
 
 
 @given(st.datetimes(datetime(1970, 1, 1) - timedelta(days=25_000), datetime(2037, 1, 1)))
@@ -213,21 +277,25 @@ def test_times_as_texts(moment: datetime) -> None:
         fraction = f"{shown.microsecond // 1000:03d}".rstrip("0") or "0"
         true = f"{shown:%Y-%m-%d %H:%M:%S}.{fraction}".zfill(21)
         for_texts = {"zone": Zone.parse(zone), "options": ENCODE}
-        made = maker("SIMPLE", "at", "clock", sample="2024-01-02 03:04:05.0", **for_texts)
+        known = datetime(2024, 1, 2, 3, 4, 5, 120_000, tzinfo=ZoneInfo(zone))
+        sample = ("2024-01-02 03:04:05.12", {"at": known})
+        made = maker("SIMPLE", "at", "clock", sample=sample, sample_path=DEFAULT, **for_texts)
         assert made.record_keys(rows).to_pylist() == [true]
         assert made.partition_paths(rows).to_pylist() == [true.replace(":", "%3A")]
-        made = maker("COMPLEX", "num,at", "at", sample="num:__null__,at:2024-01-02 03:04:05.12", **for_texts)
+        sample = (f"num:__null__,at:{sample[0]}", {"at": known})
+        made = maker("COMPLEX", "num,at", "at", sample=sample, **for_texts)
         assert made.record_keys(rows).to_pylist() == [f"num:1,at:{true}"]
-        made = maker("SIMPLE", "num", "at", sample="1", sample_path="2024-01-02 03%3A04%3A05.0", **for_texts)
+        made = maker("SIMPLE", "num", "at", sample_path="2024-01-02 03%3A04%3A05.0", **for_texts)
         assert made.partition_paths(rows).to_pylist() == [true.replace(":", "%3A")]
-    made = maker("SIMPLE", "at", "at", sample="-5")
+    made = maker("SIMPLE", "at", "at", sample=("-5", {"at": EPOCH - 5 * MICRO}))
     assert made.record_keys(rows).to_pylist() == made.partition_paths(rows).to_pylist() == [str(micros)]
 
 
 def test_the_sample_of_a_path_has_other_parts() -> None:
     rows = table([{"num": 1, "text": "a", "at": EPOCH}])
     path = "text=2%2F2/at=2024-01-02 03%3A04%3A05.0"
-    made = maker("COMPLEX", "num", "text,at", HIVE | ENCODE, sample="num:1", sample_path=path)
+    sample = ("num:1", {"num": 1})
+    made = maker("COMPLEX", "num", "text,at", HIVE | ENCODE, sample=sample, sample_path=path)
     assert made.partition_paths(rows).to_pylist() == ["text=a/at=1970-01-01 00%3A00%3A00.0"]
 
 
@@ -329,7 +397,7 @@ def test_slashes() -> None:
     for options in (said, shown):
         found = maker("SIMPLE", "num", "day", options).partition_paths(rows)
         assert found.to_pylist() == ["2024/01/02", DEFAULT]
-    found = maker("SIMPLE", "num", "day", shown, sample="1", sample_path="2023-01-01").partition_paths(rows)
+    found = maker("SIMPLE", "num", "day", shown, sample_path="2023-01-01").partition_paths(rows)
     assert found.to_pylist() == ["2024-01-02", DEFAULT]
     found = maker("COMPLEX", "num", "day,day", said).partition_paths(rows)
     assert found.to_pylist() == ["2024-01-02/2024-01-02", f"{DEFAULT}/{DEFAULT}"]
@@ -407,21 +475,14 @@ def test_tables_that_are_refused(args: tuple[Any, ...], told: str) -> None:
     assert "\n" not in error.value.message
 
 
-@pytest.mark.parametrize(
-    ("partition", "sample", "sample_path"),
-    [("num", "2024-01-02T03:04:05", None), ("num", "x", None), ("at", "1", "x")],
-)
-def test_samples_of_no_form(partition: str, sample: str, sample_path: str | None) -> None:
+def test_a_path_of_no_form() -> None:
     with pytest.raises(UnsupportedTable, match="neither microseconds"):
-        maker("SIMPLE", "at", partition, ENCODE, sample=sample, sample_path=sample_path)
+        maker("SIMPLE", "at", "at", ENCODE, sample_path="x")
 
 
-def test_samples_that_show_nothing() -> None:
-    with pytest.raises(UnsupportedTable, match="does not show how it has the timestamps of at"):
-        maker("COMPLEX", "num,at", "num", sample="num:1,at:__null__")
-    for sample_path in (None, DEFAULT):
-        with pytest.raises(UnsupportedTable, match="no partition path shows"):
-            maker("SIMPLE", "num", "at", ENCODE, sample="1", sample_path=sample_path)
+def test_a_path_that_shows_nothing() -> None:
+    with pytest.raises(UnsupportedTable, match="no partition path shows"):
+        maker("SIMPLE", "num", "at", ENCODE, sample_path=DEFAULT)
 
 
 @pytest.mark.parametrize(
@@ -448,7 +509,8 @@ def test_values_that_are_refused(args: tuple[Any, ...], row: dict[str, Any], tol
 def test_times_that_java_shows_in_another_way() -> None:
     early = table([{"at": datetime(1500, 1, 1)}])
     with pytest.raises(UnsupportedTable, match="at: there are times before 1582"):
-        maker("SIMPLE", "at", "num", sample="2024-01-02 03:04:05.0").record_keys(early)
+        known = ("2024-01-02 03:04:05.0", {"at": datetime(2024, 1, 2, 3, 4, 5, tzinfo=timezone.utc)})
+        maker("SIMPLE", "at", "num", sample=known).record_keys(early)
     late = pa.table({"day": pa.array([3_000_000], pa.int32()).cast(pa.date32()), "num": [1]})
     with pytest.raises(UnsupportedTable, match="day has dates"):
         maker("SIMPLE", "day", "num", schema=late.schema).record_keys(late)
