@@ -42,12 +42,18 @@ class TableVersion:
     bucket_hash_splits_keys: bool
     """True: a bucket index hashes each part between the commas of a key with a colon; False: the values of its fields.
     """
+    copy_on_write_names_payload: bool
+    """False: where a copy-on-write table stores no payload class, each write names the one that merges its rows."""
 
 
 VERSIONS = {
-    6: TableVersion(6, 1, "0.15.0", False, False, False, True, False, True, False, True, False, True, False, True),
-    8: TableVersion(8, 2, "1.0.2", True, False, True, False, False, False, False, False, False, False, False, False),
-    9: TableVersion(9, 2, "1.2.0", True, True, True, False, True, False, True, False, True, False, True, False),
+    6: TableVersion(
+        6, 1, "0.15.0", False, False, False, True, False, True, False, True, False, True, False, True, False
+    ),
+    8: TableVersion(
+        8, 2, "1.0.2", True, False, True, False, False, False, False, False, False, False, False, False, True
+    ),
+    9: TableVersion(9, 2, "1.2.0", True, True, True, False, True, False, True, False, True, False, True, False, True),
 }
 RELEASES = tuple(version.release for version in VERSIONS.values())
 

@@ -115,7 +115,8 @@ class MergeRule:
 
 def payload_is_of_write(config: TableConfig) -> bool:
     """Whether each write names the payload class that merges its rows: copy-on-write tables of version 6 store none."""
-    return config.version.number == 6 and not config.is_merge_on_read and _PAYLOAD not in config.raw
+    in_table = config.version.copy_on_write_names_payload or config.is_merge_on_read
+    return not in_table and _PAYLOAD not in config.raw
 
 
 def payload_class(config: TableConfig) -> str:

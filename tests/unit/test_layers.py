@@ -76,6 +76,7 @@ SEAMS = {
     "dates_in_delete_entries": {"jobs/write_tasks.py"},
     "bulk_insert_is_commit": {"jobs/write_execution.py"},
     "bucket_hash_splits_keys": {"writing/buckets.py"},
+    "copy_on_write_names_payload": {"merging/rules.py"},
 }
 """Where each fact of a table version is asked for."""
 VERSION_PROXY = re.compile(r"version\.(" + "|".join(SEAMS) + r")\b")
