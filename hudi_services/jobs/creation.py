@@ -12,6 +12,7 @@ from ..table_config import TableConfig
 from ..versions import table_version
 from ..writing.creation import create_table
 from ..writing.definition import MODE_OF_PAYLOAD, TIME_PREFIX, PartKind, TableDefinition, key_generator_for
+from .key_settings import check_kinds
 
 
 def create(storage: Storage, options: Options) -> TableConfig:
@@ -47,10 +48,11 @@ def check_definition(options: Options, config: TableConfig) -> None:
             given = tuple(one.partition(":")[0] for one in given)
         if given not in ("", of_table):
             raise ConfigError(
-                f"{option.key}={as_text(given)} (from {options.source(option)}) does not fit the table, which has "
-                f"{as_text(of_table) or 'none'}",
+                f"{option.key}={as_text(options[option])} (from {options.source(option)}) does not fit the table, "
+                f"which has {as_text(of_table) or 'none'}",
                 hint="leave it out: what a table is, is said when it is created",
             )
+    check_kinds(options, config)
 
 
 def _payload(config: TableConfig, given: str) -> str:

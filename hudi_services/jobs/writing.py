@@ -32,6 +32,7 @@ from ..writing.schema import WriterSchema
 from ..writing.sorted_rows import check_sort
 from .creation import check_definition, definition
 from .inline_services import InlineServices
+from .key_settings import config_of_keys
 from .opening import open_rewritable
 from .report import Report
 from .request import WriteOperation, WriteRequest
@@ -103,7 +104,7 @@ def _write(wanted: WriteRequest, source: RowSource, storage: Storage | None, rep
     rule = _rule(wanted, config)
     with ExitStack() as stack:
         with report.phase("keep rows"):
-            maker = partial(key_maker, table, config)
+            maker = partial(key_maker, table, config_of_keys(wanted.options, config))
             task = _keep_task(wanted, source, config, known, maker, compares=rule is not None)
             rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
         run = WriteRun(wanted, table, rows, known, expressions, report, source.engine)
@@ -121,7 +122,7 @@ def _write_new(wanted: WriteRequest, source: RowSource, storage: Storage, report
         raise NothingToDo(f"there is no table at {storage.root} to delete rows of")
     with ExitStack() as stack:
         with report.phase("keep rows"):
-            maker = partial(_new_key_maker, config)
+            maker = partial(_new_key_maker, config_of_keys(wanted.options, config))
             task = _keep_task(wanted, source, config, None, maker, compares=rule is not None)
             rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
         if wanted.dry_run:

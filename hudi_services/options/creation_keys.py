@@ -74,7 +74,8 @@ PARTITION_BY = Option(
     names,
     _NO_NAMES,
     Phase.CREATE,
-    "The columns of the partition path; for a custom key generator with a kind, as `day:SIMPLE` or `ts:TIMESTAMP`.",
+    "The columns of the partition path; for a custom key generator with a kind, as `day:SIMPLE` or `ts:TIMESTAMP`: "
+    "tables of version 6 do not store the kinds, and each write gives them.",
     ("hoodie.table.partition.fields",),
 )
 ORDERING = Option(

@@ -98,6 +98,11 @@ class Options:
                 return source, without_secrets(values[key].strip())
         return "", ""
 
+    def given_keys(self, prefix: str) -> list[str]:
+        """Every key with this prefix that some layer other than the table's has."""
+        layers = (values for source, values in self._layers if source != TABLE_SOURCE)
+        return sorted({key for values in layers for key in values if key.startswith(prefix)})
+
     def texts(self) -> dict[str, str]:
         """Every key that some layer has, known or not, with the text of the highest layer that has it."""
         return {key: text for _, values in reversed(self._layers) for key, text in values.items()}

@@ -30,6 +30,8 @@ MODE_OF_PAYLOAD = {payload: mode for mode, payload in _PAYLOADS.items()}
 """The payload classes of new tables, and the merge modes that are the same."""
 _NAME = re.compile(r"[^\x00-\x1f\x7f/]+")
 TIME_PREFIX = "hoodie.keygen.timebased."
+TIME_PREFIXES = (TIME_PREFIX, "hoodie.deltastreamer.keygen.timebased.")
+"""Of the options of partition paths that are times; the second one is older, and counts less."""
 _NEEDED_TIME_KEYS = (TIME_PREFIX + "timestamp.type", TIME_PREFIX + "output.dateformat")
 
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from ..errors import ConfigError, UnsupportedTable
 from ..metadata.expression_index.times import Zone
-from ..options.creation_keys import KeyGenerator
+from ..options.creation_keys import PARTITION_BY, KeyGenerator
 from ..paths import ESCAPES, is_addressable, is_partition
 from ..table_config import PARTITION_FIELDS, TableConfig
 from .definition import PartKind
@@ -169,15 +169,17 @@ def _has_slashes(config: TableConfig, sample: str | None) -> bool:
 
 
 def _kinds(config: TableConfig) -> list[PartKind]:
-    """The kinds of the partition fields of a custom key generator. Raises UnsupportedTable when they are not known."""
+    """The kinds of the partition fields of a custom key generator. Raises ConfigError when they are not known."""
     listed = config.listed_partition_fields
     kinds = [one.partition(":")[2].upper() for one in listed]
     unknown = [one for one, kind in zip(listed, kinds, strict=True) if kind not in PartKind.__members__]
     if unknown:
-        raise UnsupportedTable(
-            f"the table has CustomKeyGenerator, and its {PARTITION_FIELDS} does not say how {unknown[0]} makes its "
-            "part of the partition path",
-            hint="write to this table with Apache Hudi, whose writers give the kinds with each write",
+        names = (one.partition(":")[0] for one in listed)
+        raise ConfigError(
+            f"the table has CustomKeyGenerator, and neither its {PARTITION_FIELDS} nor {PARTITION_BY.key} of the write "
+            f"says how {unknown[0]} makes its part of the partition path",
+            hint=f"give {PARTITION_BY.key} with each write, as the other writers do: "
+            f"{','.join(f'{name}:KIND' for name in names)}, where each KIND is SIMPLE or TIMESTAMP",
         )
     return [PartKind[kind] for kind in kinds]
 

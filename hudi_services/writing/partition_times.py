@@ -25,10 +25,9 @@ import pyarrow.compute as pc
 
 from ..errors import ConfigError, UnsupportedTable
 from ..metadata.expression_index.times import UTC_MICROS, Zone, formatted, local, strftime_pattern
-from .definition import TIME_PREFIX
+from .definition import TIME_PREFIX, TIME_PREFIXES
 from .key_texts import UTC, Field, int64
 
-_OLD_PREFIX = "hoodie.deltastreamer.keygen.timebased."
 _MILLIS = {
     "NANOSECONDS": Fraction(1, 1_000_000),
     "MICROSECONDS": Fraction(1, 1000),
@@ -77,7 +76,7 @@ class TimePath:
 
     @classmethod
     def of(cls, raw: Mapping[str, str], field: Field, zone: Zone) -> "TimePath":
-        """By a table's properties; `zone` is that of the processes that wrote the table.
+        """By the properties of a table and of a write; `zone` is that of the processes that wrote the table.
 
         Raises ConfigError for a missing or wrong property, UnsupportedTable for a pattern, a zone or a column of which
         we cannot make what Hudi makes.
@@ -87,7 +86,7 @@ class TimePath:
         # Hudi 0.15.0 keeps every property but this one; strings are read alike by both types.
         kind = settings.get("timestamp.type", "MIXED") if is_string else settings.needed("timestamp.type")
         if kind not in (*_UNITS, *_STRINGS, "SCALAR"):
-            raise ConfigError(f"the table has {TIME_PREFIX}timestamp.type={kind}, which is no type of timestamps")
+            raise ConfigError(f"{TIME_PREFIX}timestamp.type={kind} is no type of timestamps")
         java = settings.needed("output.dateformat")
         pattern = strftime_pattern(java)
         if pattern is None:
@@ -101,9 +100,7 @@ class TimePath:
         if not is_string:
             unit = _UNITS.get(kind) or settings.get("timestamp.scalar.time.unit", "SECONDS").upper()
             if unit not in _MILLIS:
-                raise ConfigError(
-                    f"the table has {TIME_PREFIX}timestamp.scalar.time.unit={unit}, which is no unit of time"
-                )
+                raise ConfigError(f"{TIME_PREFIX}timestamp.scalar.time.unit={unit} is no unit of time")
             return cls(field, pattern, output or zone, unit)
         given = settings.zone("input")
         inputs = tuple(_input(one, given or output or UTC) for one in settings.patterns())
@@ -149,7 +146,7 @@ class TimePath:
         wrong = given.filter(left)
         if len(wrong):
             raise ConfigError(
-                f"{self.field.name} has {len(wrong)} values that the table's {TIME_PREFIX}input.dateformat does not "
+                f"{self.field.name} has {len(wrong)} values that {TIME_PREFIX}input.dateformat does not "
                 f"describe, as {wrong[0].as_py()!r}",
                 hint="write them as the pattern says, each number with all its digits",
             )
@@ -182,14 +179,15 @@ class _Settings:
         self._raw = raw
 
     def get(self, name: str, default: str = "") -> str:
-        return self._raw.get(TIME_PREFIX + name, self._raw.get(_OLD_PREFIX + name, default))
+        keys = (prefix + name for prefix in TIME_PREFIXES)
+        return next((self._raw[key] for key in keys if key in self._raw), default)
 
     def needed(self, name: str) -> str:
         found = self.get(name)
         if not found:
             raise ConfigError(
-                f"the table does not say {TIME_PREFIX}{name}, without which no partition path can be made of a time",
-                hint="add it to the table's hoodie.properties, as its writers have it",
+                f"neither the table nor the write has {TIME_PREFIX}{name}, which a partition path of a time needs",
+                hint="give it with each write, as the other writers of the table do",
             )
         return found
 
@@ -205,7 +203,7 @@ class _Settings:
             return [one.strip() for one in re.split(delimiter, self.needed("input.dateformat"))]
         except re.error:
             raise UnsupportedTable(
-                f"the table has {TIME_PREFIX}input.dateformat.list.delimiter.regex={delimiter}, which we cannot read",
+                f"{TIME_PREFIX}input.dateformat.list.delimiter.regex={delimiter} cannot be read",
                 hint="write to this table with Apache Hudi",
             ) from None
 
@@ -225,7 +223,7 @@ def _zone(name: str) -> Zone:
         except ConfigError:
             pass
     raise UnsupportedTable(
-        f"the table has the time zone {name!r} for its partition paths, which we do not know",
+        f"the time zone {name!r} of the partition paths is not known",
         hint="write to this table with Apache Hudi, which may take this zone for GMT",
     )
 
