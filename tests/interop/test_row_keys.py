@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_services.codecs.properties import parse_properties
+from hudi_services.jobs.key_settings import config_of_keys
 from hudi_services.metadata.expression_index.times import Zone
+from hudi_services.options import resolve
 from hudi_services.table_config import TableConfig
 from hudi_services.versions import table_version
 from hudi_services.writing.key_forms import shown_form
@@ -166,9 +168,8 @@ CASES = {
         "Custom",
         _HIVE | _timed("EPOCHMILLISECONDS", "yyyyMM"),
         row_path=True,
-        releases=_SINCE_1,
     ),
-    "custom of more keys": Case("id,num", "text:SIMPLE", "Custom", _ENCODE, releases=_SINCE_1),
+    "custom of more keys": Case("id,num", "text:SIMPLE", "Custom", _ENCODE),
 }
 
 
@@ -207,10 +208,13 @@ def _without_empty_keys(key: str) -> str:
 
 
 def _config(path: Path, case: Case) -> TableConfig:
-    """The table's configuration, and what Hudi does not keep of the options of times."""
-    raw = {key: text for key, text in case.options.items() if key.startswith(_TIME)}
-    raw |= parse_properties((path / ".hoodie/hoodie.properties").read_bytes(), "hoodie.properties")
-    return TableConfig(raw, table_version(int(raw["hoodie.table.version"]), "hoodie.properties"))
+    """The table's configuration, and what Hudi does not keep of the options of its writer."""
+    raw = parse_properties((path / ".hoodie/hoodie.properties").read_bytes(), "hoodie.properties")
+    config = TableConfig(raw, table_version(int(raw["hoodie.table.version"]), "hoodie.properties"))
+    given = {key: text for key, text in case.options.items() if key.startswith(_TIME)}
+    if case.partition:
+        given[f"{_WRITE}partitionpath.field"] = case.partition
+    return config_of_keys(resolve([("test", given)]), config)
 
 
 def _differences(path: Path, case: Case) -> list[Any]:
