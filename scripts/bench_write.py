@@ -1,12 +1,12 @@
 """`make bench-write`: real Apache Hudi 1.2.0 and this tool write the same rows to copies of one table, in one run.
 
-bulk_insert of ROWS rows into a new table, once in the order of their keys and once shuffled; then into copies of the
-table that Hudi made of the sorted rows: upserts of 5 % of the rows by BLOOM and by RECORD_INDEX, an insert of 100,000
-rows into small files, and the same upsert into a merge-on-read table, which appends log files. The codec is zstd for
-both. Both run as whole processes, which start, write and end (Hudi with Spark, ours by the command `write`, which
-starts no Spark), and warm, in processes that have written before: Hudi in a session of Spark; ours once without Spark,
-from the file, as the command does, and once a data frame in a session of Spark. Rows and tables are kept in FOLDER for
-the next run.
+bulk_insert of ROWS rows into a new table, in the order of their keys, shuffled, and shuffled rows to be sorted; then
+into copies of the table that Hudi made of the sorted rows: upserts of 5 % of the rows by BLOOM and by RECORD_INDEX, an
+insert of 100,000 rows into small files, and the same upsert into a merge-on-read table, which appends log files. The
+codec is zstd for both. Both run as whole processes, which start, write and end (Hudi with Spark, ours by the command
+`write`, which starts no Spark), and warm, in processes that have written before: Hudi in a session of Spark; ours once
+without Spark, from the file, as the command does, and once a data frame in a session of Spark. Rows and tables are kept
+in FOLDER for the next run.
 """
 
 import argparse
@@ -74,6 +74,7 @@ class Case:
 CASES = (
     Case("bulk_insert, sorted", "bulk_insert", "sorted", "", {}),
     Case("bulk_insert, shuffled", "bulk_insert", "shuffled", "", {}),
+    Case("bulk_insert, GLOBAL_SORT", "bulk_insert", "shuffled", "", {"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"}),
     Case("upsert of 5 %, BLOOM", "upsert", "updates", "table", {"hoodie.index.type": "BLOOM"}),
     Case("upsert of 5 %, RECORD_INDEX", "upsert", "updates", "indexed", {"hoodie.index.type": "RECORD_INDEX"}),
     Case("insert of 100,000 into small files", "insert", "inserts", "table", {}),
