@@ -42,8 +42,8 @@ from ..writing.tagging import KeyRange
 from .frame_pieces import Labelled, divided, pieces_of, runs_of
 from .write_rows import KeepTask, Progress
 
-_FEW_KEYS = 500_000
-"""So many keys are sent to every task that reads files."""
+_FEW_KEYS, _FEW_BYTES = 500_000, 1 << 30
+"""So many keys, and bytes of them, are sent to every task that reads files."""
 _TASK_BYTES = 256 << 20
 """Bytes of the base files whose keys one task reads, about at most."""
 
@@ -162,7 +162,7 @@ def divide(task: Division, rows: Labelled, token: str) -> Labelled:
 
 
 def look_at_keys(task: LookTask, rows: Labelled, token: str) -> Iterator[Found]:
-    """The keys of one partition, or their ranges."""
+    """The keys of one partition, or their ranges; None for keys of too many bytes."""
     keys: dict[str, list[pa.ChunkedArray]] = {}
     ranges: dict[str, KeyRange | None] = {}
     for place, table in rows:
@@ -171,7 +171,10 @@ def look_at_keys(task: LookTask, rows: Labelled, token: str) -> Iterator[Found]:
             keys.setdefault(name, []).append(table.column(KEY))
         else:
             ranges[name] = _wider(ranges, name, KeyRange.of(table.column(KEY)))
-    yield {name: pa.concat_arrays([chunk for one in some for chunk in one.chunks]) for name, some in keys.items()}
+    if sum(one.nbytes for some in keys.values() for one in some) > _FEW_BYTES:
+        yield dict.fromkeys(keys)
+    else:
+        yield {name: pa.concat_arrays([chunk for one in some for chunk in one.chunks]) for name, some in keys.items()}
     yield ranges
 
 
@@ -218,6 +221,8 @@ def _wanted(rows: Pieces, task: LookTask, progress: Progress) -> Wanted:
             else:
                 ranges[name] = _wider(ranges, name, some)
     if task.gives_keys:
+        if ranges or sum(one.nbytes for some in keys.values() for one in some) > _FEW_BYTES:
+            return Wanted(task.is_global)
         return Wanted(task.is_global, keys={name: pc.unique(pa.concat_arrays(some)) for name, some in keys.items()})
     return Wanted(task.is_global, ranges=ranges)
 

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from ..files.row_selection import take_table
 from ..merging.fold import Numbers
 from ..writing.row_store import Place, gathered
 
@@ -51,7 +52,7 @@ def _parts_of(
 ) -> Iterator[tuple[tuple[int, Runs], pa.Table]]:
     numbers = np.concatenate([numbers_of(place, table) for place, table in tables])
     order = np.argsort(numbers, kind="stable")
-    ordered = pa.concat_tables([table for _, table in tables]).take(pa.array(order))
+    ordered = take_table(pa.concat_tables([table for _, table in tables]), order)
     of_place = np.repeat(np.arange(len(tables)), [table.num_rows for _, table in tables])[order]
     ends = np.cumsum(np.bincount(numbers))
     start = 0

@@ -36,6 +36,8 @@ from .settings import file_settings
 
 _BLOCK_SHARE = 8
 """A data block has one part of the memory in so many: it is encoded, joined and sent as a whole."""
+_MOST_BLOCK_BYTES = 1 << 30
+"""Of a block, whatever is asked for: readers of Hudi hold it in an array of Java, which has less than 2 GiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class WriteTasks:
         self._memory = memory
         self._rule = rule
         self._sort = sort
-        self._block_bytes = min(options[writing_keys.LOG_BLOCK_BYTES], memory.limit // _BLOCK_SHARE)
+        self._block_bytes = min(options[writing_keys.LOG_BLOCK_BYTES], memory.limit // _BLOCK_SHARE, _MOST_BLOCK_BYTES)
         self._parquet_blocks = options[writing_keys.LOG_BLOCK_FORMAT] == "PARQUET"
         self._names: dict[str, LogNames] = {}
 

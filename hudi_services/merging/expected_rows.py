@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 from ..codecs.row_hash import Hashes, all_row_hashes, column_hashes, mix, row_and_key_hashes
 from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema
+from ..files.row_selection import take_table
 from .fold import Flags, Numbers
 from .log_records import COMPARABLE, DELETES, ENTRY, KEY, ORDER, SUBSET, UNORDERED
 from .ordering import OrderingField, numbers
@@ -70,7 +71,7 @@ class _Records:
             self.deletes[rows],
             self.comparable[rows],
             self.unordered[rows],
-            self.order.take(pa.array(rows)),
+            take_table(self.order, rows),
             self.binlog[rows],
         )
 
@@ -470,7 +471,7 @@ def _records(facts: pa.Table, fields: int) -> _Records:
 
 
 def _taken(facts: pa.Table, rows: Numbers) -> pa.Table:
-    return facts.take(pa.array(rows))
+    return take_table(facts, rows)
 
 
 def _spilled(parts: Partitions | None, facts: pa.Table, count: int) -> Partitions:

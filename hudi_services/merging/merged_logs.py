@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..files.parquet_schema import FileSchema
-from ..files.row_selection import take_rows
+from ..files.row_selection import take_rows, take_table, value_codes, with_few_chunks
 from .fold import Facts, Flags, Merged, Numbers, filled, fold, log_wins
 from .log_records import COMPARABLE, DELETES, ENTRY, KEY, ORDER, SUBSET, UNORDERED
 from .ordering import OrderingField, numbers
@@ -39,7 +39,7 @@ class Merger:
         """One record for each key, in no defined order. Raises NullOrdering."""
         groups = _by_key(table.column(KEY))
         if len(groups) < 2:
-            return table.combine_chunks()
+            return with_few_chunks(table)
         lacking = self._lacking(table)
         holes = self._holes(table, lacking, self._rule.fills_logs)
         merged = fold(self._rule, self._facts(table, holes), groups)
@@ -158,7 +158,7 @@ class Merger:
     def _final_holes(self, base: pa.Table, at: Numbers, log: pa.Table) -> dict[str, Flags]:
         """For each column that is filled: the holes of the log records, and then those of their base rows."""
         of_log = self._holes(log.select([*base.column_names, SUBSET]), self._lacking(log), self._rule.fills_base)
-        of_base = self._holes(_take_all(base, at), {}, True) if self._rule.fills_base_rows else {}
+        of_base = self._holes(take_table(base, at), {}, True) if self._rule.fills_base_rows else {}
         none = np.zeros(log.num_rows, np.bool_)
         names = dict.fromkeys((*of_log, *of_base))
         return {name: np.concatenate((of_log.get(name, none), of_base.get(name, none))) for name in names}
@@ -204,8 +204,7 @@ class Merger:
 
 def _by_key(keys: pa.ChunkedArray) -> list[Numbers]:
     """For `fold`: the oldest record of each key, the second oldest of each key that has one, and so on."""
-    encoded = keys.combine_chunks().dictionary_encode()
-    codes = encoded.indices.to_numpy()
+    codes = value_codes(keys)
     if not codes.size:
         return []
     order = np.argsort(codes, kind="stable")
@@ -246,7 +245,3 @@ def _binlog(table: pa.Table) -> Numbers:
     file, place = (pc.struct_field(parts, name).cast(pa.int64()) for name in ("file", "place"))
     found = pc.add(pc.shift_left(file, 40), place)
     return np.asarray(pc.fill_null(found, -1).to_numpy())
-
-
-def _take_all(table: pa.Table, rows: Numbers) -> pa.Table:
-    return pa.table([take_rows(column, pa.array(rows)) for column in table.columns], schema=table.schema)

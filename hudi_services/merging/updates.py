@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..files.row_selection import in_parts, take_table, with_few_chunks
 from ..model import LogCounts
 from .fold import Flags, Numbers
 from .log_records import DELETES, KEY
@@ -21,6 +22,8 @@ from .spill import Partitions, Spill, by_key
 
 _ROW, _WINS = "hudi_services row", "hudi_services wins"
 _MOST_PARTITIONS = 256
+_MOST_BYTES = 1 << 30
+"""Of records that are merged at once, whatever the memory: joined columns of 2 GiB would not fit into arrays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ def find_updates(
     `base` are tables of the record keys, and of the columns that decide, of the base file; `row_groups` are the numbers
     of rows of its row groups. `memory` in bytes. Raises NullOrdering and StorageError.
     """
-    changed = ChangedRowGroups(row_groups)
+    changed, memory = ChangedRowGroups(row_groups), min(memory, _MOST_BYTES)
     if expected <= memory:
         return _InMemory(merger, records, base, changed)
     partitions = min(_MOST_PARTITIONS, -(-expected // memory))
@@ -110,7 +113,8 @@ class _Join:
         self._merger = merger
         self._changed = changed
         self._records = records.num_rows
-        folded = merger.folded(records)
+        # Rows are taken from it for each part of the base file.
+        folded = with_few_chunks(merger.folded(records))
         self.folded = folded
         self._facts = folded.select(merger.deciding_facts)
         self._deletes = np.asarray(folded.column(DELETES).to_numpy())
@@ -128,7 +132,7 @@ class _Join:
             is_first &= ~self._seen[log]
             at, log = at[is_first], log[is_first]
         self._seen[log] = True
-        wins = self._merger.wins(self._facts.take(pa.array(log)), base.take(pa.array(at)))
+        wins = self._merger.wins(take_table(self._facts, log), take_table(base, at))
         deletes = wins & self._deletes[log]
         deleted = int(deletes.sum())
         self._deleted += deleted
@@ -147,7 +151,7 @@ class _Join:
 
     def inserts(self) -> pa.Table:
         """The folded records that no base row was found for, without deletes."""
-        return self.folded.take(pa.array(np.flatnonzero(~self._seen & ~self._deletes)))
+        return take_table(self.folded, np.flatnonzero(~self._seen & ~self._deletes))
 
 
 class _InMemory:
@@ -174,11 +178,11 @@ class _InMemory:
         low, high = np.searchsorted(self._rows, (start, end))
         if low == high:
             return None
-        log = self._folded.take(pa.array(self._log[low:high]))
+        log = take_table(self._folded, self._log[low:high])
         return Touched(self._rows[low:high] - start, log, self._wins[low:high])
 
     def inserts(self) -> Iterator[pa.Table]:
-        yield self._inserts
+        yield from in_parts(self._inserts)
 
 
 class _OnDisk:
@@ -220,7 +224,7 @@ class _OnDisk:
         log.close()
         for part in base.tables():
             found = join.find(part)
-            table = join.folded.take(pa.array(found.log))
+            table = take_table(join.folded, found.log)
             table = table.append_column(_ROW, pa.array(found.rows)).append_column(_WINS, pa.array(found.wins))
             if self._ranges is None:
                 self._ranges = Partitions(table.schema, partitions)
@@ -255,7 +259,7 @@ class _OnDisk:
     def _load(self, number: int) -> Touched:
         assert self._ranges is not None
         table = self._ranges.spills[number].read()
-        table = table.take(pa.array(np.argsort(table.column(_ROW).to_numpy(), kind="stable")))
+        table = take_table(table, np.argsort(table.column(_ROW).to_numpy(), kind="stable"))
         at, wins = (np.asarray(table.column(name).to_numpy()) for name in (_ROW, _WINS))
         return Touched(at, table.drop_columns([_ROW, _WINS]), wins)
 

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from ..files.row_selection import take_rows
+from ..files.row_selection import PART_BYTES, take_rows, take_table
 from .memory import TaskMemory, sort_bytes
 from .sorting import Order, RowSorter, taken
 from .stored_tables import StoredTables
@@ -118,7 +118,7 @@ class ExternalSort:
 
     def _batch_bytes(self, runs: int) -> int:
         # Up to half of the memory for merging may hold batches of which only a part is complete.
-        return self._memory.merged // (2 * runs)
+        return min(self._memory.merged // (2 * runs), PART_BYTES)
 
     def _merged(self, runs: Sequence["_Run"]) -> Iterator[tuple[list[pa.Table], Order]]:
         """The rows of all runs in order: tables, and the numbers of their rows that come next."""
@@ -175,7 +175,7 @@ class _Run:
         step = max(1, table.num_rows * batch_bytes // max(1, _plain_bytes(table)))
         starts = range(0, table.num_rows, step)
         written = sum(self._batches.append(_with_own_dictionaries(table.slice(start, step))) for start in starts)
-        self.heads.append(plain(table.select(self._keys).take(pa.array(starts))))
+        self.heads.append(plain(take_table(table.select(self._keys), pa.array(starts))))
         return written
 
     @property

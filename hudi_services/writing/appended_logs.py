@@ -121,6 +121,8 @@ class _NewLogFile:
         """The data block that gets records."""
         self._deleted: list[tuple[pa.Array, Encoded]] = []
         """Keys with their ordering values."""
+        self._deleted_bytes = 0
+        """About how many bytes they have in a block, where each key has the path of the partition beside it."""
         self._deletes = 0
         self._contents: list[bytes] = []
         """Hashes of the delete blocks."""
@@ -157,7 +159,7 @@ class _NewLogFile:
                 self._block.add(part)
                 if self._block.size >= self._task.block_bytes:
                     yield from self._data_block()
-            if sum(keys.nbytes for keys, _ in self._deleted) >= self._task.block_bytes:
+            if self._deleted_bytes >= self._task.block_bytes:
                 yield self._delete_block()
         yield from self._data_block()
         if self._deleted:
@@ -187,7 +189,9 @@ class _NewLogFile:
     def _delete(self, rows: pa.Table, ordering: Sequence[OrderingField]) -> None:
         task = self._task
         path = task.storage.full_path(task.log.stat.path)
-        self._deleted.append((flat(rows.column(KEY)), ordering_entries(rows, ordering, path, dates=task.dates)))
+        keys, values = flat(rows.column(KEY)), ordering_entries(rows, ordering, path, dates=task.dates)
+        self._deleted.append((keys, values))
+        self._deleted_bytes += keys.nbytes + values.nbytes + len(keys) * len(task.partition.encode())
 
     def _data_block(self) -> Iterator[LogBlock]:
         block, self._block = self._block, None
@@ -196,7 +200,7 @@ class _NewLogFile:
 
     def _delete_block(self) -> LogBlock:
         keys, ordering = (pa.concat_arrays(some) for some in zip(*self._deleted, strict=True))
-        self._deleted = []
+        self._deleted, self._deleted_bytes = [], 0
         content = delete_block_content(keys, self._task.partition, ordering)
         self._deletes += len(keys)
         self._contents.append(hashlib.sha256(content).digest())

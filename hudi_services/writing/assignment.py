@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ConfigError, UnsupportedTable
+from ..files.row_selection import take_table
 from ..merging.fold import Flags, Numbers
 from ..merging.log_records import KEY, PARTITION
 from ..merging.rules import Fill
@@ -143,16 +144,16 @@ class Assigner:
                 is_here = pc.equal(paths.take(pa.array(at)), slice_.partition).to_numpy()
                 home[at[is_here]] = True
                 stays = is_here | deletes[at]
-            self._add(store, found, slice_, records.take(pa.array(at[stays])), deletes=self._kept.keys_only)
+            self._add(store, found, slice_, take_table(records, at[stays]), deletes=self._kept.keys_only)
             if not stays.all():
                 moving.append((slice_, at[~stays]))
         for slice_, at in moving:
             moves[at] = True
-            loses[at] |= ~self._wins(slice_, records.take(pa.array(at)))
+            loses[at] |= ~self._wins(slice_, take_table(records, at))
         for slice_, at in moving:
-            self._add(store, found, slice_, records.take(pa.array(at[~loses[at]])), deletes=True)
+            self._add(store, found, slice_, take_table(records, at[~loses[at]]), deletes=True)
         new = np.flatnonzero(~deletes & (~known | (moves & ~home & ~loses)))
-        inserted = records.take(pa.array(new))
+        inserted = take_table(records, new)
         for path, rows in divided(inserted, inserted.column(PARTITION).dictionary_encode()):
             store_inserts(store, path, self._plain(rows), self._index.buckets)
 
@@ -185,7 +186,7 @@ class Assigner:
             found = pc.index_in(rows.column(KEY), value_set=keys)
             at = np.flatnonzero(pc.is_valid(found).to_numpy())
             pairs = np.asarray(found.drop_null().to_numpy()).astype(np.int64)
-            log, base = records.take(pa.array(pairs)), rows.take(pa.array(at))
+            log, base = take_table(records, pairs), take_table(rows, at)
             with self._rows.null_orderings():
                 wins[pairs[~self._rows.merger.wins(log, base)]] = False
         reader.release()

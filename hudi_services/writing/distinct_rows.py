@@ -4,7 +4,7 @@ Rows that do not fit into memory are divided by key among temporary files, and r
 Source: HoodieWriteHelper.deduplicateRecords of Apache Hudi.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ConfigError
+from ..files.row_selection import take_table, value_codes, with_few_chunks
 from ..merging.fold import Flags, NullOrdering
 from ..merging.log_records import DELETES, KEY, PARTITION, LogRecords
 from ..merging.merged_logs import Merger
@@ -20,11 +21,18 @@ from ..merging.rules import MergeRule
 from ..merging.spill import by_key
 from ..rows.memory import TaskMemory
 from .kept_rows import NUMBER, KeptRows
-from .row_store import Place
+from .row_store import Place, RowStore
 
 _SHARE = 8
 """Rows of one part of the memory in so many are looked up at once: they are copied while they are divided."""
+_MOST_BYTES = 1 << 30
+"""Of the rows that are looked up at once, whatever the memory: joined columns of 2 GiB would not fit into arrays."""
 _MOST_PARTS = 256
+_HASHES = 1 << 64
+"""So many parts are those of single keys."""
+_OFFSET_BYTES = 4
+_UNEVEN = 1.5
+"""A part with so many times the bytes that it should have is divided again."""
 
 
 class DistinctRows:
@@ -43,7 +51,7 @@ class DistinctRows:
         ordering = ordering_fields(rule, schema, table_name)
         self.rule = with_ordering(rule, ordering)
         self._kept = kept
-        self._most_bytes = memory.limit // _SHARE
+        self._most_bytes = min(memory.limit // _SHARE, _MOST_BYTES)
         self._records = LogRecords(schema, "", self.rule, ordering)
         self.merger = Merger(schema, self.rule, ordering, self._records.subsets)
 
@@ -64,36 +72,44 @@ class DistinctRows:
     def _divided(self, partitions: Sequence[str]) -> Iterator[pa.Table]:
         """The rows with their partition paths; all rows of one key are in one table."""
         kept = self._kept.here
-        count = min(_MOST_PARTS, -(-sum(kept.sizes[Place(name)] for name in partitions) // self._most_bytes))
         tables = (_with_path(rows, name) for name in partitions for rows in kept.read(Place(name)))
-        if not partitions:
-            return
+        if partitions:
+            yield from self._parts(tables, sum(_size_with_path(kept, name) for name in partitions))
+
+    def _parts(self, tables: Iterable[pa.Table], size: int, before: int = 1) -> Iterator[pa.Table]:
+        """The rows of some tables, of `size` bytes, in parts by key; they are one of `before` such parts."""
+        count = min(_MOST_PARTS, -(-size // self._most_bytes))
         if count <= 1:
             yield pa.concat_tables(tables)
             return
-        parts = by_key(tables, count)
+        parts, before = by_key(tables, count, before), before * count
         try:
-            for spill in parts.spills:
-                part = spill.read()
-                spill.close()
-                if part.num_rows:
+            for number, spill in enumerate(parts.spills):
+                is_large = spill.size > self._most_bytes * _UNEVEN and before < _HASHES
+                if is_large and parts.has_several_keys(number):
+                    yield from self._parts(spill.tables(), spill.size, before)
+                elif spill.rows:
+                    part = spill.read()
+                    spill.close()
                     yield part
+                spill.close()
         finally:
             parts.close()
 
     def _one_of_each(self, rows: pa.Table) -> tuple[pa.Table, Flags]:
         """One record of each key, in the order of the rows, and which of them delete."""
+        rows = with_few_chunks(rows)
         if self._kept.keys_only:
-            positions = np.unique(rows.column(KEY).combine_chunks().dictionary_encode().indices, return_index=True)[1]
-            return rows.take(pa.array(np.sort(positions))), np.ones(positions.size, np.bool_)
+            positions = np.unique(value_codes(rows.column(KEY)), return_index=True)[1]
+            return take_table(rows, np.sort(positions)), np.ones(positions.size, np.bool_)
         if self._kept.numbered:
-            rows = rows.sort_by(NUMBER)
+            rows = _by_number(rows)
         else:
             rows = rows.append_column(NUMBER, pa.array(np.arange(rows.num_rows)))
         records = self._records.of_rows(rows)
         if pc.count_distinct(rows.column(KEY)).as_py() < rows.num_rows:
             with self.null_orderings():
-                records = self.merger.folded(records).sort_by(NUMBER)
+                records = _by_number(self.merger.folded(records))
         return records, np.asarray(records.column(DELETES).to_numpy())
 
     @contextmanager
@@ -107,6 +123,15 @@ class DistinctRows:
                 f"{', '.join(self.rule.ordering)}, which Hudi cannot compare",
                 hint="give every row a value",
             ) from None
+
+
+def _size_with_path(kept: RowStore, partition: str) -> int:
+    place = Place(partition)
+    return kept.sizes[place] + kept.counts[place] * (len(partition.encode()) + _OFFSET_BYTES)
+
+
+def _by_number(rows: pa.Table) -> pa.Table:
+    return take_table(rows, np.argsort(rows.column(NUMBER).to_numpy(), kind="stable"))
 
 
 def _with_path(rows: pa.Table, partition: str) -> pa.Table:

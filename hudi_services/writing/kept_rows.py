@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..files.row_selection import in_parts, take_table
 from ..merging.log_records import deletes
 from ..merging.rules import DeleteMarker
 from ..rows.output import RECORD_KEY_FIELD
@@ -20,6 +21,8 @@ from .schema import WriterSchema
 
 NUMBER = "hudi_services number"
 """The column of the numbers of rows in their order."""
+_MOST_ROWS = 1 << 20
+"""Of a table: keys, with the names of their fields, may have more bytes than the values that they are made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +67,8 @@ class KeptRows:
         Raises ConfigError for a row that the table cannot take, StorageError for the local disk.
         """
         names, start, store = maker.columns if self.keys_only else None, first, self.here
-        for batch in rows:
-            data = self.schema.conform(pa.Table.from_batches([batch]), names)
+        for table in _small(rows):
+            data = self.schema.conform(table, names)
             if self.omits_deletes:
                 data = data.filter(pc.invert(deletes(data, self.marker)))
             record_keys, paths = maker.record_keys(data), maker.partition_paths(data)
@@ -79,6 +82,14 @@ class KeptRows:
                 start += data.num_rows
             for path, part in divided(data, paths):
                 store_inserts(store, path, part, self.buckets)
+
+
+def _small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows of batches, which may have columns larger than those of tables here can be."""
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        for start in range(0, table.num_rows, _MOST_ROWS):
+            yield from in_parts(table.slice(start, _MOST_ROWS), by_values=True)
 
 
 def _may_have_nulls(column: pa.ChunkedArray) -> bool:
@@ -109,7 +120,7 @@ def _by_code(rows: pa.Table, codes: "npt.NDArray[np.integer[Any]]") -> Iterator[
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[0] - 1))
-    grouped = rows.take(pa.array(order)) if len(starts) > 1 else rows
+    grouped = take_table(rows, order) if len(starts) > 1 else rows
     for start, end in zip(starts, [*starts[1:], len(ordered)], strict=True):
         yield int(ordered[start]), grouped.slice(start, end - start)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..files.row_selection import in_parts
 from ..rows.output import RECORD_KEY_FIELD
 
 _COMMIT_TIME, _SEQUENCE, _PARTITION = "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_partition_path"
@@ -48,9 +49,10 @@ class MetaColumns:
 
 def some_at_a_time(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The rows of tables in small tables."""
-    for rows in tables:
-        for start in range(0, rows.num_rows, _STEP_ROWS):
-            yield rows.slice(start, _STEP_ROWS)
+    for table in tables:
+        for rows in in_parts(table):
+            for start in range(0, rows.num_rows, _STEP_ROWS):
+                yield rows.slice(start, _STEP_ROWS)
 
 
 def same_text(value: str, rows: int) -> pa.ChunkedArray:

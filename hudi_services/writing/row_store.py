@@ -4,6 +4,7 @@ Small writes stay in memory. Of larger ones, tables of consecutive rows of one p
 the local disk, each as an Arrow IPC stream of its own (LZ4). The rows of a place keep their order.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,8 @@ from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
+from ..files import row_selection
+from ..files.row_selection import in_parts, with_few_chunks
 from ..rows.stored_tables import StoredTables
 
 T = TypeVar("T")
@@ -93,7 +96,7 @@ class RowStore:
         size = rows.nbytes
         self._counts[place] = self._counts.get(place, 0) + rows.num_rows
         self._sizes[place] = self._sizes.get(place, 0) + size
-        self._waiting.setdefault(place, []).append(rows)
+        self._waiting.setdefault(place, []).extend(in_parts(rows) if size > row_selection.PART_BYTES else [rows])
         self._waiting_bytes += size
         if self._waiting_bytes > self._memory:
             self._spill()
@@ -133,16 +136,17 @@ class RowStore:
 
     def _spill(self) -> None:
         for place, tables in self._waiting.items():
-            table, number = pa.concat_tables(tables).combine_chunks(), len(self._tables)
-            self.spilled_bytes += self._tables.append(table)
-            self._stored.setdefault(place, []).append((table.num_rows, number))
+            for some in gathered(tables, _itself, sys.maxsize, row_selection.PART_BYTES):
+                table, number = with_few_chunks(pa.concat_tables(some)), len(self._tables)
+                self.spilled_bytes += self._tables.append(table)
+                self._stored.setdefault(place, []).append((table.num_rows, number))
         self._waiting, self._waiting_bytes = {}, 0
 
 
 def joined(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The same rows in fewer tables: all that follows costs as much for few rows as for many."""
     for some in gathered(tables, _itself, _JOINED_ROWS, _JOINED_BYTES):
-        yield pa.concat_tables(some).combine_chunks() if len(some) > 1 else some[0]
+        yield with_few_chunks(pa.concat_tables(some)) if len(some) > 1 else some[0]
 
 
 def gathered(

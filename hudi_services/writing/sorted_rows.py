@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import ConfigError
+from ..files.row_selection import take_table
 from ..rows.external_sort import ExternalSort
 from ..rows.memory import TaskMemory
 from ..rows.output import RECORD_KEY_FIELD
@@ -65,4 +66,4 @@ def check_sort(schema: WriterSchema, columns: Sequence[SortColumn]) -> None:
 def _alone(table: pa.Table) -> pa.Table:
     """`table`; the rows of a slice alone, because the whole that it is a part of would count for the memory."""
     is_slice = table.get_total_buffer_size() > 2 * table.nbytes
-    return table.take(pa.array(np.arange(table.num_rows))) if is_slice else table
+    return take_table(table, np.arange(table.num_rows)) if is_slice else table
