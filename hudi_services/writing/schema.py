@@ -6,7 +6,7 @@ Source: HoodieSchemaUtils.deduceWriterSchema of Apache Hudi 1.x.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -56,6 +56,7 @@ class WriterSchema:
         if not names:
             raise ConfigError("the rows have no columns")
         known = dict(avro_columns(table_schema)) if table_schema is not None else {}
+        _check_case(names, known)
         record = record_schema(table_name) if table_schema is None else dict(table_schema)
         may_lack = {name for name, one in known.items() if one.nullable and nulls_for_missing}
         missing = [name for name in known if name not in may_lack.union(names)]
@@ -79,6 +80,7 @@ class WriterSchema:
             if name in known:
                 _check_promotable(name, found, known[name])
             else:
+                _check_case_of_fields(name, found)
                 added.append((name, found))
         return cls(with_fields(record, added) if added else record, has_meta)
 
@@ -146,6 +148,35 @@ def _cast(column: pa.ChunkedArray | pa.Array, field: pa.Field) -> pa.ChunkedArra
         raise ConfigError(
             f"column {field.name} cannot be written as {field.type}: {str(error).splitlines()[0]}"
         ) from error
+
+
+def _check_case(names: Sequence[str], known: Collection[str]) -> None:
+    """Raise ConfigError for a new column of another one's name in other case: Spark does not read both."""
+    others = {name.lower(): name for name in (*META_COLUMNS, *known)}
+    for name in names:
+        other = name if name in known else others.setdefault(name.lower(), name)
+        if other != name:
+            where = " of the table" if other in known else ""
+            raise ConfigError(
+                f"the new column {name} differs only in case from the column {other}{where}, and Spark does not read a "
+                "table with both",
+                hint=f"rename {name}, to {other} where the two are the same",
+            )
+
+
+def _check_case_of_fields(name: str, one: ColumnType) -> None:
+    """Raise ConfigError as `_check_case`, for fields of structs in a new column."""
+    fields: dict[str, str] = {}
+    for field, _ in one.fields:
+        other = fields.setdefault(field.lower(), field)
+        if other != field:
+            raise ConfigError(
+                f"the new column {name} has the fields {other} and {field}, which differ only in case, and Spark does "
+                "not read both",
+                hint="rename one of them",
+            )
+    for part in one.parts:
+        _check_case_of_fields(name, part)
 
 
 def _has_local_timestamp(one: ColumnType) -> bool:

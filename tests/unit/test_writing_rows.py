@@ -104,11 +104,41 @@ def test_new_columns_missing_columns_and_promotions() -> None:
         (lambda t: t.append_column("m", pa.array([[(1, 2)]] * 2, pa.map_(pa.int32(), pa.int32()))), "strings in Avro"),
         (lambda t: t.append_column("s", pa.array([{}] * 2, pa.struct([]))), "a struct needs a field"),
         (lambda t: t.select([]), "the rows have no columns"),
+        (
+            lambda t: t.append_column("ID", t.column("id")),
+            "column ID differs only in case from the column id of the table",
+        ),
+        (
+            lambda t: t.set_column(0, "ID", t.column("id")),
+            "column ID differs only in case from the column id of the table",
+        ),
+        (
+            lambda t: t.append_column("New", t.column("id")).append_column("nEW", t.column("id")),
+            "column nEW differs only in case from the column New, and Spark",
+        ),
+        (
+            lambda t: t.append_column("_HOODIE_Commit_Time", t.column("id")),
+            "in case from the column _hoodie_commit_time,",
+        ),
+        (
+            lambda t: t.append_column("s", pa.array([[{"a": 1, "A": 2}]] * 2)),
+            "column s has the fields a and A, which differ only in case",
+        ),
     ],
 )
 def test_what_cannot_be_written(change: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         deduce(change(ROWS), deduce(ROWS), local_timestamps=False)
+
+
+def test_columns_of_the_table_may_differ_only_in_case() -> None:
+    """Another writer made them."""
+    fields = [{"name": name, "type": ["null", "string"], "default": None} for name in ("id", "ID")]
+    table = WriterSchema({"type": "record", "name": "t", "fields": fields}, True)
+    both = pa.table({"ID": ["a"], "id": ["b"]})
+    assert deduce(both, table).avro == table.avro
+    with pytest.raises(ConfigError, match="column Id differs only in case"):
+        deduce(both.append_column("Id", both.column("id")), table)
 
 
 def test_values_that_do_not_fit() -> None:
