@@ -23,6 +23,7 @@ from ..files.parquet_evolution import build_node
 from ..files.parquet_schema import REQUIRED, FileSchema, node
 from .arrow_types import column_type
 from .avro_schema import record_schema, with_fields
+from .nested_nulls import has_required, refuse_nulls, relaxed, with_required
 
 _META = ColumnType(Kind.STRING, nullable=True)
 
@@ -124,7 +125,7 @@ class WriterSchema:
         """The data columns of `rows`, in the order and raw form of the target; missing ones are nulls.
 
         `names`: only these columns. Raises ConfigError, naming the column, for a value that its type cannot hold, and
-        for a null where none may be.
+        for a null where none may be, also inside of values.
         """
         columns, schema = [], self.arrow
         if names is not None:
@@ -136,14 +137,21 @@ class WriterSchema:
 
 
 def _cast(column: pa.ChunkedArray | pa.Array, field: pa.Field) -> pa.ChunkedArray | pa.Array:
-    if not field.nullable and column.null_count:
-        raise ConfigError(f"column {field.name} has {column.null_count} nulls, and the table allows none in it")
-    if column.type == field.type:
+    if not field.nullable:
+        refuse_nulls(field.name, column.null_count)
+    if not has_required(field.type):
+        return _of_type(column, field, field.type)
+    loose = _of_type(column, field, relaxed(field.type))
+    return with_required(loose if isinstance(loose, pa.ChunkedArray) else pa.chunked_array([loose]), field)
+
+
+def _of_type(column: pa.ChunkedArray | pa.Array, field: pa.Field, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    if column.type == kind:
         return column
     try:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        return pc.cast(column, field.type)
+        return pc.cast(column, kind)
     except pa.ArrowException as error:
         raise ConfigError(
             f"column {field.name} cannot be written as {field.type}: {str(error).splitlines()[0]}"
