@@ -1,9 +1,10 @@
 """Writes: reads and checks what is given, and creates a table where there is none."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -22,7 +23,8 @@ from ..table.support import Operation, check_support
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
 from ..writing.creation import create_table, has_table_files
-from ..writing.input_files import InputFiles, input_rows
+from ..writing.input_files import InputFiles, find_files, input_rows
+from ..writing.input_types import InputTypes
 from ..writing.kept_rows import KeptRows, writer_schema
 from ..writing.keys import KeyMaker
 from ..writing.known_keys import key_maker
@@ -42,6 +44,9 @@ from .write_execution import WriteRun
 from .write_rows import KeepTask, LocalRows
 from .write_sources import FrameSource, LocalSource, RowSource
 
+SourceOf: TypeAlias = Callable[[InputTypes], RowSource]
+"""Gives the rows of a write, when it is known what the table says of their columns."""
+
 
 def write_files(wanted: WriteRequest, urls: Sequence[str], file_format: str = "") -> Report:
     """Write the rows of files in one commit. Where there is no table, and options say what it is, it is made first.
@@ -52,11 +57,19 @@ def write_files(wanted: WriteRequest, urls: Sequence[str], file_format: str = ""
     is_new = wanted.options.is_set(creation_keys.RECORD_KEY) and not has_table_files(storage)
     carry_out = _write_new if is_new else _write
     if not wanted.on_spark:
-        return carry_out(wanted, LocalSource(partial(input_rows, urls, file_format)), storage, report)
+        return carry_out(
+            wanted, lambda types: LocalSource(partial(input_rows, urls, file_format, types)), storage, report
+        )
     check_engine(None)
-    files = InputFiles.at(urls, file_format)
+    found = find_files(urls, file_format)
     with Running("hudi_services write", wanted, report, None) as running:
-        return carry_out(wanted, FrameSource(running.frame_of(files)), storage, report)
+
+        def source_of(types: InputTypes) -> RowSource:
+            with report.phase("read types"):
+                files = InputFiles.of(found, types)
+            return FrameSource(running.frame_of(files))
+
+        return carry_out(wanted, source_of, storage, report)
 
 
 def write(wanted: WriteRequest, rows: Callable[[], pa.RecordBatchReader], storage: Storage | None = None) -> Report:
@@ -64,12 +77,12 @@ def write(wanted: WriteRequest, rows: Callable[[], pa.RecordBatchReader], storag
 
     `rows` gives the rows, from the first one on whenever it is called.
     """
-    return _write(wanted, LocalSource(rows), storage, Report.start(wanted))
+    return _write(wanted, lambda _: LocalSource(rows), storage, Report.start(wanted))
 
 
 def write_frame(wanted: WriteRequest, frame: Frame, storage: Storage | None = None) -> Report:
     """Write the rows of a data frame in one commit, by tasks of its engine."""
-    return _write(wanted, FrameSource(frame), storage, Report.start(wanted))
+    return _write(wanted, lambda _: FrameSource(frame), storage, Report.start(wanted))
 
 
 def delete_partitions(wanted: WriteRequest, storage: Storage | None = None) -> Report:
@@ -94,7 +107,7 @@ def delete_partitions(wanted: WriteRequest, storage: Storage | None = None) -> R
         return _carry_out(run, given, wanted, table, engine)
 
 
-def _write(wanted: WriteRequest, source: RowSource, storage: Storage | None, report: Report) -> Report:
+def _write(wanted: WriteRequest, source_of: SourceOf, storage: Storage | None, report: Report) -> Report:
     given = wanted
     table, wanted, expressions = open_rewritable(wanted, storage, report)
     config, known = table.config, current_schema(table)
@@ -102,16 +115,18 @@ def _write(wanted: WriteRequest, source: RowSource, storage: Storage | None, rep
     if known is None and wanted.operation is WriteOperation.DELETE:
         raise NothingToDo("the table has no rows to delete")
     rule = _rule(wanted, config)
+    columns = None if known is None else without_meta(parse_table_schema(known, wanted.base_path))
+    source = source_of(_types(wanted, config_of_keys(wanted.options, config), columns))
     with ExitStack() as stack:
         with report.phase("keep rows"):
             maker = partial(key_maker, table, config_of_keys(wanted.options, config))
-            task = _keep_task(wanted, source, config, known, maker, compares=rule is not None)
+            task = _keep_task(wanted, source, config, columns, maker, compares=rule is not None)
             rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
         run = WriteRun(wanted, table, rows, known, expressions, report, source.engine)
         return _carry_out(run, given, wanted, table, source.engine)
 
 
-def _write_new(wanted: WriteRequest, source: RowSource, storage: Storage, report: Report) -> Report:
+def _write_new(wanted: WriteRequest, source_of: SourceOf, storage: Storage, report: Report) -> Report:
     """Create the table, once it is known that it can take the rows, and write them."""
     given, new = wanted, definition(wanted.options)
     config = TableConfig(new.properties(), new.version)
@@ -120,6 +135,7 @@ def _write_new(wanted: WriteRequest, source: RowSource, storage: Storage, report
     rule = _rule(wanted, config)
     if wanted.operation is WriteOperation.DELETE:
         raise NothingToDo(f"there is no table at {storage.root} to delete rows of")
+    source = source_of(_types(wanted, config_of_keys(wanted.options, config), None))
     with ExitStack() as stack:
         with report.phase("keep rows"):
             maker = partial(_new_key_maker, config_of_keys(wanted.options, config))
@@ -147,12 +163,20 @@ def _new_key_maker(config: TableConfig, schema: WriterSchema, zone: Zone) -> Key
     return KeyMaker.of(config, schema.arrow, zone=zone)
 
 
-def _schema(wanted: WriteRequest, rows: pa.Schema, config: TableConfig, known: str | None) -> WriterSchema:
-    """The schema of a write of `rows`. `known` is the table's schema. Raises ConfigError."""
+def _types(wanted: WriteRequest, config: TableConfig, columns: Mapping[str, Any] | None) -> InputTypes:
+    """What is known of the columns of the rows; `columns` is the table's schema, None for a table without commits."""
+    keys_only = wanted.operation is WriteOperation.DELETE
+    return InputTypes.of(config, columns, keys_only=keys_only)
+
+
+def _schema(
+    wanted: WriteRequest, rows: pa.Schema, config: TableConfig, columns: Mapping[str, Any] | None
+) -> WriterSchema:
+    """The schema of a write of `rows`. `columns` is the table's schema. Raises ConfigError."""
     schema = writer_schema(
         rows,
         config,
-        None if known is None else without_meta(parse_table_schema(known, wanted.base_path)),
+        columns,
         nulls_for_missing=wanted.options[writing_keys.NULLS_FOR_MISSING],
         keys_only=wanted.operation is WriteOperation.DELETE,
     )
@@ -214,14 +238,14 @@ def _keep_task(
     wanted: WriteRequest,
     source: RowSource,
     config: TableConfig,
-    known: str | None,
+    columns: Mapping[str, Any] | None,
     maker: Callable[[WriterSchema, Zone], KeyMaker],
     *,
     compares: bool,
 ) -> KeepTask:
-    """How the rows are kept. `known` is the table's schema; `compares`: keys are looked up. Raises ConfigError."""
+    """How the rows are kept. `columns` is the table's schema; `compares`: keys are looked up. Raises ConfigError."""
     options, operation = wanted.options, wanted.operation
-    schema = _schema(wanted, source.schema, config, known)
+    schema = _schema(wanted, source.schema, config, columns)
     keys_only, omits = operation is WriteOperation.DELETE, operation.omits_deletes
     buckets = bucket_index(options, config)
     return KeepTask(

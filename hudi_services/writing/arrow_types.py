@@ -62,3 +62,31 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _refused(name: str, kind: pa.DataType, why: str) -> ConfigError:
     return ConfigError(f"column {name} has the type {kind}: {why}", hint="convert the column, or leave it out")
+
+
+_PLAIN = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.INT: pa.int32(),
+    Kind.LONG: pa.int64(),
+    Kind.FLOAT: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.STRING: pa.string(),
+    Kind.ENUM: pa.string(),
+    Kind.BYTES: pa.binary(),
+    Kind.DATE: pa.date32(),
+}
+
+
+def arrow_type(found: ColumnType) -> pa.DataType | None:
+    """The Arrow type of which `column_type` makes this type; None where there is none, and for types with maps."""
+    if found.kind is Kind.DECIMAL and found.precision <= _MOST_DIGITS:
+        return pa.decimal128(found.precision, found.scale)
+    if found.kind is Kind.TIMESTAMP:
+        return pa.timestamp("us", "UTC" if found.utc else None)
+    if found.kind is Kind.LIST and found.element is not None:
+        element = arrow_type(found.element)
+        return element and pa.list_(element)
+    if found.kind is Kind.STRUCT:
+        parts = [(name, arrow_type(part)) for name, part in found.fields]
+        return None if any(part is None for _, part in parts) else pa.struct(parts)
+    return _PLAIN.get(found.kind)

@@ -32,7 +32,7 @@ class KeyMaker:
         That one is as in the release that owns the table's version, and its timestamps are microseconds. `zone` is
         that of the processes that wrote the table. Raises ConfigError and UnsupportedTable as `of`.
         """
-        generator = _generator(config)
+        generator = key_generator(config)
         fields = tuple(Field.of(schema, name, "record key") for name in config.record_key_fields)
         if not fields:
             raise UnsupportedTable(
@@ -68,7 +68,7 @@ class KeyMaker:
         column type or an option of which we cannot make what Hudi makes, and for a path in none of Hudi's forms.
         """
         form = form or cls.forms(config, schema, zone)[0]
-        paths = PartitionPaths.of(config, _generator(config), schema, sample_path, zone)
+        paths = PartitionPaths.of(config, key_generator(config), schema, sample_path, zone)
         number = paths.place_of_times()
         # A colon is in the text, and Hudi cannot open a path with one.
         if number is not None and config.url_encode and sample_path is not None:
@@ -117,7 +117,7 @@ class KeyMaker:
         return self.paths.make(rows)
 
 
-def _generator(config: TableConfig) -> KeyGenerator:
+def key_generator(config: TableConfig) -> KeyGenerator:
     """The key generator of a table. Raises UnsupportedTable for one that is not Hudi's, or is for other purposes."""
     named = config.key_generator
     if not named:

@@ -69,9 +69,7 @@ class PartitionPaths:
             return cls((), False, False)
         if generator in (KeyGenerator.SIMPLE, KeyGenerator.TIMESTAMP) and len(fields) != 1:
             raise ConfigError(f"{generator.value} takes one partition field, and the table has {len(fields)}")
-        kinds = [PartKind.TIMESTAMP if generator is KeyGenerator.TIMESTAMP else PartKind.SIMPLE] * len(fields)
-        if generator is KeyGenerator.CUSTOM:
-            kinds = _kinds(config)
+        kinds = part_kinds(config, generator)
         with_slashes = kinds == [PartKind.SIMPLE] and _has_slashes(config, sample)
         if with_slashes and (generator is KeyGenerator.CUSTOM or config.hive_style):
             # Hudi's releases and paths make different ones of them.
@@ -168,9 +166,11 @@ def _has_slashes(config: TableConfig, sample: str | None) -> bool:
     return config.raw.get(_SLASHES, "").lower() == "true"
 
 
-def _kinds(config: TableConfig) -> list[PartKind]:
-    """The kinds of the partition fields of a custom key generator. Raises ConfigError when they are not known."""
+def part_kinds(config: TableConfig, generator: KeyGenerator) -> list[PartKind]:
+    """How each partition field makes its part of the path. Raises ConfigError when that is not known."""
     listed = config.listed_partition_fields
+    if generator is not KeyGenerator.CUSTOM:
+        return [PartKind.TIMESTAMP if generator is KeyGenerator.TIMESTAMP else PartKind.SIMPLE] * len(listed)
     kinds = [one.partition(":")[2].upper() for one in listed]
     unknown = [one for one, kind in zip(listed, kinds, strict=True) if kind not in PartKind.__members__]
     if unknown:

@@ -172,6 +172,11 @@ class TimePath:
             ) from e
 
 
+def takes_texts(raw: Mapping[str, str]) -> bool:
+    """Whether a table whose partition paths are times makes them of texts, and not of numbers."""
+    return _Settings(raw).get("timestamp.type", "MIXED") in _STRINGS
+
+
 class _Settings:
     """The properties of times, by the names behind their prefix. An older prefix counts, too."""
 
