@@ -134,15 +134,7 @@ def _execute(metadata: MetadataTable, ts: str, times: Callable[[], str]) -> Clea
         timeline.publish(ts, Action.CLEAN, State.INFLIGHT, data)
     paths = [metadata.path(partition, name) for partition, files in names.items() for name in files]
     metadata.storage.delete_all(paths, lambda done: None)
-    done = CleanMetadata(
-        ts=ts,
-        earliest_to_retain=plan.earliest_to_retain,
-        last_completed=plan.last_completed,
-        deleted=names,
-        extra=plan.extra,
-        policy=plan.policy,
-        millis=round((time.monotonic() - started) * 1000),
-    )
+    done = CleanMetadata.of(plan, ts, names, time.monotonic() - started)
     timeline.publish(ts, Action.CLEAN, State.COMPLETED, encode_clean_metadata(done, release), times())
     return Cleaned(ts, len(paths))
 

@@ -59,6 +59,27 @@ class CleanMetadata:
     policy: str = ""
     millis: int = 0
 
+    @classmethod
+    def of(
+        cls,
+        plan: CleanerPlan,
+        ts: str,
+        deleted: Mapping[str, tuple[str, ...]],
+        seconds: float,
+        deleted_partitions: tuple[str, ...] = (),
+    ) -> "CleanMetadata":
+        """The clean `ts`, which has carried out a plan in so many seconds."""
+        return cls(
+            ts=ts,
+            earliest_to_retain=plan.earliest_to_retain,
+            last_completed=plan.last_completed,
+            deleted=deleted,
+            deleted_partitions=deleted_partitions,
+            extra=plan.extra,
+            policy=plan.policy,
+            millis=round(seconds * 1000),
+        )
+
 
 def encode_cleaner_plan(plan: CleanerPlan, release: str) -> bytes:
     """The requested file: a plan of version 2, whose files are full paths."""

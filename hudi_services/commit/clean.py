@@ -90,17 +90,8 @@ class _CleanDraft:
 
     @cached_property
     def result(self) -> CleanMetadata:
-        plan = self.plan
-        return CleanMetadata(
-            ts=self.instant.ts,
-            earliest_to_retain=plan.earliest_to_retain,
-            last_completed=plan.last_completed,
-            deleted=plan.names,
-            deleted_partitions=self.gone,
-            extra=plan.extra,
-            policy=plan.policy,
-            millis=round((time.monotonic() - self.started) * 1000),
-        )
+        seconds = time.monotonic() - self.started
+        return CleanMetadata.of(self.plan, self.instant.ts, self.plan.names, seconds, self.gone)
 
 
 def _refuse_live(current: Snapshot, found: Instant, transaction: Transaction, settings: TransactionSettings) -> None:

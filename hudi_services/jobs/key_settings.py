@@ -46,7 +46,7 @@ def check_kinds(options: Options, config: TableConfig) -> None:
     if not options.is_set(PARTITION_BY) or not any(_kinds(given)):
         return
     custom = KeyGenerator.CUSTOM.name
-    generator = key_generator_type(config.key_generator).removesuffix("_AVRO") or options[KEY_GENERATOR] or custom
+    generator = key_generator_type(config.key_generator) or options[KEY_GENERATOR] or custom
     takes_any = generator == custom and not any(_kinds(stored))
     if not takes_any and _kinds(given) != _kinds(stored):
         raise ConfigError(

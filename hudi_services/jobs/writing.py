@@ -116,10 +116,11 @@ def _write(wanted: WriteRequest, source_of: SourceOf, storage: Storage | None, r
         raise NothingToDo("the table has no rows to delete")
     rule = _rule(wanted, config)
     columns = None if known is None else without_meta(parse_table_schema(known, wanted.base_path))
-    source = source_of(_types(wanted, config_of_keys(wanted.options, config), columns))
+    of_keys = config_of_keys(wanted.options, config)
+    source = source_of(InputTypes.of(of_keys, columns, keys_only=wanted.operation is WriteOperation.DELETE))
     with ExitStack() as stack:
         with report.phase("keep rows"):
-            maker = partial(key_maker, table, config_of_keys(wanted.options, config))
+            maker = partial(key_maker, table, of_keys)
             task = _keep_task(wanted, source, config, columns, maker, compares=rule is not None)
             rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
         run = WriteRun(wanted, table, rows, known, expressions, report, source.engine)
@@ -131,14 +132,15 @@ def _write_new(wanted: WriteRequest, source_of: SourceOf, storage: Storage, repo
     given, new = wanted, definition(wanted.options)
     config = TableConfig(new.properties(), new.version)
     check_support(Operation.WRITE, _New(storage, config, Timeline.open(storage, config)))
-    report.warnings += [*several_writers(wanted.options), *warnings_of(wanted.options, ())]
+    _warn(wanted, config, report)
     rule = _rule(wanted, config)
     if wanted.operation is WriteOperation.DELETE:
         raise NothingToDo(f"there is no table at {storage.root} to delete rows of")
-    source = source_of(_types(wanted, config_of_keys(wanted.options, config), None))
+    of_keys = config_of_keys(wanted.options, config)
+    source = source_of(InputTypes.of(of_keys, None, keys_only=False))
     with ExitStack() as stack:
         with report.phase("keep rows"):
-            maker = partial(_new_key_maker, config_of_keys(wanted.options, config))
+            maker = partial(_new_key_maker, of_keys)
             task = _keep_task(wanted, source, config, None, maker, compares=rule is not None)
             rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
         if wanted.dry_run:
@@ -153,6 +155,11 @@ def _write_new(wanted: WriteRequest, source_of: SourceOf, storage: Storage, repo
 def _check_options(wanted: WriteRequest, config: TableConfig, report: Report) -> None:
     """Refuse options that do not fit the table, and warn of those that have no effect. Raises ConfigError."""
     check_definition(wanted.options, config)
+    _warn(wanted, config, report)
+
+
+def _warn(wanted: WriteRequest, config: TableConfig, report: Report) -> None:
+    """Warn of options that have no effect, or endanger the write. Raises ConfigError as `several_writers`."""
     report.warnings += [
         *several_writers(wanted.options),
         *warnings_of(wanted.options, (*config.metadata_partitions, *config.metadata_partitions_inflight)),
@@ -161,12 +168,6 @@ def _check_options(wanted: WriteRequest, config: TableConfig, report: Report) ->
 
 def _new_key_maker(config: TableConfig, schema: WriterSchema, zone: Zone) -> KeyMaker:
     return KeyMaker.of(config, schema.arrow, zone=zone)
-
-
-def _types(wanted: WriteRequest, config: TableConfig, columns: Mapping[str, Any] | None) -> InputTypes:
-    """What is known of the columns of the rows; `columns` is the table's schema, None for a table without commits."""
-    keys_only = wanted.operation is WriteOperation.DELETE
-    return InputTypes.of(config, columns, keys_only=keys_only)
 
 
 def _schema(

@@ -41,7 +41,7 @@ def _generator(value: str) -> str:
 
 def key_generator_type(named: str) -> str:
     """The type of a key generator that a table names by type or class; a name that is not known as it is."""
-    return _BY_CLASS.get(named, named.upper())
+    return _BY_CLASS.get(named, named.upper()).removesuffix("_AVRO")
 
 
 TABLE_NAME = Option("hoodie.table.name", text, "", Phase.CREATE, "The name of a new table.")

@@ -68,7 +68,7 @@ REFUSED: dict[str, _Refused] = {
         "an overwrite replaces the partitions of its rows",
         hint="delete the other partitions with --operation delete_partition",
     ),
-    "hoodie.precommit.validators": _Refused("validators are not run", hint=_HINT),
+    "hoodie.precommit.validators": _Refused("validators are not run"),
     "hoodie.write.lock.conflict.resolution.strategy": _Refused(
         "conflicts are found by Hudi's own strategies", _RESOLUTIONS
     ),
@@ -79,24 +79,21 @@ REFUSED: dict[str, _Refused] = {
 }
 _SYNC = "no catalog is told of the write"
 _INDEX = "no index is made by a write: run hudi-services index-bootstrap"
-WARNED: dict[str, str] = {
-    "hoodie.datasource.hive_sync.enable": _SYNC,
-    "hoodie.datasource.meta.sync.enable": _SYNC,
-    "hoodie.write.commit.callback.on": "nobody is called after a commit",
-    "hoodie.log.compaction.inline": "log compactions are not planned",
-    "hoodie.partition.ttl.inline": "no partition is deleted for its age",
-    "hoodie.metadata.record.index.enable": _INDEX,
-    "hoodie.metadata.global.record.level.index.enable": _INDEX,
-    "hoodie.metadata.record.level.index.enable": _INDEX,
-    "hoodie.metadata.index.bloom.filter.enable": _INDEX,
-}
-"""Keys that ask for something beside the rows when they are `true`, and what happens instead."""
 _METADATA_PARTITIONS = {
     "hoodie.metadata.record.index.enable": "record_index",
     "hoodie.metadata.global.record.level.index.enable": "record_index",
     "hoodie.metadata.record.level.index.enable": "record_index",
     "hoodie.metadata.index.bloom.filter.enable": "bloom_filters",
 }
+WARNED: dict[str, str] = {
+    "hoodie.datasource.hive_sync.enable": _SYNC,
+    "hoodie.datasource.meta.sync.enable": _SYNC,
+    "hoodie.write.commit.callback.on": "nobody is called after a commit",
+    "hoodie.log.compaction.inline": "log compactions are not planned",
+    "hoodie.partition.ttl.inline": "no partition is deleted for its age",
+    **dict.fromkeys(_METADATA_PARTITIONS, _INDEX),
+}
+"""Keys that ask for something beside the rows when they are `true`, and what happens instead."""
 
 
 def refuse_not_honoured(options: Options) -> None:

@@ -10,7 +10,7 @@ import hudi_services
 from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from .peer import Peer
-from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
+from .recipes import RIDES, SMALL_FILTERS, WRITE_DEFAULTS
 
 _COLUMNS = "hoodie.bulkinsert.user.defined.partitioner."
 _BY_COLUMNS = {
@@ -24,12 +24,6 @@ CASES: Mapping[str, Mapping[str, str]] = {
     "by columns and key": {**_BY_COLUMNS, "hoodie.bulkinsert.sort.suffix.record_key": "true"},
 }
 _WRITE = "hoodie.datasource.write."
-_TABLE = {
-    "hoodie.table.name": "rides",
-    f"{_WRITE}recordkey.field": "id",
-    f"{_WRITE}partitionpath.field": "day",
-    f"{_WRITE}precombine.field": "ts",
-}
 _BY_HUDI = """
 spark.read.parquet(rows).coalesce(1).write.format("hudi").options(**options).mode("append").save(path)
 """
@@ -64,9 +58,9 @@ def test_rows_in_the_order_of_hudi(peer: Peer, tmp_path: Path) -> None:
         if peer.version == "0.15.0" and "suffix" in " ".join(more):
             continue  # an option of 1.x
         theirs, shared = tmp_path / case / "theirs", tmp_path / case / "ours"
-        options = {**WRITE_DEFAULTS, **SMALL_FILTERS, **_TABLE, **more, f"{_WRITE}operation": "bulk_insert"}
+        options = {**WRITE_DEFAULTS, **SMALL_FILTERS, **RIDES, **more, f"{_WRITE}operation": "bulk_insert"}
         options["hoodie.bulkinsert.shuffle.parallelism"] = "1"
         peer.eval(_BY_HUDI, rows=str(tmp_path / "rows.parquet"), options=options, path=str(theirs))
-        ours = hudi_services.create(shared, table_version=version, options=_TABLE, engine="local")
+        ours = hudi_services.create(shared, table_version=version, options=RIDES, engine="local")
         assert ours.bulk_insert(_rows(), options={**SMALL_FILTERS, **more}).ok
         assert _stored(shared) == _stored(theirs), case

@@ -18,15 +18,9 @@ from .mdt_check import check_metadata
 from .peer import Peer
 from .pristine import Pristine
 from .reading import METADATA_OFF, METADATA_ON, Reading, newer
-from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
+from .recipes import RIDES, SMALL_FILTERS, WRITE_DEFAULTS
 from .test_recover import long_ago
 
-_RIDES = {
-    "hoodie.table.name": "rides",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "day",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
 _BY_HUDI = """
 frame = spark.createDataFrame([(one["id"], one["day"], one["ts"]) for one in rows], "id string, day string, ts long")
 frame.write.format("hudi").options(**options).mode("append").save(path)
@@ -141,7 +135,7 @@ def test_cleaned_by_us(peer: Peer, tmp_path: Path) -> None:
     version = next(one.number for one in TABLE_VERSIONS.values() if one.release == peer.version)
     path = tmp_path / "rides"
     options = {**SMALL_FILTERS, **_FEW, "hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
-    table = hudi_services.create(path, table_version=version, options={**options, **_RIDES}, engine="local")
+    table = hudi_services.create(path, table_version=version, options={**options, **RIDES}, engine="local")
     wanted = WriteRequest(base_path=str(path), options=resolve([("test", options)]), operation=WriteOperation.UPSERT)
     times = iter(range(100))
 
@@ -163,7 +157,7 @@ def test_cleaned_by_us(peer: Peer, tmp_path: Path) -> None:
     assert len(_timeline(path, "clean.requested")) == len(cleaned) + 1
     is_true()
     for _ in range(4):
-        peer.eval(_BY_HUDI, rows=batch().to_pylist(), options={**WRITE_DEFAULTS, **_FEW, **_RIDES}, path=str(path))
+        peer.eval(_BY_HUDI, rows=batch().to_pylist(), options={**WRITE_DEFAULTS, **_FEW, **RIDES}, path=str(path))
     assert not {*_timeline(path, "clean.requested")} - {*_timeline(path, "clean")}, "Hudi did not complete it"
     is_true()
     assert table.upsert(batch(), options=options).ok and table.validate(strict=True).ok

@@ -14,7 +14,7 @@ from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 from .peer import Peer
 from .readers import same_values
 from .reading import METADATA_OFF, METADATA_ON
-from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
+from .recipes import RIDES, SMALL_FILTERS, WRITE_DEFAULTS
 
 _WRITE = "hoodie.datasource.write."
 _MAX, _SMALL = 1 << 20, 896 << 10
@@ -24,12 +24,6 @@ _SIZES = {
     "hoodie.parquet.small.file.limit": str(_SMALL),
     # About right: with twice as much, the first batch leaves several small files in a partition, by Hudi's rules.
     "hoodie.copyonwrite.record.size.estimate": "150",
-}
-_TABLE = {
-    "hoodie.table.name": "rides",
-    f"{_WRITE}recordkey.field": "id",
-    f"{_WRITE}partitionpath.field": "day",
-    f"{_WRITE}precombine.field": "ts",
 }
 _WRITE_FILE = """
 frame = spark.read.parquet(rows).coalesce(1)
@@ -95,7 +89,7 @@ def test_files_have_the_sizes_that_are_asked_for(peer: Peer, kind: str, tmp_path
     """
     version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
     our_path, their_path = tmp_path / "ours", tmp_path / "theirs"
-    known = {**_TABLE, f"{_WRITE}table.type": kind}
+    known = {**RIDES, f"{_WRITE}table.type": kind}
     for path in (our_path, their_path):
         hudi_services.create(path, table_version=version.number, options=known, engine="local")
     ours = hudi_services.open(our_path, engine="local", options={**_SIZES, "hoodie.clean.automatic": "false"})

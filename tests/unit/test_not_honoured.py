@@ -7,7 +7,9 @@ import pytest
 
 import hudi_services
 from hudi_services.errors import ConfigError
+from hudi_services.jobs.creation import check_definition
 from hudi_services.options import not_honoured, resolve
+from hudi_services.table_config import TableConfig
 from hudi_services.versions import VERSIONS
 
 from .rides import FILTERS, create
@@ -92,6 +94,17 @@ def test_the_same_as_the_table_is_accepted(version: int, tmp_path: Path) -> None
     table = create(tmp_path / "rides", table_version=version, options={**FILTERS, **said})
     assert table.upsert(rows(), options={**FILTERS, **said}).ok
     assert table.upsert(rows(2), options=FILTERS).ok
+
+
+@pytest.mark.parametrize("stored", ["SIMPLE", "SIMPLE_AVRO"])
+def test_a_key_generator_has_two_names(stored: str, tmp_path: Path) -> None:
+    """Hudi's writers may store the type of the generator of Avro records; the class that is given is the same."""
+    table = create(tmp_path / "rides", table_version=8)
+    config = TableConfig({**table.config, "hoodie.table.keygenerator.type": stored}, VERSIONS[8])
+    given = {f"{_W}keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator"}
+    check_definition(resolve([("test", given)]), config)
+    with pytest.raises(ConfigError, match="does not fit the table, which has SIMPLE"):
+        check_definition(resolve([("test", {f"{_W}keygenerator.type": "COMPLEX"})]), config)
 
 
 def test_the_payload_class_of_a_write(tmp_path: Path) -> None:
