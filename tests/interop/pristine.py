@@ -52,9 +52,6 @@ class Pristine:
             part.rename(whole)
         return cls(whole)
 
-    def is_of_these_recipes(self) -> bool:
-        return (self._folder / _DIGEST).read_text() == digest()
-
     def table(self, recipe: str) -> Path:
         return self._folder / recipe / "table"
 
@@ -93,6 +90,13 @@ def pack(release: str, folder: Path) -> None:
         for path in sorted(folder.rglob("*")):
             # Empty folders count, too.
             archive.add(path, str(path.relative_to(folder)), recursive=False)
+
+
+def is_of_these_recipes(release: str) -> bool:
+    """Whether the archive of the release was made by the recipes of today."""
+    with tarfile.open(FOLDER / f"{release}.tar.xz") as archive:
+        known = archive.extractfile(_DIGEST)
+        return known is not None and known.read().decode() == digest()
 
 
 def digest() -> str:

@@ -15,13 +15,6 @@ if TYPE_CHECKING:
 VERSIONS = ("0.15.0", "1.0.2", "1.2.0")
 # Filters of 60,000 keys, Hudi's default, would be nearly all of the small files here, and of the time to write them.
 SMALL_FILTERS = {"hoodie.index.bloom.num_entries": "1000", "hoodie.bloom.index.filter.dynamic.max.entries": "2000"}
-RIDES = {
-    "hoodie.table.name": "rides",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "day",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
-"""The table of tests that write rows with a key, a day and an ordering value."""
 # What a careful person would set on a test machine: two cores, no 200 ms pauses, every insert a new file, and only
 # the services that a test asks for.
 WRITE_DEFAULTS = {

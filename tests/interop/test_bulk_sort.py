@@ -10,7 +10,8 @@ import hudi_services
 from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 
 from .peer import Peer
-from .recipes import RIDES, SMALL_FILTERS, WRITE_DEFAULTS
+from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
+from .rides import RIDES
 
 _COLUMNS = "hoodie.bulkinsert.user.defined.partitioner."
 _BY_COLUMNS = {

@@ -18,7 +18,8 @@ from .mdt_check import check_metadata
 from .peer import Peer
 from .pristine import Pristine
 from .reading import METADATA_OFF, METADATA_ON, Reading, newer
-from .recipes import RIDES, SMALL_FILTERS, WRITE_DEFAULTS
+from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
+from .rides import RIDES
 from .test_recover import long_ago
 
 _BY_HUDI = """

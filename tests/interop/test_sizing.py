@@ -14,7 +14,8 @@ from hudi_services.versions import VERSIONS as TABLE_VERSIONS
 from .peer import Peer
 from .readers import same_values
 from .reading import METADATA_OFF, METADATA_ON
-from .recipes import RIDES, SMALL_FILTERS, WRITE_DEFAULTS
+from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
+from .rides import RIDES
 
 _WRITE = "hoodie.datasource.write."
 _MAX, _SMALL = 1 << 20, 896 << 10
