@@ -57,7 +57,8 @@ class CommitDraft:
 
     `moved` are the keys of the new files, for the record index; `expressions` are the files' records in the expression
     indexes. `merged` are the log files (paths) that were merged into new files of their own file groups. `schema` is
-    the Avro schema (JSON) of the commit, None for that of the table.
+    the Avro schema (JSON) of the commit, None for that of the table. `pairs` are the keys that came to each secondary
+    index, and those that went; None for a commit that keeps all rows.
     """
 
     instant: Instant
@@ -69,6 +70,7 @@ class CommitDraft:
     expectations: Sequence[Expectation] = ()
     merged: frozenset[str] = frozenset()
     schema: str | None = None
+    pairs: tuple[MovedKeys, ...] | None = None
 
     @property
     def stats(self) -> dict[str, tuple[WriteStat, ...]]:
@@ -137,8 +139,10 @@ class CommitDraft:
             new,
             live,
             self.moved,
+            self.pairs,
             self.expressions,
             keys_stay=self.operation == COMPACT,
+            replaces=any((self.replaced or {}).values()),
             beside_writes=bool(pending_writes(current)),
             schema=self.schema,
         )

@@ -1,4 +1,4 @@
-"""The records of new base files in expression indexes, computed by an engine's tasks, for the commit that adds them.
+"""The records of new files in expression indexes, computed by an engine's tasks, for the commit that adds them.
 
 A clustering keeps every row, so that the ranges over its new files must equal the ranges over its old files. Where they
 differ, the index was written with another time zone, or by a program that computes differently: then nothing is
@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..commit.new_files import NewFiles
 from ..engine import Engine
 from ..errors import CheckFailed
-from ..files.names import written_slice
-from ..metadata.expression_index.index import Computation, ComputedIndex, ExpressionTask, expression_records
+from ..files.names import parse_base_file, parse_log_file
+from ..metadata.expression_index.file_records import ExpressionTask, expression_records
+from ..metadata.expression_index.index import Computation, ComputedIndex
 from ..metadata.records.keys import column_stats_key, column_stats_prefix
 from ..metadata.records.model import StatsRecord
 from ..metadata.statistics.column_stats import partition_record, same_bound
 from ..metadata.table import MetadataTable
-from ..model import FileSlice, WriteStat
+from ..model import BaseFile, FileSlice, LogFile, WriteStat
 from ..snapshot import Snapshot
 
 
@@ -28,17 +29,16 @@ def computed_indexes(
     written: Sequence[WriteStat],
     inputs: Sequence[FileSlice],
 ) -> tuple[ComputedIndex, ...]:
-    """The records of the new files `written`, which a clustering wrote in place of `inputs`.
+    """The records of the new files `written`; a clustering wrote them in place of `inputs`, a write beside others.
 
     Raises CheckFailed when ranges have changed, UnsupportedTable for values that we do not compute, CorruptFile and
     StorageError.
     """
     if not computations or table.metadata is None:
         return ()
-    slices = [written_slice(one) for one in written]
-    tasks = [ExpressionTask(files.source, files.instant, one, computations) for one in slices]
+    tasks = [ExpressionTask(files.storage, files.source, files.instant, _file_of(one), computations) for one in written]
     found = engine.map(expression_records, tasks, "compute expression indexes", _silent)
-    partitions = [one.partition for one in slices]
+    partitions = [one.partition for one in written]
     indexes = []
     for index in (one.index for one in computations):
         records = [(p, of_file[index.partition]) for p, of_file in zip(partitions, found, strict=True) if of_file]
@@ -46,6 +46,13 @@ def computed_indexes(
         _check_ranges(table.metadata, index.partition, ranges, inputs)
         indexes.append(ComputedIndex(index, tuple(record for _, record in records)))
     return tuple(indexes)
+
+
+def _file_of(stat: WriteStat) -> BaseFile | LogFile:
+    name = stat.path.rpartition("/")[2]
+    file = parse_base_file(stat.partition, name, stat.file_size) or parse_log_file(stat.partition, name, stat.file_size)
+    assert file is not None, "the write stat is one of a base file or a log file"
+    return file
 
 
 def _check_ranges(

@@ -14,8 +14,7 @@ from ..commit.new_files import NewFiles
 from ..concurrency import SHORT_REQUESTS, at_once
 from ..engine import Engine
 from ..files.names import parse_log_file, written_slice
-from ..files.slices import SliceReader, SliceSource
-from ..metadata.record_index.key_reading import KeyRunRef, KeySource, key_tasks, read_keys
+from ..metadata.record_index.key_reading import KeyReader, KeyRunRef, KeySource, key_tasks, read_keys
 from ..metadata.record_index.locations import millis_of
 from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log
 from ..metadata.record_index.shards import Shards
@@ -45,24 +44,38 @@ def moved_keys(
     `grown` are slices with the log file that each of them got: of these, only keys that came or went are moved.
     """
 
-    def runs(source: KeySource, slices: Sequence[FileSlice], name: str) -> tuple[KeyRunRef, ...]:
-        tasks = key_tasks(table.storage, source, slices, shards, f"{files.scratch}/record_keys/{name}")
-        found = engine.map(read_keys, tasks, "read record keys", _silent) if tasks else []
-        return tuple(run for of_task in found for run in of_task)
-
+    runs = key_runs(engine, table, shards, f"{files.scratch}/record_keys")
     new = runs(files.source, [written_slice(one) for one in written], "run")
     old = runs(table.slices, before, "old")
     if grown:
-        slices = [_with_log(one, log) for one, log in grown]
+        slices = [with_log(one, log) for one, log in grown]
         earlier = {(one.partition, one.file_id): one for one, _ in grown}
         later = {(one.partition, one.file_id): one for one in slices}
         source = table.slices.counting(files.instant)
         new += runs(KeysBeside(source, table.slices, earlier), slices, "came")
         old += runs(KeysBeside(table.slices, source, later), [one for one, _ in grown], "went")
-    return MovedKeys(shards, new, _writing(engine), old)
+    return MovedKeys(shards, new, log_writer(engine), old)
 
 
-def _with_log(one: FileSlice, stat: WriteStat) -> FileSlice:
+def key_runs(
+    engine: Engine,
+    table: Snapshot,
+    shards: Shards,
+    folder: str,
+    hashed_part: Callable[[pa.ChunkedArray], pa.ChunkedArray] | None = None,
+) -> Callable[[KeySource, Sequence[FileSlice], str], tuple[KeyRunRef, ...]]:
+    """A function that writes the keys of slices from a source to runs in `folder`, named after its third argument."""
+
+    def runs(source: KeySource, slices: Sequence[FileSlice], name: str) -> tuple[KeyRunRef, ...]:
+        tasks = key_tasks(table.storage, source, slices, shards, f"{folder}/{name}", hashed_part)
+        found = engine.map(read_keys, tasks, "read keys", _silent) if tasks else []
+        return tuple(run for of_task in found for run in of_task)
+
+    return runs
+
+
+def with_log(one: FileSlice, stat: WriteStat) -> FileSlice:
+    """The slice with the log file of a write stat."""
     log = parse_log_file(stat.partition, stat.path.rpartition("/")[2], stat.file_size)
     assert log is not None, "the write stat is one of a log file"
     return replace(one, log_files=(*one.log_files, log))
@@ -72,8 +85,8 @@ def _with_log(one: FileSlice, stat: WriteStat) -> FileSlice:
 class KeysBeside:
     """A source of the keys that a slice has, and the slice of `others` of the same file group has not."""
 
-    source: SliceSource
-    source_of_others: SliceSource
+    source: KeySource
+    source_of_others: KeySource
     others: Mapping[tuple[str, str], FileSlice]
 
     def open(self, one: FileSlice) -> "_OwnKeys":
@@ -83,8 +96,8 @@ class KeysBeside:
 
 @dataclass(frozen=True, slots=True)
 class _OwnKeys:
-    reader: SliceReader
-    other: SliceReader
+    reader: KeyReader
+    other: KeyReader
 
     def record_keys(self) -> Iterator[pa.ChunkedArray]:
         """The keys of all rows of the other one are in memory meanwhile: those of one file."""
@@ -95,6 +108,9 @@ class _OwnKeys:
             own = keys.filter(pc.invert(pc.is_in(keys, value_set=known)))
             if len(own):
                 yield own
+
+    def release(self) -> None:
+        self.reader.release()
 
 
 def written_ahead(engine: Engine, table: Snapshot, files: NewFiles, moved: MovedKeys, instant: str) -> MovedKeys:
@@ -107,7 +123,7 @@ def written_ahead(engine: Engine, table: Snapshot, files: NewFiles, moved: Moved
         moved.task(storage, f"{files.scratch}/record_index/{instant}-{shard}.log", instant, schema, shard)
         for shard in sorted(moved.counts())
     ]
-    write = _writing(engine)
+    write = log_writer(engine)
     sizes = write(tasks)
     ready = {_content(task): (task.path, size) for task, size in zip(tasks, sizes, strict=True)}
 
@@ -131,9 +147,11 @@ def _content(task: IndexLogTask) -> IndexLogTask:
     return replace(task, path="")
 
 
-def _writing(engine: Engine) -> Callable[[Sequence[IndexLogTask]], list[int]]:
+def log_writer(engine: Engine) -> Callable[[Sequence[IndexLogTask]], list[int]]:
+    """A `MovedKeys.write` by an engine's tasks."""
+
     def write(logs: Sequence[IndexLogTask]) -> list[int]:
-        return engine.map(write_index_log, logs, "write the record index", _silent) if logs else []
+        return engine.map(write_index_log, logs, "write key indexes", _silent) if logs else []
 
     return write
 

@@ -9,7 +9,7 @@ commit    the metadata table, then the completed file
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 
 from ..codecs.clustering_plan import encode_requested_replace
 from ..commit.drafts import CommitDraft, TimesSource
@@ -19,11 +19,12 @@ from ..commit.write_attempt import WriteAttempt
 from ..commit.written_groups import AppendedGroups, BucketsFree, GroupsUnchanged, SchemaUnchanged, refuse_planned
 from ..engine import Engine
 from ..errors import HudiServicesError
+from ..files.avro_type import avro_columns
 from ..indexing.expressions import computed_indexes
-from ..indexing.keys import moved_keys, record_shards
+from ..indexing.keys import record_shards
 from ..metadata.creation import create_metadata_table
-from ..metadata.expression_index.index import Computation
-from ..metadata.record_index.log_writing import MovedKeys
+from ..metadata.expression_index.index import Computation, refuse_log_files
+from ..metadata.secondary_index import check_columns, has_key_indexes
 from ..model import FileSlice, WriteStat
 from ..options import keys, writing_keys
 from ..process import peak_bytes
@@ -50,6 +51,7 @@ from .settings import (
 )
 from .write_rows import WriteRows
 from .write_tasks import WriteTask, WriteTasks, Written, workload
+from .written_keys import WrittenKeys
 
 
 class WriteRun:
@@ -83,7 +85,7 @@ class WriteRun:
         self._index_buckets = bucket_index(wanted.options, table.config)
 
     def refuse_groups(self) -> None:
-        """Raise UnsupportedTable where the rows cannot be written: into other buckets, or to paths that no index takes.
+        """Raise UnsupportedTable where the rows cannot be written: into other buckets, or to what no index takes.
 
         Raises ConfigError for a record index of another kind than the table's, ConflictError where file groups of a
         pending plan would be replaced.
@@ -92,6 +94,10 @@ class WriteRun:
         write_index(self._wanted.options, table.config, shards)
         if shards is not None:
             shards.holding(self._kept.partitions, 1)
+        if table.metadata is not None:
+            check_columns(table.metadata, dict(avro_columns(self._kept.schema.avro)))
+        if table.config.is_merge_on_read and (self._rows.rule is not None or self._index_buckets is not None):
+            refuse_log_files(table.storage.root, self._expressions)
         self._replaced(table)
         if self._wanted.operation not in (WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION):
             check_groups(table, self._partitions(table, everywhere=self._looks_everywhere()), self._index_buckets)
@@ -276,12 +282,18 @@ class WriteRun:
         for one in replaced:
             ids.setdefault(one.partition, []).append(one.file_id)
         seen = frozenset(one.ts for one in table.timeline.completed_writes())
+        written_keys = WrittenKeys(stats, before, replaced, appended, self._index_buckets is not None)
+        has_keys = table.metadata is not None and has_key_indexes(table.metadata)
+        with self._report.phase("read keys") if has_keys else nullcontext():
+            moved = written_keys.record_keys(engine, attempt, self._wanted.options[writing_keys.PARTITION_INDEX_GROUPS])
+            pairs = written_keys.pairs(engine, attempt)
         return CommitDraft(
             attempt.instant,
             self._wanted.operation.name,
             written,
             replaced=ids if self._wanted.operation.replaces else None,
-            moved=self._moved(attempt, stats, before, replaced, appended),
+            moved=moved,
+            pairs=pairs,
             expressions=computed_indexes(engine, table, self._expressions, attempt.files, stats, []),
             expectations=(
                 SchemaUnchanged(self._known),
@@ -301,34 +313,6 @@ class WriteRun:
         old = {(one.partition, one.file_id) for one in before}
         begun = [(one.partition, one.file_id) for one in stats if (one.partition, one.file_id) not in old]
         return [BucketsFree(begun, frozenset((one.partition, one.file_id) for one in replaced))]
-
-    def _moved(
-        self,
-        attempt: WriteAttempt,
-        stats: Sequence[WriteStat],
-        before: Sequence[FileSlice],
-        replaced: Sequence[FileSlice],
-        appended: Sequence[FileSlice],
-    ) -> MovedKeys | None:
-        """The keys that are new or gone, for the record index."""
-        shards = record_shards(attempt.table)
-        if shards is None:
-            return None
-        with self._report.phase("read keys"):
-            # A file group that has only updates has the keys that it had.
-            changed = [one for one in stats if not one.is_log and (one.num_inserts or one.num_deletes)]
-            deleted = {(one.partition, one.file_id) for one in stats if one.num_deletes}
-            old = [one for one in before if (one.partition, one.file_id) in deleted]
-            groups = self._wanted.options[writing_keys.PARTITION_INDEX_GROUPS]
-            shards = shards.holding([one.partition for one in changed], groups)
-            # Updates by log files may also bring keys back that earlier log files have deleted.
-            logs = {(one.partition, one.file_id): one for one in stats if one.is_log}
-            pairs = [(one, logs[one.partition, one.file_id]) for one in appended]
-            # Rows of a bucket may be new ones.
-            grown = [
-                (one, log) for one, log in pairs if log.num_deletes or one.log_files or self._index_buckets is not None
-            ]
-            return moved_keys(self._engine, attempt.table, shards, attempt.files, changed, [*replaced, *old], grown)
 
     def _account(
         self, tasks: Sequence[WriteTask], results: Sequence[Written], spilled: int, replaced: Sequence[FileSlice]

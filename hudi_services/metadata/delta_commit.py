@@ -3,7 +3,7 @@
     <T>.deltacommit.requested    empty
     <T>.deltacommit.inflight     the file groups that will be written: a rollback of version 6 reads them here
     one log file per file group  HFile blocks: its records, sorted by key; and a delete block: the deleted keys
-                                 (of the record index: `record_index.log_writing`)
+                                 (of key indexes, whose tasks write them: `record_index.log_writing`)
     <T>.deltacommit              what was written
 
 Each file is created whole. A writer that dies in between leaves a pending delta commit, whose log files are not read.
@@ -28,7 +28,6 @@ from ..timeline.instant import Action, State
 from .file_groups.new_groups import begin_groups
 from .record_index.log_writing import MovedKeys
 from .records.codec import encode_record
-from .records.keys import RECORD_INDEX
 from .records.model import Record, StatsRecord
 from .secondary_index import placing_part
 from .statistics.indexed_columns import typed_among
@@ -53,7 +52,7 @@ class _GroupWrite:
 
 @dataclass(frozen=True, slots=True)
 class _ShardWrite:
-    """The keys for one shard of the record index, which a task writes."""
+    """The keys for one shard of a key index, which a task writes."""
 
     group: FileSlice
     log: NewLog
@@ -68,15 +67,15 @@ def write_delta_commit(
     times: Callable[[], str],
     *,
     deletes: Mapping[str, Sequence[str]] | None = None,
-    moved: MovedKeys | None = None,
+    moved: Sequence[MovedKeys] = (),
     extra: Mapping[str, str] | None = None,
 ) -> None:
     """Write the records of each partition as the delta commit `instant`, which must not exist yet.
 
     Records of one key are merged in their order: each is in a later block than the record before. `times` gives the
     completion time. `deletes` are keys to delete, by partition; none of them may have a record here, since the deletion
-    would hide it. `moved` are the keys for the record index; raises ConflictError when the index was rebuilt meanwhile.
-    `extra` are added to the commit's extra metadata.
+    would hide it. `moved` are the keys for key indexes, none of which has records or deletes here; raises ConflictError
+    when such an index was rebuilt meanwhile. `extra` are added to the commit's extra metadata.
     """
     gone = deletes or {}
     metadata.look_into(name for name in {*records, *gone} if records.get(name) or gone.get(name))
@@ -85,7 +84,8 @@ def write_delta_commit(
         for partition in sorted({*records, *gone})
         for write in _group_writes(metadata, instant, partition, records.get(partition, ()), gone.get(partition, ()))
     ]
-    shard_writes = _shard_writes(metadata, instant, moved) if moved else []
+    of_indexes = [(one, _shard_writes(metadata, instant, one)) for one in moved]
+    shard_writes = [write for _, writes_of in of_indexes for write in writes_of]
     release = metadata.config.version.release
     timeline = metadata.timeline
     encode = timeline.layout.encode_commit
@@ -96,9 +96,9 @@ def write_delta_commit(
     # Read once, and not by each write.
     _ = metadata.writer_schema
     stats = at_once(lambda write: _write(metadata, instant, write, write.group.partition in typed), writes)
-    if moved is not None:
-        begin_groups(metadata.storage, RECORD_INDEX, sorted(moved.shards.begun), instant)
-        stats += _write_shards(metadata, instant, shard_writes, moved)
+    for one, of_index in of_indexes:
+        begin_groups(metadata.storage, one.index, sorted(one.shards.begun), instant)
+        stats += _write_shards(metadata, instant, of_index, one)
     fields = {"schema": load_schema("HoodieMetadataRecord", release).text, **(extra or {})}
     done = CommitMetadata(_OPERATION, _by_partition(stats), fields)
     timeline.publish(instant, Action.DELTA_COMMIT, State.COMPLETED, encode(done, release), times())
@@ -144,14 +144,15 @@ def _group_writes(
 
 
 def _shard_writes(metadata: MetadataTable, instant: str, moved: MovedKeys) -> list[_ShardWrite]:
-    groups = {group.file_id: group for group in metadata.file_groups(RECORD_INDEX)}
+    index = moved.index
+    groups = {group.file_id: group for group in metadata.file_groups(index)}
     if {*groups} != {*moved.shards.file_ids} - moved.shards.begun:
         raise ConflictError(
-            f"{metadata.storage.root}: the record index was rebuilt meanwhile",
+            f"{metadata.storage.root}: the metadata partition {index} was rebuilt meanwhile",
             hint="nothing was committed; run again",
         )
-    groups |= {file_id: FileSlice(RECORD_INDEX, file_id, instant, None) for file_id in moved.shards.begun}
-    names = metadata.log_names(RECORD_INDEX, instant)
+    groups |= {file_id: FileSlice(index, file_id, instant, None) for file_id in moved.shards.begun}
+    names = metadata.log_names(index, instant)
     of_shards = [groups[file_id] for file_id in moved.shards.file_ids]
     counts = sorted(moved.counts().items())
     return [_ShardWrite(of_shards[shard], names.next(of_shards[shard]), shard, count) for shard, count in counts]
@@ -162,7 +163,7 @@ def _write_shards(
 ) -> list[WriteStat]:
     storage, schema = metadata.storage, metadata.writer_schema.text
     tasks = [
-        moved.task(storage, metadata.path(RECORD_INDEX, write.log.name), instant, schema, write.shard)
+        moved.task(storage, metadata.path(moved.index, write.log.name), instant, schema, write.shard)
         for write in writes
     ]
     return [_stat(write, size) for write, size in zip(writes, moved.write(tasks), strict=True)]

@@ -2,21 +2,34 @@
 
     <value>$<record key>     `\\`, `$` and NUL are written with a `\\` before them; a null value is a single NUL
 
-A record says only whether it is deleted. The file group of a key is chosen by the hash of `<value>$` (version V2 of an
-index) or of the whole key (V1, table version 8).
+A record says only whether it is deleted. The version of an index decides:
+
+                    V1 (table version 8)    V2
+    file group      hash of the whole key   hash of `<value>$`
+    null value      no key                  a key
+    date            2024-02-29              days since 1970
+
+Integers are decimal, timestamps are microseconds since 1970. Floating-point numbers are texts of Java, which differ
+among its releases: no key of them is written here.
 Source: SecondaryIndexKeyUtils, SecondaryIndexRecordGenerationUtils, HoodieTableMetadataUtil (
 getSecondaryKeyToFileGroupMappingFunction) of Apache Hudi 1.0.2 and 1.2.0.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import CorruptFile
-from .records.keys import SECONDARY_INDEX_PREFIX
+from ..errors import CorruptFile, UnsupportedTable
+from ..files.calendar import FooterMetadata, is_hybrid
+from ..files.column_type import ColumnType, Kind, parquet_type
+from ..files.parquet_convert import natural
+from ..files.parquet_schema import Node
+from ..files.slices import RECORD_KEY, SliceReader, SliceSource
+from ..model import FileSlice
+from .records.keys import RECORD_INDEX, SECONDARY_INDEX_PREFIX
 from .statistics.indexed_columns import read_definitions
 from .table import MetadataTable
 
@@ -26,14 +39,83 @@ _ESCAPED = ("\\", "$", "\0")
 _VALUE = r"(?s)^(?P<value>(?:[^\\$]|\\.)*\$)"
 _VALUE_OF_KEY = re.compile(_VALUE)
 _V1 = "V1"
+_PLAIN = frozenset({Kind.STRING, Kind.INT, Kind.LONG, Kind.DATE})
+
+
+class UnknownTexts(UnsupportedTable):
+    """The indexed values have texts that are not known here."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecondaryIndex:
-    """One secondary index: its column, and whether the value alone chooses the file group of a key."""
+    """One secondary index: its partition, its column, and whether it is of version V2."""
 
+    partition: str
     column: str
     by_value: bool
+
+    def texts(self, values: pa.Array, leaf: Node) -> pa.Array:
+        """The texts of column values, as keys have them. `leaf` is of a type that `check` accepts."""
+        values, kind = natural(values, leaf), parquet_type(leaf).kind
+        if kind is Kind.DATE:
+            values = values.cast(pa.int32() if self.by_value else pa.date32())
+        elif kind is Kind.TIMESTAMP:
+            values = values.cast(pa.int64())
+        return values.cast(pa.string())
+
+    def check(self, kind: ColumnType, where: str) -> None:
+        """Raise UnknownTexts for a column whose values have texts that are not known here."""
+        if kind.kind not in _PLAIN and not (kind.kind is Kind.TIMESTAMP and kind.utc and kind.unit == "micros"):
+            raise UnknownTexts(
+                f"the metadata partition {self.partition} cannot be kept in step: the column {self.column} is of the "
+                f"type {kind} in {where}, and the texts by which Hudi indexes such values are not known here",
+                hint="write with Apache Hudi, or drop the index first",
+            )
+
+    def hashed_part(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+        """The part of each string key of the index that is hashed."""
+        return pc.struct_field(pc.extract_regex(keys, _VALUE), 0) if self.by_value else keys
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryPairs:
+    """A source of the keys that slices have in a secondary index, in place of their record keys."""
+
+    source: SliceSource
+    index: SecondaryIndex
+
+    def open(self, one: FileSlice) -> "PairReader":
+        return PairReader(self.source.open(one), self.index)
+
+
+@dataclass(frozen=True, slots=True)
+class PairReader:
+    """The keys of one open slice."""
+
+    reader: SliceReader
+    index: SecondaryIndex
+
+    def record_keys(self) -> Iterator[pa.ChunkedArray]:
+        """One key for each row with a value that has a key, some at a time.
+
+        Raises UnknownTexts for values whose texts are not known, CorruptFile and StorageError.
+        """
+        reader, index = self.reader, self.index
+        leaf = reader.schema.column(index.column)
+        if leaf is not None:
+            _check_values(reader, leaf, index)
+        for _, table in reader.tables([RECORD_KEY, *([index.column] if leaf is not None else [])]):
+            rows = table.combine_chunks()
+            keys = rows.column(RECORD_KEY).cast(pa.string()).combine_chunks()
+            texts = pa.nulls(len(keys), pa.string())
+            if leaf is not None:
+                texts = index.texts(rows.column(index.column).combine_chunks(), leaf)
+            if not index.by_value:
+                keys, texts = keys.filter(texts.is_valid()), texts.drop_null()
+            yield pa.chunked_array([secondary_keys(texts, keys)])
+
+    def release(self) -> None:
+        self.reader.release()
 
 
 def secondary_index(metadata: MetadataTable, partition: str) -> SecondaryIndex:
@@ -45,18 +127,35 @@ def secondary_index(metadata: MetadataTable, partition: str) -> SecondaryIndex:
         raise CorruptFile(f"{path} does not name the column of {partition}")
     version = definition.get("version")
     by_value = metadata.config.version.typed_column_stats if version is None else version != _V1
-    return SecondaryIndex(str(fields[0]), by_value)
+    return SecondaryIndex(partition, str(fields[0]), by_value)
 
 
-def secondary_keys(values: pa.Array, record_keys: pa.Array) -> pa.Array:
-    """The keys of rows with these string, integer or null values, as strings."""
-    texts = pc.coalesce(_escape(values.cast(pa.string())), NULL_VALUE)
-    return pc.binary_join_element_wise(texts, _escape(record_keys), "$")
+def secondary_indexes(metadata: MetadataTable) -> tuple[SecondaryIndex, ...]:
+    """The secondary indexes that commits keep in step. Raises as `secondary_index`."""
+    names = [name for name in metadata.partitions if name.startswith(SECONDARY_INDEX_PREFIX)]
+    return tuple(secondary_index(metadata, name) for name in names)
 
 
-def placing_parts(keys: pa.Array, index: SecondaryIndex) -> pa.Array:
-    """The part of each string key of the index that is hashed."""
-    return pc.struct_field(pc.extract_regex(keys, _VALUE), 0) if index.by_value else keys
+def secondary_keys(texts: pa.Array, record_keys: pa.Array) -> pa.Array:
+    """The keys of rows with values of these texts, or nulls, and with these record keys, all strings."""
+    return pc.binary_join_element_wise(pc.coalesce(_escape(texts), NULL_VALUE), _escape(record_keys), "$")
+
+
+def has_key_indexes(metadata: MetadataTable) -> bool:
+    """Whether commits with other keys must update an index: the record index, or a secondary index."""
+    return any(one == RECORD_INDEX or one.startswith(SECONDARY_INDEX_PREFIX) for one in metadata.partitions)
+
+
+def check_columns(metadata: MetadataTable, columns: Mapping[str, ColumnType]) -> None:
+    """Raise UnsupportedTable when keys of a secondary index cannot be made of these columns of the table."""
+    for index in secondary_indexes(metadata):
+        if index.column not in columns:
+            raise UnknownTexts(
+                f"the metadata partition {index.partition} cannot be kept in step: its column {index.column} is no "
+                "column of the table by itself",
+                hint="write with Apache Hudi, or drop the index first",
+            )
+        index.check(columns[index.column], "the table")
 
 
 def placing_part(metadata: MetadataTable, partition: str) -> Callable[[str], str]:
@@ -69,6 +168,19 @@ def placing_part(metadata: MetadataTable, partition: str) -> Callable[[str], str
         return found["value"] if found else key
 
     return value
+
+
+def _check_values(reader: SliceReader, leaf: Node, index: SecondaryIndex) -> None:
+    kind = parquet_type(leaf)
+    index.check(kind, reader.full_path)
+    if kind.kind in (Kind.DATE, Kind.TIMESTAMP) and is_hybrid(
+        FooterMetadata(reader.path, reader.key_values), reader.schema
+    ):
+        raise UnknownTexts(
+            f"the metadata partition {index.partition} cannot be kept in step: {reader.full_path} counts its dates in "
+            "the old calendar",
+            hint="write with Apache Hudi, or drop the index first",
+        )
 
 
 def _escape(texts: pa.Array) -> pa.Array:

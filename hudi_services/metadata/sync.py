@@ -25,6 +25,7 @@ from .records.keys import (
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
     expression_range_key,
     partition_id,
 )
@@ -60,10 +61,14 @@ class Change:
     live_files: Mapping[str, Collection[str]]
     moved: MovedKeys | None = None
     """All record keys of the new files, when the table has a record index."""
+    pairs: tuple[MovedKeys, ...] | None = None
+    """The keys that came to each secondary index, and those that went; None when all rows stay as they are."""
     expressions: tuple[ComputedIndex, ...] = ()
     """The records of the new files in each expression index."""
     keys_stay: bool = False
     """Whether all keys stay in their file groups, as in a compaction: the record index needs no change."""
+    replaces: bool = False
+    """Whether it replaces file groups, without new files, too."""
     beside_writes: bool = False
     """Whether other writes are in progress: readers order records by instants, so that ranges which replace older ones
     would hide what a write with an earlier instant adds when it ends."""
@@ -102,11 +107,10 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
         if computed is None and change.new_files:
             raise CheckFailed(f"{metadata.storage.root} has {index.partition} now, and the commit does not know it")
         records[index.partition] = _expression_records(metadata, change, computed) if computed else []
-    unknown = change.moved is None and not change.keys_stay
-    if RECORD_INDEX in metadata.partitions and change.new_files and unknown:
-        raise CheckFailed(f"{metadata.storage.root} has a record index now, and the commit does not know its keys")
+    moved = [*([change.moved] if change.moved is not None else []), *(change.pairs or ())]
+    _require_keys(metadata, change, {one.index for one in moved})
     define_columns(metadata, added)
-    write_delta_commit(metadata, change.instant, records, times, moved=change.moved)
+    write_delta_commit(metadata, change.instant, records, times, moved=moved)
 
 
 def sync_clean(
@@ -154,8 +158,9 @@ def sync_rollback(
     listing = [_listing(partition, files) for partition, files in (appended or {}).items()]
     again = restored_records(metadata, restored, lasting).records if restored is not None else {}
     everything = {**records, **again, FILES: _joined(records[FILES], listing)}
-    moved = restored.keys if restored is not None and RECORD_INDEX in lasting else None
-    writes = any(everything.values()) or any(deletes.values()) or moved is not None
+    keys = restored.keys if restored is not None and RECORD_INDEX in lasting else None
+    moved = [] if keys is None else [keys]
+    writes = any(everything.values()) or any(deletes.values()) or bool(moved)
     has_own = writes or metadata.config.version.mdt_rollback_is_delta_commit
     if has_own:
         metadata = _undo_half(metadata, rollback, times)
@@ -191,7 +196,8 @@ def sync_repair(
     written |= {} if moved is None else {RECORD_INDEX: sum(moved.counts().values())}
     if written:
         extra = {REPAIRED_LOGS: ",".join(damaged)} if damaged else {}
-        write_delta_commit(metadata, instant, plan.records, times, deletes=plan.deletes, moved=moved, extra=extra)
+        keys = [] if moved is None else [moved]
+        write_delta_commit(metadata, instant, plan.records, times, deletes=plan.deletes, moved=keys, extra=extra)
     return instant, written
 
 
@@ -242,6 +248,20 @@ def _require_ranges(metadata: MetadataTable, change: Change, indexed: IndexColum
                 f"{file.path} is not known",
                 hint="run the command again: it then writes the new files with these statistics",
             )
+
+
+def _require_keys(metadata: MetadataTable, change: Change, known: Collection[str]) -> None:
+    """Raise CheckFailed when a key index was built while the rows were written: their keys were not read for it."""
+    needed = [one for one in metadata.partitions if one.startswith(SECONDARY_INDEX_PREFIX) and change.pairs is not None]
+    if RECORD_INDEX in metadata.partitions and not change.keys_stay:
+        needed.append(RECORD_INDEX)
+    unknown = {*needed}.difference(known)
+    if unknown and (change.new_files or change.replaces):
+        raise CheckFailed(
+            f"{metadata.storage.root} has the metadata partition {min(unknown)} now, and the commit does not know its "
+            "keys",
+            hint="run the command again: it then reads them",
+        )
 
 
 def _settled(metadata: MetadataTable, index: str, records: Iterable[StatsRecord], *, widen: bool) -> list[StatsRecord]:

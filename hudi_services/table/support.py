@@ -71,7 +71,7 @@ class Feature:
 
 _METADATA_PARTITIONS = frozenset({"files", "column_stats", "partition_stats", "bloom_filters", "record_index"})
 _SECONDARY_INDEX = "secondary_index_"
-"""Prefix of partitions that map secondary keys to record keys: no operation here changes either."""
+"""Prefix of partitions that map secondary keys to record keys: writes change both, table services neither."""
 _EXPRESSION_INDEX = "expr_index_"
 """Prefix of partitions that our commits write records to, once Hudi has built them."""
 
@@ -95,18 +95,8 @@ def _table_type(look: Look) -> str:
     return "" if found in ("COPY_ON_WRITE", "MERGE_ON_READ") else f"hoodie.table.type={found}"
 
 
-def _merge_on_read_with_expressions(look: Look) -> str:
-    names = look.config.metadata_partitions if look.config.is_merge_on_read else ()
-    return min((f"the index {name}" for name in names if name.startswith(_EXPRESSION_INDEX)), default="")
-
-
 def _set_to_true(key: str) -> Callable[[Look], str]:
     return lambda look: f"{key}=true" if look.config.raw.get(key, "").lower() == "true" else ""
-
-
-def _secondary_index(look: Look) -> str:
-    names = {*look.config.metadata_partitions, *look.config.metadata_partitions_inflight}
-    return min((f"the index {name}" for name in names if name.startswith(_SECONDARY_INDEX)), default="")
 
 
 def _not_merge_on_read(look: Look) -> str:
@@ -258,22 +248,6 @@ FEATURES = (
         frozenset({Operation.COMPACT}),
         "and only tables of type MERGE_ON_READ have log files to compact",
         "cluster this table: hudi-services schedule",
-    ),
-    Feature(
-        "expression indexes of merge-on-read tables",
-        "hoodie.table.metadata.partitions",
-        _merge_on_read_with_expressions,
-        _WRITES_ROWS,
-        "which writes to tables of type MERGE_ON_READ cannot keep in step yet",
-        f"{_BY_HUDI}, or drop the index first",
-    ),
-    Feature(
-        "secondary indexes",
-        "hoodie.table.metadata.partitions",
-        _secondary_index,
-        _WRITES_ROWS,
-        "which writes cannot keep in step yet",
-        f"{_BY_HUDI}, or drop the index first",
     ),
     Feature(
         "change data capture",

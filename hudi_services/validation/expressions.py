@@ -14,13 +14,8 @@ from dataclasses import replace
 from ..errors import NotFound, UnsupportedTable
 from ..files.bloom import parse
 from ..metadata.expression_index.expressions import as_texts
-from ..metadata.expression_index.index import (
-    Computation,
-    ExpressionRecord,
-    ExpressionTask,
-    expression_records,
-    expression_values,
-)
+from ..metadata.expression_index.file_records import ExpressionTask, expression_records, expression_values
+from ..metadata.expression_index.index import Computation, ExpressionRecord
 from ..metadata.records.keys import bloom_filter_key, column_stats_prefix, expression_range_key
 from ..metadata.records.model import BloomRecord, RecordType, StatsRecord
 from ..metadata.statistics.column_stats import counts, holds_range, partition_record, same_bound
@@ -39,6 +34,7 @@ class ExpressionCheck:
     """The common part of the checks of both kinds of index."""
 
     def __init__(self, metadata: MetadataTable, state: ExpectedState, computation: Computation) -> None:
+        self._storage = metadata.storage
         self._source = metadata.slices
         self._reader = metadata.reader(computation.index.partition)
         self._state = state
@@ -61,7 +57,7 @@ class ExpressionCheck:
 
     def _record(self, file: BaseFile) -> ExpressionRecord | Unsure | None:
         """The record that a commit would write for the file; None for a file without rows or deleted meanwhile."""
-        task = ExpressionTask(self._source, file.instant, FileSlice.of_base(file), (self._computation,))
+        task = ExpressionTask(self._storage, self._source, file.instant, file, (self._computation,))
         try:
             return expression_records(task, "").get(self._name)
         except UnsupportedTable:

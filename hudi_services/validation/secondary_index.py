@@ -8,11 +8,10 @@ import pyarrow.compute as pc
 
 from ..codecs.avro import AvroSchema
 from ..codecs.java_hash import file_group_indexes
-from ..files.slices import RECORD_KEY
 from ..metadata.record_index.shard_entries import Places, decode_secondary
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.model import SecondaryRecord
-from ..metadata.secondary_index import NULL_VALUE, placing_parts, secondary_index, secondary_keys
+from ..metadata.secondary_index import NULL_VALUE, SecondaryPairs, UnknownTexts, secondary_index
 from ..metadata.table import MetadataTable
 from ..model import FileSlice
 from .key_index import KeyIndexCheck, Progress, Unjudged
@@ -24,7 +23,7 @@ _THERE = 0
 
 
 class SecondaryIndexCheck(KeyIndexCheck):
-    """Checks values of strings and integers; how Hudi writes other types as text is not known."""
+    """Checks values of the types whose texts are known (`SecondaryIndex.check`)."""
 
     def __init__(
         self, metadata: MetadataTable, index: str, progress: Progress, only: frozenset[str] | None = None
@@ -33,18 +32,13 @@ class SecondaryIndexCheck(KeyIndexCheck):
         self._definition = secondary_index(metadata, index)
 
     def of_slice(self, one: FileSlice, shards: Shards) -> Iterator[Entries]:
-        reader = self._source.open(one)
-        column = self._definition.column
-        known = column in reader.schema.columns
-        for _, table in reader.tables([RECORD_KEY, *([column] if known else [])]):
-            rows = table.combine_chunks()
-            record_keys = rows.column(RECORD_KEY).cast(pa.string()).combine_chunks()
-            values = rows.column(column).combine_chunks() if known else pa.nulls(len(record_keys), pa.string())
-            if not (pa.types.is_string(values.type) or pa.types.is_integer(values.type)):
-                raise Unjudged(one, Doubt.UNKNOWN_TYPE)
-            keys = secondary_keys(values, record_keys)
-            where = file_group_indexes(placing_parts(keys, self._definition), len(shards.file_ids))
-            yield Entries(keys.cast(pa.binary()), where, np.full(len(keys), _THERE, np.int32))
+        try:
+            for some in SecondaryPairs(self._source, self._definition).open(one).record_keys():
+                keys = some.combine_chunks()
+                where = file_group_indexes(self._definition.hashed_part(keys), len(shards.file_ids))
+                yield Entries(keys.cast(pa.binary()), where, np.full(len(keys), _THERE, np.int32))
+        except UnknownTexts as error:
+            raise Unjudged(one, Doubt.UNKNOWN_TYPE) from error
 
     def decode(self, values: pa.Array, schema: AvroSchema, path: str) -> Places:
         return decode_secondary(values, schema, path)

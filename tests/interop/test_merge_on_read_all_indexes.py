@@ -10,6 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import hudi_services
+
 from . import layout, ours
 from .peer import Peer, has_partitioned_index, table_properties
 from .reading import METADATA_OFF, METADATA_ON
@@ -72,6 +74,7 @@ class Trips:
 
     def __init__(self, peer: Peer, path: Path, index: Mapping[str, str]) -> None:
         self._peer = peer
+        self._own = {key: value for key, value in index.items() if key.startswith("hoodie.index.type")}
         self._later = 0
         self.path = path
         self._live: dict[str, str] = {}
@@ -80,16 +83,22 @@ class Trips:
         self._note(rows_of(range(40)))
         peer.eval(_MAKE, path=str(path), version=peer.version, statements=_STATEMENTS)
 
-    def upsert(self, numbers: range, name: str = "") -> None:
+    def upsert(self, numbers: range, name: str = "", *, by_us: bool = False) -> None:
         self._later += 1
         rows = rows_of(numbers, name, self._later)
-        self._peer.upsert(self.path, rows, **_NO_COMPACTION)
+        if by_us:
+            assert hudi_services.open(self.path, engine="local").upsert(rows, options=self._own).ok
+        else:
+            self._peer.upsert(self.path, rows, **_NO_COMPACTION)
         self._note(rows)
 
-    def delete(self, numbers: range) -> None:
+    def delete(self, numbers: range, *, by_us: bool = False) -> None:
         self._later += 1
         rows = rows_of(numbers, later=self._later)
-        self._peer.delete(self.path, rows, **_NO_COMPACTION)
+        if by_us:
+            assert hudi_services.open(self.path, engine="local").delete(rows, options=self._own).ok
+        else:
+            self._peer.delete(self.path, rows, **_NO_COMPACTION)
         for key in rows["id"].to_pylist():
             del self._live[key]
             self._gone.add(key)
@@ -145,6 +154,26 @@ def test_every_index_stays_true(peer: Peer, tmp_path: Path) -> None:
 @pytest.mark.releases("1.2.0")
 def test_with_a_record_index_of_each_partition(peer: Peer, tmp_path: Path) -> None:
     stays_true(peer, Trips(peer, tmp_path / "table", PARTITIONED_INDEX))
+
+
+@pytest.mark.releases("1.0.2", "1.2.0")
+def test_we_write_in_turns(peer: Peer, tmp_path: Path) -> None:
+    trips = Trips(peer, tmp_path / "table", _GLOBAL)
+    trips.upsert(range(12), "renamed")
+    trips.upsert(range(8, 46), by_us=True)
+    trips.is_true("we wrote")
+    trips.upsert(range(20, 26), "renamed")
+    trips.delete(range(10, 24, 2), by_us=True)
+    trips.upsert(range(16, 19), "renamed", by_us=True)
+    trips.is_true("we deleted and wrote again")
+    trips.delete(range(30, 34))
+    trips.upsert(range(32, 50), by_us=True)
+    peer.compact(trips.path)
+    trips.is_true("Hudi compacted")
+    trips.upsert(range(5, 60, 5), "renamed", by_us=True)
+    ours.run("compact", trips.path, "--mode", "scheduleAndExecute", options=_EACH_COMMIT).ok()
+    trips.upsert(range(55, 62))
+    trips.is_true("we compacted")
 
 
 def stays_true(peer: Peer, trips: Trips) -> None:

@@ -255,7 +255,7 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
 def test_somebody_is_at_work(tmp_path: Path) -> None:
     table = opened(tmp_path)
     with Lease(ObjectStorage(table.url), "table", "schedule"), pytest.raises(hudi_services.LockBusy) as caught:
-        table.plan_clustering()
+        table.plan_clustering(options={"hoodie.write.lock.wait_time_ms": "100"})
     assert isinstance(caught.value, hudi_services.ConflictError) and caught.value.exit_code == 4
 
 

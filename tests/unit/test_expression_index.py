@@ -3,14 +3,16 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+import hudi_services
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConfigError, UnsupportedTable
 from hudi_services.files.bloom import SIMPLE, BloomSettings, parse
@@ -22,19 +24,18 @@ from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import CleanRequest, Mode, ValidateRequest
 from hudi_services.jobs.rollback import rollback
 from hudi_services.jobs.undo import undo
+from hudi_services.metadata.expression_index.file_records import ExpressionTask, expression_records
 from hudi_services.metadata.expression_index.index import (
     Computation,
     ExpressionIndex,
-    ExpressionTask,
     expression_indexes,
-    expression_records,
 )
 from hudi_services.metadata.expression_index.times import Zone
 from hudi_services.metadata.records.keys import BLOOM_FILTERS, COLUMN_STATS
 from hudi_services.metadata.records.model import BloomRecord, Record, StatsRecord
 from hudi_services.metadata.statistics.column_stats import NewFile
 from hudi_services.metadata.sync import Change, sync_commit
-from hudi_services.model import BaseFile, FileSlice
+from hudi_services.model import BaseFile
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 from hudi_services.timeline.instant import Action
@@ -42,7 +43,7 @@ from hudi_services.timeline.instant import Action
 from .faulty_storage import FaultyStorage
 from .metadata_tables import compact, far_future, open_metadata
 from .repairs import NO_HEARTBEAT, both, fail_newest, files_of, newest, repair
-from .tables import open_local, request, unpack
+from .tables import merged_rows, open_local, request, unpack
 
 RANGES = {"expr_index_by_day": "ts", "expr_index_by_date": "at"}
 BLOOM = "expr_index_lowered"
@@ -286,12 +287,58 @@ def test_an_index_that_the_commit_does_not_know(newest_table: Path) -> None:
     assert metadata.timeline.find(change.instant) is None
 
 
+def test_log_files_of_writes(path: Path) -> None:
+    """Each has the range of its records, which widens that of its partition; one with deletes alone has no record."""
+    properties = path / ".hoodie" / "hoodie.properties"
+    text = properties.read_text().replace("hoodie.table.type=COPY_ON_WRITE", "hoodie.table.type=MERGE_ON_READ")
+    properties.write_text(text)
+    rows = merged_rows(path)
+    rows = rows.select([name for name in rows.column_names if not name.startswith("_hoodie")])
+    options = {**UTC, "hoodie.index.type": "SIMPLE", "hoodie.parquet.small.file.limit": "0"}
+    table = hudi_services.open(path, engine="local")
+    with pytest.raises(UnsupportedTable, match=f"has the index {BLOOM} of bloom filters, and no release"):
+        table.upsert(rows, options=options)
+    properties.write_text(text.replace(f",{BLOOM}", ""))
+    new = rows.take(pa.array(range(0, rows.num_rows, 2)))
+    for column, more in (("ts", pa.scalar(90_000_000)), ("at", pa.scalar(timedelta(days=4000), pa.duration("us")))):
+        number = new.column_names.index(column)
+        new = new.set_column(number, new.schema.field(number), pc.add(new.column(column), more))
+    written = table.upsert(new, options=options).instant
+    deleted = table.delete(rows.take(pa.array([1, 3, 5])), options=options).instant
+    assert written and deleted
+
+    ranges = {index: {one.file_name: one for one in records(path, index).values()} for index in RANGES}
+    view, slices, seen = open_local(path).view, open_local(path).slices, 0
+    for one in (one for partition in view.partitions() for one in view.latest_slices(partition)):
+        names = ["_hoodie_commit_time", "ts", "at"]
+        found = pa.concat_tables([some for _, some in slices.open(one).tables(names)])
+        # No row of a log file is deleted.
+        found = found.filter(pc.equal(found.column(0).cast(pa.string()), written))
+        values = {
+            "expr_index_by_day": [
+                f"{datetime.fromtimestamp(ts, timezone.utc):%Y-%m-%d}" for ts in found.column(1).to_pylist()
+            ],
+            "expr_index_by_date": pc.divide(found.column(2).cast(pa.int64()), 86_400_000_000).to_pylist(),
+        }
+        for index, column in RANGES.items():
+            for log in one.log_files:
+                if log.name not in ranges[index]:
+                    assert deleted in log.name
+                    continue
+                record, whole, seen = ranges[index][log.name], ranges[index][one.partition], seen + 1
+                assert (record.column, record.null_count) == (column, 0)
+                assert (record.minimum, record.maximum) == (min(values[index]), max(values[index]))
+                assert whole.minimum <= record.minimum and record.maximum <= whole.maximum
+    assert seen >= 2 * len(RANGES)
+    assert table.validate(strict=True).ok
+
+
 def task(folder: Path, rows: pa.Table, index: ExpressionIndex, column: ColumnType, **more: Any) -> ExpressionTask:
     pq.write_table(rows, folder / "f.parquet", **more)
     computation = Computation(index, column, Zone.parse("UTC"), BloomSettings(100, 0.01, 200))
     file = BaseFile("", "f.parquet", "f", "0-0-0", "7", (folder / "f.parquet").stat().st_size)
-    source = BaseFileSlices(ObjectStorage(str(folder)))
-    return ExpressionTask(source, "7", FileSlice.of_base(file), (computation,))
+    storage = ObjectStorage(str(folder))
+    return ExpressionTask(storage, BaseFileSlices(storage), "7", file, (computation,))
 
 
 IDENTITY = ExpressionIndex("expr_index_x", COLUMN_STATS, "x", "identity", (), (), typed=True)

@@ -104,7 +104,7 @@ def test_an_archival_that_another_process_does(table: hudi_services.Table, tmp_p
         assert not services(table.upsert(rows(0, 10, number), options=quiet))
     path = str(tmp_path / "rides")
     with Lease(ObjectStorage(path), "table", "archive"):
-        options = resolve([("test", few)])
+        options = resolve([("test", {**few, "hoodie.write.lock.wait_time_ms": "100"})])
         wanted = WriteRequest(base_path=path, options=options, operation=WriteOperation.UPSERT)
         run = InlineServices(wanted, options, ObjectStorage(path), LocalEngine())
         report = run.run(open_local(tmp_path / "rides"), Report("write", "upsert", TableFacts(path)))

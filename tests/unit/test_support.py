@@ -43,11 +43,6 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
     "copy-on-write tables": {"hoodie.table.type": "COPY_ON_WRITE"},
     "tables without a metadata table": {"hoodie.table.metadata.partitions": ""},
     "tables without meta fields": {"hoodie.populate.meta.fields": "false"},
-    "expression indexes of merge-on-read tables": {
-        "hoodie.table.type": "MERGE_ON_READ",
-        "hoodie.table.metadata.partitions": "files,expr_index_of_city",
-    },
-    "secondary indexes": {"hoodie.table.metadata.partitions": "files,secondary_index_of_city"},
     "change data capture": {"hoodie.table.cdc.enabled": "true"},
     "files without the partition columns": {"hoodie.datasource.write.drop.partition.columns": "true"},
 }

@@ -1,4 +1,4 @@
-"""Expression indexes: their definitions, and the records of a base file in them.
+"""Expression indexes: their definitions, and how their records are computed (`file_records`).
 
 `.hoodie/.index_defs/index.json` (table versions 8 and 9) has for each partition `expr_index_<name>`:
 
@@ -14,28 +14,23 @@ characters, and filters are no larger than those that `hoodie.properties` may as
 Source: SparkMetadataWriterUtils, HoodieIndexDefinition of Apache Hudi 1.0.2, 1.2.0.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...codecs.table_schema import META_COLUMNS, parse_table_schema
 from ...errors import ConfigError, UnsupportedTable
 from ...files.avro_type import avro_columns
 from ...files.bloom import DYNAMIC, BloomSettings
-from ...files.calendar import FooterMetadata, is_hybrid
-from ...files.column_type import ColumnType, Kind, parquet_type
-from ...files.parquet_convert import natural
-from ...files.slices import SliceReader, SliceSource
+from ...files.column_type import ColumnType, Kind
 from ...limits import LEAST_BLOOM_RATE, MOST_BLOOM_ENTRIES
-from ...model import FileSlice
 from ...options.option import integer
 from ..records.keys import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX, bloom_filter_key, column_stats_key
-from ..records.model import BloomRecord, RecordType, StatsRecord
+from ..records.model import BloomRecord, StatsRecord
 from ..statistics.indexed_columns import is_typed, read_definitions
-from ..statistics.values import BoundType, ValueType, greatest, smallest
+from ..statistics.values import ValueType
 from ..table import MetadataTable
 from .expressions import Expression, NotComputed, as_texts, compile_expression
 from .times import Zone
@@ -66,7 +61,6 @@ class ExpressionIndex:
 
 
 ExpressionRecord = StatsRecord | BloomRecord
-_NULLS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +84,7 @@ class Computation:
                 # Without a type they would have another wrapper than statistics of columns have.
                 raise NotComputed("statistics of timestamps are not written for an index of version V1")
         except (NotComputed, ConfigError) as e:
-            raise _refused(index.partition, f"{index.function}({index.column}): {e}") from e
+            raise refused(index.partition, f"{index.function}({index.column}): {e}") from e
         return found
 
 
@@ -120,29 +114,6 @@ def renamed_records(computed: ComputedIndex, files: Sequence[tuple[str, str, str
     return replace(computed, records=tuple(map(rename, computed.records)))
 
 
-@dataclass(frozen=True, slots=True)
-class ExpressionTask:
-    """A slice that the instant `instant` wrote, and the indexes that need a record of its base file."""
-
-    source: SliceSource
-    instant: str
-    slice: FileSlice
-    computations: tuple[Computation, ...]
-
-    @property
-    def partition(self) -> str:
-        return self.slice.partition
-
-    @property
-    def name(self) -> str:
-        assert self.slice.base_file is not None, "a slice that was written has a base file"
-        return self.slice.base_file.name
-
-    @property
-    def size(self) -> int:
-        return self.slice.size
-
-
 def expression_indexes(metadata: MetadataTable) -> tuple[ExpressionIndex, ...]:
     """The expression indexes of a table, by name. Raises CorruptFile, and UnsupportedTable for unknown definitions."""
     names = [name for name in metadata.partitions if name.startswith(EXPRESSION_INDEX)]
@@ -170,131 +141,28 @@ def computation(
     return found
 
 
-def expression_records(task: ExpressionTask, _token: str) -> dict[str, ExpressionRecord]:
-    """The records of a file, by index. The file is read row group by row group, and only the columns that are needed.
-
-    Raises UnsupportedTable for values that are not computed here, CorruptFile and StorageError.
-    """
-    reader = task.source.open(task.slice)
-    if not reader.num_rows:
-        return {}
-    collectors = [_collector(task, one, reader.num_rows) for one in task.computations]
-    for one, collector in zip(task.computations, collectors, strict=True):
-        for values in expression_values(reader, one):
-            collector.add(values)
-    return {one.index.partition: c.record() for one, c in zip(task.computations, collectors, strict=True)}
-
-
-def expression_values(reader: SliceReader, computation: Computation) -> Iterator[pa.Array]:
-    """The values of the function in a slice. Raises CorruptFile, and UnsupportedTable where they are not computed."""
-    expression = computation.expression()
-    for values in _values(reader, computation, expression.source):
-        yield _apply(expression, values, computation, reader.full_path)
-
-
-class _Collector(Protocol):
-    def add(self, values: pa.Array) -> None: ...
-
-    def record(self) -> ExpressionRecord: ...
-
-
-class _Range:
-    """The range of the values of one file."""
-
-    def __init__(self, task: ExpressionTask, index: ExpressionIndex, bound: BoundType) -> None:
-        self._task = task
-        self._index = index
-        self._bound = bound
-        self._bounds: list[Any] = []
-        self._rows = 0
-        self._nulls = 0
-
-    def add(self, values: pa.Array) -> None:
-        self._rows += len(values)
-        self._nulls += values.null_count
-        if pa.types.is_date(values.type):
-            values = values.cast(pa.int32())
-        elif pa.types.is_timestamp(values.type):
-            values = values.cast(pa.int64())
-        both = pc.min_max(values)
-        self._bounds = [smallest([*self._bounds, both["min"].as_py()]), greatest([*self._bounds, both["max"].as_py()])]
-
-    def record(self) -> StatsRecord:
-        low, high = self._bounds or (None, None)
-        task, column = self._task, self._index.column
-        return StatsRecord(
-            key=column_stats_key(column, task.partition, task.name),
-            type=RecordType.COLUMN_STATS,
-            file_name=task.name,
-            column=column,
-            bound=self._bound,
-            minimum=low,
-            maximum=high,
-            value_count=self._rows - self._nulls,
-            null_count=self._nulls,
-            total_size=task.size,
-            total_uncompressed_size=task.size * 2,
-        )
-
-
-class _Filter:
-    """The bloom filter of the values of one file."""
-
-    def __init__(self, task: ExpressionTask, one: Computation, bound: BoundType, rows: int) -> None:
-        self._task = task
-        self._bound = bound
-        self._filter = one.bloom.new_filter(rows)
-
-    def add(self, values: pa.Array) -> None:
-        self._filter.add(as_texts(values, self._bound))
-
-    def record(self) -> BloomRecord:
-        key = bloom_filter_key(self._task.partition, self._task.name)
-        return BloomRecord(key, self._filter.type_code, self._task.instant, self._filter.serialize().encode())
-
-
-def _collector(task: ExpressionTask, one: Computation, rows: int) -> _Collector:
-    bound = one.expression().result
-    return _Range(task, one.index, bound) if one.index.kind == COLUMN_STATS else _Filter(task, one, bound, rows)
-
-
-def _values(reader: SliceReader, one: Computation, wanted: pa.DataType) -> Iterator[pa.Array]:
-    """The column's values in a slice, as the table's schema types them."""
-    leaf = reader.schema.column(one.index.column)
-    if leaf is None:
-        for start in range(0, reader.num_rows, _NULLS_AT_ONCE):
-            yield pa.nulls(min(_NULLS_AT_ONCE, reader.num_rows - start), wanted)
-        return
-    own = parquet_type(leaf)
-    if own.kind is not one.column.kind and (own.kind, one.column.kind) != (Kind.INT, Kind.LONG):
-        raise _refused(one.index.partition, f"{leaf.name} is of type {own} in {reader.full_path}, not {one.column}")
-    if own.kind in (Kind.DATE, Kind.TIMESTAMP) and is_hybrid(
-        FooterMetadata(reader.path, reader.key_values), reader.schema
-    ):
-        raise _refused(one.index.partition, f"{reader.full_path} counts its dates in the old calendar")
-    for _, table in reader.tables([leaf.name]):
-        for chunk in table.column(leaf.name).chunks:
-            yield natural(chunk, leaf).cast(wanted)
-
-
-def _apply(expression: Expression, values: pa.Array, one: Computation, path: str) -> pa.Array:
-    try:
-        return expression.apply(values)
-    except UnsupportedTable as e:
-        raise _refused(one.index.partition, f"{one.index.function}({one.index.column}) in {path}: {e}") from e
+def refuse_log_files(root: str, indexes: Sequence[Computation]) -> None:
+    """Raise UnsupportedTable beside an index of bloom filters: log files have none, nor does Hudi write them there."""
+    for one in indexes:
+        if one.index.kind == BLOOM_FILTERS:
+            raise UnsupportedTable(
+                f"{root} has the index {one.index.partition} of bloom filters, and no release of Apache Hudi writes "
+                "log files beside one",
+                hint="drop the index first",
+            )
 
 
 def _index(metadata: MetadataTable, name: str, definition: Mapping[str, Any] | None) -> ExpressionIndex:
     if definition is None:
-        raise _refused(name, "it has no definition in .hoodie/.index_defs/index.json")
+        raise refused(name, "it has no definition in .hoodie/.index_defs/index.json")
     kind, fields = str(definition.get("indexType", "")).lower(), definition.get("sourceFields")
     if kind not in (COLUMN_STATS, BLOOM_FILTERS):
-        raise _refused(name, f"it is of the type {kind or 'none':.80}")
+        raise refused(name, f"it is of the type {kind or 'none':.80}")
     if not isinstance(fields, list) or len(fields) != 1:
-        raise _refused(name, "it is not of one column")
+        raise refused(name, "it is not of one column")
     options = definition.get("indexOptions") or {}
     if not isinstance(options, dict):
-        raise _refused(name, "its options cannot be read")
+        raise refused(name, "its options cannot be read")
     known = _BLOOM_OPTIONS if kind == BLOOM_FILTERS else ()
     pairs = sorted((str(k), str(v)) for k, v in options.items() if k != _EXPRESSION)
     return ExpressionIndex(
@@ -313,11 +181,11 @@ def _column(metadata: MetadataTable, index: ExpressionIndex, table_schema: str |
     if index.column in META_COLUMNS:
         return ColumnType(Kind.STRING, nullable=True)
     if index.column in config.dropped_columns:
-        raise _refused(index.partition, f"the column {index.column:.80} is not in the base files")
+        raise refused(index.partition, f"the column {index.column:.80} is not in the base files")
     schema = parse_table_schema(table_schema or "{}", metadata.data_timeline.storage.root)
     own = [field for field in schema["fields"] if field["name"] == index.column]
     if not own:
-        raise _refused(index.partition, f"the column {index.column:.80} is no column of the table by itself")
+        raise refused(index.partition, f"the column {index.column:.80} is no column of the table by itself")
     return avro_columns({**schema, "fields": own})[0][1]
 
 
@@ -327,7 +195,7 @@ def _check_texts(index: ExpressionIndex) -> None:
     for what, text in texts:
         if len(text) > _LONGEST_TEXT:
             why = f"its {what} has {len(text)} characters, more than {_LONGEST_TEXT}: {text:.80}…"
-            raise _refused(index.partition, why)
+            raise refused(index.partition, why)
 
 
 def _bloom(index: ExpressionIndex, settings: BloomSettings) -> BloomSettings:
@@ -371,8 +239,9 @@ def _rate(index: ExpressionIndex, default: float) -> float:
 
 
 def _not_made(index: ExpressionIndex, why: str) -> UnsupportedTable:
-    return _refused(index.partition, f"its bloom filter cannot be made: {why}")
+    return refused(index.partition, f"its bloom filter cannot be made: {why}")
 
 
-def _refused(partition: str, why: str) -> UnsupportedTable:
+def refused(partition: str, why: str) -> UnsupportedTable:
+    """The error about an index that cannot be kept in step, because of `why`."""
     return UnsupportedTable(f"the metadata partition {partition} cannot be kept in step: {why}", hint=DROP_HINT)

@@ -1,11 +1,11 @@
-"""Runs of record keys from file slices: keys and their locations, grouped by their shard of the record index.
+"""Runs of keys from file slices: keys and their locations, grouped by their shard of the index.
 
 A run is a file of `files.key_runs`; its text `locations` lists the locations that its location numbers stand for. The
 tasks that write the shards read their part of each run.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,9 +30,11 @@ _SLICES_PER_TASK, _BYTES_PER_TASK = 32, 32 << 20
 
 
 class KeyReader(Protocol):
-    """An open slice, as far as its keys are concerned."""
+    """An open slice, as far as its keys are concerned: record keys, or what a secondary index has in their place."""
 
     def record_keys(self) -> Iterator[pa.ChunkedArray]: ...
+
+    def release(self) -> None: ...
 
 
 class KeySource(Protocol):
@@ -45,7 +47,8 @@ class KeySource(Protocol):
 class KeyTask:
     """File slices whose keys are to be read, with the time at which their rows count as written, epoch milliseconds.
 
-    Runs are named after `prefix`, relative to the storage. `hash_name` is the function that spreads keys over shards.
+    Runs are named after `prefix`, relative to the storage. `hash_name` is the function that spreads keys over shards,
+    by the part of each key that `hashed_part` gives, if it is not None.
     """
 
     storage: Storage
@@ -54,6 +57,7 @@ class KeyTask:
     shards: Shards
     prefix: str
     hash_name: str = HUDI
+    hashed_part: Callable[[pa.ChunkedArray], pa.ChunkedArray] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +69,24 @@ class KeyRunRef:
 
 
 def key_tasks(
-    storage: Storage, source: KeySource, slices: Iterable[FileSlice], shards: Shards, prefix: str
+    storage: Storage,
+    source: KeySource,
+    slices: Iterable[FileSlice],
+    shards: Shards,
+    prefix: str,
+    hashed_part: Callable[[pa.ChunkedArray], pa.ChunkedArray] | None = None,
 ) -> list[KeyTask]:
     """Tasks for the slices, whose rows were written at their base instants; small slices share a task.
 
     Each writer of a shard reads all runs, and a task whose keys are few makes one run.
     """
-    return [
-        KeyTask(
-            storage, source, tuple((one, millis_of(one.base_instant)) for one in some), shards, f"{prefix}-{number}"
-        )
-        for number, some in enumerate(pack(slices, lambda one: one.size, _BYTES_PER_TASK, _SLICES_PER_TASK))
-    ]
+
+    def task(number: int, some: Sequence[FileSlice]) -> KeyTask:
+        dated = tuple((one, millis_of(one.base_instant)) for one in some)
+        return KeyTask(storage, source, dated, shards, f"{prefix}-{number}", hashed_part=hashed_part)
+
+    packed = pack(slices, lambda one: one.size, _BYTES_PER_TASK, _SLICES_PER_TASK)
+    return [task(number, some) for number, some in enumerate(packed)]
 
 
 def read_keys(task: KeyTask, token: str) -> list[KeyRunRef]:
@@ -142,7 +152,8 @@ def _ref(path: str, shards: npt.NDArray[np.int32]) -> KeyRunRef:
 
 def _shards(task: KeyTask, number: int, keys: pa.ChunkedArray) -> npt.NDArray[np.int32]:
     of_partition: npt.NDArray[np.int32] = np.asarray(task.shards.of(task.slices[number][0].partition), np.int32)
-    return of_partition[spread(task.hash_name, keys, len(of_partition))]
+    hashed = keys if task.hashed_part is None else task.hashed_part(keys)
+    return of_partition[spread(task.hash_name, hashed, len(of_partition))]
 
 
 def _location(one: FileSlice, instant_millis: int) -> Location:

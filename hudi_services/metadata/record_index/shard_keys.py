@@ -4,7 +4,7 @@ To read a range, all runs are read once and the keys within the range are kept. 
 entries costs, needs no disk, and holds about as many keys as were asked for (the ranges come from a sample).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -29,23 +29,32 @@ _NO_VALUES = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array([
 
 @dataclass(frozen=True, slots=True)
 class SortedKeys:
-    """Keys in ascending order, each once, and the value of each in the record index."""
+    """Keys in ascending order, each once, and the value of each in the index."""
 
     keys: pa.Array
     values: pa.DictionaryArray
 
 
 class ShardKeys:
-    """The keys of a shard in `runs`, opened once. All were written at `millis`; None: at the times in the runs."""
+    """The keys of a shard in `runs`, opened once. All were written at `millis`; None: at the times in the runs.
+
+    `encode` gives the value of the keys at a location: by default that of the record index.
+    """
 
     def __init__(
-        self, storage: Storage, runs: Sequence[str], shard: int, schema: AvroSchema, millis: int | None = None
+        self,
+        storage: Storage,
+        runs: Sequence[str],
+        shard: int,
+        schema: AvroSchema,
+        millis: int | None = None,
+        encode: Callable[[Location, AvroSchema], bytes] = encode_location,
     ) -> None:
         self._shard = shard
         self._runs = at_once(lambda path: KeyRun.open(storage, path), runs)
         self._locations = [_at(run_locations(run), millis) for run in self._runs]
         self._values = [
-            pa.array([encode_location(one, schema) for one in locations], pa.binary()) for locations in self._locations
+            pa.array([encode(one, schema) for one in locations], pa.binary()) for locations in self._locations
         ]
         self.rows = sum(run.rows(shard) for run in self._runs)
         """The number of keys; a key that occurs twice counts twice."""
