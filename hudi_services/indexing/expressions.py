@@ -1,11 +1,11 @@
 """The records of new files in expression indexes, computed by an engine's tasks, for the commit that adds them.
 
-A clustering keeps every row, so that the ranges over its new files must equal the ranges over its old files. Where they
-differ, the index was written with another time zone, or by a program that computes differently: then nothing is
-committed.
+A clustering keeps every row, so that the ranges over its new files must equal the ranges over its old files. Where log
+files are merged, rows have been replaced and deleted, and the old ranges must hold the new ones. Otherwise the index
+was written with another time zone, or by a program that computes differently: then nothing is committed.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..commit.new_files import NewFiles
 from ..engine import Engine
@@ -15,7 +15,7 @@ from ..metadata.expression_index.file_records import ExpressionTask, expression_
 from ..metadata.expression_index.index import Computation, ComputedIndex
 from ..metadata.records.keys import column_stats_key, column_stats_prefix
 from ..metadata.records.model import StatsRecord
-from ..metadata.statistics.column_stats import partition_record, same_bound
+from ..metadata.statistics.column_stats import holds_range, partition_record, same_bound
 from ..metadata.table import MetadataTable
 from ..model import BaseFile, FileSlice, LogFile, WriteStat
 from ..snapshot import Snapshot
@@ -56,9 +56,10 @@ def _file_of(stat: WriteStat) -> BaseFile | LogFile:
 
 
 def _check_ranges(
-    metadata: MetadataTable, index: str, new: Sequence[tuple[str, StatsRecord]], inputs: Iterable[FileSlice]
+    metadata: MetadataTable, index: str, new: Sequence[tuple[str, StatsRecord]], inputs: Sequence[FileSlice]
 ) -> None:
     old_files: dict[str, list[str]] = {}
+    merged = {one.partition for one in inputs if one.log_files}
     for one in inputs:
         old_files.setdefault(one.partition, []).extend(file.name for file in one.files)
     for partition, names in old_files.items():
@@ -71,7 +72,7 @@ def _check_ranges(
             # A file has no rows, or its writer did not maintain the index: there is nothing to compare.
             continue
         was, is_ = (partition_record(partition, column, some, tight=True) for some in (before, after))
-        if _tells(was) != _tells(is_) or not same_bound(was, is_, "minimum") or not same_bound(was, is_, "maximum"):
+        if not (holds_range if partition in merged else _is_same)(was, is_):
             raise CheckFailed(
                 f"{metadata.storage.root}: of the partition {partition or '.'} the index {index} says "
                 f"{was.minimum!r} to {was.maximum!r}, and the same rows give {is_.minimum!r} to {is_.maximum!r} here",
@@ -90,8 +91,9 @@ def _stored(
             yield record
 
 
-def _tells(record: StatsRecord) -> tuple[int, int]:
-    return (record.value_count, record.null_count)
+def _is_same(was: StatsRecord, is_: StatsRecord) -> bool:
+    same = same_bound(was, is_, "minimum") and same_bound(was, is_, "maximum")
+    return same and (was.value_count, was.null_count) == (is_.value_count, is_.null_count)
 
 
 def _silent(done: int, total: int) -> None:

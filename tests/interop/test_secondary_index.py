@@ -113,7 +113,9 @@ def _trips(numbers: Iterable[int], version: int, part: str, odd: str) -> pa.Tabl
         "ts": pa.array([version] * len(rows), pa.int64()),
         "name": pa.array([None if value == 3 else f"n-{value}{odd}" for _, value in rows], pa.string()),
         "qty": pa.array([None if value == 4 else value - 5 for _, value in rows], pa.int32()),
-        "day": pa.array([None if value == 5 else moment.date() for (_, value), moment in zip(rows, at, strict=True)]),
+        "day": pa.array(
+            [None if value == 5 and odd else moment.date() for (_, value), moment in zip(rows, at, strict=True)]
+        ),
         "at": pa.array(at, pa.timestamp("us", "UTC")),
         "part": pa.array([part or "ab"[n % 2] for n, _ in rows]),
     }
@@ -133,7 +135,7 @@ def _text(value: Any, release: str) -> str:
 def test_we_write_in_turns(kind: str, peer: Peer, tmp_path: Path) -> None:
     """Of columns of four types; each index is what Hudi's own readers find, and what a model says."""
     path, model = tmp_path / "table", dict[str, dict[str, Any]]()
-    # 1.0.2 does not find its own pairs with a $ in them.
+    # 1.0.2 does not find its own pairs with a $ in them, and cannot write a null date to a log file.
     odd = "" if peer.version == "1.0.2" else "$"
     options = {
         **WRITE_DEFAULTS,

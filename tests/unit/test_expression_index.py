@@ -303,9 +303,13 @@ def test_log_files_of_writes(path: Path) -> None:
     for column, more in (("ts", pa.scalar(90_000_000)), ("at", pa.scalar(timedelta(days=4000), pa.duration("us")))):
         number = new.column_names.index(column)
         new = new.set_column(number, new.schema.field(number), pc.add(new.column(column), more))
-    written = table.upsert(new, options=options).instant
     deleted = table.delete(rows.take(pa.array([1, 3, 5])), options=options).instant
-    assert written and deleted
+    each_commit = {"hoodie.compact.inline.max.delta.commits": "1"}
+    known = {one.file_name for one in records(path, "expr_index_by_day").values() if isinstance(one, StatsRecord)}
+    assert deleted and not any(deleted in name for name in known)
+    assert table.compact(options={**each_commit, **UTC}).ok
+    written = table.upsert(new, options=options).instant
+    assert written
 
     ranges = {index: {one.file_name: one for one in records(path, index).values()} for index in RANGES}
     view, slices, seen = open_local(path).view, open_local(path).slices, 0
@@ -322,14 +326,16 @@ def test_log_files_of_writes(path: Path) -> None:
         }
         for index, column in RANGES.items():
             for log in one.log_files:
-                if log.name not in ranges[index]:
-                    assert deleted in log.name
-                    continue
                 record, whole, seen = ranges[index][log.name], ranges[index][one.partition], seen + 1
                 assert (record.column, record.null_count) == (column, 0)
                 assert (record.minimum, record.maximum) == (min(values[index]), max(values[index]))
                 assert whole.minimum <= record.minimum and record.maximum <= whole.maximum
     assert seen >= 2 * len(RANGES)
+    assert table.validate(strict=True).ok
+
+    with pytest.raises(CheckFailed, match="the index expr_index_by_da"):
+        table.compact(options={**each_commit, **AUCKLAND})
+    assert table.compact(options={**each_commit, **UTC}).ok
     assert table.validate(strict=True).ok
 
 
