@@ -96,7 +96,7 @@ def _same(before: pa.ChunkedArray, source: Node, after: pa.ChunkedArray, target:
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _same_values(before: pa.Array, source: Node, after: pa.Array, target: Node) -> bool:

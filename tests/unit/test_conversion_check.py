@@ -198,6 +198,13 @@ def test_a_column_that_the_file_lacks_is_null() -> None:
         prove(None, None, pa.chunked_array([pa.array([None, 0], pa.int64())]), kind(Kind.LONG))
 
 
+def test_a_piece_without_rows_may_have_no_chunk() -> None:
+    none = pa.chunked_array([], pa.int32()), pa.chunked_array([], pa.int64())
+    source, target = (schema_of(kind(one)) for one in (Kind.INT, Kind.LONG))
+    check = ConversionCheck("file", source, target, ["c"])
+    assert check.rows(*(pa.table([one], names=["c"]) for one in none)).num_rows == 0
+
+
 def test_another_zone_and_other_types_are_no_conversion() -> None:
     moments = pa.array([0], pa.timestamp("ms", "UTC"))
     with pytest.raises(CheckFailed):
