@@ -44,16 +44,56 @@ class TableVersion:
     """
     copy_on_write_names_payload: bool
     """False: where a copy-on-write table stores no payload class, each write names the one that merges its rows."""
+    global_index_converts: bool
+    """Whether writers that move rows by a global index read files in which a column has an older type."""
+    record_index_converts: bool
+    """Whether writers that keep a record index read log files in which a column has another type."""
 
 
 VERSIONS = {
     6: TableVersion(
-        6, 1, "0.15.0", False, False, False, True, False, True, False, True, False, True, False, True, False
+        6,
+        1,
+        "0.15.0",
+        False,
+        False,
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+        False,
+        False,
+        False,
     ),
     8: TableVersion(
-        8, 2, "1.0.2", True, False, True, False, False, False, False, False, False, False, False, False, True
+        8,
+        2,
+        "1.0.2",
+        True,
+        False,
+        True,
+        False,
+        False,
+        False,
+        False,
+        False,
+        False,
+        False,
+        False,
+        False,
+        True,
+        True,
+        False,
     ),
-    9: TableVersion(9, 2, "1.2.0", True, True, True, False, True, False, True, False, True, False, True, False, True),
+    9: TableVersion(
+        9, 2, "1.2.0", True, True, True, False, True, False, True, False, True, False, True, False, True, True, True
+    ),
 }
 RELEASES = tuple(version.release for version in VERSIONS.values())
 

@@ -33,6 +33,7 @@ from ..writing.row_store import RowStore
 from ..writing.schema import WriterSchema
 from ..writing.sorted_rows import check_sort
 from .creation import check_definition, definition
+from .fixed_types import fixed_types
 from .inline_services import InlineServices
 from .key_settings import config_of_keys
 from .opening import open_rewritable
@@ -121,7 +122,9 @@ def _write(wanted: WriteRequest, source_of: SourceOf, storage: Storage | None, r
     with ExitStack() as stack:
         with report.phase("keep rows"):
             maker = partial(key_maker, table, of_keys)
-            task = _keep_task(wanted, source, config, columns, maker, compares=rule is not None)
+            fixed = fixed_types(table, index_type(wanted.options))
+            schema = _schema(wanted, source.schema, config, columns, fixed)
+            task = _keep_task(wanted, source, config, schema, maker, compares=rule is not None)
             rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
         run = WriteRun(wanted, table, rows, known, expressions, report, source.engine)
         return _carry_out(run, given, wanted, table, source.engine)
@@ -141,7 +144,8 @@ def _write_new(wanted: WriteRequest, source_of: SourceOf, storage: Storage, repo
     with ExitStack() as stack:
         with report.phase("keep rows"):
             maker = partial(_new_key_maker, of_keys)
-            task = _keep_task(wanted, source, config, None, maker, compares=rule is not None)
+            schema = _schema(wanted, source.schema, config, None, {})
+            task = _keep_task(wanted, source, config, schema, maker, compares=rule is not None)
             rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
         if wanted.dry_run:
             count = f", with {rows.kept.count:,} rows" if rows.kept.count else ""
@@ -171,14 +175,19 @@ def _new_key_maker(config: TableConfig, schema: WriterSchema, zone: Zone) -> Key
 
 
 def _schema(
-    wanted: WriteRequest, rows: pa.Schema, config: TableConfig, columns: Mapping[str, Any] | None
+    wanted: WriteRequest,
+    rows: pa.Schema,
+    config: TableConfig,
+    columns: Mapping[str, Any] | None,
+    fixed: Mapping[str, str],
 ) -> WriterSchema:
-    """The schema of a write of `rows`. `columns` is the table's schema. Raises ConfigError."""
+    """The schema of a write of `rows`. `columns`: the table's schema; `fixed`: of `fixed_types`. Raises ConfigError."""
     schema = writer_schema(
         rows,
         config,
         columns,
         nulls_for_missing=wanted.options[writing_keys.NULLS_FOR_MISSING],
+        fixed=fixed,
         keys_only=wanted.operation is WriteOperation.DELETE,
     )
     check_sort(schema, bulk_sort(wanted.options, wanted.operation))
@@ -239,14 +248,13 @@ def _keep_task(
     wanted: WriteRequest,
     source: RowSource,
     config: TableConfig,
-    columns: Mapping[str, Any] | None,
+    schema: WriterSchema,
     maker: Callable[[WriterSchema, Zone], KeyMaker],
     *,
     compares: bool,
 ) -> KeepTask:
-    """How the rows are kept. `columns` is the table's schema; `compares`: keys are looked up. Raises ConfigError."""
+    """How the rows are kept. `compares`: keys are looked up. Raises ConfigError."""
     options, operation = wanted.options, wanted.operation
-    schema = _schema(wanted, source.schema, config, columns)
     keys_only, omits = operation is WriteOperation.DELETE, operation.omits_deletes
     buckets = bucket_index(options, config)
     return KeepTask(

@@ -62,7 +62,7 @@ REFUSED: dict[str, _Refused] = {
         _FALSE,
         "set hoodie.write.set.null.for.missing.columns=true where rows lack columns",
     ),
-    "hoodie.schema.on.read.enable": _Refused("columns are not renamed, and types not changed", _FALSE),
+    "hoodie.schema.on.read.enable": _Refused("columns are not renamed, and there is no history of schemas", _FALSE),
     "hoodie.bootstrap.base.path": _Refused("tables are not bootstrapped"),
     "hoodie.static.overwrite.partition.paths": _Refused(
         "an overwrite replaces the partitions of its rows",

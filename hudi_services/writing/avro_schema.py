@@ -9,7 +9,7 @@ Source: AvroConversionUtils, HoodieSchemaUtils of Apache Hudi; SchemaConverters 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import ConfigError
@@ -34,6 +34,21 @@ def with_fields(record: dict[str, Any], columns: Iterable[tuple[str, ColumnType]
     """`record` with more fields. Raises ConfigError for a column whose name Avro does not allow."""
     inside = f"{record['namespace']}.{record['name']}"
     return {**record, "fields": [*record["fields"], *(_field(name, one, inside) for name, one in columns)]}
+
+
+def with_kinds(record: dict[str, Any], kinds: Mapping[str, Kind]) -> dict[str, Any]:
+    """`record` with other primitive types of some fields, which have primitive types; all else stays as it is."""
+    fields = [
+        {**one, "type": _of_kind(one["type"], kinds[one["name"]])} if one["name"] in kinds else one
+        for one in record["fields"]
+    ]
+    return {**record, "fields": fields}
+
+
+def _of_kind(found: Any, kind: Kind) -> Any:
+    if isinstance(found, list):
+        return [one if one == "null" else _of_kind(one, kind) for one in found]
+    return {**found, "type": _of_kind(found["type"], kind)} if isinstance(found, Mapping) else _PRIMITIVE[kind]
 
 
 def _field(name: str, column: ColumnType, namespace: str) -> dict[str, Any]:

@@ -131,11 +131,13 @@ def writer_schema(
     table_schema: Mapping[str, Any] | None,
     *,
     nulls_for_missing: bool,
+    fixed: Mapping[str, str],
     keys_only: bool = False,
 ) -> WriterSchema:
     """The schema of a write of `rows` to a table, whose Avro schema may be None. Raises ConfigError.
 
-    `keys_only`: only the columns of which keys are made are used, and the table has a schema.
+    `fixed` are the columns that must keep their types, each with the reason. `keys_only`: only the columns of which
+    keys are made are used, and the table has a schema.
     """
     if keys_only and table_schema is not None:
         fields = dict.fromkeys(one.partition(".")[0] for one in (*config.record_key_fields, *config.partition_fields))
@@ -147,4 +149,5 @@ def writer_schema(
         has_meta=config.populate_meta_fields,
         local_timestamps=config.version.local_timestamps,
         nulls_for_missing=nulls_for_missing,
+        fixed=fixed,
     )

@@ -1,7 +1,8 @@
 """The schema of a write: that of the table, with the columns that the rows add, and the rows in the form of its files.
 
 Columns of the table that the rows lack are nulls only when that is asked for; new columns come last, and are nullable
-once the table has rows; a value whose type can be promoted to that of the table is.
+once the table has rows. Of two types of one column the wider one is taken: values of the rows are promoted to the type
+of the table, or the table gets the type of the rows, where all values of the table keep their meaning in it.
 Source: HoodieSchemaUtils.deduceWriterSchema of Apache Hudi 1.x.
 """
 
@@ -9,6 +10,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -22,10 +24,14 @@ from ..files.parquet_convert import promotable
 from ..files.parquet_evolution import build_node
 from ..files.parquet_schema import REQUIRED, FileSchema, node
 from .arrow_types import column_type
-from .avro_schema import record_schema, with_fields
+from .avro_schema import record_schema, with_fields, with_kinds
 from .nested_nulls import has_required, refuse_nulls, relaxed, with_required
 
 _META = ColumnType(Kind.STRING, nullable=True)
+_GROWS = {Kind.INT: (Kind.LONG, Kind.DOUBLE), Kind.FLOAT: (Kind.DOUBLE,)}
+"""The types of the table that may become those of the rows: each value has one, and no other, in the wider type."""
+_ROUNDS = {Kind.INT: (Kind.FLOAT,), Kind.LONG: (Kind.FLOAT, Kind.DOUBLE)}
+"""Those that Hudi lets grow, too, although large whole numbers are rounded."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +51,12 @@ class WriterSchema:
         has_meta: bool,
         local_timestamps: bool,
         nulls_for_missing: bool = False,
+        fixed: Mapping[str, str] = MappingProxyType({}),
     ) -> "WriterSchema":
         """The schema of a write of `rows` to a table with this Avro schema; None for a table without commits.
 
-        Raises ConfigError, naming the column, for one that the table cannot take.
+        `fixed` are the columns of the table that must keep their types, each with the reason. Raises ConfigError,
+        naming the column, for one that the table cannot take.
         """
         names = [name for name in rows.names if name not in META_COLUMNS]
         doubled = {name for name in names if names.count(name) > 1}
@@ -66,7 +74,8 @@ class WriterSchema:
                 f"the rows lack the column {missing[0]} of the table",
                 hint="add the column, or set hoodie.write.set.null.for.missing.columns=true for nullable columns",
             )
-        added = []
+        added: list[tuple[str, ColumnType]] = []
+        grown: dict[str, Kind] = {}
         for name in names:
             field = rows.field(name)
             if name in known and pa.types.is_null(field.type):
@@ -78,11 +87,16 @@ class WriterSchema:
                     "does not read them",
                     hint="give them a time zone: UTC keeps the clock times",
                 )
-            if name in known:
+            if name in known and found.kind in _GROWS.get(known[name].kind, ()):
+                if name in fixed:
+                    raise _other_type(name, found, known[name], fixed[name])
+                grown[name] = found.kind
+            elif name in known:
                 _check_promotable(name, found, known[name])
             else:
                 _check_case_of_fields(name, found)
                 added.append((name, found))
+        record = with_kinds(record, grown) if grown else record
         return cls(with_fields(record, added) if added else record, has_meta)
 
     @classmethod
@@ -204,8 +218,21 @@ def _check_promotable(name: str, found: ColumnType, wanted: ColumnType) -> None:
             _check_promotable(f"{name}.{part}", fields[part], of_table)
         return None
     if not promotable(replace(found, nullable=False), replace(wanted, nullable=False)):
-        raise ConfigError(
-            f"column {name} has the type {found}, and {wanted} in the table",
-            hint="convert the column to the type of the table",
-        )
+        raise _other_type(name, found, wanted, _why_kept(name, found.kind, wanted.kind))
     return None
+
+
+def _why_kept(name: str, found: Kind, wanted: Kind) -> str:
+    """Why the type of the rows, to which Hudi would let that of the table grow, is not taken; "" for others."""
+    if found in _ROUNDS.get(wanted, ()):
+        return "large whole numbers would be rounded"
+    is_nested = "." in name
+    return "Hudi fails to read nested values of two types" if is_nested and found in _GROWS.get(wanted, ()) else ""
+
+
+def _other_type(name: str, found: ColumnType, wanted: ColumnType, why: str) -> ConfigError:
+    """`why`: the reason for which the table does not get the type of the rows, or ""."""
+    return ConfigError(
+        f"column {name} has the type {found}, and {wanted} in the table{why and ', and must keep it: '}{why}",
+        hint="convert the column to the type of the table",
+    )

@@ -77,6 +77,8 @@ SEAMS = {
     "bulk_insert_is_commit": {"jobs/write_execution.py"},
     "bucket_hash_splits_keys": {"writing/buckets.py"},
     "copy_on_write_names_payload": {"merging/rules.py"},
+    "global_index_converts": {"jobs/fixed_types.py"},
+    "record_index_converts": {"jobs/fixed_types.py"},
 }
 """Where each fact of a table version is asked for."""
 VERSION_PROXY = re.compile(r"version\.(" + "|".join(SEAMS) + r")\b")
