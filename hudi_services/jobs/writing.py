@@ -30,7 +30,7 @@ from ..writing.keys import KeyMaker
 from ..writing.known_keys import key_maker
 from ..writing.named_partitions import matching_partitions
 from ..writing.row_store import RowStore
-from ..writing.schema import WriterSchema
+from ..writing.schema import FixedTypes, WriterSchema
 from ..writing.sorted_rows import check_sort
 from .creation import check_definition, definition
 from .fixed_types import fixed_types
@@ -122,7 +122,7 @@ def _write(wanted: WriteRequest, source_of: SourceOf, storage: Storage | None, r
     with ExitStack() as stack:
         with report.phase("keep rows"):
             maker = partial(key_maker, table, of_keys)
-            fixed = fixed_types(table, index_type(wanted.options))
+            fixed = partial(fixed_types, table, index_type(wanted.options))
             schema = _schema(wanted, source.schema, config, columns, fixed)
             task = _keep_task(wanted, source, config, schema, maker, compares=rule is not None)
             rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
@@ -144,7 +144,7 @@ def _write_new(wanted: WriteRequest, source_of: SourceOf, storage: Storage, repo
     with ExitStack() as stack:
         with report.phase("keep rows"):
             maker = partial(_new_key_maker, of_keys)
-            schema = _schema(wanted, source.schema, config, None, {})
+            schema = _schema(wanted, source.schema, config, None, dict)
             task = _keep_task(wanted, source, config, schema, maker, compares=rule is not None)
             rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
         if wanted.dry_run:
@@ -179,7 +179,7 @@ def _schema(
     rows: pa.Schema,
     config: TableConfig,
     columns: Mapping[str, Any] | None,
-    fixed: Mapping[str, str],
+    fixed: FixedTypes,
 ) -> WriterSchema:
     """The schema of a write of `rows`. `columns`: the table's schema; `fixed`: of `fixed_types`. Raises ConfigError."""
     schema = writer_schema(

@@ -17,7 +17,7 @@ from ..table_config import TableConfig
 from .buckets import Buckets
 from .keys import KeyMaker
 from .row_store import CountedRows, Place, RowStore
-from .schema import WriterSchema
+from .schema import FixedTypes, WriterSchema
 
 NUMBER = "hudi_services number"
 """The column of the numbers of rows in their order."""
@@ -131,13 +131,13 @@ def writer_schema(
     table_schema: Mapping[str, Any] | None,
     *,
     nulls_for_missing: bool,
-    fixed: Mapping[str, str],
+    fixed: FixedTypes,
     keys_only: bool = False,
 ) -> WriterSchema:
     """The schema of a write of `rows` to a table, whose Avro schema may be None. Raises ConfigError.
 
-    `fixed` are the columns that must keep their types, each with the reason. `keys_only`: only the columns of which
-    keys are made are used, and the table has a schema.
+    `fixed` is called where a type would grow. `keys_only`: only the columns of which keys are made are used, and the
+    table has a schema.
     """
     if keys_only and table_schema is not None:
         fields = dict.fromkeys(one.partition(".")[0] for one in (*config.record_key_fields, *config.partition_fields))

@@ -7,10 +7,9 @@ Source: HoodieSchemaUtils.deduceWriterSchema of Apache Hudi 1.x.
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +25,9 @@ from ..files.parquet_schema import REQUIRED, FileSchema, node
 from .arrow_types import column_type
 from .avro_schema import record_schema, with_fields, with_kinds
 from .nested_nulls import has_required, refuse_nulls, relaxed, with_required
+
+FixedTypes = Callable[[], Mapping[str, str]]
+"""Gives the columns of the table that must keep their types, each with the reason."""
 
 _META = ColumnType(Kind.STRING, nullable=True)
 _GROWS = {Kind.INT: (Kind.LONG, Kind.DOUBLE), Kind.FLOAT: (Kind.DOUBLE,)}
@@ -51,12 +53,12 @@ class WriterSchema:
         has_meta: bool,
         local_timestamps: bool,
         nulls_for_missing: bool = False,
-        fixed: Mapping[str, str] = MappingProxyType({}),
+        fixed: FixedTypes = dict,
     ) -> "WriterSchema":
         """The schema of a write of `rows` to a table with this Avro schema; None for a table without commits.
 
-        `fixed` are the columns of the table that must keep their types, each with the reason. Raises ConfigError,
-        naming the column, for one that the table cannot take.
+        `fixed` is called where a type would grow. Raises ConfigError, naming the column, for one that the table cannot
+        take.
         """
         names = [name for name in rows.names if name not in META_COLUMNS]
         doubled = {name for name in names if names.count(name) > 1}
@@ -88,8 +90,9 @@ class WriterSchema:
                     hint="give them a time zone: UTC keeps the clock times",
                 )
             if name in known and found.kind in _GROWS.get(known[name].kind, ()):
-                if name in fixed:
-                    raise _other_type(name, found, known[name], fixed[name])
+                must_stay = fixed()
+                if name in must_stay:
+                    raise _other_type(name, found, known[name], must_stay[name])
                 grown[name] = found.kind
             elif name in known:
                 _check_promotable(name, found, known[name])
