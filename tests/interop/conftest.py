@@ -50,8 +50,9 @@ def _applies(item: pytest.Item) -> bool:
 
 
 def _kept(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The cases that HUDI_TESTS asks for. Of a case on several releases the quick run has one, drawn by name."""
-    quick = one_release_of_each((item for item in items if not _is_marked_deep(item)), "version")
+    """The cases that HUDI_TESTS asks for. Of a case on several releases, or beside writers with several settings
+    (columns of test_writer_meets_clustering), the quick run has one, drawn by name."""
+    quick = one_release_of_each((item for item in items if not _is_marked_deep(item)), "version", "column")
     return [item for item in items if is_wanted(item.nodeid, is_deep=item not in quick)]
 
 

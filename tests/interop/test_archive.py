@@ -174,6 +174,7 @@ def test_archival_in_turns(peer: Peer, kind: str, metadata: bool, tmp_path: Path
     assert hudi_services.open(life.path, engine="local").validate(strict=True).ok or not metadata
 
 
+@pytest.mark.deep
 def test_what_holds_the_timeline_is_the_same(peer: Peer, tmp_path: Path) -> None:
     """A clustering before and after its old files are cleaned, a write that is not completed, a savepoint."""
     life = Life(peer, tmp_path / "table", "COPY_ON_WRITE", metadata=False)

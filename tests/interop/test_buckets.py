@@ -105,6 +105,7 @@ def test_keys_of_several_fields_in_turns(peer: Peer, tmp_path: Path) -> None:
         assert twins.ours.validate(strict=True).ok, (number, operation)
 
 
+@pytest.mark.deep
 def test_a_bulk_insert_before_hudi(peer: Peer, tmp_path: Path) -> None:
     """Ours begins buckets, and then fills them: one file group for each, where Hudi's upserts find the keys."""
     twins = Twins(peer, tmp_path, {**BUCKETS, f"{_WRITE}precombine.field": "ts"})

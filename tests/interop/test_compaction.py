@@ -142,6 +142,7 @@ def _counts(path: Path) -> dict[str, dict[str, Any]]:
     return {one["fileId"]: {name: one[name] for name in COUNTED} for some in stats.values() for one in some}
 
 
+@pytest.mark.deep
 def test_hudi_goes_on(peer: Peer, tmp_path: Path) -> None:
     """Keys stay where the record index has them; upserts, another compaction and a clean by Hudi follow."""
     made = MadeHistory(peer.version, "indexed", tmp_path)

@@ -36,7 +36,7 @@ def _points(path: Path, scratch: Path) -> dict[str, int]:
     return {f"{n} of {len(log)}: {log[n]}": n for n in sorted(points)}
 
 
-@pytest.mark.deep("0.15.0", "1.2.0")
+@pytest.mark.deep
 def test_killed_at_any_write(peer: Peer, known: Pristine, table: Tables, tmp_path: Path) -> None:
     path, before = table("plain"), known.reading("plain")
     for number, (point, survived) in enumerate(_points(path, tmp_path / "whole").items()):

@@ -87,7 +87,7 @@ def test_rows_that_hudi_hides_while_a_compaction_is_pending(peer: Peer, tmp_path
     is_true(path)
 
 
-@pytest.mark.deep("1.0.2", "1.2.0")
+@pytest.mark.deep
 def test_hudi_goes_on_with_an_index_that_we_built(peer: Peer, tmp_path: Path) -> None:
     # 1.0.2 cannot read the other table: there an ordering value follows a delete that has none.
     name = "indexed" if peer.version == "1.0.2" else "listed_log_only"

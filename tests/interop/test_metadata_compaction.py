@@ -129,8 +129,8 @@ def test_hudi_completes_what_a_kill_left(peer: Peer, known: Pristine, table: Tab
 
 
 # What Hudi 1.0.2 reads of the plan is what 1.2.0 reads.
+@pytest.mark.deep
 @pytest.mark.releases("0.15.0", "1.2.0")
-@pytest.mark.deep("1.2.0")
 def test_cleaned_by_us(peer: Peer, tmp_path: Path) -> None:
     """Hudi reads what our cleans leave, completes the clean of a process that was killed, and goes on."""
     version = next(one.number for one in TABLE_VERSIONS.values() if one.release == peer.version)

@@ -138,6 +138,7 @@ _STATISTICS = {
 }
 
 
+@pytest.mark.deep
 def test_it_is_what_hudi_makes(peer: Peer, tmp_path: Path) -> None:
     for case, more in _CASES.items():
         options = _options(more)

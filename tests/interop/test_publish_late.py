@@ -59,6 +59,7 @@ _ONE_WAY = pytest.mark.parametrize(
 _WAYS = pytest.mark.parametrize("way", [{}, _RESERVED], ids=["staged", "reserved"])
 
 
+@pytest.mark.deep
 @_ONE_WAY
 @pytest.mark.parametrize("recipe", ["plain", pytest.param("keyed", marks=pytest.mark.deep)])
 def test_a_write_that_comes_and_goes(
@@ -112,6 +113,7 @@ class Killed(BaseException):
     """As SIGKILL: nothing is cleaned up after it."""
 
 
+@pytest.mark.deep
 @_ONE_WAY
 def test_killed_before_the_plan_is_shown(
     way: dict[str, str], peer: Peer, known: Pristine, table: Tables, monkeypatch: pytest.MonkeyPatch

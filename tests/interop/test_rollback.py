@@ -145,6 +145,7 @@ def test_undo_of_a_clustering_of_hudi(peer: Peer, known: Pristine, table: Tables
     goes_on(peer, path, since.hudi)
 
 
+@pytest.mark.deep
 def test_undo_of_ours_after_the_metadata_table_was_compacted(peer: Peer, known: Pristine, table: Tables) -> None:
     """What the clustering told it is in base files by then: Hudi itself would refuse."""
     path, before = table("many"), known.rows("many")

@@ -46,6 +46,7 @@ def committed_files(path: Path, ts: str) -> set[str]:
     return {stat.path for stats in timeline.read_commit(done).stats.values() for stat in stats}
 
 
+@pytest.mark.deep
 @pytest.mark.releases("0.15.0", "1.2.0")
 @pytest.mark.parametrize(
     "share",

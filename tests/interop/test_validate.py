@@ -68,7 +68,7 @@ def _damage(path: Path) -> list[Damage]:
     return found
 
 
-@pytest.mark.deep("0.15.0", "1.2.0")
+@pytest.mark.deep
 def test_what_is_mended_is_right_for_hudi(peer: Peer, known: Pristine, table: Tables) -> None:
     path, before = table("keyed"), known.reading("keyed")
     damages = _damage(path)
