@@ -262,7 +262,7 @@ def test_partition_and_ordering_columns_grow_without_log_files(version: int, tmp
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_rollback_takes_the_type_back(version: int, tmp_path: Path) -> None:
-    """Floats of old files are the doubles of their shortest texts, as in Hudi."""
+    """Floats of old files, and of rows that come later, are the doubles of their shortest texts, as in Hudi."""
     path = tmp_path / "rides"
     table = table_of(path, version, "COPY_ON_WRITE", ["id"])
     table.insert(rides("ab", n=pa.array([0.1, 0.7], pa.float32())))
@@ -270,6 +270,9 @@ def test_a_rollback_takes_the_type_back(version: int, tmp_path: Path) -> None:
     done = table.upsert(rides("bc", n=pa.array([1e300, 0.3], pa.float64())))
     assert both_views(path)[0].column("n").to_pylist() == [0.1, 1e300, 0.3]
     assert table.validate(strict=True).ok
+    later = table.upsert(rides("d", n=pa.array([0.4], pa.float32())))
+    assert both_views(path)[0].column("n").to_pylist() == [0.1, 1e300, 0.3, 0.4]
+    assert table.rollback(later.instant or "", completed=True).ok
     assert table.rollback(done.instant or "", completed=True).ok
     assert table.schema() == before
     assert both_views(path)[0].column("n").to_pylist() == [np.float32(0.1), np.float32(0.7)]
