@@ -22,6 +22,8 @@ from ..metadata.records.keys import RECORD_INDEX
 from ..model import FileSlice, WriteStat
 from ..snapshot import Snapshot
 
+_WRITING = "write the record index"
+
 
 def record_shards(table: Snapshot) -> Shards | None:
     """The shards of the table's record index; None when it has none."""
@@ -54,7 +56,7 @@ def moved_keys(
         source = table.slices.counting(files.instant)
         new += runs(KeysBeside(source, table.slices, earlier), slices, "came")
         old += runs(KeysBeside(table.slices, source, later), [one for one, _ in grown], "went")
-    return MovedKeys(shards, new, log_writer(engine), old)
+    return MovedKeys(shards, new, log_writer(engine, _WRITING), old)
 
 
 def key_runs(
@@ -123,7 +125,7 @@ def written_ahead(engine: Engine, table: Snapshot, files: NewFiles, moved: Moved
         moved.task(storage, f"{files.scratch}/record_index/{instant}-{shard}.log", instant, schema, shard)
         for shard in sorted(moved.counts())
     ]
-    write = log_writer(engine)
+    write = log_writer(engine, _WRITING)
     sizes = write(tasks)
     ready = {_content(task): (task.path, size) for task, size in zip(tasks, sizes, strict=True)}
 
@@ -147,11 +149,11 @@ def _content(task: IndexLogTask) -> IndexLogTask:
     return replace(task, path="")
 
 
-def log_writer(engine: Engine) -> Callable[[Sequence[IndexLogTask]], list[int]]:
-    """A `MovedKeys.write` by an engine's tasks."""
+def log_writer(engine: Engine, what: str) -> Callable[[Sequence[IndexLogTask]], list[int]]:
+    """A `MovedKeys.write` by an engine's tasks, which are shown as `what`."""
 
     def write(logs: Sequence[IndexLogTask]) -> list[int]:
-        return engine.map(write_index_log, logs, "write key indexes", _silent) if logs else []
+        return engine.map(write_index_log, logs, what, _silent) if logs else []
 
     return write
 

@@ -58,4 +58,4 @@ def _moved(engine: Engine, table: Snapshot, files: NewFiles, groups: ChangedGrou
         news = {(new.partition, new.file_id): new for _, new in changes}
         came += runs(KeysBeside(source, before, olds), list(news.values()), f"{name}-came")
         went += runs(KeysBeside(before, source, news), list(olds.values()), f"{name}-went")
-    return MovedKeys(shards, came, log_writer(engine), went, index=index.partition)
+    return MovedKeys(shards, came, log_writer(engine, "write secondary indexes"), went, index=index.partition)
