@@ -60,9 +60,9 @@ def same_calendar(files: Sequence[FooterMetadata], schema: FileSchema) -> bool:
     return len({_calendar(one.key_values, markers) for one in files}) <= 1
 
 
-def is_hybrid(file: FooterMetadata, schema: FileSchema) -> bool:
-    """Whether the file counts dates before 1582 in the Julian calendar."""
-    return bool(_calendar(file.key_values, _markers(schema)))
+def is_hybrid(key_values: Mapping[str, str], schema: FileSchema) -> bool:
+    """Whether a file with this key/value metadata counts dates before 1582 in the Julian calendar."""
+    return bool(_calendar(key_values, _markers(schema)))
 
 
 def _markers(target: FileSchema) -> tuple[str, ...]:

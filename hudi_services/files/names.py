@@ -55,6 +55,14 @@ def written_slice(stat: WriteStat) -> FileSlice:
     return base_slice(stat.partition, stat.path.rpartition("/")[2], stat.file_size)
 
 
+def written_file(stat: WriteStat) -> BaseFile | LogFile:
+    """The base file or log file that a write stat names."""
+    name = stat.path.rpartition("/")[2]
+    file = parse_base_file(stat.partition, name, stat.file_size) or parse_log_file(stat.partition, name, stat.file_size)
+    assert file is not None, "the write stat is one of a base file or a log file"
+    return file
+
+
 def renamed(name: str, instant: str) -> str:
     """The name of a base file at another instant. Raises CorruptFile for the names of other files."""
     file = base_slice("", name, 0).base_file

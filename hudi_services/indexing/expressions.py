@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from ..commit.new_files import NewFiles
 from ..engine import Engine
 from ..errors import CheckFailed
-from ..files.names import parse_base_file, parse_log_file
+from ..files.names import written_file
 from ..metadata.expression_index.file_records import ExpressionTask, expression_records
 from ..metadata.expression_index.index import Computation, ComputedIndex
 from ..metadata.records.keys import column_stats_key, column_stats_prefix
 from ..metadata.records.model import StatsRecord
 from ..metadata.statistics.column_stats import holds_range, partition_record, same_bound
 from ..metadata.table import MetadataTable
-from ..model import BaseFile, FileSlice, LogFile, WriteStat
+from ..model import FileSlice, WriteStat
 from ..snapshot import Snapshot
 
 
@@ -36,7 +36,9 @@ def computed_indexes(
     """
     if not computations or table.metadata is None:
         return ()
-    tasks = [ExpressionTask(files.storage, files.source, files.instant, _file_of(one), computations) for one in written]
+    tasks = [
+        ExpressionTask(files.storage, files.source, files.instant, written_file(one), computations) for one in written
+    ]
     found = engine.map(expression_records, tasks, "compute expression indexes", _silent)
     partitions = [one.partition for one in written]
     indexes = []
@@ -46,13 +48,6 @@ def computed_indexes(
         _check_ranges(table.metadata, index.partition, ranges, inputs)
         indexes.append(ComputedIndex(index, tuple(record for _, record in records)))
     return tuple(indexes)
-
-
-def _file_of(stat: WriteStat) -> BaseFile | LogFile:
-    name = stat.path.rpartition("/")[2]
-    file = parse_base_file(stat.partition, name, stat.file_size) or parse_log_file(stat.partition, name, stat.file_size)
-    assert file is not None, "the write stat is one of a base file or a log file"
-    return file
 
 
 def _check_ranges(

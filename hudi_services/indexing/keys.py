@@ -6,6 +6,7 @@ then a move for each shard, however many rows there are.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,16 +14,18 @@ import pyarrow.compute as pc
 from ..commit.new_files import NewFiles
 from ..concurrency import SHORT_REQUESTS, at_once
 from ..engine import Engine
-from ..files.names import parse_log_file, written_slice
+from ..files.names import written_file, written_slice
 from ..metadata.record_index.key_reading import KeyReader, KeyRunRef, KeySource, key_tasks, read_keys
 from ..metadata.record_index.locations import millis_of
 from ..metadata.record_index.log_writing import IndexLogTask, MovedKeys, write_index_log
 from ..metadata.record_index.shards import Shards
 from ..metadata.records.keys import RECORD_INDEX
-from ..model import FileSlice, WriteStat
+from ..model import FileSlice, LogFile, WriteStat
 from ..snapshot import Snapshot
 
 _WRITING = "write the record index"
+WriteRuns: TypeAlias = Callable[[KeySource, Sequence[FileSlice], str], tuple[KeyRunRef, ...]]
+"""Writes the keys of slices from a source to runs with a name."""
 
 
 def record_shards(table: Snapshot) -> Shards | None:
@@ -50,12 +53,9 @@ def moved_keys(
     new = runs(files.source, [written_slice(one) for one in written], "run")
     old = runs(table.slices, before, "old")
     if grown:
-        slices = [with_log(one, log) for one, log in grown]
-        earlier = {(one.partition, one.file_id): one for one, _ in grown}
-        later = {(one.partition, one.file_id): one for one in slices}
-        source = table.slices.counting(files.instant)
-        new += runs(KeysBeside(source, table.slices, earlier), slices, "came")
-        old += runs(KeysBeside(table.slices, source, later), [one for one, _ in grown], "went")
+        changes = [(one, with_log(one, log)) for one, log in grown]
+        came, went = compared_runs(runs, table.slices, table.slices.counting(files.instant), changes, "")
+        new, old = new + came, old + went
     return MovedKeys(shards, new, log_writer(engine, _WRITING), old)
 
 
@@ -65,7 +65,7 @@ def key_runs(
     shards: Shards,
     folder: str,
     hashed_part: Callable[[pa.ChunkedArray], pa.ChunkedArray] | None = None,
-) -> Callable[[KeySource, Sequence[FileSlice], str], tuple[KeyRunRef, ...]]:
+) -> WriteRuns:
     """A function that writes the keys of slices from a source to runs in `folder`, named after its third argument."""
 
     def runs(source: KeySource, slices: Sequence[FileSlice], name: str) -> tuple[KeyRunRef, ...]:
@@ -76,10 +76,20 @@ def key_runs(
     return runs
 
 
+def compared_runs(
+    runs: WriteRuns, before: KeySource, after: KeySource, changes: Sequence[tuple[FileSlice, FileSlice]], name: str
+) -> tuple[tuple[KeyRunRef, ...], tuple[KeyRunRef, ...]]:
+    """The keys that came to file groups, and those that went, of slices before and after a change, by their sources."""
+    olds = {(old.partition, old.file_id): old for old, _ in changes}
+    news = {(new.partition, new.file_id): new for _, new in changes}
+    came = runs(KeysBeside(after, before, olds), list(news.values()), f"{name}came")
+    return came, runs(KeysBeside(before, after, news), list(olds.values()), f"{name}went")
+
+
 def with_log(one: FileSlice, stat: WriteStat) -> FileSlice:
     """The slice with the log file of a write stat."""
-    log = parse_log_file(stat.partition, stat.path.rpartition("/")[2], stat.file_size)
-    assert log is not None, "the write stat is one of a log file"
+    log = written_file(stat)
+    assert isinstance(log, LogFile), "the write stat is one of a log file"
     return replace(one, log_files=(*one.log_files, log))
 
 

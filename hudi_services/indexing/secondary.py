@@ -15,7 +15,7 @@ from ..metadata.record_index.shards import Shards
 from ..metadata.secondary_index import SecondaryIndex, SecondaryPairs, secondary_indexes
 from ..model import FileSlice, WriteStat
 from ..snapshot import Snapshot
-from .keys import KeysBeside, key_runs, log_writer, with_log
+from .keys import compared_runs, key_runs, log_writer, with_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,7 @@ def _moved(engine: Engine, table: Snapshot, files: NewFiles, groups: ChangedGrou
     went = runs(before, groups.replaced, "replaced")
     updated = [(old, written_slice(base)) for old, base in groups.updated]
     appended = [(old, with_log(old, log)) for old, log in groups.appended]
-    for name, source, changes in (("updated", after, updated), ("appended", grown, appended)):
-        olds = {(old.partition, old.file_id): old for old, _ in changes}
-        news = {(new.partition, new.file_id): new for _, new in changes}
-        came += runs(KeysBeside(source, before, olds), list(news.values()), f"{name}-came")
-        went += runs(KeysBeside(before, source, news), list(olds.values()), f"{name}-went")
+    for name, source, changes in (("updated-", after, updated), ("appended-", grown, appended)):
+        more, less = compared_runs(runs, before, source, changes, name)
+        came, went = came + more, went + less
     return MovedKeys(shards, came, log_writer(engine, "write secondary indexes"), went, index=index.partition)

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import CorruptFile, UnsupportedTable
-from ..files.calendar import FooterMetadata, is_hybrid
+from ..files.calendar import is_hybrid
 from ..files.column_type import ColumnType, Kind, parquet_type
 from ..files.parquet_convert import natural
 from ..files.parquet_schema import Node
@@ -66,11 +66,17 @@ class SecondaryIndex:
     def check(self, kind: ColumnType, where: str) -> None:
         """Raise UnknownTexts for a column whose values have texts that are not known here."""
         if kind.kind not in _PLAIN and not (kind.kind is Kind.TIMESTAMP and kind.utc and kind.unit == "micros"):
-            raise UnknownTexts(
-                f"the metadata partition {self.partition} cannot be kept in step: the column {self.column} is of the "
-                f"type {kind} in {where}, and the texts by which Hudi indexes such values are not known here",
-                hint="write with Apache Hudi, or drop the index first",
+            raise self.refused(
+                f"the column {self.column} is of the type {kind} in {where}, and the texts by which Hudi indexes such "
+                "values are not known here"
             )
+
+    def refused(self, why: str) -> UnknownTexts:
+        """The error about an index that cannot be kept in step, because of `why`."""
+        return UnknownTexts(
+            f"the metadata partition {self.partition} cannot be kept in step: {why}",
+            hint="write with Apache Hudi, or drop the index first",
+        )
 
     def hashed_part(self, keys: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         """The part of each string key of the index that is hashed."""
@@ -150,11 +156,7 @@ def check_columns(metadata: MetadataTable, columns: Mapping[str, ColumnType]) ->
     """Raise UnsupportedTable when keys of a secondary index cannot be made of these columns of the table."""
     for index in secondary_indexes(metadata):
         if index.column not in columns:
-            raise UnknownTexts(
-                f"the metadata partition {index.partition} cannot be kept in step: its column {index.column} is no "
-                "column of the table by itself",
-                hint="write with Apache Hudi, or drop the index first",
-            )
+            raise index.refused(f"its column {index.column} is no column of the table by itself")
         index.check(columns[index.column], "the table")
 
 
@@ -173,14 +175,8 @@ def placing_part(metadata: MetadataTable, partition: str) -> Callable[[str], str
 def _check_values(reader: SliceReader, leaf: Node, index: SecondaryIndex) -> None:
     kind = parquet_type(leaf)
     index.check(kind, reader.full_path)
-    if kind.kind in (Kind.DATE, Kind.TIMESTAMP) and is_hybrid(
-        FooterMetadata(reader.path, reader.key_values), reader.schema
-    ):
-        raise UnknownTexts(
-            f"the metadata partition {index.partition} cannot be kept in step: {reader.full_path} counts its dates in "
-            "the old calendar",
-            hint="write with Apache Hudi, or drop the index first",
-        )
+    if kind.kind in (Kind.DATE, Kind.TIMESTAMP) and is_hybrid(reader.key_values, reader.schema):
+        raise index.refused(f"{reader.full_path} counts its dates in the old calendar")
 
 
 def _escape(texts: pa.Array) -> pa.Array:

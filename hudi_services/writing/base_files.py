@@ -281,7 +281,7 @@ def next_slice_schema(
 
 def refuse_hybrid(reader: SliceReader, problem: str, hint: str) -> None:
     """Raise UnsupportedTable, with `problem`, for a file that counts its dates in another calendar than new rows."""
-    if is_hybrid(FooterMetadata(reader.path, reader.key_values), reader.schema):
+    if is_hybrid(reader.key_values, reader.schema):
         raise UnsupportedTable(
             f"{reader.full_path} counts its dates in the hybrid calendar, and {problem}",
             hint=hint,

@@ -153,16 +153,17 @@ def test_we_write_in_turns(kind: str, peer: Peer, tmp_path: Path) -> None:
     own = {key: value for key, value in options.items() if key.startswith(("hoodie.record.index", "hoodie.index"))}
     versions = count(1)
 
-    def note(rows: pa.Table) -> None:
-        model.update({row["id"]: row for row in rows.to_pylist()})
+    def note(operation: str, rows: pa.Table) -> None:
+        for row in rows.to_pylist():
+            if operation == "delete":
+                model.pop(row["id"], None)
+            else:
+                model[row["id"]] = row
 
     def theirs(operation: str, numbers: Iterable[int], part: str = "") -> None:
         rows = _trips(numbers, next(versions), part, odd)
         getattr(peer, operation)(path, rows, **options)
-        for key in rows["id"].to_pylist() if operation == "delete" else ():
-            model.pop(key, None)
-        if operation != "delete":
-            note(rows)
+        note(operation, rows)
         if kind == "MERGE_ON_READ" and peer.version == "1.2.0":
             # Of columns that are no strings, its log files leave the pairs as they were: validate finds and mends that.
             ours.run("validate", path, "--apply").ok()
@@ -173,10 +174,7 @@ def test_we_write_in_turns(kind: str, peer: Peer, tmp_path: Path) -> None:
             for key in [key for key, row in model.items() if row["part"] in rows["part"].to_pylist()]:
                 del model[key]
         assert getattr(hudi_services.open(path, engine="local"), operation)(rows, options=own).ok
-        for key in rows["id"].to_pylist() if operation == "delete" else ():
-            model.pop(key, None)
-        if operation != "delete":
-            note(rows)
+        note(operation, rows)
 
     def is_true(*when: object) -> None:
         found = peer.rows(path, METADATA_OFF)
@@ -202,7 +200,7 @@ def test_we_write_in_turns(kind: str, peer: Peer, tmp_path: Path) -> None:
 
     rows = _trips(range(40), next(versions), "", odd)
     peer.write(path, rows, {**options, "hoodie.datasource.write.operation": "insert"})
-    note(rows)
+    note("insert", rows)
     statements = [f"create index on_{column} on to_index ({column})" for column in _INDEXED]
     peer.eval(_MAKE, path=str(path), version=peer.version, statements=statements)
     is_true("made by Hudi")

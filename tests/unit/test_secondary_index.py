@@ -68,10 +68,15 @@ def path(request: pytest.FixtureRequest, release: str, tmp_path: Path) -> Path:
     return path
 
 
-def seen(path: Path) -> dict[str, dict[str, Any]]:
+def data(path: Path) -> pa.Table:
+    """The rows without their meta columns."""
     found = merged_rows(path)
-    names = [name for name in found.column_names if not name.startswith("_hoodie")]
-    result = {row["id"]: row for row in found.select(names).to_pylist()}
+    return found.select([name for name in found.column_names if not name.startswith("_hoodie")])
+
+
+def seen(path: Path) -> dict[str, dict[str, Any]]:
+    found = data(path)
+    result = {row["id"]: row for row in found.to_pylist()}
     assert len(result) == found.num_rows, "no key is twice"
     return result
 
@@ -112,8 +117,7 @@ def batches(table: pa.Table, seed: int) -> Iterator[tuple[str, pa.Table]]:
 @pytest.mark.parametrize("release", ["1.0.2", "1.2.0"])
 def test_batches_beside_a_model(path: Path, release: str) -> None:
     table, model = hudi_services.open(path, engine="local"), seen(path)
-    old = merged_rows(path)
-    old = old.select([name for name in old.column_names if not name.startswith("_hoodie")])
+    old = data(path)
 
     def is_true(*where: object) -> None:
         assert seen(path) == model, where
@@ -149,8 +153,7 @@ def test_batches_beside_a_model(path: Path, release: str) -> None:
 @pytest.mark.parametrize("release", ["1.2.0"])
 def test_other_columns_are_refused(path: Path, release: str) -> None:
     definitions = path / ".hoodie" / ".index_defs" / "index.json"
-    text, rows = definitions.read_text(), merged_rows(path)
-    rows = rows.select([name for name in rows.column_names if not name.startswith("_hoodie")])
+    text, rows = definitions.read_text(), data(path)
     table = hudi_services.open(path, engine="local")
     for column, why in {"amount": "is of the type double in the table", "a.b": "is no column of the table"}.items():
         definitions.write_text(text.replace('[ "name" ]', f'[ "{column}" ]'))
@@ -166,8 +169,7 @@ def test_other_columns_are_refused(path: Path, release: str) -> None:
 @pytest.mark.parametrize("release", ["1.2.0"])
 def test_every_write_may_be_the_last(path: Path, release: str, tmp_path: Path) -> None:
     """The index is that of the rows, before the commit and after it, and after a rollback; the next write goes on."""
-    made, rows = tmp_path / "made", merged_rows(path).slice(0, 30)
-    rows = rows.select([name for name in rows.column_names if not name.startswith("_hoodie")])
+    made, rows = tmp_path / "made", data(path).slice(0, 30)
     shutil.copytree(path, made)
     new = next(new for operation, new in batches(rows, 5) if operation == "upsert")
 
