@@ -284,6 +284,8 @@ class BaseFileSlices:
 class BaseFileSlice(BaseFileReader):
     """A slice without log files: its base file."""
 
+    makes_keys = False
+    """Whether its record keys are not stored, but made of its columns."""
     log_counts = LogCounts()
     spilled_bytes = 0
 

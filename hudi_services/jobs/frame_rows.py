@@ -28,6 +28,7 @@ from ..table.partition_metafile import create_metafiles
 from ..writing.assignment import Assigned, KnownKeys
 from ..writing.base_files import InsertTask
 from ..writing.distinct_rows import DistinctRows
+from ..writing.file_keys import with_keys
 from ..writing.index import Index
 from ..writing.row_store import Place, Portion, RowStore
 from ..writing.sizing import Bucket
@@ -145,6 +146,7 @@ class FrameRows:
         if self.rule is None:
             yield Assigned(self.kept.store)
             return
+        table = with_keys(table, self.kept.file_keys)
         task = AssignTask(table, self._task, index, known, self.rule, self._table_name)
         found_rows = looked_up(self._frame, self._held[-1], self.kept, self._parts, task, self._progress)
         self._held.append(found_rows.keep())

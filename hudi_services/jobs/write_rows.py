@@ -17,6 +17,7 @@ from ..snapshot import Snapshot
 from ..writing.assignment import Assigned, Assigner, KnownKeys
 from ..writing.buckets import Buckets
 from ..writing.distinct_rows import DistinctRows
+from ..writing.file_keys import FileKeys, with_keys
 from ..writing.index import Index
 from ..writing.kept_rows import KeptRows
 from ..writing.keys import KeyMaker
@@ -32,11 +33,12 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class KeepTask:
-    """How rows are kept; the fields are those of `KeptRows`. `maker` makes their keys."""
+    """How rows are kept; the fields are those of `KeptRows`. `maker` makes keys; `compares`: they are compared."""
 
     schema: WriterSchema
     maker: KeyMaker
     memory: TaskMemory
+    compares: bool = False
     keys_only: bool = False
     numbered: bool = False
     omits_deletes: bool = False
@@ -53,6 +55,7 @@ class KeepTask:
             omits_deletes=self.omits_deletes,
             marker=self.marker,
             buckets=self.buckets,
+            file_keys=FileKeys(self.maker.form, self.schema) if self.compares and not self.schema.has_meta else None,
         )
 
 
@@ -107,7 +110,7 @@ class LocalRows:
             return
         with RowStore(self.limit // 4) as store:
             self._store = store
-            yield Assigner(table, self.kept, index, self._distinct, known).assign(store)
+            yield Assigner(with_keys(table, self.kept.file_keys), self.kept, index, self._distinct, known).assign(store)
 
     def write(self, table: Snapshot, ts: str, tasks: Sequence[WriteTask]) -> list[Written]:
         done = itertools.count(1)

@@ -118,6 +118,7 @@ class WriteTasks:
         self._table = table
         self._instant = instant
         self._schema = kept.schema
+        self._file_keys = kept.file_keys
         self._assigned = assigned
         self._settings = replace(file_settings(options, table.config), file_bytes=options[writing_keys.MAX_FILE_BYTES])
         self._ranged = ranged_columns(table, kept.schema)
@@ -243,6 +244,7 @@ class WriteTasks:
             settings=self._settings,
             ranged=self._ranged,
             memory=self._memory,
+            file_keys=self._file_keys,
         )
         portions = (*assigned.portions(one), *([inserts] if inserts is not None else []))
         return WriteTask(task, portions, count, changes)

@@ -22,7 +22,9 @@ from ..storage import Storage
 from ..table.support import Operation, check_support
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
+from ..writing.assignment import KnownKeys
 from ..writing.creation import create_table, has_table_files
+from ..writing.file_keys import check_made_keys
 from ..writing.input_files import InputFiles, find_files, input_rows
 from ..writing.input_types import InputTypes
 from ..writing.kept_rows import KeptRows, writer_schema
@@ -220,14 +222,11 @@ def _memory(wanted: WriteRequest, engine: Engine) -> TaskMemory:
 
 def _rule(wanted: WriteRequest, config: TableConfig) -> MergeRule | None:
     """The merge rule of an operation to which keys matter. Raises UnsupportedTable when the table has none for us."""
-    if known_keys(wanted.options, wanted.operation) is None:
+    known = known_keys(wanted.options, wanted.operation)
+    if known is None:
         return None
-    if not config.populate_meta_fields:
-        raise UnsupportedTable(
-            f"the table {config.name} has no meta fields (hoodie.populate.meta.fields=false), and only inserts are "
-            "written to such tables yet",
-            hint="write with --operation insert or bulk_insert, or with Apache Hudi",
-        )
+    if not config.populate_meta_fields and known is not KnownKeys.WRITE:
+        check_made_keys(config, index_type(wanted.options))
     try:
         rule = rule_of_write(config, wanted.options[creation_keys.PAYLOAD_CLASS])
     except UnsupportedTable as error:
@@ -253,7 +252,7 @@ def _keep_task(
     *,
     compares: bool,
 ) -> KeepTask:
-    """How the rows are kept. `compares`: keys are looked up. Raises ConfigError."""
+    """How the rows are kept. `compares`: as in `KeepTask`. Raises ConfigError."""
     options, operation = wanted.options, wanted.operation
     keys_only, omits = operation is WriteOperation.DELETE, operation.omits_deletes
     buckets = bucket_index(options, config)
@@ -261,6 +260,7 @@ def _keep_task(
         schema=schema,
         maker=maker(schema, session_zone(options)),
         memory=_memory(wanted, source.engine),
+        compares=compares,
         keys_only=keys_only,
         numbered=compares and not keys_only and (source.is_divided or index_type(options).is_global),
         omits_deletes=omits,

@@ -134,7 +134,7 @@ class ExpectedRows:
     def add_records(self, table: pa.Table) -> None:
         """Add log records, as `log_records` describes them."""
         rows = converted_table(table, table.num_rows, self._schema, self._names, self._target)
-        values, keys = self._values(rows)
+        values, keys = self._values(rows, table)
         orders = [f"{ORDER}{i}" for i in range(len(self._ordering))]
         facts = _facts(keys, values, self._holes(rows, table), self._places(rows), table.select([*_FLAGS, *orders]))
         if self._partitions == 1:
@@ -148,9 +148,9 @@ class ExpectedRows:
             self._winners = self._winners_of(pa.concat_tables(self._added))
             self._added = []
 
-    def add_base(self, rows: pa.Table) -> None:
-        """Add rows of the base file."""
-        values, keys = self._values(rows)
+    def add_base(self, rows: pa.Table, keyed: pa.Table) -> None:
+        """Add rows of the base file; `keyed` has their record keys."""
+        values, keys = self._values(rows, keyed)
         self._count(self._joined(values), 1)
         self._compare(rows, keys, values, copied=False)
 
@@ -336,10 +336,12 @@ class ExpectedRows:
 
     # ---- hashes
 
-    def _values(self, rows: pa.Table) -> tuple[Hashes, Hashes]:
-        """The hashes of rows, or of their columns, and those of their keys."""
+    def _values(self, rows: pa.Table, keyed: pa.Table) -> tuple[Hashes, Hashes]:
+        """The hashes of rows, or of their columns, and those of their keys, which `keyed` has."""
         if self._fills:
-            return np.stack(column_hashes(rows), axis=1), all_row_hashes(rows.select([KEY]))
+            return np.stack(column_hashes(rows), axis=1), all_row_hashes(keyed.select([KEY]))
+        if KEY not in rows.column_names:
+            return all_row_hashes(rows)[:, None], all_row_hashes(keyed.select([KEY]))
         values, keys = row_and_key_hashes(rows, KEY)
         return values[:, None], keys
 

@@ -44,8 +44,10 @@ class MergedSlice:
         self.path = one.base_file.path if one.base_file is not None else one.log_files[0].path
         self.full_path = changes.full_path
         self._changes = changes
-        self.schema = changes.schema
-        self._merger = Merger(self.schema, changes.rule, changes.ordering, changes.subsets)
+        self._schema = changes.schema
+        self._makes_keys = base is not None and base.makes_keys
+        self.schema = _without_key(self._schema) if self._makes_keys else self._schema
+        self._merger = Merger(self._schema, changes.rule, changes.ordering, changes.subsets)
         self._checks_spilled = 0
         """Bytes that the checks of merged rows have written to the local disk."""
         self._kept: list[pa.Table] | None = None
@@ -191,17 +193,22 @@ class MergedSlice:
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         own = [name for name in names if self.schema.column(name) is not None]
 
+        # The rows that are expected are known by their keys, which are no column of the result where they are made.
+        merged = [KEY, *own] if self._makes_keys else own
+
         def stored(rows: pa.Table) -> None:
             if expected is not None:
-                expected.add_base(converted_table(rows, rows.num_rows, self.schema, names, target))
+                found = converted_table(rows, rows.num_rows, self.schema, names, target)
+                expected.add_base(found, rows if self._makes_keys else found)
 
-        for rows in self._merged(index, own, dictionary, at_once, stored):
+        for rows in self._merged(index, merged, dictionary, at_once, stored):
+            rows = rows.select(own) if self._makes_keys else rows
             yield rows, converted_table(rows, rows.num_rows, self.schema, names, target)
 
     def _expected_rows(self, names: Sequence[str], target: FileSchema) -> ExpectedRows:
         """What the records, as they were read, must make of the base file; they are read again if there was no room."""
         changes = self._changes
-        facts = (changes.rule, changes.ordering, self.schema, changes.subsets)
+        facts = (changes.rule, changes.ordering, self._schema, changes.subsets)
         expected = ExpectedRows(
             *facts,
             names,
@@ -269,7 +276,7 @@ class MergedSlice:
         if kept is not None and not rest:
             yield kept.slice(start, self._row_groups[index]).select(names)
             return
-        for piece in self._base.pieces(index, rest, self.schema, dictionary, at_once=at_once):
+        for piece in self._base.pieces(index, rest, self._schema, dictionary, at_once=at_once):
             if kept is None:
                 yield piece
                 continue
@@ -332,6 +339,10 @@ def opened_base(storage: Storage, one: FileSlice) -> BaseFileSlice | None:
     return BaseFileSlice.open(storage, base.path, base.size or None) if base is not None else None
 
 
+def _without_key(schema: FileSchema) -> FileSchema:
+    return schema.select([name for name in schema.columns if name != KEY])
+
+
 class _Checked:
     """See `CheckedTables`."""
 
@@ -363,7 +374,10 @@ class _Checked:
         reader, names = self._reader, self._reader._deciding_columns
         assert one.index is not None
         for piece in reader._base_pieces(one.index, names, at_once=self._at_once):
-            rows = converted_table(piece, piece.num_rows, reader.schema, names, self._target)
+            plain = [name for name in names if name != KEY or not reader._makes_keys]
+            rows = converted_table(piece, piece.num_rows, reader.schema, plain, self._target)
+            if reader._makes_keys:
+                rows = rows.append_column(KEY, piece.column(KEY))
             self._rows.add_copied(rows)
             yield rows
 

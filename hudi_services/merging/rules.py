@@ -30,8 +30,9 @@ _PARTIAL_MODE = "hoodie.table.partial.update.mode"
 _PROPERTY = "hoodie.record.merge.property."
 _DELETE_FIELD, _DELETE_MARKER = "hoodie.payload.delete.field", "hoodie.payload.delete.marker"
 _UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
+_META_FIELDS = "hoodie.populate.meta.fields"
 _REFUSED = {
-    "hoodie.populate.meta.fields": "false",
+    _META_FIELDS: "false",
     "hoodie.allow.operation.metadata.field": "true",
     "hoodie.datasource.write.drop.partition.columns": "true",
 }
@@ -128,7 +129,8 @@ def rule_of_write(config: TableConfig, payload: str) -> MergeRule:
     """The rule of a write with this option `hoodie.datasource.write.payload.class`, "" for none; as `merge_rule`."""
     if payload and payload_is_of_write(config):
         config = replace(config, raw={**config.raw, _PAYLOAD: payload})
-    return merge_rule(config)
+    # Without meta fields it is log files whose records have no keys; a write makes keys of its rows.
+    return merge_rule(replace(config, raw={key: text for key, text in config.raw.items() if key != _META_FIELDS}))
 
 
 def merge_rule(config: TableConfig) -> MergeRule:

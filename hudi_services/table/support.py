@@ -155,6 +155,14 @@ def _no_meta_fields(look: Look) -> str:
     return "" if look.config.populate_meta_fields else "no meta fields (hoodie.populate.meta.fields=false)"
 
 
+def _index_without_keys(look: Look) -> str:
+    """Hudi 1.2.0 builds such an index."""
+    config = look.config
+    indexed = "record_index" in (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    without = _no_meta_fields(look)
+    return f"a record index and {without}" if indexed and without else ""
+
+
 BUCKETS = Feature(
     "clustering groups over several buckets of a bucket index",
     "file ids that begin with the eight digits of a bucket",
@@ -232,6 +240,14 @@ FEATURES = (
         _BUILDS_INDEX,
         "which the record index is a part of",
         "set hoodie.metadata.enable=true in a writer of Apache Hudi: its next write builds the metadata table",
+    ),
+    Feature(
+        "record indexes of tables without meta fields",
+        "hoodie.populate.meta.fields",
+        _index_without_keys,
+        _REWRITES | _WRITES_ROWS | _BUILDS_INDEX,
+        "and its files have no record keys to keep the index in step with",
+        "write to it and cluster it with Apache Hudi, or drop the record index",
     ),
     Feature(
         "tables without meta fields",

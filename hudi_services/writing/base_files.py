@@ -17,6 +17,7 @@ import pyarrow as pa
 from ..codecs.table_schema import for_files
 from ..errors import CheckFailed, UnsupportedTable
 from ..files.calendar import FooterMetadata, calendar_metadata, is_hybrid
+from ..files.keyed_slices import without_meta_columns
 from ..files.names import new_prefix, written_slice
 from ..files.parquet_convert import converted_table
 from ..files.parquet_evolution import SourceSchema, agrees, resolve_target
@@ -104,7 +105,7 @@ class InsertResult:
 
 
 def write_inserts(task: InsertTask, rows: Iterable[pa.Table], token: str) -> InsertResult:
-    """Write the bucket; `rows` have the record key (with meta fields) and the data columns of the writer's schema.
+    """Write the bucket; `rows` have the data columns of the writer's schema, and with meta fields the record key.
 
     Raises CheckFailed when a new file does not hold exactly the rows that were to be written, CorruptFile and
     UnsupportedTable for a small file that cannot be read, and StorageError.
@@ -150,6 +151,9 @@ class _Bucket:
 
     def write(self, rows: Iterable[pa.Table]) -> InsertResult:
         task, spilled = self._task, 0
+        if not task.schema.has_meta:
+            # Rows that were looked up have their keys, too.
+            rows = (table.select(task.schema.arrow.names) for table in rows)
         if task.sort:
             ordered = SortedRows(task.schema, task.sort, rows, task.rows, task.memory)
             new, spilled = list(self._new_groups(ordered)), ordered.spilled_bytes
@@ -163,7 +167,10 @@ class _Bucket:
         task = self._task
         if task.filled is None:
             return task.schema.target, for_files(dict(task.schema.avro), task.schema.target.columns)
-        return next_slice_schema(self._readers[0], task.schema, task.dropped_columns)
+        old = self._readers[0]
+        # Those of a table without meta fields have no value, and bulk inserts of Hudi allow no null in them.
+        schema = old.schema if task.schema.has_meta else without_meta_columns(old.schema)
+        return next_slice_schema(SourceSchema(old.path, schema), task.schema, task.dropped_columns)
 
     def _filled(self, rows: Iterable[pa.Table]) -> list[tuple[NewFile, int, Checksum]]:
         """The next slice of the small file: its rows as they are, and then the new ones."""
@@ -269,14 +276,14 @@ class _Bucket:
 
 
 def next_slice_schema(
-    old: SliceReader, schema: WriterSchema, dropped: Collection[str]
+    old: SourceSchema, schema: WriterSchema, dropped: Collection[str]
 ) -> tuple[FileSchema, dict[str, object]]:
     """The schema of the next slice of a file group, and its Avro schema: `schema` with all columns of the old file.
 
     `dropped` are partition columns that files need not have. Raises UnsupportedTable where the two do not fit.
     """
     avro = for_files(dict(schema.avro), {*schema.target.columns, *old.schema.columns}, dropped)
-    return resolve_target([SourceSchema(old.path, old.schema)], avro), avro
+    return resolve_target([old], avro), avro
 
 
 def refuse_hybrid(reader: SliceReader, problem: str, hint: str) -> None:

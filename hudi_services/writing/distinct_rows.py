@@ -40,7 +40,7 @@ class DistinctRows:
 
     def __init__(self, kept: KeptRows, rule: MergeRule, memory: TaskMemory, table_name: str) -> None:
         """Raises ConfigError when an ordering field is no column, UnsupportedTable for one that has no order."""
-        schema = kept.schema.target
+        schema = kept.schema.keyed
         for name in rule.ordering_columns:
             if schema.column(name) is None:
                 raise ConfigError(

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..files.keyed_slices import RowKeys
 from ..files.row_selection import in_parts, take_table
 from ..merging.log_records import deletes
 from ..merging.rules import DeleteMarker
@@ -27,7 +28,7 @@ _MOST_ROWS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """`store` has tables of the record key (with meta fields) and the data columns of `schema`, by partition path.
+    """`store` has tables of the record key, where one is needed, and the data columns of `schema`, by partition path.
 
     `keys_only`: tables of the record key alone, of rows that are to be deleted. `numbered`: tables have the column
     NUMBER, too, so that the order of the rows is known whatever tables they are in.
@@ -43,6 +44,8 @@ class KeptRows:
     omits_deletes: bool = False
     """Whether rows that delete their keys are left out, also by the table's `marker`: inserts by Hudi do so."""
     marker: DeleteMarker | None = None
+    file_keys: RowKeys | None = None
+    """How the keys of rows in files are made; None where files have them, or where keys are not compared."""
     null_columns: set[str] = field(default_factory=set)
     """The columns that may have nulls in some row."""
 
@@ -75,7 +78,7 @@ class KeptRows:
             self.null_columns.update(n for n in data.column_names if _may_have_nulls(data.column(n)))
             if self.keys_only:
                 data = pa.table({RECORD_KEY_FIELD: record_keys})
-            elif self.schema.has_meta:
+            elif self.schema.has_meta or self.file_keys is not None:
                 data = data.add_column(0, RECORD_KEY_FIELD, record_keys)
             if self.numbered:
                 data = data.append_column(NUMBER, pa.array(np.arange(start, start + data.num_rows)))

@@ -22,6 +22,7 @@ from ..files.column_type import ColumnType, Kind
 from ..files.parquet_convert import promotable
 from ..files.parquet_evolution import build_node
 from ..files.parquet_schema import REQUIRED, FileSchema, node
+from ..files.slices import RECORD_KEY
 from .arrow_types import column_type
 from .avro_schema import record_schema, with_fields, with_kinds
 from .nested_nulls import has_required, refuse_nulls, relaxed, with_required
@@ -133,6 +134,11 @@ class WriterSchema:
         return FileSchema(node(str(self.avro["name"]), REQUIRED, children=columns))
 
     @cached_property
+    def keyed(self) -> FileSchema:
+        """The schema of rows with their record keys, which base files do not have without meta fields."""
+        return self.target if self.has_meta else with_key(self.target)
+
+    @cached_property
     def arrow(self) -> pa.Schema:
         """The data columns, as `conform` gives them."""
         names = [name for name in self.target.columns if name not in META_COLUMNS]
@@ -151,6 +157,11 @@ class WriterSchema:
             column = rows.column(field.name) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
             columns.append(_cast(column, field))
         return pa.table(columns, schema=schema)
+
+
+def with_key(schema: FileSchema) -> FileSchema:
+    """A schema without meta columns, with the record key as its first column."""
+    return FileSchema(schema.root.with_children([build_node(RECORD_KEY, _META), *schema.root.children]))
 
 
 def _cast(column: pa.ChunkedArray | pa.Array, field: pa.Field) -> pa.ChunkedArray | pa.Array:

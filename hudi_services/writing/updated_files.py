@@ -12,9 +12,11 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from ..files.keyed_slices import KeyedBaseSlice, RowKeys
 from ..files.parquet_convert import converted_table
+from ..files.parquet_evolution import SourceSchema
 from ..files.parquet_schema import FileSchema
-from ..files.slices import SliceFacts
+from ..files.slices import BaseFileSlice, SliceFacts
 from ..merging.log_records import KEY
 from ..merging.merged_slice import MergedSlice, opened_base
 from ..merging.rules import MergeRule
@@ -28,8 +30,8 @@ from ..rows.memory import TaskMemory
 from ..rows.settings import FileSettings
 from ..storage import Storage
 from .base_files import next_slice_schema, refuse_hybrid
-from .meta_columns import MetaColumns
-from .schema import WriterSchema
+from .meta_columns import MetaColumns, some_at_a_time
+from .schema import WriterSchema, with_key
 
 T = TypeVar("T")
 
@@ -53,6 +55,8 @@ class UpdateTask:
     settings: FileSettings
     ranged: frozenset[str]
     memory: TaskMemory
+    file_keys: RowKeys | None = None
+    """As in `KeptRows`."""
 
     @property
     def partition(self) -> str:
@@ -95,10 +99,12 @@ class _Updated:
     memory: int = 256 << 20
 
     def open(self, one: FileSlice) -> MergedSlice:
-        task, base = self.task, opened_base(self.task.storage, one)
-        assert base is not None, "a slice of a copy-on-write table has a base file"
+        task, base = self.task, self._base(one)
         refuse_hybrid(base, "its rows cannot be updated", "write to it with Apache Hudi")
-        schema, _ = next_slice_schema(base, task.schema, task.dropped_columns)
+        stored = base.data_schema if isinstance(base, KeyedBaseSlice) else base.schema
+        schema, _ = next_slice_schema(SourceSchema(base.path, stored), task.schema, task.dropped_columns)
+        if base.makes_keys:
+            schema = with_key(schema)
         changes = RowChanges(
             base.full_path,
             task.partition,
@@ -110,16 +116,23 @@ class _Updated:
         )
         return MergedSlice(one, base, changes, self.memory)
 
+    def _base(self, one: FileSlice) -> BaseFileSlice:
+        if self.task.file_keys is not None:
+            return KeyedBaseSlice.keyed(self.task.storage, one, self.task.file_keys)
+        base = opened_base(self.task.storage, one)
+        assert base is not None, "a slice of a copy-on-write table has a base file"
+        return base
+
     def _records(self, schema: FileSchema) -> Iterator[pa.Table]:
-        """The rows in the raw form of `schema`, with their meta columns; tables of keys alone as they are."""
-        source, names = self.task.schema.target, list(schema.columns)
+        """The rows in the raw form of `schema`, with meta columns if there are any; tables of keys as they are."""
+        source, names = self.task.schema.keyed, list(schema.columns)
         plain = [source.arrow.field(name) for name in source.columns]
         meta, start = MetaColumns(self.task.instant, self.task.partition, self.task.number), 0
         for rows in self.rows():
             if rows.column_names == [KEY]:
                 yield rows
                 continue
-            for part in meta.add([rows], start):
+            for part in meta.add([rows], start) if self.task.schema.has_meta else some_at_a_time([rows]):
                 known = [field for field in plain if field.name in part.column_names]
                 part = pa.table([part.column(f.name).cast(f.type) for f in known], schema=pa.schema(known))
                 yield converted_table(part, part.num_rows, source.select(part.column_names), names, schema)

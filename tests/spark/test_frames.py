@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 import hudi_services
 from hudi_services.errors import CheckFailed, ConfigError
 from hudi_services.spark import frames
+from tests.unit import test_made_keys as made_keys
 from tests.unit import test_upserts as upserts
 from tests.unit.page_examples import ROOT, examples, run_examples
 from tests.unit.rides import FILTERS, create
@@ -152,6 +153,42 @@ def test_batches_beside_a_model(session: SparkSession, kind: str, index: str, tm
         table.upsert(frame(away), options=options)
         model.upsert(away.to_pylist(), by_ordering=True)
         assert upserts.seen(path) == model.rows
+    assert table.validate(strict=True).ok
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
+def test_tables_without_meta_fields(session: SparkSession, index: str, tmp_path: Path) -> None:
+    """The same batches, in a table whose record keys are made of two columns."""
+    path, moves = tmp_path / "rides", index == "GLOBAL_SIMPLE" or None
+    table = create(path, record_key=["id", "again"], options={**FILTERS, "hoodie.populate.meta.fields": "false"})
+    model, options = upserts.Model(of_newest=False, moves=moves), {**FILTERS, "hoodie.index.type": index}
+
+    def frame(new: pa.Table) -> DataFrame:
+        nulls = pa.array([key if key[-1] < "5" else None for key in new.column("id").to_pylist()], pa.string())
+        pq.write_table(new.append_column("again", nulls), tmp_path / "new.parquet")
+        return session.read.parquet(str(tmp_path / "new.parquet")).repartition(3)
+
+    first = upserts.rows(0, 60)
+    assert table.insert(frame(first), options=options).ok
+    model.upsert(first.to_pylist(), by_ordering=True)
+    changes = list(upserts.batches(3, moves=False, late_rows=True))[:4]
+    # Some move, and some of these are late.
+    changes += [
+        ("upsert", upserts.rows(0, 9, "away", ts=50, more_days=2)),
+        ("upsert", upserts.rows(5, 12, "late", ts=4)),
+    ]
+    for number, (operation, new) in enumerate(changes):
+        assert getattr(table, operation)(frame(new), options=options).ok
+        if operation == "upsert":
+            model.upsert(new.to_pylist(), by_ordering=True)
+        else:
+            model.delete(new.to_pylist())
+        assert made_keys.seen(path) == model.rows, (number, operation)
+    more = upserts.rows(0, 300)
+    assert table.insert(frame(more), options={**options, "hoodie.datasource.insert.dup.policy": "drop"}).ok
+    there = {key if moves is None else key[1] for key in model.rows}
+    new_keys = {((row["day"], row["id"]) if moves is None else row["id"]) for row in more.to_pylist()} - there
+    assert len(made_keys.seen(path)) == len(model.rows) + len(new_keys)
     assert table.validate(strict=True).ok
 
 

@@ -42,7 +42,14 @@ PROPERTIES: Mapping[str, Mapping[str, str]] = {
     },
     "copy-on-write tables": {"hoodie.table.type": "COPY_ON_WRITE"},
     "tables without a metadata table": {"hoodie.table.metadata.partitions": ""},
-    "tables without meta fields": {"hoodie.populate.meta.fields": "false"},
+    "record indexes of tables without meta fields": {
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.table.metadata.partitions": "files,record_index",
+    },
+    "tables without meta fields": {
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.table.metadata.partitions": "files",
+    },
     "change data capture": {"hoodie.table.cdc.enabled": "true"},
     "files without the partition columns": {"hoodie.datasource.write.drop.partition.columns": "true"},
 }

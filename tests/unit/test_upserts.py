@@ -312,15 +312,6 @@ def test_a_null_ordering_value(tmp_path: Path) -> None:
     assert not open_local(tmp_path / "rides").timeline.pending()
 
 
-def test_tables_whose_rows_are_not_looked_up(tmp_path: Path) -> None:
-    """Refused before the instant begins."""
-    plain = create(tmp_path / "plain", options={"hoodie.populate.meta.fields": "false"})
-    plain.insert(rows(0, 3))
-    with pytest.raises(UnsupportedTable, match=r"has no meta fields .* only inserts are written to such tables yet"):
-        plain.upsert(rows(0, 3))
-    assert plain.timeline().num_rows == 1
-
-
 def test_an_update_that_was_merged_wrong_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = create(tmp_path / "rides")
     table.insert(rows(0, 30))
