@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import pytest
 
+_RELEASES = ("0.15.0", "1.0.2", "1.2.0")
 _WANTED = os.environ.get("HUDI_TESTS", "quick")
 _SHARE = re.fullmatch(r"share ([0-9]+)/([0-9]+)", _WANTED)
 if _WANTED not in ("quick", "deep", "all") and _SHARE is None:
@@ -24,14 +25,13 @@ DEEP = _WANTED in ("deep", "all")
 
 
 def one_release_of_each(items: Iterable[pytest.Item], *parameters: str) -> set[pytest.Item]:
-    """Of a case on several releases of Hudi or table versions, which one of `parameters` names, one, drawn by its name:
-    the same each time."""
+    """Of a case on several releases of Hudi, or with several values of `parameters`, one, drawn by its name: the same
+    each time."""
     cases = defaultdict(list)
     for item in items:
         callspec = getattr(item, "callspec", None)
-        given = (
-            [callspec.params[name] for name in parameters if name in callspec.params] if callspec is not None else []
-        )
+        named = callspec.params.items() if callspec is not None else ()
+        given = [value for name, value in named if name in parameters or value in _RELEASES]
         test, _, case = item.nodeid.partition("[")
         for release in given:
             # As a whole part of the name, which is the text of the parameter.

@@ -10,6 +10,7 @@ from ..errors import ConfigError, LockBusy
 from ..model import FileSlice
 from ..snapshot import Snapshot
 from ..storage import Storage
+from ..table.support import Operation, check_support
 from ..timeline.instant import Action, Instant, State
 from .report import Report
 from .request import RepairRequest
@@ -31,6 +32,8 @@ def _choose(
     target = _written(wanted, table, settings)
     if not target.is_completed:
         return target, ()
+    # It brings rows back, as undo does.
+    check_support(Operation.UNDO, table)
     if table.timeline.is_clustering(target):
         # The plan of a clustering names exactly the files that it replaced.
         check_is_newest(table, target)

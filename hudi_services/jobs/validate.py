@@ -238,6 +238,8 @@ def _why_unchecked(table: Snapshot, found: Findings, name: str) -> str:
             "this program does not compute its function, or the function depends on "
             f"{keys.SESSION_TIME_ZONE.key}, which is not set"
         )
+    if not table.config.populate_meta_fields:
+        return "the files of a table without meta fields have no record keys to compare with it"
     return "this version does not know how to check it"
 
 

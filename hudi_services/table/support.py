@@ -245,7 +245,7 @@ FEATURES = (
         "record indexes of tables without meta fields",
         "hoodie.populate.meta.fields",
         _index_without_keys,
-        _REWRITES | _WRITES_ROWS | _BUILDS_INDEX,
+        _REWRITES | _WRITES_ROWS | _BUILDS_INDEX | {Operation.UNDO},
         "and its files have no record keys to keep the index in step with",
         "write to it and cluster it with Apache Hudi, or drop the record index",
     ),

@@ -110,7 +110,8 @@ def _look(
         of_ranges = computation.index.kind == COLUMN_STATS
         made = (ExpressionRangesCheck if of_ranges else ExpressionBloomsCheck)(metadata, state, computation)
         checks[computation.index.partition] = made
-    key_checks = _key_checks(ready)
+    # Without meta fields, files store no keys to compare an index with.
+    key_checks = _key_checks(ready) if table.config.populate_meta_fields else {}
     for name, kind in key_checks.items():
         keys = None if again is None else again.keys(name)
         if keys is None or keys:

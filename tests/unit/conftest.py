@@ -65,7 +65,7 @@ def _drawn(items: Sequence[pytest.Item]) -> set[pytest.Item]:
             drawn.add(item)
         elif spread is None or zlib.crc32(item.name.encode()) % spread.args[0] == 0:
             others.append(item)
-    return drawn | one_release_of_each(others, "release", "version")
+    return drawn | one_release_of_each(others, "version")
 
 
 @pytest.fixture(autouse=True)
@@ -85,12 +85,14 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering, "execute", local)
 
 
-@pytest.fixture
-def without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def without_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is given to a pool of threads is done at once: to start them takes longer than to read a small file.
 
-    For tests that run jobs hundreds of times. Whatever else these tests show, threads are the business of others.
+    Tests with the marker `threads` have them, as have all processes that tests start.
     """
+    if request.node.get_closest_marker("threads") is not None:
+        return
 
     def submit(pool: ThreadPoolExecutor, work: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
         done: Future[Any] = Future()

@@ -178,7 +178,6 @@ OPTIONS = {
 }
 
 
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize("meanwhile", ["compaction", "plan", "upsert", "clustering plan", "overwrite"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_another_process_changes_the_group_meanwhile(

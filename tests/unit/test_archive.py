@@ -215,7 +215,6 @@ def check_entry(entry: dict[str, Any], data: bytes, files: Mapping[str, bytes]) 
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize(("version", "number"), [(6, 0), (8, 1), (9, 2)])
 def test_every_write_may_be_the_last(version: int, number: int, written: Mapping[int, Path], tmp_path: Path) -> None:
     """Readers see the same; the next archivals leave nothing in both places, and no entry twice."""

@@ -32,8 +32,6 @@ from .repairs import NO_HEARTBEAT, both, cluster, fail_newest, repair
 from .shares import TWO_SHARES, ends, share
 from .tables import RELEASES, open_local, published, unpack
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 Job = Callable[[Path, ObjectStorage], Report]
 _OPTIONS = resolve([("test", {"hoodie.time.generator.max_expected_clock_skew_ms": "0"})])
 

@@ -205,7 +205,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
         table.insert(rows(0, 60), options=BUCKETS)
 
 
-@pytest.mark.usefixtures("without_threads")
 def test_two_writers_begin_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one finds the other's file group, and commits nothing: with two of them Hudi's writers would fail."""
     path = tmp_path / "rides"
@@ -235,8 +234,7 @@ def test_two_writers_begin_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(seen(path)) == 90
 
 
-@pytest.mark.spread(3)
-@pytest.mark.usefixtures("without_threads")
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_write_may_be_the_last(version: int, operation: str, tmp_path: Path) -> None:

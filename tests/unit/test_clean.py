@@ -66,7 +66,6 @@ def reads_the_same(path: Path, before: object) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize(("release", "number"), THREE_SHARES)
 def test_every_write_may_be_the_last(
     release: str, number: int, clustered: Callable[[str, Path], Path], tmp_path: Path

@@ -44,8 +44,6 @@ from .repairs import (
 )
 from .tables import RELEASES, listed_view, open_local, rows, unpack
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 NO_LOCK: dict[str, str] = {}
 
 TakeBack = Callable[..., Report]

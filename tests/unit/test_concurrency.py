@@ -8,6 +8,7 @@ import pytest
 from hudi_services.concurrency import one_ahead
 
 
+@pytest.mark.threads
 def test_one_value_ahead() -> None:
     made: list[int] = []
     threads = set()

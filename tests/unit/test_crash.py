@@ -19,8 +19,6 @@ from .faulty_storage import FaultyStorage, Killed
 from .shares import TWO_SHARES, share
 from .tables import both_views, open_local, request, unpack
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 SORT = {"hoodie.clustering.plan.strategy.sort.columns": "label,ts desc"}
 
 

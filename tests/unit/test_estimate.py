@@ -30,8 +30,6 @@ from hudi_services.rows.sort_order import parse_sort_columns
 from .parquet_samples import slices_in
 from .tables import RELEASES, digest, request, unpack
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 LAYOUT = "hoodie.layout.optimize.strategy"
 DEMO = Path(__file__).resolve().parents[2] / "scripts/demo_table.zip"

@@ -16,8 +16,6 @@ from .tables import RELEASES, open_local, unpack
 from .test_clean import wanted
 from .test_salvage import rows
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 _MINUTE = 60
 _LAZY = {**LOCK, "hoodie.clean.failed.writes.policy": "LAZY", "hoodie.clean.commits.retained": "1"}
 

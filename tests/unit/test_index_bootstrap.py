@@ -98,7 +98,6 @@ def test_a_clustering_moves_the_keys(release: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize(("release", "number"), THREE_SHARES)
 def test_killed_at_any_write_and_resumed(release: str, number: int, tmp_path: Path) -> None:
     made = unpack(release, tmp_path / "made")

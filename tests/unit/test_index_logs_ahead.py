@@ -20,15 +20,12 @@ from hudi_services.metadata.records.model import LocationRecord
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.options import resolve
 
-from ..tiers import DEEP
 from .faulty_storage import killed_anywhere
 from .other_writers import OtherWriters
 from .repairs import LOCK, both
 from .tables import RELEASES, open_local, published, unpack
 from .test_index_bootstrap import indexed_locations, real_locations
 from .test_index_bootstrap import wanted as index_of
-
-pytestmark = pytest.mark.usefixtures("without_threads")
 
 _WRITES_INDEX = "write the record index"
 
@@ -131,7 +128,6 @@ def test_a_group_is_left_out(path: Path, way: str) -> None:
     assert is_valid(path)
 
 
-@pytest.mark.parametrize("path", ["1.2.0", *(["0.15.0", "1.0.2"] if DEEP else [])], indirect=True)
 def test_killed_anywhere(path: Path, way: str) -> None:
     wanted = both(path)[0]
     for survived in killed_anywhere(path, lambda storage: cluster(path, way, LocalEngine(), storage), 3, 12):

@@ -25,8 +25,6 @@ from .test_index_bootstrap import wanted as index_of
 from .test_publish_late import Table
 from .test_salvage import Beside, rows
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 
 @pytest.mark.parametrize("seed", range(24 if DEEP else 6))
 def test_what_a_service_takes_away_is_left_out(seed: int, tmp_path: Path) -> None:

@@ -38,8 +38,6 @@ from .test_expression_index import cluster as cluster_expressions
 from .test_index_bootstrap import indexed_locations, real_locations, wanted
 from .test_validate import run, with_indexes
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 TakeBack = Callable[..., None]
 
 

@@ -39,6 +39,7 @@ def seen(path: Path) -> Rows:
     return result
 
 
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("names_key", ["SIMPLE", "COMPLEX"])
 @pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
 @pytest.mark.parametrize("ordering", ["ts", None])
@@ -89,7 +90,6 @@ def test_batches_beside_a_model(
     assert table.cluster(publish_late=False).ok and table.validate(strict=True).ok
 
 
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_write_may_be_the_last(version: int, tmp_path: Path) -> None:
     path, made = tmp_path / "rides", tmp_path / "made"

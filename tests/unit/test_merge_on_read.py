@@ -236,7 +236,6 @@ def test_a_write_ends_whose_log_file_the_plan_names(tmp_path: Path) -> None:
         clustering.execute(request(path, Mode.EXECUTE, LOCK), engine=Appending(path, earlier, is_written=True))
 
 
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
     """Readers see the same rows after a kill, and the next execute repairs the table and finishes."""

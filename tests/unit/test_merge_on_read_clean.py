@@ -192,7 +192,6 @@ def test_log_files_behind_a_base_file_that_is_not_committed(release: str, tmp_pa
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_write_may_be_the_last(release: str, tmp_path: Path) -> None:
     made = clustered(release, tmp_path / "made")

@@ -287,7 +287,6 @@ def test_delta_commits_are_followed(release: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize(("release", "number"), THREE_SHARES)
 def test_a_build_is_killed_at_any_write(release: str, number: int, tmp_path: Path) -> None:
     """A delta commit is completed before the build is resumed."""

@@ -241,7 +241,6 @@ def test_a_failed_write_into_the_slice_of_a_pending_compaction(release: str, tmp
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_write_of_a_rollback_may_be_the_last(release: str, tmp_path: Path) -> None:
     made = at_step(release, 4, tmp_path / "made")
@@ -415,7 +414,6 @@ def test_a_clustering_of_hudi(release: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize("command", [taken_back, undone])
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_write_of_taking_back_may_be_the_last(

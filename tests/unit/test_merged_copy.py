@@ -73,7 +73,7 @@ def by_key(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(comparable(rows), key=lambda row: (row[KEY], str(row)))
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(7)
 @pytest.mark.parametrize("memory", [PLENTY, LITTLE], ids=["in memory", "on disk"])
 @pytest.mark.parametrize(("release", "name"), CASES)
 def test_the_rows_of_a_history(release: str, name: str, memory: TaskMemory, tmp_path: Path) -> None:

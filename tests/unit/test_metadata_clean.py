@@ -26,8 +26,6 @@ from .metadata_tables import begin_metadata_clean, open_metadata
 from .tables import open_local, unpack
 from .test_metadata_compaction import P, cluster, compacted, contents, listing, write
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 FEW = Retention(commits=4)
 RELEASES = ["0.15.0", "1.2.0"]
 

@@ -37,8 +37,6 @@ from .metadata_tables import far_future, open_metadata, stats_of, unpack_compact
 from .tables import RELEASES, as_written, open_local, request, unpack
 from .test_index_bootstrap import indexed_locations, real_locations, wanted
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 COMPACT = {"hoodie.metadata.compact.max.delta.commits": "1"}
 P = "day=2026-01-01"
 Run = Callable[[Sequence[MergeTask]], Sequence[MergedBase]]

@@ -34,6 +34,8 @@ from .tables import RELEASES, open_local, request, unpack
 from .test_quarantine import moves
 from .test_storage import replaces
 
+pytestmark = pytest.mark.threads
+
 
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:

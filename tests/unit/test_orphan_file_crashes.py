@@ -361,7 +361,6 @@ def remember(decode: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize("portion", range(PORTIONS))
 @pytest.mark.parametrize("release", RELEASES)
 def test_random_lives(release: str, portion: int, begun: Callable[[str], Path], tmp_path: Path) -> None:

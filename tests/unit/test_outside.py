@@ -50,8 +50,6 @@ from hudi_services.timeline.instant import State as InstantState
 from .repairs import DEAD_AT_ONCE, P, cluster, fail_newest, repair
 from .tables import RELEASES, digest, listed_view, open_local, request, rows, unpack
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 T = "20261121100000000"
 LATER = "20261121110000000"
 BAD = "20261121120000000"

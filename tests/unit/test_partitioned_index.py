@@ -97,7 +97,6 @@ def test_what_is_refused(path: Path) -> None:
     assert not open_local(path).timeline.pending()
 
 
-@pytest.mark.usefixtures("without_threads")
 def test_every_write_may_be_the_last(path: Path, tmp_path: Path) -> None:
     """Also where a commit begins file groups of the index: the next write goes on."""
     made = tmp_path / "made"

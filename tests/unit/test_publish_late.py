@@ -29,8 +29,6 @@ from .tables import RELEASES, open_local, unpack
 from .tables import request as clustering_request
 from .test_salvage import Meanwhile, rows
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 SOON = {"hoodie.write.lock.wait_time_ms": "400", "hoodie.write.lock.wait_time_ms_between_retry": "20"}
 
 

@@ -117,7 +117,6 @@ def test_the_manifest(path: Path) -> None:
         assert stored.exists() or stored.with_name(f"{stored.name}.staged").exists()
 
 
-@pytest.mark.usefixtures("without_threads")
 def test_any_write_may_be_the_last(path: Path, tmp_path: Path) -> None:
     """The next run finishes what a killed one began, and two restores bring all of it back."""
     before = tree(path)

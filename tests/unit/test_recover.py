@@ -28,8 +28,6 @@ from .repairs import DEAD_AT_ONCE, both, cluster, fail_newest, repair
 from .shares import THREE_SHARES, share
 from .tables import RELEASES, open_local, request, unpack
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 KEEP_ONE = {**QUICK, "hoodie.clean.commits.retained": "1"}
 LATER = "20991231000000000"

@@ -19,6 +19,7 @@ from hudi_services.options import resolve
 from .counting_storage import CountingStorage, Request, kind_of, reads_by_kind, repeated, rounds
 from .tables import request, unpack
 
+pytestmark = pytest.mark.threads
 _DELAY = 0.03
 """Of each request, so that those which are under way at once are seen to be."""
 _COMPACTED_AFTER = 10

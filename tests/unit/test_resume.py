@@ -55,8 +55,6 @@ from .tables import both_views, open_local, request, unpack
 from .test_crash import mend
 from .test_orphan_files import found as garbage_found
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 TWO = pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
 GROUPS = 10

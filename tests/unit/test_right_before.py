@@ -51,8 +51,6 @@ from .test_index_bootstrap import indexed_locations, is_listed, real_locations
 from .test_index_bootstrap import wanted as index_of
 from .test_validate import delta_commits
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 _HASTY = {"hoodie.write.lock.wait_time_ms": "0"}
 
 

@@ -35,8 +35,6 @@ from .repairs import (
 from .shares import TWO_SHARES, places, share
 from .tables import open_local, request, unpack
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 MARKERS = ["DIRECT", "TIMELINE_SERVER_BASED", ""]
 
 

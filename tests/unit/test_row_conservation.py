@@ -28,8 +28,6 @@ from hudi_services.timeline.instant import Action
 
 from .tables import RELEASES, listed_view, open_local, request, rows, unpack
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 Fault = Callable[[pa.Table], pa.Table]
 
 

@@ -22,8 +22,6 @@ from .other_writers import OtherWriters
 from .repairs import LOCK, hide_metadata
 from .tables import RELEASES, _rows, base_files, digest, listed_view, open_local, request, unpack
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 Groups = list[list[FileSlice]]
 
 

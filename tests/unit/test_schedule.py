@@ -28,8 +28,6 @@ from hudi_services.timeline.instant import Action
 from .repairs import DEAD_AT_ONCE, repair
 from .tables import RELEASES, digest, open_local, request, unpack
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 LAYOUT = "hoodie.layout.optimize.strategy"
 STRATEGY = "hoodie.clustering.plan.strategy.class"

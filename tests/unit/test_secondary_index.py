@@ -165,7 +165,8 @@ def test_other_columns_are_refused(path: Path, release: str) -> None:
     assert table.validate(strict=True).ok
 
 
-@pytest.mark.usefixtures("no_conf_of_this_machine", "without_threads")
+@pytest.mark.usefixtures("no_conf_of_this_machine")
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("release", ["1.2.0"])
 def test_every_write_may_be_the_last(path: Path, release: str, tmp_path: Path) -> None:
     """The index is that of the rows, before the commit and after it, and after a rollback; the next write goes on."""

@@ -27,8 +27,6 @@ from .tables import request as clustering_request
 from .test_publish_late import Table
 from .test_salvage import Meanwhile, rows
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 
 class Stopped(ObjectStorage):
     """Storage of a process that is stopped before it moves the file number `at`, and loses its leases."""

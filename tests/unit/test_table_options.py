@@ -20,7 +20,7 @@ from hudi_services.rows.ordering import RowOrder
 
 from .tables import RELEASES, digest, open_local, request, rows, unpack
 
-pytestmark = pytest.mark.usefixtures("without_spark", "without_threads")
+pytestmark = pytest.mark.usefixtures("without_spark")
 
 CODE = "hostile_module:Hostile"
 NO_FUNCTION = "hostile_module:number"

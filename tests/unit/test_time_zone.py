@@ -22,8 +22,6 @@ from hudi_services.timeline.layout_v2 import LayoutV2
 
 from .tables import as_written, open_local, request, unpack
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 NOW = datetime(2026, 7, 1, 12, 0, tzinfo=timezone.utc)
 
 

@@ -26,8 +26,6 @@ from .repairs import P, both
 from .tables import RELEASES, digest, listed_view, open_local, request, rows, unpack
 from .test_index_bootstrap import wanted as index_wanted
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 KEEP_ONE = {**QUICK, "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 Harm = Callable[[bytes], bytes | None]

@@ -44,8 +44,6 @@ from .shares import TWO_SHARES, places, share
 from .tables import listed_view, open_local, request, rows, unpack
 from .test_index_bootstrap import indexed_locations, real_locations, wanted
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 CLEAN = "20990101000000000"
 
 

@@ -124,7 +124,7 @@ def batches(seed: int, *, moves: bool, late_rows: bool) -> Iterator[tuple[str, p
         yield "upsert", pa.concat_tables(parts).combine_chunks()
 
 
-@pytest.mark.spread(7)
+@pytest.mark.spread(9)
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "BUCKET", *_GLOBAL])
 @pytest.mark.parametrize("ordering", ["ts", None])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -182,7 +182,6 @@ def write(path: Path, operation: str, new: pa.Table, storage: ObjectStorage | No
 
 
 @pytest.mark.spread(3)
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize(
     ("kind", "operation"),
     [
@@ -338,7 +337,6 @@ def test_a_record_index_that_names_a_file_group_that_is_gone(tmp_path: Path, mon
         table.upsert(rows(0, 3, "new", ts=1), options={"hoodie.index.type": "RECORD_INDEX"})
 
 
-@pytest.mark.usefixtures("without_threads")
 def test_another_writer_changes_a_group_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rides"
     table = create(path)

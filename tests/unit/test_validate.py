@@ -19,7 +19,7 @@ from hudi_services.codecs.clean_plan import (
     encode_cleaner_plan,
 )
 from hudi_services.engine import LocalEngine
-from hudi_services.errors import CheckFailed, CorruptFile, NotFound, PartlyDone
+from hudi_services.errors import CheckFailed, CorruptFile, NotFound, PartlyDone, UnsupportedTable
 from hudi_services.files.names import parse_base_file
 from hudi_services.jobs import clean, validate
 from hudi_services.jobs.attempts import run_with_retries
@@ -27,6 +27,8 @@ from hudi_services.jobs.index_bootstrap import index_bootstrap
 from hudi_services.jobs.report import CheckResult, Report
 from hudi_services.jobs.report import State as Outcome
 from hudi_services.jobs.request import CleanRequest, ValidateRequest
+from hudi_services.jobs.rollback import rollback
+from hudi_services.jobs.undo import undo
 from hudi_services.limits import LARGEST_FILE
 from hudi_services.metadata.records.keys import (
     BLOOM_FILTERS,
@@ -67,10 +69,11 @@ from .corruptions import (
 )
 from .faulty_storage import FaultyStorage, Killed
 from .metadata_tables import compact, open_metadata
-from .repairs import P, both, cluster, fail_newest
+from .repairs import P, both, cluster, fail_newest, newest, repair
 from .shares import TWO_SHARES, share
 from .tables import RELEASES, open_local, unpack
 from .test_index_bootstrap import indexed_locations, real_locations, wanted
+from .test_quarantine import tree
 
 QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0", "hoodie.write.lock.wait_time_ms": "10"}
 PREFIXES = {BLOOM_FILTERS: "bloom-filters", COLUMN_STATS: "col-stats"}
@@ -470,7 +473,6 @@ def test_a_repair_does_only_what_is_still_wrong_under_the_lock(tmp_path: Path) -
 
 
 @pytest.mark.sweep
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize(("release", "number"), TWO_SHARES)
 def test_killed_at_any_write_of_a_repair(release: str, number: int, tmp_path: Path) -> None:
     path = unpack(release, tmp_path / "whole")
@@ -636,8 +638,8 @@ def test_a_broken_file_of_the_metadata_table_is_named(kind: str, tmp_path: Path)
     )
     os.truncate(file, 10)
     file.write_bytes(b"no such format" * 100)
-    for repair in (False, True):
-        report = run(path, repair=repair)
+    for repairs in (False, True):
+        report = run(path, repair=repairs)
         assert isinstance(report.error, CorruptFile) and report.exit_code == 1
         assert file.name in str(report.error) and "rebuild" in report.hint
 
@@ -663,6 +665,25 @@ def test_partitions_that_are_not_checked_are_told(tmp_path: Path) -> None:
         (BLOOM_FILTERS, "it is being built")
     ]
     assert (report.reason or "").endswith("; not checked: bloom_filters")
+
+
+def test_an_index_of_keys_that_files_do_not_store(tmp_path: Path) -> None:
+    """Hudi 1.2.0 builds record indexes of tables without meta fields."""
+    path = unpack("1.2.0", tmp_path)
+    index_bootstrap(wanted(path), engine=LocalEngine())
+    storage = ObjectStorage(str(path))
+    TableConfig.load(storage).update(storage, {"hoodie.populate.meta.fields": "false"})
+    report = run(path)
+    assert report.exit_code == 0 and (report.reason or "").endswith("; not checked: record_index")
+    assert [(c.name, c.detail) for c in report.checks if c.result is CheckResult.SKIPPED] == [
+        (RECORD_INDEX, "the files of a table without meta fields have no record keys to compare with it")
+    ]
+    # Rows that come back would need keys in the index.
+    before, ts = tree(path), newest(path).ts
+    for again in (rollback, undo):
+        with pytest.raises(UnsupportedTable, match="has a record index and no meta fields"):
+            again(repair(path, again.__name__, ts, completed=again is rollback))
+    assert tree(path) == before
 
 
 def test_many_differences_are_counted_and_not_all_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,8 +24,6 @@ from .test_expression_index import BLOOM, INDEXES, RANGES, cluster, index_is_tru
 from .test_validate import found
 from .test_validate import run as run_without_zone
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 ZONE = {"spark.sql.session.timeZone": "UTC", "hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 
 

@@ -23,8 +23,6 @@ from .tables import open_local, unpack
 from .test_validate import found, run
 from .test_validate_expressions import run as run_with_zone
 
-pytestmark = pytest.mark.usefixtures("without_threads")
-
 NAN = math.nan
 UTC = "UTC"
 DAY = dt.date(2020, 1, 1)

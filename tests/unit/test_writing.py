@@ -307,7 +307,6 @@ def insert(path: Path, new: pa.Table, storage: ObjectStorage | None = None) -> N
     assert report.error is None
 
 
-@pytest.mark.usefixtures("without_threads")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_write_may_be_the_last(version: int, tmp_path: Path) -> None:
     """The first insert, and one that fills files: readers see all of it or nothing, and the next write mends it."""
@@ -342,7 +341,6 @@ def test_every_write_may_be_the_last(version: int, tmp_path: Path) -> None:
         whole.rename(path)
 
 
-@pytest.mark.usefixtures("without_threads")
 def test_two_writers_at_once(tmp_path: Path) -> None:
     """Without a lock the second one is refused; what the first has written stays."""
     path = tmp_path / "rides"
