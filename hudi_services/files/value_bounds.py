@@ -71,7 +71,7 @@ class BoundsOf:
     def exact(self) -> ValueBounds:
         """As `bounds`, and long texts and bytes are not truncated; texts must be UTF-8."""
         found = self.bounds
-        if found.low is None or not isinstance(self._extremes[0], bytes):
+        if not self._extremes or not isinstance(self._extremes[0], bytes):
             return found
         low, high = (one.decode() if self._kind in _TEXT else one for one in self._extremes)
         return replace(found, low=low, high=high)

@@ -102,7 +102,7 @@ def _newer_wins(rule: MergeRule, facts: Facts, merged: Merged, newer: Numbers) -
     yields = facts.deletes[older] & facts.unordered[older]
     typed = facts.comparable[older] & facts.comparable[newer]
     of_entry = ~(yields | (~facts.unordered[newer] & typed & less))
-    certain = facts.deletes[newer] & facts.unordered[newer]
+    certain = facts.deletes[newer] & (facts.nulls if rule.zero_orders else facts.unordered)[newer]
     if rule.deletes_are_forgotten:
         certain |= facts.deletes[older]
     if rule.unordered_deletes_yield:

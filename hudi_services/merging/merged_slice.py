@@ -377,7 +377,8 @@ class _Checked:
             plain = [name for name in names if name != KEY or not reader._makes_keys]
             rows = converted_table(piece, piece.num_rows, reader.schema, plain, self._target)
             if reader._makes_keys:
-                rows = rows.append_column(KEY, piece.column(KEY))
+                # A table without columns has no rows to append a column to.
+                rows = pa.table([*rows.columns, piece.column(KEY)], [*plain, KEY])
             self._rows.add_copied(rows)
             yield rows
 

@@ -106,7 +106,16 @@ class MergeRule:
     """The block of a log compaction does not replace the blocks that it was made from (0.15.0, 1.0.2)."""
     each_base_row: bool = False
     """Final merge: all rows of the base file with one key are merged, as in a write, and not the first one alone."""
+    zero_orders_rows: bool = False
+    """Of two rows of one write, a delete with the ordering value 0 has one (0.15.0, 1.0.2)."""
+    zero_orders: bool = False
+    """Delta merge: such a delete has an ordering value, which in log files it never has."""
     marker: DeleteMarker | None = None
+
+    @property
+    def of_rows(self) -> "MergeRule":
+        """The rule for rows of one write, none of which forgets the ordering value of a delete before it."""
+        return replace(self, deletes_are_forgotten=False, zero_orders=self.zero_orders_rows)
 
     @property
     def ordering_columns(self) -> list[str]:
@@ -170,6 +179,7 @@ def _by_payload(config: TableConfig) -> MergeRule:
         null_is_least=True,
         exact_floats=True,
         applies_originals=True,
+        zero_orders_rows=True,
     )
     return make(rule)
 
@@ -208,7 +218,8 @@ _PAYLOADS: dict[str, Callable[[MergeRule], MergeRule]] = {
 
 
 def _by_mode_of_8(config: TableConfig) -> MergeRule:
-    return replace(_by_mode(config, _single_ordering(config)), exact_floats=True, applies_originals=True)
+    rule = _by_mode(config, _single_ordering(config))
+    return replace(rule, exact_floats=True, applies_originals=True, zero_orders_rows=True)
 
 
 def _by_mode_of_9(config: TableConfig) -> MergeRule:

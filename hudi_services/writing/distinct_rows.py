@@ -53,7 +53,7 @@ class DistinctRows:
         self._kept = kept
         self._most_bytes = min(memory.limit // _SHARE, _MOST_BYTES)
         self._records = LogRecords(schema, "", self.rule, ordering)
-        self.merger = Merger(schema, self.rule, ordering, self._records.subsets)
+        self.merger = Merger(schema, self.rule.of_rows, ordering, self._records.subsets)
 
     def check(self) -> None:
         """Raise ConfigError when two rows of one key cannot be compared; for use before anything is written."""

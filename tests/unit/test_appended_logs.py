@@ -1,12 +1,14 @@
 """Log files that writes append to merge-on-read tables: their content, and what happens beside compactions."""
 
 import datetime
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import hudi_services
@@ -91,6 +93,17 @@ def test_deletes_have_the_ordering_values_of_their_rows(version: int, kind: str,
     assert (record.key, found) == ("a", wanted)
     table.delete(new.select(["id"]))
     assert deleted(path)[-1] == DeleteRecord("a", (("IntWrapper", 0),))
+    assert table.validate(strict=True).ok
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_column_of_nan(version: int, tmp_path: Path) -> None:
+    table = create(tmp_path / "rides", table_version=version, **LOGS)
+    for text, fare in (("text", 1.0), ("new", math.nan)):
+        given = rows(0, 3, ts=1, text=text)
+        assert table.upsert(given.append_column("fare", pa.array([fare] * 3))).ok
+    found = merged_rows(tmp_path / "rides")
+    assert pc.all(pc.is_nan(found.column("fare"))).as_py() and found.num_rows == 3
     assert table.validate(strict=True).ok
 
 

@@ -90,6 +90,24 @@ def test_batches_beside_a_model(
     assert table.cluster(publish_late=False).ok and table.validate(strict=True).ok
 
 
+@pytest.mark.parametrize("ordering", ["ts", None])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_untouched_row_groups_are_copied(version: int, ordering: str | None, tmp_path: Path) -> None:
+    """No stored column may decide which of their rows stay: keys are made of what is stored."""
+    table = create(tmp_path / "rides", table_version=version, ordering=ordering, options=_NO_META)
+    options = {**FILTERS, "hoodie.parquet.block.size": "50000"}
+    old = rows(0, 20_000, days=1)
+    table.insert(old, options=options)
+    (file,) = (tmp_path / "rides").glob("d0/*.parquet")
+    assert pq.read_metadata(file).num_row_groups > 4
+    assert table.upsert(rows(3, 4, "new", ts=5, days=1), options=options).ok
+    assert table.delete(rows(4, 6, days=1), options=options).ok
+    wanted = {(row["day"], row["id"]): row for row in old.to_pylist() if row["id"] not in ("k00004", "k00005")}
+    wanted["d0", "k00003"] |= {"ts": 5, "text": "new 3"}
+    assert seen(tmp_path / "rides") == wanted
+    assert table.validate(strict=True).ok
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_write_may_be_the_last(version: int, tmp_path: Path) -> None:
     path, made = tmp_path / "rides", tmp_path / "made"

@@ -280,6 +280,45 @@ def test_rows_with_the_mark_of_a_delete(tmp_path: Path) -> None:
     assert numbers >= {26, 27, 22, 30} and not numbers & {20, 21, 25}
 
 
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_row_and_a_delete_of_one_key(version: int, kind: str, tmp_path: Path) -> None:
+    """The greater ordering value decides, whichever was given first; so does 0.15.0, which forgets it in log files."""
+    table = create(tmp_path / "rides", table_version=version, table_type=kind)
+    table.insert(rows(0, 4, days=1))
+    given = [
+        (0, 9, True),
+        (0, 7, False),
+        (1, 7, False),
+        (1, 9, True),
+        (2, 7, True),
+        (2, 9, False),
+        (3, 9, False),
+        (3, 7, True),
+    ]
+    both = pa.concat_tables([rows(number, number + 1, "new", ts=ts, days=1) for number, ts, _ in given])
+    table.upsert(both.append_column("_hoodie_is_deleted", pa.array([deleted for _, _, deleted in given])))
+    assert {key: (row["ts"], row["text"]) for (_, key), row in seen(tmp_path / "rides").items()} == {
+        "k00002": (9, "new 2"), "k00003": (9, "new 3")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_delete_with_the_ordering_value_zero(version: int, tmp_path: Path) -> None:
+    """1.2.0 takes an int 0 for no ordering value; to the older releases it is one, beside rows of the same write."""
+
+    def given(numbers: list[int], ts: list[int], *, deleted: list[bool]) -> pa.Table:
+        made = pa.concat_tables([rows(number, number + 1, days=1) for number in numbers])
+        made = made.set_column(made.column_names.index("ts"), "ts", pa.array(ts, pa.int32()))
+        return made.append_column("_hoodie_is_deleted", pa.array(deleted))
+
+    table = create(tmp_path / "rides", table_version=version)
+    table.insert(given([0, 1], [-9, -9], deleted=[False, False]))
+    table.upsert(given([0, 0, 1, 1], [5, 0, 0, -5], deleted=[False, True, True, False]))
+    left = {key: row["ts"] for (_, key), row in seen(tmp_path / "rides").items()}
+    assert left == ({"k00001": -5} if version == 9 else {"k00000": 5})
+
+
 def test_a_bloom_filter_spares_reads(tmp_path: Path) -> None:
     """A file whose footer rules all keys out is not read; one key more, and it is."""
     table = create(tmp_path / "rides", partition_by=None, options={**FILTERS, "hoodie.parquet.small.file.limit": "0"})
