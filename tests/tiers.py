@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import pytest
 
-_RELEASES = ("0.15.0", "1.0.2", "1.2.0")
+RELEASES = ("0.15.0", "1.0.2", "1.2.0")
 _WANTED = os.environ.get("HUDI_TESTS", "quick")
 _SHARE = re.fullmatch(r"share ([0-9]+)/([0-9]+)", _WANTED)
 if _WANTED not in ("quick", "deep", "all") and _SHARE is None:
@@ -31,7 +31,7 @@ def one_release_of_each(items: Iterable[pytest.Item], *parameters: str) -> set[p
     for item in items:
         callspec = getattr(item, "callspec", None)
         named = callspec.params.items() if callspec is not None else ()
-        given = [value for name, value in named if name in parameters or value in _RELEASES]
+        given = [value for name, value in named if name in parameters or value in RELEASES]
         test, _, case = item.nodeid.partition("[")
         for release in given:
             # As a whole part of the name, which is the text of the parameter.

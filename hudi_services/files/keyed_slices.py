@@ -4,22 +4,20 @@ Such a file may have the meta columns nevertheless, with nulls or empty texts, a
 never read here.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import pyarrow as pa
 
 from ..codecs.table_schema import META_COLUMNS
 from ..errors import CorruptFile
 from ..model import FileSlice
-from ..storage import FileReads, Storage
+from ..storage import FileReads
 from .parquet_convert import converted_table
 from .parquet_footer import Footer, read_footer
 from .parquet_schema import FileSchema
-from .slices import RECORD_KEY, BaseFileSlice, BaseFileSlices, SliceFacts
-
-T = TypeVar("T")
+from .slices import RECORD_KEY, BaseFileSlice, BaseFileSlices
 
 
 class RowKeys(Protocol):
@@ -42,21 +40,13 @@ def without_meta_columns(schema: FileSchema) -> FileSchema:
 
 
 class KeyedBaseSlice(BaseFileSlice):
-    """A base file that has a column of record keys for those who read it; `data_schema` is without meta columns."""
+    """A base file that has a column of record keys for those who read it, and no meta columns."""
 
     makes_keys = True
 
     def __init__(self, storage: FileReads, path: str, size: int, footer: Footer, keys: RowKeys) -> None:
         super().__init__(storage, path, size, footer)
         self._keys = keys
-        self.data_schema = without_meta_columns(self.schema)
-
-    @classmethod
-    def keyed(cls, storage: Storage, one: FileSlice, keys: RowKeys) -> "KeyedBaseSlice":
-        """The open base file of a slice. Raises CorruptFile and StorageError."""
-        assert one.base_file is not None and not one.log_files, "a slice of a copy-on-write table is a base file"
-        footer, size = read_footer(storage, one.base_file.path, one.base_file.size or None)
-        return cls(storage, one.base_file.path, size, footer, keys)
 
     def pieces_as_read(
         self,
@@ -67,7 +57,7 @@ class KeyedBaseSlice(BaseFileSlice):
         *,
         at_once: int | None = None,
     ) -> Generator[tuple[pa.Table, pa.Table], None, None]:
-        target = self.data_schema if target is None else target
+        target = without_meta_columns(self.schema) if target is None else target
         names = list(target.columns if columns is None else columns)
         if RECORD_KEY not in names:
             yield from super().pieces_as_read(index, names, target, dictionary, at_once=at_once)
@@ -90,23 +80,12 @@ class KeyedBaseSlice(BaseFileSlice):
 
 
 @dataclass(frozen=True, slots=True)
-class KeyedBaseSlices:
+class KeyedBaseSlices(BaseFileSlices):
     """The source of the base files of a table without meta fields, with record keys."""
 
-    storage: Storage
     keys: RowKeys
 
     def open(self, one: FileSlice) -> KeyedBaseSlice:
-        return KeyedBaseSlice.keyed(self.storage, one, self.keys)
-
-    def facts(self, one: FileSlice, take: Callable[[SliceFacts], T]) -> T:
-        return BaseFileSlices(self.storage).facts(one, take)
-
-    def as_of(self, instant: str | None, memory: int) -> "KeyedBaseSlices":
-        return self
-
-    def counting(self, instant: str) -> "KeyedBaseSlices":
-        return self
-
-    def check(self, one: FileSlice) -> None:
-        BaseFileSlices(self.storage).check(one)
+        base = self._base(one)
+        footer, size = read_footer(self.storage, base.path, base.size or None)
+        return KeyedBaseSlice(self.storage, base.path, size, footer, self.keys)

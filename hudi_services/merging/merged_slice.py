@@ -60,7 +60,7 @@ class MergedSlice:
         cls, storage: Storage, one: FileSlice, rule: MergeRule, counts: CountedInstants, memory: int
     ) -> "MergedSlice":
         """The slice with its log files."""
-        base = opened_base(storage, one)
+        base = _opened_base(storage, one)
         return cls(one, base, LogChanges(storage, one, base, rule, counts), memory)
 
     # ---- facts
@@ -333,7 +333,7 @@ class MergedSlice:
             ) from None
 
 
-def opened_base(storage: Storage, one: FileSlice) -> BaseFileSlice | None:
+def _opened_base(storage: Storage, one: FileSlice) -> BaseFileSlice | None:
     """The open base file of a slice; None when it has none. Raises CorruptFile and StorageError."""
     base = one.base_file
     return BaseFileSlice.open(storage, base.path, base.size or None) if base is not None else None
@@ -373,8 +373,8 @@ class _Checked:
     def stored(self, one: Segment) -> Iterator[pa.Table]:
         reader, names = self._reader, self._reader._deciding_columns
         assert one.index is not None
+        plain = [name for name in names if name != KEY or not reader._makes_keys]
         for piece in reader._base_pieces(one.index, names, at_once=self._at_once):
-            plain = [name for name in names if name != KEY or not reader._makes_keys]
             rows = converted_table(piece, piece.num_rows, reader.schema, plain, self._target)
             if reader._makes_keys:
                 # A table without columns has no rows to append a column to.

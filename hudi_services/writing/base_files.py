@@ -167,10 +167,7 @@ class _Bucket:
         task = self._task
         if task.filled is None:
             return task.schema.target, for_files(dict(task.schema.avro), task.schema.target.columns)
-        old = self._readers[0]
-        # Those of a table without meta fields have no value, and bulk inserts of Hudi allow no null in them.
-        schema = old.schema if task.schema.has_meta else without_meta_columns(old.schema)
-        return next_slice_schema(SourceSchema(old.path, schema), task.schema, task.dropped_columns)
+        return next_slice_schema(self._readers[0], task.schema, task.dropped_columns)
 
     def _filled(self, rows: Iterable[pa.Table]) -> list[tuple[NewFile, int, Checksum]]:
         """The next slice of the small file: its rows as they are, and then the new ones."""
@@ -276,14 +273,16 @@ class _Bucket:
 
 
 def next_slice_schema(
-    old: SourceSchema, schema: WriterSchema, dropped: Collection[str]
+    old: SliceReader, schema: WriterSchema, dropped: Collection[str]
 ) -> tuple[FileSchema, dict[str, object]]:
     """The schema of the next slice of a file group, and its Avro schema: `schema` with all columns of the old file.
 
     `dropped` are partition columns that files need not have. Raises UnsupportedTable where the two do not fit.
     """
-    avro = for_files(dict(schema.avro), {*schema.target.columns, *old.schema.columns}, dropped)
-    return resolve_target([old], avro), avro
+    # The meta columns of a table without meta fields have no value, and bulk inserts of Hudi allow no null in them.
+    stored = old.schema if schema.has_meta else without_meta_columns(old.schema)
+    avro = for_files(dict(schema.avro), {*schema.target.columns, *stored.columns}, dropped)
+    return resolve_target([SourceSchema(old.path, stored)], avro), avro
 
 
 def refuse_hybrid(reader: SliceReader, problem: str, hint: str) -> None:

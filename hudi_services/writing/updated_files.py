@@ -12,13 +12,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from ..files.keyed_slices import KeyedBaseSlice, RowKeys
+from ..files.keyed_slices import KeyedBaseSlices, RowKeys
 from ..files.parquet_convert import converted_table
-from ..files.parquet_evolution import SourceSchema
 from ..files.parquet_schema import FileSchema
-from ..files.slices import BaseFileSlice, SliceFacts
+from ..files.slices import BaseFileSlices, SliceFacts
 from ..merging.log_records import KEY
-from ..merging.merged_slice import MergedSlice, opened_base
+from ..merging.merged_slice import MergedSlice
 from ..merging.rules import MergeRule
 from ..merging.slice_changes import RowChanges
 from ..merging.slices import MergedFacts
@@ -99,10 +98,11 @@ class _Updated:
     memory: int = 256 << 20
 
     def open(self, one: FileSlice) -> MergedSlice:
-        task, base = self.task, self._base(one)
+        task, keys = self.task, self.task.file_keys
+        slices = BaseFileSlices(task.storage) if keys is None else KeyedBaseSlices(task.storage, keys)
+        base = slices.open(one)
         refuse_hybrid(base, "its rows cannot be updated", "write to it with Apache Hudi")
-        stored = base.data_schema if isinstance(base, KeyedBaseSlice) else base.schema
-        schema, _ = next_slice_schema(SourceSchema(base.path, stored), task.schema, task.dropped_columns)
+        schema, _ = next_slice_schema(base, task.schema, task.dropped_columns)
         if base.makes_keys:
             schema = with_key(schema)
         changes = RowChanges(
@@ -115,13 +115,6 @@ class _Updated:
             task.row_bytes,
         )
         return MergedSlice(one, base, changes, self.memory)
-
-    def _base(self, one: FileSlice) -> BaseFileSlice:
-        if self.task.file_keys is not None:
-            return KeyedBaseSlice.keyed(self.task.storage, one, self.task.file_keys)
-        base = opened_base(self.task.storage, one)
-        assert base is not None, "a slice of a copy-on-write table has a base file"
-        return base
 
     def _records(self, schema: FileSchema) -> Iterator[pa.Table]:
         """The rows in the raw form of `schema`, with meta columns if there are any; tables of keys as they are."""

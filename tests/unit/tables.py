@@ -19,9 +19,9 @@ from hudi_services.table.partitions import StorageLister
 from hudi_services.table.view import FileSystemView
 
 from ..interop import layout
+from ..tiers import RELEASES as RELEASES
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "tables"
-RELEASES = ("0.15.0", "1.0.2", "1.2.0")
 
 
 def unpack(release: str, folder: Path, kind: str = "cow") -> Path:
