@@ -4,6 +4,7 @@ Completed writes go, oldest first, when there are more than `most` of them, unti
 first bound on. Cleans and rollbacks go with the writes after them (layout 2), or by the same two numbers (layout 1).
 Sources: TimelineArchiverV1, TimelineArchiverV2, ArchivalUtils, ClusteringUtils.getEarliestInstantToRetainForClustering,
 CompactionUtils.getEarliestInstantToRetainForCompaction, TimelineUtils.getEarliestInstantForMetadataArchival of Hudi.
+One rule is ours: the last checkpoint of a stream stays, which Hudi archives.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,7 @@ from ..codecs.clean_plan import CleanerPlan, CleanMetadata
 from ..metadata.table import MetadataTable
 from ..timeline.active import Timeline
 from ..timeline.instant import Action, Instant
+from ..timeline.stream_checkpoints import LastCheckpoint, last_checkpoint
 
 _REPLACING = frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING})
 _FOLLOWING = (Action.CLEAN, Action.ROLLBACK)
@@ -31,6 +33,7 @@ class Why(Enum):
     COMPACTION = "the delta commits that the next compaction counts"
     REPLACED = "a replacecommit whose old files no clean has deleted yet"
     CLEAN = "the last clean retains it (hoodie.archive.block.on.latest.clean.ectr)"
+    CHECKPOINT = "the last checkpoint of a stream (hudi.services.archive.beyond.checkpoint)"
     ROLLBACK = "a completed commit that is being rolled back"
     METADATA = "the last compaction of the metadata table"
     NO_METADATA_COMPACTION = "the metadata table was never compacted"
@@ -59,6 +62,10 @@ class ArchiveRules:
     beyond_savepoint: bool = False
     keeps_retained: bool = False
     """Whether nothing goes that the last clean retains."""
+    beyond_checkpoint: bool = False
+    """Whether last checkpoints of streams go, too."""
+    checkpoint_keys: tuple[str, ...] = ()
+    """Keys of the extra metadata that count as checkpoints beside those that Hudi knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,8 @@ class Selection:
     least: int
     held: Bound | None = None
     """The rule because of which fewer go than `least` allows."""
+    checkpoint: LastCheckpoint | None = None
+    """The checkpoint that stays, and that Hudi's writers would archive by the same numbers."""
 
     @property
     def why_empty(self) -> str:
@@ -97,9 +106,14 @@ def select(timeline: Timeline, rules: ArchiveRules, bounds: Sequence[Bound], *, 
         held = {one.ts for one in timeline.completed({Action.SAVEPOINT})}
         free = [one for one in free if one.ts not in held]
     going = free[:excess]
+    checkpoint = None if rules.beyond_checkpoint else last_checkpoint(timeline, going, rules.checkpoint_keys)
+    if checkpoint is not None:
+        first = Bound(checkpoint.write.ts, Why.CHECKPOINT)
+        going = [one for one in going if not _is_held(one, first)]
     following = _following(timeline, going, bounds, least, 0 if is_due else most)
     instants = sorted((*going, *following), key=lambda one: one.order)
-    return Selection(tuple(instants), len(commits), most, least, first if len(going) < excess else None)
+    held_by = first if len(going) < excess else None
+    return Selection(tuple(instants), len(commits), most, least, held_by, checkpoint)
 
 
 def bounds_of_table(timeline: Timeline, metadata: MetadataTable | None) -> list[Bound]:

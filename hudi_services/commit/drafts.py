@@ -5,7 +5,7 @@ files; the drafts of cleans, rollbacks, repairs and new indexes are in the modul
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ..codecs.compaction_plan import COMPACT
@@ -21,6 +21,7 @@ from ..timeline.instant import Instant
 from .conflicts import pending_writes
 from .expectations import Expectation
 from .new_files import path_at
+from .rolling_metadata import RollingMetadata
 
 TimesSource = Callable[[], str]
 """Returns a new instant, later than all instants of the table's timeline and of the metadata table's timeline."""
@@ -58,7 +59,8 @@ class CommitDraft:
     `moved` are the keys of the new files, for the record index; `expressions` are the files' records in the expression
     indexes. `merged` are the log files (paths) that were merged into new files of their own file groups. `schema` is
     the Avro schema (JSON) of the commit, None for that of the table. `pairs` are the keys that came to each secondary
-    index, and those that went; None for a commit that keeps all rows.
+    index, and those that went; None for a commit that keeps all rows. `rolling` is what the commit takes over from
+    earlier ones.
     """
 
     instant: Instant
@@ -71,6 +73,7 @@ class CommitDraft:
     merged: frozenset[str] = frozenset()
     schema: str | None = None
     pairs: tuple[MovedKeys, ...] | None = None
+    rolling: RollingMetadata = field(default_factory=RollingMetadata)
 
     @property
     def stats(self) -> dict[str, tuple[WriteStat, ...]]:
@@ -107,10 +110,11 @@ class CommitDraft:
 
     def content(self, current: Snapshot) -> bytes:
         schema = self.schema or current_schema(current)
+        extra = {"schema": schema} if schema else {}
         metadata = CommitMetadata(
             self.operation,
             self.stats,
-            {"schema": schema} if schema else {},
+            extra | self.rolling.carried(current, self.instant.ts, extra),
             None if self.replaced is None else {partition: tuple(ids) for partition, ids in self.replaced.items()},
             compacted=self.operation == COMPACT,
         )

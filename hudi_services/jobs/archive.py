@@ -7,6 +7,7 @@ from ..archival.archive import Archived, look
 from ..archival.archive import archive as run_archive
 from ..archival.selection import Selection
 from ..errors import NothingToDo
+from ..options import keys
 from ..storage import Storage
 from ..timeline.instant import Instant
 from .opening import open_supported
@@ -30,7 +31,11 @@ def archive(wanted: ArchiveRequest, storage: Storage | None = None) -> Report:
     with report.phase("select"):
         found = look(table, plan)
     _describe(report, found, [one.instants for one in found])
+    report.warnings += checkpoint_warnings(found[0])
     if not any(one.instants for one in found):
+        if found[0].checkpoint is not None:
+            # The write that this archival follows must tell, and an error would have no warnings.
+            return report.idle(_why_idle(found))
         raise NothingToDo(_why_idle(found))
     if wanted.dry_run:
         return report.looked(_DRY_RUN)
@@ -41,6 +46,20 @@ def archive(wanted: ArchiveRequest, storage: Storage | None = None) -> Report:
     if not any(one.instants for one in done):
         raise NothingToDo("what could go is held back since, or another process has archived it")
     return report.completed(None)
+
+
+def checkpoint_warnings(found: Selection) -> list[str]:
+    """What to do about the checkpoint of a stream that an archival of the table keeps, and Hudi's does not."""
+    last = found.checkpoint
+    if last is None:
+        return []
+    return [
+        f"{last.write.ts} has the last checkpoint of {last.stream.reader} ({last.stream.key}), and {last.behind} "
+        "commits are newer: archive keeps them all, but the next archival of a writer of Apache Hudi moves them to the "
+        f"archive, where no stream looks; set {keys.ROLLING_KEYS.key}={last.stream.key} in every writer and service, "
+        f"with {keys.ROLLING_LOOKBACK.key} above {last.behind}, or, if no stream needs the checkpoint any more, "
+        f"{keys.ARCHIVE_BEYOND_CHECKPOINT.key}=true"
+    ]
 
 
 def _why_idle(found: Sequence[Selection]) -> str:

@@ -2,7 +2,9 @@
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 
+from ..archival.selection import bounds_of_table, select
 from ..cleaning.choice import Choice, Tally
 from ..cleaning.plan import CleanPlanning, CleanRules, plan_clean
 from ..codecs.clean_plan import CleanerPlan, encode_cleaner_plan
@@ -12,16 +14,17 @@ from ..commit.critical_section import request
 from ..commit.expectations import FilesSuperseded
 from ..commit.rollback.failed_writes import is_left_to_writers, roll_back_failed_writes
 from ..commit.settings import TransactionSettings
-from ..errors import NeedsRecovery, NothingToDo
+from ..errors import ConfigError, NeedsRecovery, NothingToDo
 from ..options import keys
 from ..recovery.findings import abandoned
 from ..snapshot import Snapshot, is_unchanged, reopen
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
+from .archive import checkpoint_warnings
 from .opening import open_supported
 from .report import InOut, Report
 from .request import CleanRequest
-from .settings import clean_rules, failed_writes_are_ours, transaction_settings
+from .settings import archive_rules, clean_rules, failed_writes_are_ours, transaction_settings
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +37,7 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
     table, wanted = open_supported(wanted, storage, report)
     settings = transaction_settings(wanted.options, table.storage)
     rules = clean_rules(wanted.options)
+    _warn_of_checkpoint(wanted, table, report)
     pending = pending_cleans(table)
     plan_anew = not pending or wanted.options[keys.CLEAN_MULTIPLE]
     if wanted.dry_run:
@@ -119,6 +123,15 @@ def _warn_of_savepoints(found: CleanPlanning, report: Report) -> None:
             "partitions stay, and on this table version replaced rows come back once they are archived; run once with "
             f"--hoodie-conf {keys.CLEAN_INCREMENTAL.key}=false --hoodie-conf {keys.CLEAN_TRIGGER_COMMITS.key}=0"
         )
+
+
+def _warn_of_checkpoint(wanted: CleanRequest, table: Snapshot, report: Report) -> None:
+    """Warn of what the next archival of a writer would move: replacecommits may go as soon as they are cleaned."""
+    # A wrong option of archivals is no reason not to clean.
+    with suppress(ConfigError):
+        rules = archive_rules(wanted.options, table.config)
+        found = select(table.timeline, rules, bounds_of_table(table.timeline, table.metadata))
+        report.warnings += checkpoint_warnings(found)
 
 
 def _plan(wanted: CleanRequest, table: Snapshot, rules: CleanRules, report: Report) -> CleanPlanning:

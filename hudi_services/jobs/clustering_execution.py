@@ -9,6 +9,7 @@ from ..commit.attempt import Attempt
 from ..commit.drafts import CommitDraft, WrittenFile
 from ..commit.expectations import FilesStored
 from ..commit.planned_groups import InputsOfGroups, PlannedGroups
+from ..commit.rolling_metadata import RollingMetadata
 from ..commit.times import refuse_ahead
 from ..concurrency import at_once
 from ..engine import Engine
@@ -26,7 +27,7 @@ from .report import InOut, Report
 from .request import ClusteringRequest
 from .rewriting import Rewrite, add_dropped_groups, carry_out, stat_of
 from .running import Running, started
-from .settings import transaction_settings
+from .settings import rolling_metadata, transaction_settings
 
 
 def execute_plan(
@@ -80,13 +81,17 @@ def _execute(
     if wanted.dry_run:
         return _dry_run(wanted, table, instant, plan, planned, report)
 
-    rewrite = clustering_rewrite(instant, planned, tasks, table.storage)
+    rewrite = clustering_rewrite(instant, planned, tasks, table.storage, rolling_metadata(wanted.options))
     attempt = Attempt(table, instant, rewrite.operation, [rewrite.unchanged], settings)
     return carry_out(rewrite, attempt, wanted, table, expressions, settings, report, running)
 
 
 def clustering_rewrite(
-    instant: Instant, planned: PlannedGroups, tasks: Sequence[RewriteTask], output: Storage
+    instant: Instant,
+    planned: PlannedGroups,
+    tasks: Sequence[RewriteTask],
+    output: Storage,
+    rolling: RollingMetadata,
 ) -> Rewrite:
     """The rewrite of the groups of a clustering plan, one task for each group; `output` has the new files."""
 
@@ -98,7 +103,7 @@ def clustering_rewrite(
         kept = [task.slices[0] for task in tasks if task.keeps_group and task.slices[0] in left]
         merged = frozenset(log.path for one in kept for log in one.log_files)
         replaced = _replaced(one for one in left if one not in kept)
-        return CommitDraft(instant, CLUSTER, written, replaced, moved, computed, expected, merged)
+        return CommitDraft(instant, CLUSTER, written, replaced, moved, computed, expected, merged, rolling=rolling)
 
     unchanged = InputsOfGroups(planned)
     return Rewrite("clustering", tasks, planned.dropped, unchanged, stat_of, draft, moves_keys=True)

@@ -36,7 +36,7 @@ from .report import InOut, Report
 from .request import ClusteringRequest
 from .rewriting import carry_out
 from .running import Running, started
-from .settings import transaction_settings
+from .settings import rolling_metadata, transaction_settings
 
 _HUDI_CLUSTERS = (
     "hoodie.clustering.inline",
@@ -99,6 +99,7 @@ class _Run:
         seen = frozenset(write.ts for write in table.timeline.completed_writes())
         all_or_nothing = wanted.all_or_nothing
         self._planned = PlannedGroups(groups, seen, settings, instant="", plan=NEW_PLAN, all_or_nothing=all_or_nothing)
+        self._rolling = rolling_metadata(wanted.options)
         self._late = LatePlan(self._planned, self._encode, settings)
         self._action = table.timeline.layout.clustering_action
 
@@ -112,7 +113,7 @@ class _Run:
         attempt = StagedAttempt(table, instant, "clustering", self._late, self._settings)
         storage = attempt.files.storage
         tasks = [replace(task, staging=storage) for task in tasks]
-        rewrite = clustering_rewrite(instant, self._planned, tasks, storage)
+        rewrite = clustering_rewrite(instant, self._planned, tasks, storage, self._rolling)
         report = carry_out(
             rewrite, attempt, self._wanted, table, self._expressions, self._settings, self._report, self._running
         )
@@ -140,7 +141,7 @@ class _Run:
             tasks = rewrite_tasks(self._wanted, table, ts, self._plan, self._groups)
             instant = table.timeline.find(ts, self._action)
             assert instant is not None, "it was published under the lock"
-            rewrite = clustering_rewrite(instant, self._planned, tasks, table.storage)
+            rewrite = clustering_rewrite(instant, self._planned, tasks, table.storage, self._rolling)
             self._planned.instant = ts
             attempt = Attempt(table, instant, "clustering", [rewrite.unchanged], self._settings, self._late)
             report = carry_out(

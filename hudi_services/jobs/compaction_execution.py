@@ -25,7 +25,7 @@ from .request import CompactionRequest
 from .rewrite_tasks import task_maker
 from .rewriting import Rewrite, carry_out, next_slice_stat
 from .running import Running, started
-from .settings import file_settings, transaction_settings
+from .settings import file_settings, rolling_metadata, transaction_settings
 
 
 def execute_plan(
@@ -78,6 +78,7 @@ def _execute(
     tasks = [replace(make([one], [one.file_id]), keeps_group=True) for one in slices]
     merged = frozenset(log.path for one in slices for log in one.log_files)
     by_group = {(one.partition, one.file_id): one for one in slices}
+    rolling = rolling_metadata(wanted.options)
 
     def draft(
         written: Sequence[WrittenFile], moved: MovedKeys | None, computed: tuple[ComputedIndex, ...]
@@ -87,7 +88,7 @@ def _execute(
             InputsStayCommitted(slices, settings),
             FilesStored(table.storage, [one.stat for one in written]),
         )
-        return CommitDraft(instant, COMPACT, written, None, moved, computed, expected, merged)
+        return CommitDraft(instant, COMPACT, written, None, moved, computed, expected, merged, rolling=rolling)
 
     def stat(result: RewriteResult, new: NewFile) -> WriteStat:
         one = by_group[result.partition, new.file_id]

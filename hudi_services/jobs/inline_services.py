@@ -23,7 +23,7 @@ from ..snapshot import Snapshot, reopen
 from ..storage import Storage
 from ..timeline.instant import Action
 from . import archive, clean, clustering, compaction
-from .report import Report, Row, sentence
+from .report import Report, Row, State, sentence
 from .request import ArchiveRequest, CleanRequest, ClusteringRequest, CompactionRequest, Mode, WriteRequest
 
 _INLINE_COMMITS = "4"
@@ -106,9 +106,11 @@ class InlineServices:
             except HudiServicesError as error:
                 self._failed(name, sentence(error), error.hint, report)
                 return
+        report.warnings += [one for one in done.warnings if one not in report.warnings]
+        if done.state is State.IDLE:
+            return
         row: Row = {"service": name, "action": done.action, "instant": done.instant, "state": done.state.value}
         report.tables.setdefault("services", []).append(row)
-        report.warnings += done.warnings
         if done.exit_code:
             self._failed(name, done.reason or "it is partly done", done.hint, report)
 

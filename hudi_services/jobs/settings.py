@@ -13,6 +13,7 @@ from ..clock import process_zone
 from ..clustering.partitions import PartitionFilter, PartitionRules
 from ..clustering.plan import PlanRules
 from ..clustering.selection import SizeRules
+from ..commit.rolling_metadata import RollingMetadata
 from ..commit.settings import TransactionSettings
 from ..compaction.plan import CompactionRules, Trigger
 from ..compaction.strategies import Limits
@@ -164,30 +165,41 @@ def archive_plan(options: Options, config: TableConfig) -> ArchivePlan:
 
     Raises ConfigError when so few commits would start it that none could go.
     """
-    most, least = options[keys.ARCHIVE_MOST], options[keys.ARCHIVE_LEAST]
-    if most <= least:
+    table = archive_rules(options, config)
+    if table.most <= table.least:
         raise ConfigError(
-            f"{keys.ARCHIVE_MOST.key}={most} is not more than {keys.ARCHIVE_LEAST.key}={least}",
-            hint=f"set {keys.ARCHIVE_MOST.key} to at least {least + 1}",
+            f"{keys.ARCHIVE_MOST.key}={table.most} is not more than {keys.ARCHIVE_LEAST.key}={table.least}",
+            hint=f"set {keys.ARCHIVE_MOST.key} to at least {table.least + 1}",
         )
-    retention = _retention(options)
+    # As Hudi writes its metadata table.
+    metadata = ArchiveRules(
+        most=table.most + 1,
+        least=table.least + 1,
+        retention=metadata_retention(options),
+        compaction_commits=options[keys.METADATA_COMPACT_COMMITS],
+        beyond_checkpoint=True,
+    )
+    return ArchivePlan(table, metadata, options[keys.ARCHIVE_BATCH], options[keys.ARCHIVE_MERGED_FILES])
+
+
+def archive_rules(options: Options, config: TableConfig) -> ArchiveRules:
+    """The rules of an archival of a table with this `config`, as writers with these options have them."""
     counts = config.is_merge_on_read and options[keys.COMPACTION_TRIGGER] in ("NUM_COMMITS", "NUM_AND_TIME")
-    table = ArchiveRules(
-        most=most,
-        least=least,
-        retention=retention,
+    return ArchiveRules(
+        most=options[keys.ARCHIVE_MOST],
+        least=options[keys.ARCHIVE_LEAST],
+        retention=_retention(options),
         compaction_commits=options[keys.COMPACTION_COMMITS] if counts else None,
         beyond_savepoint=options[keys.ARCHIVE_BEYOND_SAVEPOINT],
         keeps_retained=options[keys.ARCHIVE_KEEPS_RETAINED],
+        beyond_checkpoint=options[keys.ARCHIVE_BEYOND_CHECKPOINT],
+        checkpoint_keys=options[keys.ROLLING_KEYS],
     )
-    # As Hudi writes its metadata table.
-    metadata = ArchiveRules(
-        most=most + 1,
-        least=least + 1,
-        retention=metadata_retention(options),
-        compaction_commits=options[keys.METADATA_COMPACT_COMMITS],
-    )
-    return ArchivePlan(table, metadata, options[keys.ARCHIVE_BATCH], options[keys.ARCHIVE_MERGED_FILES])
+
+
+def rolling_metadata(options: Options) -> RollingMetadata:
+    """The extra metadata that commits take over from earlier ones."""
+    return RollingMetadata(options[keys.ROLLING_KEYS], options[keys.ROLLING_LOOKBACK])
 
 
 def failed_writes_are_ours(options: Options) -> bool:

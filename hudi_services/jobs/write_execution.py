@@ -45,6 +45,7 @@ from .settings import (
     index_type,
     known_keys,
     new_statistics,
+    rolling_metadata,
     sizing_rules,
     transaction_settings,
     write_index,
@@ -303,6 +304,7 @@ class WriteRun:
                 *self._bucket_expectations(stats, [*before, *appended], replaced),
             ),
             schema=self._kept.schema.text,
+            rolling=rolling_metadata(self._wanted.options),
         )
 
     def _bucket_expectations(

@@ -641,6 +641,14 @@ ARCHIVE_KEEPS_RETAINED = Option(
     "Whether commits stay on the timeline from the earliest one that the last clean retains.",
     in_table=ANY_VALUE,
 )
+ARCHIVE_BEYOND_CHECKPOINT = Option(
+    "hudi.services.archive.beyond.checkpoint",
+    boolean,
+    False,
+    Phase.ARCHIVE,
+    "Whether the last checkpoint of a stream is archived, too; the stream, when it starts again, does not find it.",
+    in_table=ANY_VALUE,
+)
 ARCHIVE_MERGED_FILES = Option(
     "hoodie.timeline.compaction.batch.size",
     integer(2, 10_000),
@@ -648,6 +656,26 @@ ARCHIVE_MERGED_FILES = Option(
     Phase.ARCHIVE,
     "Table versions 8 and 9: so many archive files of one level are merged into one of the next.",
     in_table=ANY_VALUE,
+)
+
+# Extra metadata of commits.
+
+ROLLING_KEYS: Option[tuple[str, ...]] = Option(
+    "hoodie.write.rolling.metadata.keys",
+    names,
+    (),
+    Phase.WRITE | Phase.INGEST | Phase.ARCHIVE,
+    "Keys of the extra metadata of commits (comma list) that each commit takes over from the commits before it, for "
+    "example the checkpoint of a stream.",
+    in_table=ANY_VALUE,
+)
+ROLLING_LOOKBACK = Option(
+    "hoodie.write.rolling.metadata.timeline.lookback.commits",
+    integer(1),
+    10,
+    Phase.WRITE | Phase.INGEST,
+    "How many commits are searched for these keys, the one that was completed last first.",
+    in_table=between(1, 10_000),
 )
 
 # Living with other writers.

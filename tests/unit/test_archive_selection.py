@@ -1,8 +1,8 @@
 """Which instants are archived, compared with a small model of Hudi's rules on random timelines of both layouts."""
 
 import random
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,10 +20,11 @@ from hudi_services.archival.selection import (
 from hudi_services.cleaning.retention import Policy, Retention
 from hudi_services.codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata, encode_cleaner_plan
 from hudi_services.codecs.rollback_plan import RollbackPlan, encode_rollback_plan
+from hudi_services.model import CommitMetadata
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.instant import Action, State
-from hudi_services.timeline.layout import layout_for
+from hudi_services.timeline.layout import Layout, layout_for
 from hudi_services.versions import VERSIONS
 
 _WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
@@ -48,6 +49,8 @@ class Made:
     """Cleans: the earliest commit to retain, and a savepoint that they saw."""
     target: str = ""
     """Rollbacks: what they roll back."""
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """Writes: the extra metadata."""
 
     @property
     def ended_as(self) -> Action:
@@ -61,6 +64,7 @@ def random_instants(seed: int) -> list[Made]:
     rare = dice.choice([0.0, 0.02, 0.15])
     made: list[Made] = []
     clock = 0
+    streams = _random_streams(seed)
     for _ in range(dice.randrange(70)):
         clock += dice.randrange(1, 4)
         ts, done = at(clock), at(clock + dice.randrange(0, 9))
@@ -68,9 +72,10 @@ def random_instants(seed: int) -> list[Made]:
         what = dice.random()
         if what < 0.6:
             action = Action.DELTA_COMMIT if of_log_files else Action.COMMIT
-            made.append(Made(ts, action, None if dice.random() < rare else done))
+            made.append(Made(ts, action, None if dice.random() < rare else done, extra=next(streams)))
         elif what < 0.68:
-            made.append(Made(ts, Action.COMPACTION if of_log_files else Action.COMMIT, done))
+            action = Action.COMPACTION if of_log_files else Action.COMMIT
+            made.append(Made(ts, action, done, extra=next(streams)))
         elif what < 0.73 and dice.random() < 0.3 + rare:
             made.append(Made(ts, Action.CLUSTERING, None if dice.random() < rare else done))
         elif what < 0.85 and known:
@@ -84,6 +89,21 @@ def random_instants(seed: int) -> list[Made]:
     return [one for n, one in enumerate(made) if one.action is not Action.SAVEPOINT or _is_first(made, n)]
 
 
+def _random_streams(seed: int) -> Iterator[Mapping[str, str]]:
+    """The extra metadata of writes: in every third timeline some have checkpoints, of streams that may have ended."""
+    dice = random.Random(seed + 1_000_000)
+    values = {
+        "_hudi_streaming_sink_checkpoint": ['{"a":"1"}', '{"b":"7","a":"2"}', "no JSON", ""],
+        "deltastreamer.checkpoint.key": ["topic,0:5", ""],
+        "streamer.checkpoint.key.v2": ["20260101000000000"],
+        "kafka.commit.offsets": ["0=5"],
+        "mine": ["x"],
+    }
+    rate = 0.0 if seed % 3 else dice.choice([0.05, 0.4])
+    while True:
+        yield {key: dice.choice(texts) for key, texts in values.items() if dice.random() < rate}
+
+
 def _is_first(made: list[Made], number: int) -> bool:
     return all(one.ts != made[number].ts or one.action is not Action.SAVEPOINT for one in made[:number])
 
@@ -93,7 +113,7 @@ def written(made: Iterable[Made], folder: Path, version: int) -> Timeline:
     layout = layout_for(VERSIONS[version])
     folder.mkdir(parents=True)
     for one in made:
-        contents = _contents(one)
+        contents = _contents(one, layout)
         for state, data in contents.items():
             if state is State.COMPLETED and one.done is None:
                 continue
@@ -104,8 +124,10 @@ def written(made: Iterable[Made], folder: Path, version: int) -> Timeline:
     return Timeline.load(ObjectStorage(str(folder)), layout, "", "UTC")
 
 
-def _contents(one: Made) -> dict[State, bytes]:
+def _contents(one: Made, layout: Layout) -> dict[State, bytes]:
     found = dict.fromkeys(State, b"")
+    if one.extra:
+        found[State.COMPLETED] = layout.encode_commit(CommitMetadata("UPSERT", {}, one.extra), _RELEASE)
     if one.action is Action.CLEAN:
         extra = {"savepointed_timestamps": one.held} if one.held else {}
         plan = CleanerPlan("KEEP_LATEST_COMMITS", one.earliest, "", {}, extra=extra, earliest_action="commit")
@@ -180,6 +202,9 @@ def model(made: list[Made], rules: ArchiveRules, *, layout: int, last: str | Non
     elif savepoints:
         free = [one for one in free if one.ts < min(savepoints)]
     going = free[: len(done) - least] if len(done) > most else []
+    if not rules.beyond_checkpoint:
+        needed_by = [newest.ts for newest in newest_checkpoints(done, rules.checkpoint_keys).values()]
+        going = [one for one in going if one.ts < min((ts for ts in needed_by if ts <= going[-1].ts), default="9")]
     found = {(one.ts, one.ended_as.value) for one in going}
     for action in (Action.CLEAN, Action.ROLLBACK):
         ended = [one for one in made if one.action is action and one.done]
@@ -193,6 +218,27 @@ def model(made: list[Made], rules: ArchiveRules, *, layout: int, last: str | Non
     return found
 
 
+def newest_checkpoints(done: list[Made], named: tuple[str, ...]) -> dict[str, Made]:
+    """The completed write (of `done`, oldest first) in which each stream finds its checkpoint when it starts again."""
+    newest: dict[str, Made] = {}
+    deltas = [one for one in done if one.ended_as is Action.DELTA_COMMIT]
+    for one in done:
+        sink = one.extra.get("_hudi_streaming_sink_checkpoint", "")
+        for query in "ab" if "{" in sink else [sink]:
+            if query and query in sink:
+                newest["sink " + query] = one
+        for key in named:
+            if one.extra.get(key):
+                newest[key] = one
+    for one in deltas or done:
+        if one.extra.get("deltastreamer.checkpoint.key") or one.extra.get("streamer.checkpoint.key.v2"):
+            newest["streamer"] = one
+    for one in deltas or [one for one in done if one.ended_as is Action.COMMIT]:
+        if "kafka.commit.offsets" in one.extra:
+            newest["kafka"] = one
+    return newest
+
+
 def random_rules(seed: int) -> ArchiveRules:
     dice = random.Random(-seed)
     least = dice.randrange(1, 12)
@@ -203,6 +249,8 @@ def random_rules(seed: int) -> ArchiveRules:
         compaction_commits=dice.choice([None, None, 3]),
         beyond_savepoint=dice.random() < 0.3,
         keeps_retained=dice.random() < 0.3,
+        beyond_checkpoint=dice.random() < 0.1,
+        checkpoint_keys=dice.choice([(), ("mine",), ("mine", "deltastreamer.checkpoint.key")]),
     )
 
 
