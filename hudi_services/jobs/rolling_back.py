@@ -29,6 +29,7 @@ from ..snapshot import Snapshot, reopen
 from ..storage import Storage
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant
+from ..timeline.stream_checkpoints import last_checkpoint
 from .opening import open_supported
 from .report import Report, Row
 from .request import RepairRequest
@@ -94,6 +95,7 @@ def _decide(
     if begun is None:
         decided = _judge(wanted, table, settings, choose)
         _warn_of_markers(wanted, decided, report)
+        _warn_of_checkpoint(wanted, decided, report)
         return decided
     _refuse_live(table, begun, settings)
     plan = table.timeline.read_rollback_plan(begun)
@@ -125,6 +127,18 @@ def _warn_of_markers(wanted: RepairRequest, decided: _Decided, report: Report) -
     if decided.target is not None and wanted.options[keys.ROLLBACK_USING_MARKERS]:
         problem, _ = unfit_markers(decided.table, decided.target)
         report.warnings += [f"{problem}: the files to delete were found by listing"] if problem else []
+
+
+def _warn_of_checkpoint(wanted: RepairRequest, decided: _Decided, report: Report) -> None:
+    """Say which stream will find no checkpoint any more: commits may have taken it over from archived ones."""
+    if decided.target is not None and decided.target.is_completed:
+        named = wanted.options[keys.ROLLING_KEYS]
+        last = last_checkpoint(decided.table.timeline, [decided.target], named)
+        if last is not None:
+            report.warnings.append(
+                f"no other commit on the timeline has a checkpoint of {last.stream.reader} ({last.stream.key}): after "
+                "this, the stream begins anew when it starts again"
+            )
 
 
 def _refuse_live(table: Snapshot, begun: Instant, settings: TransactionSettings) -> None:

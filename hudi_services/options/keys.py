@@ -664,7 +664,7 @@ ROLLING_KEYS: Option[tuple[str, ...]] = Option(
     "hoodie.write.rolling.metadata.keys",
     names,
     (),
-    Phase.WRITE | Phase.INGEST | Phase.ARCHIVE,
+    Phase.WRITE | Phase.INGEST | Phase.ARCHIVE | Phase.REPAIR,
     "Keys of the extra metadata of commits (comma list) that each commit takes over from the commits before it, for "
     "example the checkpoint of a stream.",
     in_table=ANY_VALUE,

@@ -169,3 +169,20 @@ def test_archival_keeps_the_last_checkpoint(version: int, tmp_path: Path) -> Non
     assert not table.archive(options=beyond).warnings
     assert _SINK not in str(extras(path))
     assert table.validate(strict=True).ok and both_views(path)[0].num_rows == 5
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_an_undo_says_that_the_last_checkpoint_goes(version: int, tmp_path: Path) -> None:
+    """A clustering took it over from a commit that is archived."""
+    path = tmp_path / "rides"
+    table = create(path, table_version=version)
+    for number in range(3):
+        table.insert(rows(10 * number, 10 * number + 9), options=_ROLLING)
+    (kept, *_) = open_local(path).timeline.completed_writes()
+    put(path, kept, {_SINK: '{"a":"1"}'})
+    clustering = table.cluster(options=_ROLLING).instant
+    assert clustering is not None and _SINK in extras(path)[-1]
+    assert not table.undo(clustering, dry_run=True).warnings
+    put(path, kept, {_SINK: ""})
+    (told,) = table.undo(clustering).warnings
+    assert told.startswith(f"no other commit on the timeline has a checkpoint of Spark's streaming query a ({_SINK})")
