@@ -183,7 +183,7 @@ def _why_no_horizon(table: Snapshot, retention: Retention, until: Horizon) -> st
         pending = until.held_back_by
         return f"the pending {pending.action.value} {pending.ts} is older than every commit that could be cleaned"
     if retention.policy is Policy.HOURS:
-        return f"no commit was completed in the last {_count(retention.hours, 'hour')}, so all files are kept"
+        return f"no completed commit began in the last {_count(retention.hours, 'hour')}, so all files are kept"
     completed = len(table.timeline.completed_writes())
     return f"{_count(completed, 'completed commit')}, and the last {retention.commits} are retained"
 

@@ -58,6 +58,7 @@ def horizon(
     if retention.policy is Policy.COMMITS:
         found = _by_commits(commits, completed, retention.commits)
     elif retention.policy is Policy.HOURS:
+        # Hudi's cleaner writes this time on the clock of its JVM, also where the instants are in UTC.
         since = format_instant(now - timedelta(hours=retention.hours), timeline.zone)
         found = Horizon(next((instant for instant in completed if instant.ts >= since), None))
     else:

@@ -506,7 +506,7 @@ CLEAN_HOURS_RETAINED = Option(
     integer(1, _HOURS),
     24,
     Phase.CLEAN | Phase.ARCHIVE | Phase.WRITE | Phase.INGEST,
-    "KEEP_LATEST_BY_HOURS: the number of hours; commits since then keep all their files.",
+    "KEEP_LATEST_BY_HOURS: the number of hours, back from now; commits that began since then keep all their files.",
     ("hoodie.cleaner.hours.retained",),
     in_table=ANY_VALUE,
 )

@@ -8,6 +8,7 @@ copied. Where they do not show it, instants are drawn from the slowest clock of 
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo, available_timezones
 
 from ..clock import FASTEST, SLOWEST, format_instant, parse_instant
 from ..errors import ConfigError
@@ -24,6 +25,23 @@ _STEP = timedelta(minutes=15)
 """Zones differ by whole quarters of an hour."""
 _WEST, _EAST = timedelta(hours=-12), timedelta(hours=14)
 """The range of offsets from UTC. No land has the first; our own instants have it where the zone is not known."""
+_WELL_KNOWN = (
+    "UTC",
+    "America/New_York",
+    "America/Chicago",
+    "America/Denver",
+    "America/Los_Angeles",
+    "America/Sao_Paulo",
+    "Europe/London",
+    "Europe/Berlin",
+    "Europe/Athens",
+    "Asia/Dubai",
+    "Asia/Kolkata",
+    "Asia/Singapore",
+    "Asia/Tokyo",
+    "Australia/Sydney",
+)
+"""Zones that are named as an example before others with the same clock."""
 
 
 def check_zone(timeline: Timeline, root: str) -> None:
@@ -38,11 +56,26 @@ def check_zone(timeline: Timeline, root: str) -> None:
     offset = sorted(offsets)[len(offsets) // 2]
     if max(offsets) - min(offsets) >= slack or not all(_is_another_zone(*one, slack) for one in found):
         return
-    hours = round(offset / timedelta(hours=1), 2)
+    steps = round(offset / _STEP)
+    hours = abs(steps) * _STEP / timedelta(hours=1)
     raise ConfigError(
-        f"{root}: its writers use a clock {abs(hours):g} hours {'behind' if hours > 0 else 'ahead of'} the one of this "
-        "process (hoodie.table.timeline.timezone=LOCAL), so that new instants would be out of order",
-        hint="run with their zone, for example TZ=America/New_York, here and on the executors",
+        f"{root}: its writers use a clock {hours:g} hour{'' if hours == 1 else 's'} "
+        f"{'behind' if steps > 0 else 'ahead of'} the one of this process (hoodie.table.timeline.timezone=LOCAL), so "
+        "that new instants would be out of order",
+        hint=_hint(moments[-1], (moments[-1].utcoffset() or timedelta()) - steps * _STEP),
+    )
+
+
+def _hint(moment: datetime, ahead: timedelta) -> str:
+    """The way out, when the writers' clock was `ahead` of UTC at the moment: with a zone where clocks show that."""
+    known = available_timezones()
+    names = [*(one for one in _WELL_KNOWN if one in known), *sorted(one for one in known if "/" in one)]
+    at_that_time = moment.astimezone(timezone.utc)
+    example = next((one for one in names if at_that_time.astimezone(ZoneInfo(one)).utcoffset() == ahead), "")
+    sign, (hours, rest) = "-" if ahead < timedelta() else "+", divmod(abs(ahead), timedelta(hours=1))
+    return (
+        f"their clock shows UTC{sign}{hours:02d}:{rest // timedelta(minutes=1):02d}: run with the time zone of the "
+        f"writers, here and on the executors{example and f', for example TZ={example}'}"
     )
 
 

@@ -127,7 +127,7 @@ class Counting(ObjectStorage):
     [
         ({}, "5 completed commits, and the last 10 are retained"),
         ({"hoodie.clean.trigger.max.commits": "6"}, "5 commits since the last clean"),
-        ({"hoodie.clean.hours.retained": "1"}, "no commit was completed in the last 1 hour,"),
+        ({"hoodie.clean.hours.retained": "1"}, "no completed commit began in the last 1 hour,"),
         (COMMITS_1, "nothing can be deleted in the 0 partitions that were planned for"),
     ],
 )

@@ -4,15 +4,19 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_services.cleaning.choice import Gone, Kept, Rules, choose
 from hudi_services.cleaning.retention import Policy, Retention, horizon
+from hudi_services.clock import format_instant
 from hudi_services.model import BaseFile, FileSlice, LogFile
 from hudi_services.object_storage import ObjectStorage
 from hudi_services.timeline.active import Timeline
 from hudi_services.timeline.layout_v2 import LayoutV2
+
+from .test_time_zone import clock_of
 
 TIMES = [f"2026010100{minute:02d}00000" for minute in range(12)]
 
@@ -135,3 +139,15 @@ def test_the_earliest_commit_to_retain(tmp_path: Path) -> None:
     now += timedelta(minutes=30)
     assert found(done, hours) == (None, None)
     assert found(done, Retention(Policy.FILE_VERSIONS)) == (None, None)
+
+
+@pytest.mark.parametrize("zone", ["LOCAL", "UTC"])
+def test_hours_are_a_time_back_from_now_on_the_clock_of_the_instants(zone: str, tmp_path: Path) -> None:
+    now = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
+    with clock_of("Asia/Tokyo"):
+        begun = [format_instant(now - timedelta(minutes=minutes), zone) for minutes in (150, 110, 50)]
+        for ts in begun:
+            (tmp_path / f"{ts}_{ts}.commit").touch()
+        found = Timeline.load(ObjectStorage(str(tmp_path)), LayoutV2(), "", zone)
+        until = horizon(found, Retention(Policy.HOURS, hours=2), now, "")
+    assert until.earliest is not None and until.earliest.ts == begun[1]

@@ -1,9 +1,11 @@
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import assume, given
@@ -44,6 +46,30 @@ def test_writers_in_another_zone(tmp_path: Path, hours: float, word: str) -> Non
     found = timeline(tmp_path, timedelta(hours=hours), timedelta(minutes=10))
     with pytest.raises(ConfigError, match=word):
         check_zone(found, "/table")
+
+
+@pytest.mark.parametrize("ours", ["UTC", "Asia/Tokyo", "America/New_York", "Asia/Kathmandu"])
+@pytest.mark.parametrize("theirs", ["UTC", "America/New_York", "America/St_Johns", "Asia/Kolkata", "Pacific/Apia"])
+@pytest.mark.parametrize("at", [NOW, NOW - timedelta(days=180)])
+def test_the_hint_names_a_zone_of_their_clock(ours: str, theirs: str, at: datetime) -> None:
+    if ours == theirs:
+        return
+    their_clock = at.astimezone(ZoneInfo(theirs))
+    with clock_of(ours), pytest.raises(ConfigError) as caught:
+        check_zone(written([(format_instant(their_clock.replace(tzinfo=timezone.utc), "UTC"), at)]), "/table")
+    named = re.fullmatch(
+        r"their clock shows UTC(.{6}): run with the time zone of the writers, here and on the executors, for example "
+        r"TZ=(\S+)",
+        caught.value.hint,
+    )
+    assert named, caught.value.hint
+    assert at.astimezone(ZoneInfo(named[2])).utcoffset() == their_clock.utcoffset()
+    assert their_clock.isoformat().endswith(named[1])
+
+
+def test_one_hour_is_no_hours(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=re.escape("a clock 1 hour ahead of the one")):
+        check_zone(timeline(tmp_path, timedelta(hours=1), timedelta(minutes=10)), "/table")
 
 
 def test_our_own_zone(tmp_path: Path) -> None:
