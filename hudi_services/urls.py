@@ -43,6 +43,15 @@ def local_path(url: str) -> str | None:
     return unquote(urlsplit(url).path)
 
 
+def folder_name(url: str) -> str:
+    """The name of the folder that a path or the URL of a store names; "" for a bucket alone, and for /."""
+    scheme = scheme_of(url)
+    path = url[len(scheme) + len("://") :].partition("/")[2] if scheme else url
+    name = path.rstrip("/").rpartition("/")[2]
+    # The store reads its URL in this way, too.
+    return unquote(name) if scheme else name
+
+
 def absolute_path(path: str) -> str:
     """`path` as an absolute path. Raises ConfigError for a relative path when the working directory was deleted."""
     try:

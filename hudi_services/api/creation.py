@@ -37,7 +37,7 @@ def create(
 
     `name`, `record_key` (columns), `partition_by` (columns, or none), `ordering` (the columns that decide between two
     rows of one key), `table_type` and `table_version` (6, 8 or 9) are Hudi's options by shorter names; everything else
-    comes from `options`. The other arguments are those of `open`.
+    comes from `options`. Without a `name` the table is named after its folder. The other arguments are those of `open`.
 
     Raises AlreadyExists where there is a table, and ConfigError for arguments that are wrong: then nothing was written.
     """

@@ -88,7 +88,8 @@ class WriteFlags(ServiceFlags):
         "too. Otherwise this process reads and writes them.",
         "spark_memory": "Let tasks of Spark read and write the rows, with this memory, such as 4g, for the driver and "
         "each executor.",
-        "table_name": "The name of a new table. Stop with exit code 2 when the table that is there has another name.",
+        "table_name": "The name of a new table. Default: the name of its folder. Stop with exit code 2 when the table "
+        "that is there has another name.",
     }
 
     input: Input = None

@@ -9,6 +9,7 @@ from ..options.creation_keys import KeyGenerator
 from ..options.not_honoured import refuse_not_honoured
 from ..storage import Storage
 from ..table_config import TableConfig
+from ..urls import folder_name
 from ..versions import table_version
 from ..writing.creation import create_table
 from ..writing.definition import MODE_OF_PAYLOAD, TIME_PREFIX, PartKind, TableDefinition, key_generator_for
@@ -17,7 +18,7 @@ from .key_settings import check_kinds
 
 def create(storage: Storage, options: Options) -> TableConfig:
     """Create a table. Raises ConfigError for options that do not make one, and AlreadyExists where there is a table."""
-    return create_table(storage, definition(options))
+    return create_table(storage, definition(options, storage.root))
 
 
 def check_definition(options: Options, config: TableConfig) -> None:
@@ -62,16 +63,21 @@ def _payload(config: TableConfig, given: str) -> str:
     return given if mode is not None and mode == config.raw.get("hoodie.record.merge.mode") else of_table
 
 
-def definition(options: Options) -> TableDefinition:
-    """The table that the options describe. Raises ConfigError."""
+def definition(options: Options, root: str) -> TableDefinition:
+    """The table at `root` that the options describe. Raises ConfigError."""
     refuse_not_honoured(options)
+    name = options[creation_keys.TABLE_NAME] or folder_name(root)
+    if not name:
+        raise ConfigError(
+            f"{root} has no folder that could give a new table its name", hint=f"set {creation_keys.TABLE_NAME.key}"
+        )
     version = table_version(int(options[creation_keys.TABLE_VERSION]), creation_keys.TABLE_VERSION.key)
     record_key = options[creation_keys.RECORD_KEY]
     fields = options[creation_keys.PARTITION_BY]
     named = options[creation_keys.KEY_GENERATOR]
     generator = KeyGenerator[named] if named else key_generator_for(record_key, fields)
     return TableDefinition(
-        name=options[creation_keys.TABLE_NAME],
+        name=name,
         database=options[creation_keys.DATABASE_NAME],
         version=version,
         type=options[creation_keys.TABLE_TYPE],

@@ -134,7 +134,7 @@ def _write(wanted: WriteRequest, source_of: SourceOf, storage: Storage | None, r
 
 def _write_new(wanted: WriteRequest, source_of: SourceOf, storage: Storage, report: Report) -> Report:
     """Create the table, once it is known that it can take the rows, and write them."""
-    given, new = wanted, definition(wanted.options)
+    given, new = wanted, definition(wanted.options, storage.root)
     config = TableConfig(new.properties(), new.version)
     check_support(Operation.WRITE, _New(storage, config, Timeline.open(storage, config)))
     _warn(wanted, config, report)

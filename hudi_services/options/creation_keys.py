@@ -44,7 +44,13 @@ def key_generator_type(named: str) -> str:
     return _BY_CLASS.get(named, named.upper()).removesuffix("_AVRO")
 
 
-TABLE_NAME = Option("hoodie.table.name", text, "", Phase.CREATE, "The name of a new table.")
+TABLE_NAME = Option(
+    "hoodie.table.name",
+    text,
+    "",
+    Phase.CREATE,
+    "The name of a new table; when empty, the name of its folder.",
+)
 DATABASE_NAME = Option("hoodie.database.name", text, "", Phase.CREATE, "The database of a new table.")
 TABLE_TYPE = Option(
     "hoodie.datasource.write.table.type",

@@ -1,11 +1,12 @@
 """Avro schemas of new columns, as Hudi's writers make them.
 
-    record       <table>_record in the namespace hoodie.<table>; names without the characters that Avro does not allow
+    record       <table>_record in the namespace hoodie.<table>; __ stands for each character that Avro does not allow
     struct       a record with the name of the field, in the namespace of the record around it: <namespace>.<record>
     decimal      a fixed called `fixed` in the namespace <namespace>.<record>.<field>
     nullable     a union with null in the first place, and the default null
 
-Source: AvroConversionUtils, HoodieSchemaUtils of Apache Hudi; SchemaConverters of Apache Spark.
+Source: AvroConversionUtils, HoodieAvroUtils.sanitizeName, HoodieSchemaUtils of Apache Hudi; SchemaConverters of Apache
+Spark.
 """
 
 import re
@@ -17,16 +18,15 @@ from ..files.avro_type import PRIMITIVES
 from ..files.column_type import ColumnType, Kind
 from ..files.parquet_schema import decimal_width
 
-_UNFIT = re.compile(r"[^A-Za-z0-9_]")
+_UNFIT_FIRST, _UNFIT = re.compile(r"\A[^A-Za-z_]"), re.compile(r"[^A-Za-z0-9_]")
+_MASK = "__"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PRIMITIVE = {kind: name for name, kind in PRIMITIVES.items()}
 
 
 def record_schema(table_name: str) -> dict[str, Any]:
     """The record of a table's rows, without fields."""
-    name = _UNFIT.sub("_", table_name)
-    if name[:1].isdigit():
-        name = f"_{name}"
+    name = _UNFIT.sub(_MASK, _UNFIT_FIRST.sub(_MASK, table_name))
     return {"type": "record", "name": f"{name}_record", "namespace": f"hoodie.{name}", "fields": []}
 
 

@@ -1,5 +1,6 @@
 """Rows that we write: real Hudi reads them as a model has them, goes on from our commits, and we from its commits."""
 
+import json
 from collections.abc import Mapping
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -8,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import hudi_services
@@ -18,6 +20,13 @@ from .readers import hudi_rs_rows, same_values
 from .reading import METADATA_OFF, METADATA_ON
 from .recipes import SMALL_FILTERS, WRITE_DEFAULTS
 
+_RECORD_NAME = """
+try:
+    result = jvm.org.apache.hudi.common.schema.HoodieSchemaUtils.getRecordQualifiedName(name)
+except TypeError:
+    result = jvm.org.apache.hudi.avro.AvroSchemaUtils.getAvroRecordQualifiedName(name)
+"""
+"""The name of the Avro record of a table's rows; 1.2.0 has it in another class."""
 _WRITE = "hoodie.datasource.write."
 _KEYGEN = "org.apache.hudi.keygen."
 _SIZES = {"hoodie.parquet.small.file.limit": "600000", "hoodie.copyonwrite.record.size.estimate": "1000"}
@@ -107,12 +116,12 @@ class Turns:
         self.path = path
         version = next(one for one in TABLE_VERSIONS.values() if one.release == peer.version)
         self.options = {
-            "hoodie.table.name": "rides",
             f"{_WRITE}recordkey.field": "id",
             f"{_WRITE}precombine.field": "ts",
             **more,
         }
         self.table = hudi_services.create(path, table_version=version.number, options=self.options, engine="local")
+        self.options["hoodie.table.name"] = path.name
         self.model: dict[str, dict[str, Any]] = {}
 
     def ours(self, operation: str, first: int, end: int) -> hudi_services.Result:
@@ -141,8 +150,9 @@ _QUICK = "hive style, encoded"
 
 @pytest.mark.parametrize("case", [pytest.param(one, marks=[pytest.mark.deep] * (one != _QUICK)) for one in CASES])
 def test_hudi_and_we_write_in_turns(peer: Peer, case: str, tmp_path: Path) -> None:
-    turns = Turns(peer, tmp_path / "rides", CASES[case])
+    turns = Turns(peer, tmp_path / "1-rides.x", CASES[case])
     first = turns.ours("insert", 0, 60)
+    assert _record_name(turns.path) == peer.eval(_RECORD_NAME, name=turns.path.name)
     turns.hudis("upsert", "ts between 10 and 19", {"name": "'changed'"})
     for n in range(10, 20):
         if "name" not in turns.options[f"{_WRITE}recordkey.field"]:
@@ -175,6 +185,13 @@ def test_hudi_and_we_write_in_turns(peer: Peer, case: str, tmp_path: Path) -> No
     assert not same_values(rows(115, 120), later.filter(pc.equal(times, newest.instant)).select(SCHEMA.names))
     assert turns.table.cluster(publish_late=False).ok
     turns.compare("our clustering")
+
+
+def _record_name(path: Path) -> str:
+    """The full name of the Avro record in a base file."""
+    metadata = pq.read_schema(next(path.rglob("*.parquet"))).metadata
+    schema = json.loads(metadata[b"parquet.avro.schema"])
+    return f"{schema['namespace']}.{schema['name']}"
 
 
 def _completion(turns: Turns, result: hudi_services.Result) -> str:

@@ -58,7 +58,6 @@ def table_files(folder: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": None}, "a table needs a name"),
         ({"name": "a/b"}, "a table needs a name"),
         ({"record_key": None}, "a table needs a record key"),
         ({"record_key": ["id", "id"]}, "a record key field is given twice: id,id"),
@@ -118,6 +117,41 @@ def test_what_makes_no_table(arguments: dict[str, Any], message: str, tmp_path: 
     with pytest.raises(ConfigError, match=re.escape(message)):
         create(tmp_path / "table", **arguments)
     assert not (tmp_path / "table").exists()
+
+
+@pytest.mark.parametrize("folder", ["rides", "my-table", "größe 2"])
+@pytest.mark.parametrize("slashes", ["", "/", "//"])
+def test_a_table_without_a_name_is_named_after_its_folder(folder: str, slashes: str, tmp_path: Path) -> None:
+    for name in (None, ""):
+        shutil.rmtree(tmp_path / folder, ignore_errors=True)
+        assert create(f"{tmp_path / folder}{slashes}", name=name).name == folder
+    assert hudi_services.open(tmp_path / folder, engine="local").name == folder
+    url = (tmp_path / f"of a {folder}").as_uri()
+    assert create(f"{url}{slashes}", name=None).name == f"of a {folder}"
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("s3://bucket/lake/rides", "rides"),
+        ("s3://bucket/my%20rides/", "my rides"),
+        ("abfss://lake@account.dfs.core.windows.net/rides", "rides"),
+        ("/data/100%25", "100%25"),
+        ("s3://bucket", ""),
+        ("s3://bucket//", ""),
+        ("abfss://lake@account.dfs.core.windows.net", ""),
+        ("/", ""),
+    ],
+)
+def test_the_folder_of_a_url(url: str, name: str) -> None:
+    root = ObjectStorage(url).root
+    options = resolve([("--hoodie-conf", {"hoodie.datasource.write.recordkey.field": "id"})])
+    if name:
+        assert creation.definition(options, root).name == name
+        return
+    with pytest.raises(ConfigError, match="no folder that could give a new table its name") as caught:
+        creation.definition(options, root)
+    assert caught.value.hint == "set hoodie.table.name"
 
 
 def test_the_arguments_count_more_than_the_options(tmp_path: Path) -> None:

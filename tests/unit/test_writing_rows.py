@@ -58,7 +58,7 @@ def deduce(rows: pa.Table, of: WriterSchema | None = None, **more: Any) -> Write
 
 def test_the_schema_of_a_new_table() -> None:
     found = deduce(ROWS, table_name="the rides-1")
-    assert (found.avro["name"], found.avro["namespace"]) == ("the_rides_1_record", "hoodie.the_rides_1")
+    assert (found.avro["name"], found.avro["namespace"]) == ("the__rides__1_record", "hoodie.the__rides__1")
     assert found.avro["fields"][0] == {"name": "id", "type": ["null", "string"], "default": None}
     assert found.target.columns == (*ROW_META_COLUMNS, *ROWS.column_names)
     assert found.conform(ROWS).equals(ROWS)
@@ -69,6 +69,23 @@ def test_the_schema_of_a_new_table() -> None:
     # Rows that were read from a table have its meta columns.
     again = ROWS.append_column("_hoodie_commit_time", pa.array(["1", "2"]))
     assert deduce(again).avro == deduce(ROWS).avro
+
+
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        ("my-table", "my__table"),
+        ("2026 rides", "__026__rides"),
+        ("lake.rides", "lake__rides"),
+        ("-x", "__x"),
+        ("größe", "gr____e"),
+        ("a_1", "a_1"),
+    ],
+)
+def test_the_record_of_a_table_is_named_as_hudi_names_it(name: str, record: str) -> None:
+    """HoodieAvroUtils.sanitizeName of 0.15.0 to 1.2.0; tests/interop/test_writing.py asks a real one."""
+    found = deduce(ROWS, table_name=name).avro
+    assert (found["name"], found["namespace"]) == (f"{record}_record", f"hoodie.{record}")
 
 
 def test_new_columns_missing_columns_and_promotions() -> None:
