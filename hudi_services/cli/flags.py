@@ -87,7 +87,10 @@ FailIfIdle: TypeAlias = Annotated[
     bool, typer.Option("--fail-if-idle", help="Exit with code 3, not 0, when there is nothing to do.")
 ]
 Verbose: TypeAlias = Annotated[
-    bool, typer.Option("--verbose", help="Log each step, show all options in force, and the tracebacks of errors.")
+    bool,
+    typer.Option(
+        "--verbose", help="Log each step; show all rows of lists, all options in force, and the tracebacks of errors."
+    ),
 ]
 Retry: TypeAlias = Annotated[
     int,

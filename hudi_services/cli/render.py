@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from ..jobs.report import InOut, Report, Row, State
 from ..options import DEFAULT_SOURCE
+from .grouping import Grouping, grouped, grouping_of
 from .terminal import harmless, harmless_json
 
 if TYPE_CHECKING:
@@ -33,8 +34,11 @@ def as_json(report: Report, *, ascii_only: bool = False) -> str:
     return harmless_json(report.document(), ascii_only=ascii_only) + "\n"
 
 
-def as_tables(report: Report, all_options: bool) -> str:
-    """The report as tables that fit the width of stdout; options at their default are left out unless `all_options`."""
+def as_tables(report: Report, verbose: bool) -> str:
+    """The report as tables that fit the width of stdout.
+
+    Unless `verbose`, long lists are told by groups or cut off, and options at their default are left out.
+    """
     from rich.console import Console
 
     console = Console()
@@ -45,10 +49,12 @@ def as_tables(report: Report, all_options: bool) -> str:
         if report.reason:
             console.print(_text(report.reason))
         console.print(_facts(report))
-        lists = [_list(name, rows, console.width) for name, rows in report.tables.items()]
-        for table in (_left_out(report), *lists, _checks(report), _options(report, all_options)):
+        lists = [_list(name, rows, console.width, verbose) for name, rows in report.tables.items()]
+        for table in (_left_out(report), *lists, _checks(report), _options(report, verbose)):
             if table.row_count:
                 console.print(table)
+        if not verbose and any(grouping_of(*one) or len(one[1]) > _MOST_ROWS for one in report.tables.items()):
+            console.print("each row of these lists: --verbose, or --format json", highlight=False)
     return text.get()
 
 
@@ -97,12 +103,33 @@ def _left_out(report: Report) -> "Table":
     return _table({"left out": "right", "reason": "left"}, [(str(n), why) for why, n in report.left_out.items()])
 
 
-def _list(name: str, rows: Sequence[Row], width: int) -> "Table":
-    """One of the report's lists; fields that end in `bytes` are sizes, numbers are aligned right.
+def _list(name: str, rows: Sequence[Row], width: int, verbose: bool) -> "Table":
+    """One of the report's lists: all rows when `verbose`, else a screen of it."""
+    how = None if verbose else grouping_of(name, rows)
+    if how is not None:
+        return _groups(name, rows, how)
+    return _rows(name, rows, width, len(rows) if verbose else _MOST_ROWS)
+
+
+def _groups(name: str, rows: Sequence[Row], how: Grouping) -> "Table":
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    for group in grouped(rows, how, _cell):
+        table.add_row(_text(f"{group.count:,}"), _text(group.kind))
+        table.add_row("", _text(f"for example {group.example}", "dim"))
+    table.title, table.title_justify = f"{name.replace('_', ' ')}: {len(rows):,}", "left"
+    return table
+
+
+def _rows(name: str, rows: Sequence[Row], width: int, most: int) -> "Table":
+    """At most so many rows; fields that end in `bytes` are sizes, numbers are aligned right.
 
     When the columns do not fit, each field gets a line: an instant that is broken over lines cannot be copied.
     """
-    cells = [{field: _cell(field, value) for field, value in row.items()} for row in rows[:_MOST_ROWS]]
+    cells = [{field: _cell(field, value) for field, value in row.items()} for row in rows[:most]]
     widths = {field: max(len(text) for text in (field, *(row[field] for row in cells))) for field in (rows or [{}])[0]}
     needed = sum((one if one <= _FOLDED else _NARROWEST) + 2 for one in widths.values())
     if needed > width:
@@ -120,8 +147,8 @@ def _list(name: str, rows: Sequence[Row], width: int) -> "Table":
         for row in cells:
             table.add_row(*map(_text, row.values()))
         table.title, table.title_justify = name.replace("_", " "), "left"
-    if len(rows) > _MOST_ROWS:
-        table.caption, table.caption_justify = f"and {len(rows) - _MOST_ROWS} more: see --format json", "left"
+    if len(rows) > most:
+        table.caption, table.caption_justify = f"and {len(rows) - most:,} more", "left"
     return table
 
 

@@ -33,7 +33,8 @@ from .report import Check, CheckResult, Report, Row
 from .request import ValidateRequest
 from .settings import bloom_settings, session_zone, transaction_settings
 
-_MOST_LISTED = 1000
+_MOST_LISTED = 100_000
+"""Rows of one list in the report; as many as are kept of the differences of an index of keys."""
 _LOOKS = 3
 """Attempts at a metadata table whose files are compacted, cleaned and archived meanwhile."""
 _PAUSE_SECONDS = 0.2
@@ -253,6 +254,7 @@ def _row(one: Difference) -> Row:
         "column": one.column,
         "key": one.key if one.shard is not None else None,
         "detail": one.detail,
+        "cause": one.cause,
     }
 
 

@@ -15,6 +15,7 @@ from ..metadata.statistics.column_stats import Side, counts, holds_bound, holds_
 from ..metadata.statistics.text_ranges import as_told
 from ..metadata.table import MetadataTable
 from ..model import LogFile
+from .causes import cause_of_range
 from .expected_state import ExpectedState
 from .footers import Described
 from .model import Difference, Doubt, Finding, Kind, Severity, Unsure
@@ -67,15 +68,16 @@ class ColumnStatsCheck:
 
 
 def _compare(one: Described, stored: StatsRecord, true: StatsRecord) -> Iterator[Difference]:
+    cause = cause_of_range(stored, true, from_values=true.column in one.bounded)
     if not _agrees(one, stored, true, "minimum"):
-        detail = f"it says {stored.minimum!r}, the file {true.minimum!r}"
-        yield _difference(Kind.WRONG_MINIMUM, one, true, detail, severity_of_bound(stored, true, "minimum"))
+        detail = f"it says {told_bound(stored.minimum)}, the file {told_bound(true.minimum)}"
+        yield _difference(Kind.WRONG_MINIMUM, one, true, detail, severity_of_bound(stored, true, "minimum"), cause)
     if not _agrees(one, stored, true, "maximum"):
-        detail = f"it says {stored.maximum!r}, the file {true.maximum!r}"
-        yield _difference(Kind.WRONG_MAXIMUM, one, true, detail, severity_of_bound(stored, true, "maximum"))
+        detail = f"it says {told_bound(stored.maximum)}, the file {told_bound(true.maximum)}"
+        yield _difference(Kind.WRONG_MAXIMUM, one, true, detail, severity_of_bound(stored, true, "maximum"), cause)
     if counts(stored) != counts(true):
         detail = f"it says {told_counts(stored)}, the file {told_counts(true)}"
-        yield _difference(Kind.WRONG_COUNTS, one, true, detail, severity_of_counts(stored, true))
+        yield _difference(Kind.WRONG_COUNTS, one, true, detail, severity_of_counts(stored, true), cause)
 
 
 def _agrees(one: Described, stored: StatsRecord, true: StatsRecord, side: Side) -> bool:
@@ -107,14 +109,23 @@ def severity_of_counts(stored: StatsRecord, true: StatsRecord) -> Severity:
 
 
 def _difference(
-    kind: Kind, one: Described, record: StatsRecord, detail: str, severity: Severity = Severity.HARMFUL
+    kind: Kind,
+    one: Described,
+    record: StatsRecord,
+    detail: str,
+    severity: Severity = Severity.HARMFUL,
+    cause: str | None = None,
 ) -> Difference:
     place = (COLUMN_STATS, kind, record.key, one.file.partition, one.file.name, record.column)
-    return Difference(*place, detail, lambda: record, severity=severity)
+    return Difference(*place, detail, lambda: record, severity=severity, cause=cause)
+
+
+def told_bound(value: object) -> str:
+    return "null" if value is None else repr(value)
 
 
 def told_range(record: StatsRecord) -> str:
-    return f"{record.minimum!r} to {record.maximum!r}"
+    return f"{told_bound(record.minimum)} to {told_bound(record.maximum)}"
 
 
 def told_counts(record: StatsRecord) -> str:

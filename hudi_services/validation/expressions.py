@@ -21,7 +21,7 @@ from ..metadata.records.model import BloomRecord, RecordType, StatsRecord
 from ..metadata.statistics.column_stats import counts, holds_range, partition_record, same_bound
 from ..metadata.table import MetadataTable
 from ..model import BaseFile, FileSlice, LogFile
-from .column_stats import COLUMN_DIGITS, severity_of_bound, severity_of_counts, told_counts, told_range
+from .column_stats import COLUMN_DIGITS, severity_of_bound, severity_of_counts, told_bound, told_counts, told_range
 from .expected_state import ExpectedState
 from .footers import Described
 from .model import Difference, Doubt, Finding, Kind, Severity, Unsure
@@ -124,12 +124,12 @@ class ExpressionRangesCheck(ExpressionCheck):
             yield self._difference(Kind.STATISTICS_MISSING, true.key, file, f"it holds {told_range(true)}")
             return
         if not same_bound(stored, true, "minimum"):
-            detail = f"it says {stored.minimum!r}, the file {true.minimum!r}"
+            detail = f"it says {told_bound(stored.minimum)}, the file {told_bound(true.minimum)}"
             yield self._difference(
                 Kind.WRONG_MINIMUM, true.key, file, detail, severity_of_bound(stored, true, "minimum")
             )
         if not same_bound(stored, true, "maximum"):
-            detail = f"it says {stored.maximum!r}, the file {true.maximum!r}"
+            detail = f"it says {told_bound(stored.maximum)}, the file {told_bound(true.maximum)}"
             yield self._difference(
                 Kind.WRONG_MAXIMUM, true.key, file, detail, severity_of_bound(stored, true, "maximum")
             )

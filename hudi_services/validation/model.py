@@ -82,6 +82,8 @@ class Difference:
     withheld: bool = False
     """Whether it is in a missing partition: repaired only if the operator says that the partition is gone for good."""
     severity: Severity = Severity.HARMFUL
+    cause: str | None = None
+    """What led to the difference, in words, where the values tell it."""
 
     @property
     def place(self) -> tuple[str | Kind | None, ...]:

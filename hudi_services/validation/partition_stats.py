@@ -15,6 +15,8 @@ from ..metadata.records.model import StatsRecord, merge_records
 from ..metadata.statistics.column_stats import SIDES, Side, holds_bound, holds_nulls, partition_record, same_bound
 from ..metadata.statistics.indexed_columns import typed_among
 from ..metadata.table import MetadataTable
+from .causes import cause_of_range
+from .column_stats import told_range
 from .expected_state import ExpectedState
 from .footers import Described
 from .model import Difference, Kind
@@ -28,6 +30,8 @@ class PartitionStatsCheck:
         """The ranges of the current partition by column, over the live files until now."""
         self._merged: dict[str, StatsRecord] = {}
         """The ranges of byte arrays as Hudi merges them, in typed statistics, where they are right, too."""
+        self._from_values: set[str] = set()
+        """Columns whose range is not in the footer of one of these files."""
         self._typed = bool(typed_among(metadata, {PARTITION_STATS}))
         self.checked = 0
 
@@ -43,15 +47,17 @@ class PartitionStatsCheck:
     def at_end(self) -> Iterator[Difference]:
         """The differences of the last data partition."""
         wanted = {record.key: record for record in self._ranges.values()}
-        merged = self._merged
-        self._ranges, self._merged = {}, {}
+        merged, from_values = self._merged, self._from_values
+        self._ranges, self._merged, self._from_values = {}, {}, set()
         self.checked += len(wanted)
         for key, found in self._reader.stored(wanted):
             stored = found.merged
             known = stored if isinstance(stored, StatsRecord) and not stored.deleted else None
-            yield from _compare(known, wanted[key], merged.get(wanted[key].column))
+            column = wanted[key].column
+            yield from _compare(known, wanted[key], merged.get(column), from_values=column in from_values)
 
     def _take(self, one: Described) -> None:
+        self._from_values |= one.bounded
         for record in one.records:
             so_far = self._ranges.get(record.column)
             known = [record] if so_far is None else [so_far, record]
@@ -62,13 +68,17 @@ class PartitionStatsCheck:
                 self._merged[record.column] = merged
 
 
-def _compare(stored: StatsRecord | None, files: StatsRecord, merged: StatsRecord | None) -> Iterator[Difference]:
-    holds = f"its files hold {files.minimum!r} to {files.maximum!r}"
+def _compare(
+    stored: StatsRecord | None, files: StatsRecord, merged: StatsRecord | None, *, from_values: bool
+) -> Iterator[Difference]:
+    holds = f"its files hold {told_range(files)}"
     if stored is None:
         yield _difference(Kind.STATISTICS_MISSING, files, holds)
         return
     if not all(_holds(stored, files, merged, side) for side in SIDES):
-        yield _difference(Kind.NARROW_RANGE, files, f"it says {stored.minimum!r} to {stored.maximum!r}, {holds}")
+        says = f"it says {told_range(stored)}"
+        cause = cause_of_range(stored, files, from_values=from_values)
+        yield _difference(Kind.NARROW_RANGE, files, f"{says}, {holds}", cause)
     if not holds_nulls(stored, files):
         says = f"it says {stored.null_count} nulls among {stored.value_count} values"
         yield _difference(
@@ -80,5 +90,6 @@ def _holds(stored: StatsRecord, files: StatsRecord, merged: StatsRecord | None, 
     return holds_bound(stored, files, side) or (merged is not None and same_bound(stored, merged, side))
 
 
-def _difference(kind: Kind, files: StatsRecord, detail: str) -> Difference:
-    return Difference(PARTITION_STATS, kind, files.key, files.file_name, None, files.column, detail, lambda: files)
+def _difference(kind: Kind, files: StatsRecord, detail: str, cause: str | None = None) -> Difference:
+    place = (PARTITION_STATS, kind, files.key, files.file_name, None, files.column)
+    return Difference(*place, detail, lambda: files, cause=cause)

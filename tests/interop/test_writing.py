@@ -189,7 +189,7 @@ def test_hudi_and_we_write_in_turns(peer: Peer, case: str, tmp_path: Path) -> No
 
 def _record_name(path: Path) -> str:
     """The full name of the Avro record in a base file."""
-    metadata = pq.read_schema(next(path.rglob("*.parquet"))).metadata
+    metadata = pq.read_schema(next(path.rglob("[!.]*.parquet"))).metadata
     schema = json.loads(metadata[b"parquet.avro.schema"])
     return f"{schema['namespace']}.{schema['name']}"
 
