@@ -31,6 +31,13 @@ _DELETES_AT_ONCE = 16
 _WHO_NAMED_IT = (
     "a file of the table names it: hudi-services recover lists plans and markers that do, and with --apply drops them"
 )
+_INSTANCE_METADATA = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
+"""Who is asked for the credentials of a machine's role, when the environment has none."""
+_NO_CREDENTIALS = (
+    "the environment has no credentials for the store, and this machine has no role: set them, as AWS_ACCESS_KEY_ID "
+    "and AWS_SECRET_ACCESS_KEY; profiles of ~/.aws are not read (aws configure export-credentials --format env prints "
+    "one)"
+)
 # Hadoop's names for the same stores.
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "wasb": "azure", "wasbs": "azure", "abfss": "abfs"}
 _SCHEMES = {"s3", "gs", "az", "azure", "abfs", "adl"}
@@ -48,8 +55,7 @@ def _store(url: str, options: StorageOptions | None) -> Any:
 class ObjectStorage:
     """`Storage` on obstore. Pickles to its URL and options, so that executors open their own connections.
 
-    Credentials come from the options, else from where the store's own tools look for them: environment, profile,
-    instance role.
+    Credentials come from the options, else from the environment, else from the role of the machine.
     """
 
     def __init__(self, url: str, options: StorageOptions | None = None) -> None:
@@ -344,7 +350,8 @@ class ObjectStorage:
             # Messages of stores have the URL of the endpoint as the environment gives it: it may hold secrets.
             said = message_without_secrets(text.splitlines()[0]) if text else type(e).__name__
             said = said if self._options is None else self._options.hide(said)
-            raise StorageError(f"{self.full_path(path)}: {said}") from e
+            hint = _NO_CREDENTIALS if any(one in text for one in _INSTANCE_METADATA) else ""
+            raise StorageError(f"{self.full_path(path)}: {said}", hint=hint) from e
 
 
 class _Writer:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from .clock import Clock
 from .errors import Outdated, TableNotFound
+from .files.names import PARTITION_METAFILE
 from .files.slices import BaseFileSlices, SliceSource
 from .metadata.table import MetadataLister, MetadataTable
+from .paths import TABLE_FOLDER
 from .storage import Storage
 from .table.facts import COMPACTIONS, DatedFacts, compacted_file_groups, replaced_file_groups
 from .table.log_naming import LogNaming, log_naming
@@ -18,6 +20,8 @@ from .table_config import TableConfig
 from .timeline.active import Timeline
 from .timeline.archived import ArchivedTimes
 from .waiting import OnWait, unseen
+
+_CHECK_PATH = "check the path of the table: it is the folder that holds the folder .hoodie"
 
 _LOOKS = 3
 """Attempts to open a table whose timeline is archived meanwhile."""
@@ -62,7 +66,9 @@ def open_config(storage: Storage, clock: Clock) -> TableConfig:
     """The configuration alone. Raises what `open_snapshot` raises."""
     files, folders = storage.list_dir("")
     if not files and not folders:
-        raise TableNotFound(f"there is nothing at {storage.root}", hint="check the path of the table")
+        raise TableNotFound(f"there is nothing at {storage.root}", hint=_CHECK_PATH)
+    if TABLE_FOLDER not in folders and any(file.name.startswith(PARTITION_METAFILE) for file in files):
+        raise TableNotFound(f"{storage.root} is a partition of a table, and no table", hint=_CHECK_PATH)
     return TableConfig.load(storage, clock=clock)
 
 

@@ -344,7 +344,8 @@ def _require_table(storage: Storage, root: str) -> None:
     files, folders = storage.list_dir(_below(root, TABLE_FOLDER))
     if not files and not folders:
         raise TableNotFound(
-            f"{storage.full_path(root)} is no Hudi table: it has no folder {TABLE_FOLDER}", hint="check the base path"
+            f"{storage.full_path(root)} is no Hudi table: it has no folder {TABLE_FOLDER}",
+            hint="check the path of the table",
         )
 
 

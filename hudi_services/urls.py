@@ -1,7 +1,7 @@
 """Checks what a URL of a store holds, and removes secrets from URLs that are shown.
 
 A URL ends up in plans on the timeline, in reports and on terminals. So it names a place and nothing else: credentials
-come from where the store's own tools look for them.
+come from the environment, or from the role of the machine.
 """
 
 import os
@@ -74,7 +74,7 @@ def check_url(url: str, what: str = "the URL") -> None:
     if found:
         raise ConfigError(
             f"{what} ({scheme}:) holds {found}, which would end up in plans and reports",
-            hint="leave it out of the URL: credentials come from the environment, a profile or the instance's role",
+            hint="leave it out of the URL: credentials come from the environment, or from the role of the machine",
         )
     if scheme == "file" and urlsplit(url).netloc.lower() not in _LOCAL_HOSTS:
         raise ConfigError(

@@ -86,7 +86,8 @@ class Selection:
     def why_empty(self) -> str:
         """Why no instant goes."""
         if self.held is None:
-            return f"{self.commits} commits are on the timeline, and commits are archived from {self.most + 1} on"
+            commits = "1 commit is" if self.commits == 1 else f"{self.commits} commits are"
+            return f"{commits} on the timeline, and commits are archived from {self.most + 1} on"
         since = f", {self.held.ts}" if self.held.ts else ""
         return f"all {self.commits} commits stay on the timeline: {self.held.why.value}{since}"
 

@@ -26,6 +26,7 @@ from .validate import validate
 from .write import write
 
 PROGRAM = "hudi-services"
+_SPARK = "execute, compact and index-bootstrap run on Spark; write does so on demand, and the others never."
 _USAGE = 2
 _INTERRUPTED = 130
 _TERMINATED = 143
@@ -57,13 +58,13 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(help=f"Table services for Apache Hudi tables, in Python on Spark.\n\n{RULE}")
+@app.callback(help=f"Table services for Apache Hudi tables, in Python.\n\n{_SPARK}\n\n{RULE}")
 def _program(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Table services for Apache Hudi tables, in Python on Spark."""
+    """Table services for Apache Hudi tables, in Python."""
 
 
 def run(arguments: list[str]) -> int:
@@ -80,7 +81,10 @@ def run(arguments: list[str]) -> int:
         # Typer has its own copy of click's usage errors: `format_message` identifies them.
         if not hasattr(error, "format_message"):
             raise
-        fail(" ".join(error.format_message().split()), f"see {PROGRAM} --help")
+        # The words before the second colon are those of the library that checks types.
+        said = " ".join(error.format_message().split()).replace(": Value error, ", ": ")
+        command = getattr(getattr(error, "ctx", None), "command_path", None) or PROGRAM
+        fail(said, f"see {command} --help")
         return _USAGE
     if code == _INTERRUPTED:
         # Newer releases of Typer turn Ctrl-C into this code themselves.

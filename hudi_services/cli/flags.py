@@ -55,7 +55,11 @@ Props: TypeAlias = Annotated[
 ]
 HoodieConf: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--hoodie-conf", metavar="KEY=VALUE", help="One property, before those of files; may be repeated."),
+    typer.Option(
+        "--hoodie-conf",
+        metavar="KEY=VALUE",
+        help="One property; it counts more than those of files. May be repeated.",
+    ),
 ]
 ConfFile: TypeAlias = Annotated[
     str | None,

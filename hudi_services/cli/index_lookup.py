@@ -66,7 +66,8 @@ def _read_keys(path: str) -> "pa.Array":
         with open(path, encoding="utf-8", newline="\n") as file:
             lines = file.read().split("\n")
     except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise ConfigError(
-            f"--keys-file {path} cannot be read: {error}", hint="give a text file with one key on each line"
+            f"--keys-file {path} cannot be read: {said}", hint="give a text file with one key on each line"
         ) from None
     return pa.array([line for line in lines if line], pa.string())

@@ -63,7 +63,9 @@ PartitionBy: TypeAlias = Annotated[
 ]
 TableType: TypeAlias = Annotated[
     str | None,
-    typer.Option("--table-type", metavar="TYPE", help="Of a new table: COPY_ON_WRITE, which is the default."),
+    typer.Option(
+        "--table-type", metavar="TYPE", help="Of a new table: COPY_ON_WRITE, which is the default, or MERGE_ON_READ."
+    ),
 ]
 TableVersion: TypeAlias = Annotated[
     int | None,
@@ -72,7 +74,11 @@ TableVersion: TypeAlias = Annotated[
 
 Partitions: TypeAlias = Annotated[
     str | None,
-    typer.Option("--partitions", metavar="PATHS", help="The partitions to delete; * stands for any text."),
+    typer.Option(
+        "--partitions",
+        metavar="PATHS",
+        help="With --operation delete_partition: the partitions to delete; * stands for any text.",
+    ),
 ]
 
 
@@ -107,11 +113,12 @@ class WriteFlags(ServiceFlags):
 
 @command(WriteFlags)
 def write(flags: WriteFlags) -> int:
-    """Write the rows of files to a table, or delete rows by their keys, in one commit.
+    """Write rows to a table, or delete rows, in one commit.
 
-    With --record-key the table is created where there is none. This process reads and writes the rows, and starts no
-    Spark, unless you run the command by spark-submit, or give --spark-master or --spark-memory: use Spark for more rows
-    than one machine writes. Rows that do not fit into memory wait on the local disk.
+    The rows are those of files; a delete takes their keys. With --record-key the table is created where there is none.
+    This process reads and writes the rows, and starts no Spark, unless you run the command by spark-submit, or give
+    --spark-master or --spark-memory: use Spark for more rows than one machine writes. Rows that do not fit into memory
+    wait on the local disk.
     """
 
     def read() -> tuple[WriteRequest, Callable[[WriteRequest], Report]]:
@@ -150,7 +157,7 @@ def write(flags: WriteFlags) -> int:
             _refuse(request, "--spark-memory", flags.spark_memory)
             return request, writing.delete_partitions
         if not flags.input:
-            raise ConfigError("--input is missing")
+            raise ConfigError("--input is missing", hint="name the files with the rows, as --input new.parquet")
         _refuse(request, "--partitions", flags.partitions)
         file_format = flags.input_format.value if flags.input_format is not None else ""
         return request, functools.partial(writing.write_files, urls=flags.input, file_format=file_format)

@@ -28,7 +28,10 @@ def find_locations(wanted: LookupRequest, storage: Storage | None, report: Repor
     """
     table, wanted = open_supported(wanted, storage, report, repairs=True)
     if table.metadata is None or RECORD_INDEX not in table.config.metadata_partitions:
-        raise ConfigError(f"{table.storage.root} has no record index", hint="build it: hudi-services index-bootstrap")
+        raise ConfigError(
+            f"{table.storage.root} has no record index",
+            hint=f"build it: hudi-services index-bootstrap --base-path {table.storage.root}",
+        )
     with report.phase("look up"):
         found = look_up(table.metadata, wanted.keys, access_rule(wanted.options), wanted.partition)
     try:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..codecs.table_schema import parse_table_schema, without_meta
 from ..engine import Engine, Frame, LocalEngine
-from ..errors import ConfigError, NothingToDo, UnsupportedTable
+from ..errors import ConfigError, NothingToDo, TableNotFound, UnsupportedTable
 from ..merging.rules import DeleteMarker, MergeRule, merge_rule, rule_of_write
 from ..metadata.expression_index.times import Zone
 from ..object_storage import ObjectStorage
@@ -46,6 +46,11 @@ from .settings import bucket_index, bulk_sort, index_type, known_keys, session_z
 from .write_execution import WriteRun
 from .write_rows import KeepTask, LocalRows
 from .write_sources import FrameSource, LocalSource, RowSource
+
+_CHECK_PATH_OR_CREATE = (
+    "check the path of the table; where there is none yet, give the columns of its record key, and it is created: "
+    f"--record-key, or {creation_keys.RECORD_KEY.key}"
+)
 
 SourceOf: TypeAlias = Callable[[InputTypes], RowSource]
 """Gives the rows of a write, when it is known what the table says of their columns."""
@@ -112,7 +117,10 @@ def delete_partitions(wanted: WriteRequest, storage: Storage | None = None) -> R
 
 def _write(wanted: WriteRequest, source_of: SourceOf, storage: Storage | None, report: Report) -> Report:
     given = wanted
-    table, wanted, expressions = open_rewritable(wanted, storage, report)
+    try:
+        table, wanted, expressions = open_rewritable(wanted, storage, report)
+    except TableNotFound as error:
+        raise TableNotFound(error.message, hint=_CHECK_PATH_OR_CREATE) from error
     config, known = table.config, current_schema(table)
     _check_options(wanted, config, report)
     if known is None and wanted.operation is WriteOperation.DELETE:

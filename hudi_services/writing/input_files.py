@@ -76,7 +76,10 @@ def find_files(urls: Sequence[str], file_format: str = "") -> list[InputFile]:
     """
     found = [InputFile(*one, _format_of(*one, file_format)) for url in urls for one in _files(url)]
     if not found:
-        raise ConfigError(f"there are no files at {', '.join(urls)}")
+        raise ConfigError(
+            f"there are no files at {', '.join(urls)}",
+            hint="check the path: a file, a folder that has files, or a pattern such as 'new/*.parquet'",
+        )
     return found
 
 
@@ -147,7 +150,8 @@ def _format_of(storage: ObjectStorage, file: FileInfo, given: str) -> str:
     found, where = given or format_of(file.name), storage.full_path(file.path)
     if not found:
         raise ConfigError(
-            f"{where} does not say by its name which format it has", hint=f"name the format: {', '.join(FORMATS)}"
+            f"{where} does not say by its name which format it has",
+            hint=f"say it with --input-format: {', '.join(FORMATS)}",
         )
     if found not in TEXT_FORMATS and compression_of(file.name) is not None:
         raise ConfigError(

@@ -73,6 +73,46 @@ def test_nothing_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
     assert not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        ("schedule", "Missing option '--base-path'", "see hudi-services schedule --help"),
+        ("shedule", "No such command 'shedule'", "see hudi-services --help"),
+        ("write --operation replace", "'--operation': 'replace' is not one of", "see hudi-services write --help"),
+        ("write --base-path TABLE", "--input is missing", "name the files with the rows, as --input new.parquet"),
+        ("write --base-path TABLE --input NONE", "there are no files at NONE", "check the path: a file, a folder"),
+        ("write --base-path NONE --input ROWS", "there is nothing at NONE", "and it is created: --record-key, or"),
+        (
+            "clean --base-path TABLE/day=2026-01-01",
+            "is a partition of a table, and no table",
+            "holds the folder .hoodie",
+        ),
+        (
+            "index-lookup --base-path TABLE --keys-file NONE",
+            "NONE cannot be read: No such file",
+            "one key on each line",
+        ),
+        ("index-lookup --base-path TABLE --keys-file ROWS", "has no record index", "index-bootstrap --base-path TABLE"),
+    ],
+)
+def test_the_way_out_of_everyday_mistakes(
+    words: str, said: str, hint: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table, rows = unpack("1.2.0", tmp_path), tmp_path / "rows.csv"
+    rows.write_text("id,day\na,2026-01-01\n")
+    places = {"TABLE": str(table), "NONE": str(tmp_path / "none"), "ROWS": str(rows)}
+    assert run([_filled(one, places) for one in words.split()]) in (1, 2)
+    error, way_out = capfd.readouterr().err.splitlines()
+    assert error.startswith("error: ") and _filled(said, places) in error
+    assert way_out.startswith("hint: ") and _filled(hint, places) in way_out
+
+
+def _filled(text: str, places: dict[str, str]) -> str:
+    for name, path in places.items():
+        text = text.replace(name, path)
+    return text
+
+
 def test_a_path_that_is_no_table(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "data.csv").write_text("1,2\n")
     refused(capfd, tmp_path, 2, "is no Hudi table")

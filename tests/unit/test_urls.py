@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from obstore import exceptions as obx
 
 from hudi_services.cli.app import run
 from hudi_services.errors import ConfigError, StorageError
@@ -245,3 +246,17 @@ def test_the_demo_of_the_shell_needs_no_import_to_refuse(tmp_path: Path) -> None
         cwd=tmp_path,
     )
     assert done.returncode == 2 and SECRET not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "is_about_credentials"),
+    [
+        ("Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 4.8ms - 403", True),
+        ("Generic GCS error: Error performing GET http://metadata.google.internal/computeMetadata/v1/x", True),
+        ("Generic S3 error: Error performing GET http://store:9000/lake in 2s - connection refused", False),
+    ],
+)
+def test_a_store_without_credentials_says_where_they_come_from(said: str, is_about_credentials: bool) -> None:
+    with pytest.raises(StorageError) as caught, ObjectStorage("s3://lake/rides").errors("x"):
+        raise obx.GenericError(said)
+    assert ("the environment has no credentials for the store" in caught.value.hint) == is_about_credentials
