@@ -31,6 +31,7 @@ _DELETES_AT_ONCE = 16
 _WHO_NAMED_IT = (
     "a file of the table names it: hudi-services recover lists plans and markers that do, and with --apply drops them"
 )
+_CHECK_RIGHTS = "check the rights of this user, in a store those of its credentials, on the table's folder"
 _INSTANCE_METADATA = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
 """Who is asked for the credentials of a machine's role, when the environment has none."""
 _NO_CREDENTIALS = (
@@ -337,15 +338,13 @@ class ObjectStorage:
         except (obx.AlreadyExistsError, obx.PreconditionError) as e:
             raise AlreadyExists(f"{self.full_path(path)} exists already") from e
         except (PermissionError, obx.PermissionDeniedError, obx.UnauthenticatedError) as e:
-            raise PermissionDenied(
-                f"no permission for {self.full_path(path)}", hint="check the rights of this user on the table's folder"
-            ) from e
+            raise PermissionDenied(f"no permission for {self.full_path(path)}", hint=_CHECK_RIGHTS) from e
         except (OSError, ValueError, obx.BaseError) as e:
             text = str(e)
             if "Permission denied" in text or "PermissionDenied" in text:
                 raise PermissionDenied(
                     f"no permission for {self.full_path(path)}",
-                    hint="check the rights of this user on the table's folder",
+                    hint=_CHECK_RIGHTS,
                 ) from e
             # Messages of stores have the URL of the endpoint as the environment gives it: it may hold secrets.
             said = message_without_secrets(text.splitlines()[0]) if text else type(e).__name__

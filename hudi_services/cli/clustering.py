@@ -82,7 +82,7 @@ def clustering_request(flags: ClusteringFlags, mode: Mode) -> ClusteringRequest:
     if flags.publish is Publish.LATE and mode is not Mode.SCHEDULE_AND_EXECUTE:
         raise ConfigError(
             "--publish late needs --mode scheduleAndExecute: a plan that is written by itself is seen by everybody",
-            hint="hudi-services execute --mode scheduleAndExecute --publish late",
+            hint="run: hudi-services execute --mode scheduleAndExecute --publish late",
         )
     return ClusteringRequest(
         base_path=flags.base_path,

@@ -51,7 +51,7 @@ def check_definition(options: Options, config: TableConfig) -> None:
             raise ConfigError(
                 f"{option.key}={as_text(options[option])} (from {options.source(option)}) does not fit the table, "
                 f"which has {as_text(of_table) or 'none'}",
-                hint="leave it out: what a table is, is said when it is created",
+                hint="leave it out: a table stays as it was created",
             )
     check_kinds(options, config)
 

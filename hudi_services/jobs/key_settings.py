@@ -52,7 +52,7 @@ def check_kinds(options: Options, config: TableConfig) -> None:
         raise ConfigError(
             f"{PARTITION_BY.key}={','.join(given)} (from {options.source(PARTITION_BY)}) does not fit the table, which "
             f"has {','.join(stored)} and the key generator {generator}",
-            hint="leave it out: what a table is, is said when it is created",
+            hint="leave it out: a table stays as it was created",
         )
 
 

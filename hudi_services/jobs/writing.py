@@ -52,6 +52,10 @@ _CHECK_PATH_OR_CREATE = (
     f"--record-key, or {creation_keys.RECORD_KEY.key}"
 )
 
+_WITHOUT_RULE = (
+    "write with Apache Hudi, or add new rows with --operation bulk_insert, which looks for no rows of their keys"
+)
+
 SourceOf: TypeAlias = Callable[[InputTypes], RowSource]
 """Gives the rows of a write, when it is known what the table says of their columns."""
 
@@ -238,7 +242,7 @@ def _rule(wanted: WriteRequest, config: TableConfig) -> MergeRule | None:
     try:
         rule = rule_of_write(config, wanted.options[creation_keys.PAYLOAD_CLASS])
     except UnsupportedTable as error:
-        raise UnsupportedTable(error.message, hint="write with Apache Hudi, or insert without looking up") from None
+        raise UnsupportedTable(error.message, hint=_WITHOUT_RULE) from None
     # A delete has no values that could be preferred to those of a row.
     return MergeRule() if wanted.operation is WriteOperation.DELETE else rule
 

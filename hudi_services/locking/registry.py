@@ -60,7 +60,7 @@ def _storage_based(options: Options, table: Storage) -> LockProvider:
     if valid < 10 * renew:
         raise ConfigError(
             f"{keys.STORAGE_VALID_SECONDS.key}={valid} is less than ten times {keys.STORAGE_RENEW_SECONDS.key}={renew}",
-            hint="Hudi's writers refuse that, too",
+            hint=f"set {keys.STORAGE_RENEW_SECONDS.key} to a tenth of it or less: Hudi's writers refuse more, too",
         )
     return StorageBasedProvider(valid, renew)
 

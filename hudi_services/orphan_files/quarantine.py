@@ -244,7 +244,8 @@ def _stored(storage: Storage, quarantine: str) -> list[FileInfo]:
     if not _ID.fullmatch(quarantine) or not any(storage.list_dir(folder)):
         known = ", ".join(one.id for one in list_quarantines(storage)) or "none"
         raise ConfigError(
-            f"there is no quarantine {quarantine} in {storage.full_path(QUARANTINE_FOLDER)}", hint=f"there are: {known}"
+            f"there is no quarantine {quarantine} in {storage.full_path(QUARANTINE_FOLDER)}",
+            hint=f"the quarantines of the table are: {known}",
         )
     return _held(storage, quarantine)
 

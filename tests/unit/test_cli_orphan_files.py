@@ -120,5 +120,5 @@ def test_what_is_told_of_a_wrong_quarantine(
     error = capsys.readouterr().err
     assert error == (
         f"error: there is no quarantine 20200101T000000000 in {path}/.hoodie/.hudi_services/quarantine\n"
-        "hint: there are: none\n"
+        "hint: the quarantines of the table are: none\n"
     )

@@ -313,7 +313,7 @@ def test_unknown_quarantines(path: Path) -> None:
     for wrong in ("20200101T000000000", "..", "", "x/../" + name):
         with pytest.raises(ConfigError, match="there is no quarantine") as caught:
             run(path, OrphanFilesMode.RESTORE, quarantine=wrong)
-        assert caught.value.hint == f"there are: {name}"
+        assert caught.value.hint == f"the quarantines of the table are: {name}"
 
 
 def test_old_quarantines_are_deleted(path: Path) -> None:
