@@ -123,12 +123,15 @@ _GROUPINGS = {
 """The lists of reports that grow with the table."""
 
 
-def grouping_of(name: str, rows: Sequence[Row]) -> Grouping | None:
-    """How the list `name` is told by groups; None for a list that is shown row by row."""
+def grouping_of(name: str, rows: Sequence[Row], *, is_long: bool = False) -> Grouping | None:
+    """How the list `name` is told by groups; None for a list that is shown row by row.
+
+    `is_long`: the rows take many lines, however many they are.
+    """
     found = _GROUPINGS.get(name)
     if found is None or not rows or found.example[0][0] not in rows[0]:
         return None
-    return found if found.always or len(rows) > _LONG else None
+    return found if found.always or is_long or len(rows) > _LONG else None
 
 
 def grouped(rows: Sequence[Row], how: Grouping, cell: Cell) -> list[Group]:

@@ -1,6 +1,7 @@
 """A report as JSON, or as tables for people."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..jobs.report import InOut, Report, Row, State
@@ -49,11 +50,11 @@ def as_tables(report: Report, verbose: bool) -> str:
         if report.reason:
             console.print(_text(report.reason))
         console.print(_facts(report))
-        lists = [_list(name, rows, console.width, verbose) for name, rows in report.tables.items()]
-        for table in (_left_out(report), *lists, _checks(report), _options(report, verbose)):
+        lists = [_List(name, rows, console.width, verbose) for name, rows in report.tables.items()]
+        for table in (_left_out(report), *(one.table() for one in lists), _checks(report), _options(report, verbose)):
             if table.row_count:
                 console.print(table)
-        if not verbose and any(grouping_of(*one) or len(one[1]) > _MOST_ROWS for one in report.tables.items()):
+        if any(one.is_cut for one in lists):
             console.print("each row of these lists: --verbose, or --format json", highlight=False)
     return text.get()
 
@@ -103,53 +104,87 @@ def _left_out(report: Report) -> "Table":
     return _table({"left out": "right", "reason": "left"}, [(str(n), why) for why, n in report.left_out.items()])
 
 
-def _list(name: str, rows: Sequence[Row], width: int, verbose: bool) -> "Table":
-    """One of the report's lists: all rows when `verbose`, else a screen of it."""
-    how = None if verbose else grouping_of(name, rows)
-    if how is not None:
-        return _groups(name, rows, how)
-    return _rows(name, rows, width, len(rows) if verbose else _MOST_ROWS)
+@dataclass(frozen=True, slots=True)
+class _List:
+    """One of the report's lists, as the console shows it. Of long lists, rows may lack fields that others have."""
 
+    name: str
+    rows: Sequence[Row]
+    width: int
+    """Of the console, in characters."""
+    verbose: bool
 
-def _groups(name: str, rows: Sequence[Row], how: Grouping) -> "Table":
-    from rich.table import Table
+    @property
+    def is_cut(self) -> bool:
+        """Whether there are rows that are not shown."""
+        return not self.verbose and (self._grouping is not None or len(self.rows) > _MOST_ROWS)
 
-    table = Table.grid(padding=(0, 2))
-    table.add_column(justify="right")
-    table.add_column(overflow="fold")
-    for group in grouped(rows, how, _cell):
-        table.add_row(_text(f"{group.count:,}"), _text(group.kind))
-        table.add_row("", _text(f"for example {group.example}", "dim"))
-    table.title, table.title_justify = f"{name.replace('_', ' ')}: {len(rows):,}", "left"
-    return table
+    def table(self) -> "Table":
+        """All rows when `verbose`, else a screen of the list."""
+        return self._row_by_row() if self._grouping is None else self._by_groups(self._grouping)
 
+    @property
+    def _grouping(self) -> Grouping | None:
+        fields = self._widths
+        lines = len(self.rows) * (1 if self._fits(fields) else len(fields))
+        return None if self.verbose else grouping_of(self.name, self.rows, is_long=lines > _MOST_ROWS)
 
-def _rows(name: str, rows: Sequence[Row], width: int, most: int) -> "Table":
-    """At most so many rows; fields that end in `bytes` are sizes, numbers are aligned right.
+    @property
+    def _title(self) -> str:
+        return self.name.replace("_", " ")
 
-    When the columns do not fit, each field gets a line: an instant that is broken over lines cannot be copied.
-    """
-    cells = [{field: _cell(field, value) for field, value in row.items()} for row in rows[:most]]
-    widths = {field: max(len(text) for text in (field, *(row[field] for row in cells))) for field in (rows or [{}])[0]}
-    needed = sum((one if one <= _FOLDED else _NARROWEST) + 2 for one in widths.values())
-    if needed > width:
-        table = _table({"field": "left", name.replace("_", " "): "left"}, [])
-        for row in cells:
-            for field, text in row.items():
-                if text:
-                    table.add_row(_text(field.replace("_", " "), "dim"), _text(text))
-            table.add_section()
-    else:
-        numeric = {field for field in widths if all(isinstance(row[field], int | float | None) for row in rows)}
-        table = _table({f.replace("_", " "): "right" if f in numeric else "left" for f in widths}, [])
-        for column, one in zip(table.columns, widths.values(), strict=True):
-            column.no_wrap = one <= _FOLDED
-        for row in cells:
-            table.add_row(*map(_text, row.values()))
-        table.title, table.title_justify = name.replace("_", " "), "left"
-    if len(rows) > most:
-        table.caption, table.caption_justify = f"and {len(rows) - most:,} more", "left"
-    return table
+    @property
+    def _cells(self) -> list[dict[str, str]]:
+        shown = self.rows if self.verbose else self.rows[:_MOST_ROWS]
+        fields = dict.fromkeys(field for row in shown for field in row)
+        return [{field: _cell(field, row.get(field)) for field in fields} for row in shown]
+
+    @property
+    def _widths(self) -> dict[str, int]:
+        cells = self._cells
+        return {
+            field: max(len(text) for text in (field, *(row[field] for row in cells))) for field in (cells or [{}])[0]
+        }
+
+    def _fits(self, widths: Mapping[str, int]) -> bool:
+        return sum((one if one <= _FOLDED else _NARROWEST) + 2 for one in widths.values()) <= self.width
+
+    def _by_groups(self, how: Grouping) -> "Table":
+        from rich.table import Table
+
+        table = Table.grid(padding=(0, 2))
+        table.add_column(justify="right")
+        table.add_column(overflow="fold")
+        for group in grouped(self.rows, how, _cell):
+            table.add_row(_text(f"{group.count:,}"), _text(group.kind))
+            table.add_row("", _text(f"for example {group.example}", "dim"))
+        table.title, table.title_justify = f"{self._title}: {len(self.rows):,}", "left"
+        return table
+
+    def _row_by_row(self) -> "Table":
+        """Fields that end in `bytes` are sizes, numbers are aligned right.
+
+        When the columns do not fit, each field gets a line: an instant that is broken over lines cannot be copied.
+        """
+        cells, widths = self._cells, self._widths
+        if not self._fits(widths):
+            table = _table({"field": "left", self._title: "left"}, [])
+            for row in cells:
+                for field, text in row.items():
+                    if text:
+                        table.add_row(_text(field.replace("_", " "), "dim"), _text(text))
+                table.add_section()
+        else:
+            numeric = {f for f in widths if all(isinstance(row.get(f), int | float | None) for row in self.rows)}
+            table = _table({f.replace("_", " "): "right" if f in numeric else "left" for f in widths}, [])
+            for column, one in zip(table.columns, widths.values(), strict=True):
+                column.no_wrap = one <= _FOLDED
+            for row in cells:
+                table.add_row(*map(_text, row.values()))
+            table.title, table.title_justify = self._title, "left"
+        if len(self.rows) > len(cells):
+            table.caption, table.caption_justify = f"and {len(self.rows) - len(cells):,} more", "left"
+        return table
 
 
 def _cell(field: str, value: str | int | float | bool | None) -> str:

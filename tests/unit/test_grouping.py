@@ -139,6 +139,29 @@ def test_short_lists_are_shown_row_by_row() -> None:
     assert all(f" p{n} " in shown for n in range(10)) and "--verbose" not in shown
 
 
+def test_rows_that_take_many_lines_are_told_by_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the columns do not fit beside each other, each field of a row has a line."""
+    rows: list[Row] = [
+        {f"field {n}": "as wide as it can be" for n in range(10)}
+        | {"instant": f"2026010100000000{n}", "decision": "wait", "action": "commit", "why": "it lives"}
+        for n in range(5)
+    ]
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "5  wait: commit" in as_tables(report_of("instants", rows), verbose=False)
+    assert "2026010100000000" in as_tables(report_of("instants", rows[:2]), verbose=False)
+    assert "instants: " not in as_tables(report_of("instants", rows[:2]), verbose=False)
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+@pytest.mark.parametrize("width", [40, 200])
+def test_rows_may_lack_fields(width: int, verbose: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As clustering groups whose footers a dry run has not read: that ended in a traceback."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    rows: list[Row] = [{"group": 0, "partition": "p0", "rows": 7}, {"group": 1, "partition": "p1"}]
+    shown = as_tables(report_of("clustering_groups", rows), verbose=verbose)
+    assert "p0" in shown and "p1" in shown and "7" in shown
+
+
 def test_validate_on_a_table_with_many_differences(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path)
     for damage in (wrong_listing(path), wrong_column_stats(path)):
