@@ -43,7 +43,7 @@ _OTHER_TYPES = {
 
 _OF_PARTITION = "partition files bytes"
 _ROLLBACK = {"partitions": _OF_PARTITION, "visible_again": _OF_PARTITION, "rollbacks": "instant of action"}
-_DIFFERENCE = "metadata_partition kind severity data_partition file column key detail"
+_DIFFERENCE = "metadata_partition kind severity data_partition file column key detail cause"
 COLUMNS: dict[str, dict[str, str]] = {
     "clustering": {
         "clustering_groups": "group partition files bytes new_files rows new_bytes new_file_bytes memory_bytes decoded",
