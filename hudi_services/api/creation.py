@@ -7,7 +7,8 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..jobs import creation
-from ..options import Option, creation_keys
+from ..options import Option, creation_keys, effects
+from ..options.option import Phase
 from ..storage_options import Value
 from .arguments import EngineName, OptionValues, layer_of, options_over, storage_at
 from .call import Progress
@@ -52,7 +53,7 @@ def create(
     }
     texts = {one.key: _text(one.key, value) for one, value in given.items() if value is not None}
     found = options_over([("arguments of create()", texts), layer_of("options of create()", options)], conf_file)
-    for warning in found.warnings:
+    for warning in (*found.warnings, *effects.warnings(found, Phase.CREATE, ())):
         _log.warning("%s", warning)
     creation.create(storage, found)
     return open_table(

@@ -40,6 +40,8 @@ class ArchivePlan:
     metadata: ArchiveRules
     entries: int = 10
     merged: int = 10
+    merged_bytes: int = 1 << 26
+    manifests: int = 3
 
 
 @dataclass(slots=True)
@@ -103,7 +105,14 @@ def _archive_side(table: Snapshot, side: _Side, plan: ArchivePlan, settings: Tra
             config, timeline = side.place(current)
             batch = _first_round(timeline, going)
             wanted = set(map(_key, going)) - set(map(_key, batch))
-            form = ArchiveForm(timeline.zone, config.version.release, plan.entries, plan.merged)
+            form = ArchiveForm(
+                timeline.zone,
+                config.version.release,
+                plan.entries,
+                plan.merged,
+                plan.merged_bytes,
+                plan.manifests,
+            )
             writer = timeline.layout.archive_writer(timeline.storage, config.history_path, form)
             if batch:
                 done.files += writer.add(_read(timeline, batch), current.check_held)

@@ -60,7 +60,7 @@ class CommitDraft:
     indexes. `merged` are the log files (paths) that were merged into new files of their own file groups. `schema` is
     the Avro schema (JSON) of the commit, None for that of the table. `pairs` are the keys that came to each secondary
     index, and those that went; None for a commit that keeps all rows. `rolling` is what the commit takes over from
-    earlier ones.
+    earlier ones, `extra` is extra metadata of its own.
     """
 
     instant: Instant
@@ -74,6 +74,7 @@ class CommitDraft:
     schema: str | None = None
     pairs: tuple[MovedKeys, ...] | None = None
     rolling: RollingMetadata = field(default_factory=RollingMetadata)
+    extra: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stats(self) -> dict[str, tuple[WriteStat, ...]]:
@@ -110,7 +111,7 @@ class CommitDraft:
 
     def content(self, current: Snapshot) -> bytes:
         schema = self.schema or current_schema(current)
-        extra = {"schema": schema} if schema else {}
+        extra = {**self.extra, **({"schema": schema} if schema else {})}
         metadata = CommitMetadata(
             self.operation,
             self.stats,

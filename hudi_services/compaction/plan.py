@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from ..clock import parse_instant
 from ..codecs.compaction_plan import CompactionOperation, CompactionPlan
 from ..commit.conflicts import touches
 from ..concurrency import at_once
 from ..model import FileSlice
 from ..snapshot import Snapshot, pending_clusterings, pending_compactions
 from ..table.view import FileGroupId
+from ..timeline.compaction_trigger import AFTER_REQUEST, Trigger
 from ..timeline.instant import Action, Instant
 from .strategies import BEYOND_IO, Limits, choose
 
@@ -34,15 +34,6 @@ class Reason(enum.Enum):
 
 WAITING = BEYOND_IO
 """The reason of slices that the next plan may take."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trigger:
-    """When a plan is due (`hoodie.compact.inline.trigger.strategy`); `commits` are delta commits."""
-
-    kind: str = "NUM_COMMITS"
-    commits: int = 5
-    seconds: int = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +72,9 @@ def why_not_due(table: Snapshot, trigger: Trigger) -> str:
 
     Only completed delta commits count.
     """
-    since = _last_compaction(table, requested=trigger.kind == "NUM_COMMITS_AFTER_LAST_REQUEST")
+    since = _last_compaction(table, requested=trigger.kind == AFTER_REQUEST)
     deltas = [one for one in table.timeline.completed({Action.DELTA_COMMIT}) if since is None or one.ts > since.ts]
-    begin = since or (deltas[0] if deltas else None)
-    if begin is None:
-        return "there is no delta commit"
-    after = f"since the compaction {since.ts}" if since is not None else "on the timeline"
-    few = f"{len(deltas)} of {trigger.commits} delta commits {after}" if len(deltas) < trigger.commits else ""
-    begun = parse_instant(begin.ts, table.timeline.zone)
-    passed = (table.clock.now() - begun).total_seconds() if begun is not None else float("inf")
-    early = f"{int(passed)} of {trigger.seconds} seconds since {begin.ts}" if passed < trigger.seconds else ""
-    if trigger.kind == "TIME_ELAPSED":
-        return early
-    if trigger.kind == "NUM_OR_TIME":
-        return f"{few}, and {early}" if few and early else ""
-    if trigger.kind == "NUM_AND_TIME":
-        return few or early
-    return few
+    return trigger.why_not_due(table.timeline, deltas, since, table.clock.now())
 
 
 def _last_compaction(table: Snapshot, *, requested: bool) -> Instant | None:

@@ -13,7 +13,8 @@ from ..timeline.instant import Instant
 from .opening import open_supported
 from .report import Report, Row
 from .request import ArchiveRequest
-from .settings import archive_plan, transaction_settings
+from .service_rules import archive_plan
+from .settings import transaction_settings
 
 _TIMELINES = ("table", "metadata table")
 _DRY_RUN = "dry run: nothing was archived"

@@ -24,7 +24,8 @@ from .archive import checkpoint_warnings
 from .opening import open_supported
 from .report import InOut, Report
 from .request import CleanRequest
-from .settings import archive_rules, clean_rules, failed_writes_are_ours, transaction_settings
+from .service_rules import archive_rules, clean_rules
+from .settings import failed_writes_are_ours, transaction_settings
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
     plan_anew = not pending or wanted.options[keys.CLEAN_MULTIPLE]
     if wanted.dry_run:
         return _dry_run(wanted, table, pending, rules if plan_anew else None, report)
-    rolled_back = failed_writes_are_ours(wanted.options) and _roll_back_failed_writes(table, settings, report)
+    rolled_back = failed_writes_are_ours(wanted.options) and _roll_back_failed_writes(wanted, table, settings, report)
     if rolled_back:
         table = reopen(table)
     planned = ""
@@ -61,10 +62,13 @@ def clean(wanted: CleanRequest, storage: Storage | None = None) -> Report:
     return report
 
 
-def _roll_back_failed_writes(table: Snapshot, settings: TransactionSettings, report: Report) -> bool:
+def _roll_back_failed_writes(
+    wanted: CleanRequest, table: Snapshot, settings: TransactionSettings, report: Report
+) -> bool:
     """Roll back failed writes; return whether there were any."""
+    minutes = wanted.options[keys.CLUSTERING_EXPIRY_MINUTES] if wanted.options[keys.CLUSTERING_EXPIRES] else None
     with report.phase("roll back"):
-        failed = roll_back_failed_writes(table, settings)
+        failed = roll_back_failed_writes(table, settings, expiry_minutes=minutes)
     if failed:
         report.warnings.append(f"failed writes were rolled back: {', '.join(failed)}")
     return bool(failed)

@@ -14,7 +14,8 @@ from ..timeline.instant import Action
 from .plan_instants import check_new_instant, zone_warnings
 from .report import InOut, Report
 from .request import CompactionRequest
-from .settings import compaction_rules, transaction_settings
+from .service_rules import compaction_rules
+from .settings import transaction_settings
 
 _log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from ..errors import ConfigError
 from ..merging.rules import payload_class, payload_is_of_write
-from ..options import Option, Options, as_text, creation_keys
+from ..options import Option, Options, as_text, creation_keys, effects
 from ..options.creation_keys import KeyGenerator
-from ..options.not_honoured import refuse_not_honoured
+from ..options.option import Phase
 from ..storage import Storage
 from ..table_config import TableConfig
 from ..urls import folder_name
@@ -23,7 +23,6 @@ def create(storage: Storage, options: Options) -> TableConfig:
 
 def check_definition(options: Options, config: TableConfig) -> None:
     """Raise ConfigError when options say of an existing table what it is not."""
-    refuse_not_honoured(options)
     known: dict[Option[Any], str | tuple[str, ...] | bool] = {
         creation_keys.TABLE_NAME: config.name,
         creation_keys.TABLE_TYPE: config.type,
@@ -65,7 +64,7 @@ def _payload(config: TableConfig, given: str) -> str:
 
 def definition(options: Options, root: str) -> TableDefinition:
     """The table at `root` that the options describe. Raises ConfigError."""
-    refuse_not_honoured(options)
+    effects.refuse(options, Phase.CREATE)
     name = options[creation_keys.TABLE_NAME] or folder_name(root)
     if not name:
         raise ConfigError(

@@ -106,7 +106,7 @@ class InlineServices:
             except HudiServicesError as error:
                 self._failed(name, sentence(error), error.hint, report)
                 return
-        report.warnings += [one for one in done.warnings if one not in report.warnings]
+        report.warn(done.warnings)
         if done.state is State.IDLE:
             return
         row: Row = {"service": name, "action": done.action, "instant": done.instant, "state": done.state.value}

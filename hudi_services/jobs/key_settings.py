@@ -13,7 +13,13 @@ from dataclasses import replace
 
 from ..errors import ConfigError
 from ..options import Options
-from ..options.creation_keys import KEY_GENERATOR, PARTITION_BY, KeyGenerator, key_generator_type
+from ..options.creation_keys import (
+    KEY_GENERATOR,
+    PARTITION_BY,
+    SHORT_COMPLEX_KEYS,
+    KeyGenerator,
+    key_generator_type,
+)
 from ..table_config import PARTITION_FIELDS, TableConfig
 from ..writing.definition import TIME_PREFIX, TIME_PREFIXES
 
@@ -35,6 +41,8 @@ def config_of_keys(options: Options, config: TableConfig) -> TableConfig:
     raw, given = dict(config.raw), options[PARTITION_BY]
     if not config.key_generator and options[KEY_GENERATOR]:
         raw["hoodie.table.keygenerator.type"] = options[KEY_GENERATOR]
+    if options[SHORT_COMPLEX_KEYS]:
+        raw[SHORT_COMPLEX_KEYS.key] = options[SHORT_COMPLEX_KEYS].lower()
     if any(_kinds(given)) and not any(_kinds(config.listed_partition_fields)):
         raw[PARTITION_FIELDS] = ",".join(given)
     return replace(config, raw=raw | dict(_times(options, config.raw)))

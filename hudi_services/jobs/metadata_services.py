@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..cleaning.metadata_table import clean_metadata
+from ..clock import SystemClock
 from ..engine import Engine
 from ..metadata.file_groups.compaction import compact
 from ..metadata.file_groups.merged_base import MergedBase, MergeTask, write_merged_base
 from ..metadata.table import MetadataTable
-from ..options import keys
 from .report import Report, Row, sentence
 from .request import Request
-from .settings import metadata_retention
+from .service_rules import metadata_retention, metadata_trigger
 
 Afterwards = Callable[[MetadataTable, Callable[[], str]], None]
 
@@ -44,7 +44,7 @@ def metadata_services(runner: Engine, wanted: Request, report: Report) -> Afterw
             # The clean first, as in Hudi: of what the compaction merges, readers that have begun still need the files.
             now = now.reload() if clean(now, times) else now
             what = "compacted"
-            done = compact(now, wanted.options[keys.METADATA_COMPACT_COMMITS], times, merge)
+            done = compact(now, metadata_trigger(wanted.options), SystemClock().now(), times, merge)
         except Exception as error:
             # Any error: the commit is complete, and the report must say so.
             report.warnings.append(f"the metadata table was not {what}, a later run does it: {sentence(error)}")

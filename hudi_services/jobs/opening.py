@@ -8,6 +8,7 @@ from ..commit.conflicts import check_plans
 from ..errors import ConfigError
 from ..metadata.expression_index.index import Computation, computations, expression_indexes
 from ..object_storage import ObjectStorage
+from ..options import effects
 from ..options.option import Phase
 from ..snapshot import Snapshot, current_schema, open_snapshot
 from ..storage import Storage
@@ -27,13 +28,16 @@ def open_supported(wanted: R, storage: Storage | None, report: Report, *, repair
     unless the service `repairs` tables.
     """
     with report.phase("open"):
+        effects.refuse(wanted.options, wanted.phase)
         table = open_snapshot(storage or ObjectStorage(wanted.base_path), SystemClock())
         table = replace(table, on_wait=wanted.on_wait)
         report.table = TableFacts(table.storage.root, table.config.name, table.config.type, table.config.version.number)
         # A wrong value in the table must not prevent its repair.
         options = wanted.options.over_table(table.config.raw, lenient=wanted.phase is Phase.REPAIR)
         report.options = options
-        report.warnings += options.ignored
+        report.warn(options.ignored)
+        partitions = (*table.config.metadata_partitions, *table.config.metadata_partitions_inflight)
+        report.warn(effects.warnings(wanted.options, wanted.phase, partitions))
         options.check(wanted.phase)
         wanted = replace(wanted, options=options)
         if wanted.table_name and wanted.table_name != table.config.name:

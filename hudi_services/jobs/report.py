@@ -5,7 +5,7 @@ The job fills the report, and ends it with one of `requested`, `completed`, `loo
 """
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -157,6 +157,10 @@ class Report:
     def _end(self, state: State, exit_code: int, instant: str | None) -> "Report":
         self.state, self.exit_code, self.instant = state, exit_code, instant
         return self
+
+    def warn(self, warnings: Iterable[str]) -> None:
+        """Add warnings, each one once: the services after a write, and a table that is opened again, say the same."""
+        self.warnings += [one for one in warnings if one not in self.warnings]
 
     @property
     def all_warnings(self) -> list[str]:

@@ -1,22 +1,13 @@
 """Turns options into the settings that each package takes."""
 
-import math
 import sys
-from dataclasses import replace
 
-from ..archival.archive import ArchivePlan
-from ..archival.selection import ArchiveRules
-from ..cleaning.plan import CleanRules
-from ..cleaning.retention import Policy, Retention
-from ..cleaning.scope import PartitionRules as CleanPartitions
 from ..clock import process_zone
 from ..clustering.partitions import PartitionFilter, PartitionRules
 from ..clustering.plan import PlanRules
 from ..clustering.selection import SizeRules
 from ..commit.rolling_metadata import RollingMetadata
 from ..commit.settings import TransactionSettings
-from ..compaction.plan import CompactionRules, Trigger
-from ..compaction.strategies import Limits
 from ..errors import ConfigError
 from ..files.bloom import BloomSettings
 from ..indexing.sizing import GroupSizing
@@ -37,8 +28,6 @@ from ..writing.index import Index, IndexType
 from ..writing.sizing import SizingRules
 from .request import WriteOperation
 
-_METADATA_CLEAN_COMMITS, _METADATA_CLEANS_LESS = 20, 1.2
-"""Cleans of the metadata table retain so many commits, and so many times more than those of the table."""
 _BY_KEY = ("GLOBAL_SORT", "PARTITION_SORT")
 """The sort modes that sort by record key."""
 
@@ -89,112 +78,15 @@ def plan_rules(options: Options) -> PlanRules:
     )
 
 
-def compaction_rules(options: Options) -> CompactionRules:
-    """The rules of a compaction plan."""
-    return CompactionRules(
-        trigger=Trigger(
-            kind=options[keys.COMPACTION_TRIGGER],
-            commits=options[keys.COMPACTION_COMMITS],
-            seconds=options[keys.COMPACTION_SECONDS],
-        ),
-        strategy=options[keys.COMPACTION_STRATEGY],
-        limits=Limits(
-            io_megabytes=options[keys.COMPACTION_IO],
-            log_bytes=options[keys.COMPACTION_LOG_BYTES],
-            log_files=options[keys.COMPACTION_LOG_FILES],
-            days=options[keys.COMPACTION_DAYS],
-        ),
-    )
-
-
 def commits_between(options: Options) -> int:
     """How many commits must follow the last clustering before another one is planned."""
     return max(options[keys.INLINE_MAX_COMMITS] or 0, options[keys.ASYNC_MAX_COMMITS] or 0)
 
 
-def clean_rules(options: Options) -> CleanRules:
-    """The rules of a clean. Raises ConfigError for a partition filter with incremental cleaning, as Hudi does."""
-    partitions = CleanPartitions(
-        incremental=options[keys.CLEAN_INCREMENTAL],
-        pattern=options[keys.CLEAN_PARTITION_REGEX],
-        selected=options[keys.CLEAN_PARTITIONS_SELECTED],
-    )
-    if partitions.incremental and (partitions.pattern or partitions.selected):
-        key = keys.CLEAN_PARTITIONS_SELECTED if partitions.selected else keys.CLEAN_PARTITION_REGEX
-        raise ConfigError(
-            f"{key.key} cannot be used with {keys.CLEAN_INCREMENTAL.key}=true: partitions that it leaves out now "
-            "would not be cleaned later",
-            hint=f"set {keys.CLEAN_INCREMENTAL.key}=false",
-        )
-    hours = options[keys.EMPTY_CLEAN_HOURS]
-    return CleanRules(
-        retention=replace(_retention(options), most_commits=options[keys.CLEAN_MAX_COMMITS]),
-        partitions=partitions,
-        trigger_commits=options[keys.CLEAN_TRIGGER_COMMITS],
-        empty_clean_hours=hours if hours > 0 else None,
-    )
-
-
-def _retention(options: Options) -> Retention:
-    return Retention(
-        policy=_clean_policy(options),
-        commits=options[keys.CLEAN_COMMITS_RETAINED],
-        hours=options[keys.CLEAN_HOURS_RETAINED],
-        versions=options[keys.CLEAN_FILE_VERSIONS_RETAINED],
-    )
-
-
-def metadata_retention(options: Options) -> Retention:
-    """What cleans of the metadata table keep: more than those of the table.
-
-    Unlike in Hudi, no more commits than its archival leaves: with fewer on the timeline, no clean would ever be due.
-    Source: HoodieMetadataWriteUtils.createMetadataWriteConfig of Apache Hudi.
-    """
-    table = _retention(options)
-    commits = max(_METADATA_CLEAN_COMMITS, int(table.commits * _METADATA_CLEANS_LESS))
-    return Retention(
-        policy=table.policy,
-        commits=max(table.commits, min(commits, options[keys.ARCHIVE_LEAST])),
-        hours=math.ceil(table.hours * _METADATA_CLEANS_LESS),
-        versions=math.ceil(table.versions * _METADATA_CLEANS_LESS),
-    )
-
-
-def archive_plan(options: Options, config: TableConfig) -> ArchivePlan:
-    """The rules of an archival of a table with this `config`.
-
-    Raises ConfigError when so few commits would start it that none could go.
-    """
-    table = archive_rules(options, config)
-    if table.most <= table.least:
-        raise ConfigError(
-            f"{keys.ARCHIVE_MOST.key}={table.most} is not more than {keys.ARCHIVE_LEAST.key}={table.least}",
-            hint=f"set {keys.ARCHIVE_MOST.key} to at least {table.least + 1}",
-        )
-    # As Hudi writes its metadata table.
-    metadata = ArchiveRules(
-        most=table.most + 1,
-        least=table.least + 1,
-        retention=metadata_retention(options),
-        compaction_commits=options[keys.METADATA_COMPACT_COMMITS],
-        beyond_checkpoint=True,
-    )
-    return ArchivePlan(table, metadata, options[keys.ARCHIVE_BATCH], options[keys.ARCHIVE_MERGED_FILES])
-
-
-def archive_rules(options: Options, config: TableConfig) -> ArchiveRules:
-    """The rules of an archival of a table with this `config`, as writers with these options have them."""
-    counts = config.is_merge_on_read and options[keys.COMPACTION_TRIGGER] in ("NUM_COMMITS", "NUM_AND_TIME")
-    return ArchiveRules(
-        most=options[keys.ARCHIVE_MOST],
-        least=options[keys.ARCHIVE_LEAST],
-        retention=_retention(options),
-        compaction_commits=options[keys.COMPACTION_COMMITS] if counts else None,
-        beyond_savepoint=options[keys.ARCHIVE_BEYOND_SAVEPOINT],
-        keeps_retained=options[keys.ARCHIVE_KEEPS_RETAINED],
-        beyond_checkpoint=options[keys.ARCHIVE_BEYOND_CHECKPOINT],
-        checkpoint_keys=options[keys.ROLLING_KEYS],
-    )
+def commit_metadata(options: Options) -> dict[str, str]:
+    """The options that a write puts into its commit, as HoodieSparkSqlWriter does; never those of the table."""
+    prefix = options[writing_keys.COMMIT_METADATA_PREFIX]
+    return {key: options.given(key)[1] for key in options.given_keys(prefix)} if prefix else {}
 
 
 def rolling_metadata(options: Options) -> RollingMetadata:
@@ -227,21 +119,6 @@ def several_writers(options: Options) -> list[str]:
         f"{lock.key} is set, but {mode.key} is not: a writer of Hudi with such options takes this write for a failed "
         f"one while it is in progress, and rolls it back; set {mode.key}=OPTIMISTIC_CONCURRENCY_CONTROL in all writers"
     ]
-
-
-_NUMBERS = {
-    Policy.COMMITS: keys.CLEAN_COMMITS_RETAINED,
-    Policy.HOURS: keys.CLEAN_HOURS_RETAINED,
-    Policy.FILE_VERSIONS: keys.CLEAN_FILE_VERSIONS_RETAINED,
-}
-
-
-def _clean_policy(options: Options) -> Policy:
-    """The policy that is set, else the policy of the one retention number that is set (HoodieCleanConfig)."""
-    implied = [policy for policy, number in _NUMBERS.items() if options.is_set(number)]
-    if not options.is_set(keys.CLEAN_POLICY) and len(implied) == 1:
-        return implied[0]
-    return Policy(options[keys.CLEAN_POLICY])
 
 
 def group_sizing(options: Options) -> GroupSizing:
@@ -381,6 +258,7 @@ def new_statistics(options: Options) -> NewStatistics:
         columns=options[writing_keys.COLUMN_STATS_COLUMNS],
         most_columns=options[writing_keys.COLUMN_STATS_MOST],
         file_groups=options[writing_keys.COLUMN_STATS_GROUPS],
+        ranges=options[writing_keys.PARTITION_STATS_ENABLE],
         range_file_groups=options[writing_keys.PARTITION_STATS_GROUPS],
     )
 

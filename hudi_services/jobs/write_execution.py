@@ -42,6 +42,7 @@ from .request import WriteOperation, WriteRequest
 from .settings import (
     bucket_index,
     bulk_sort,
+    commit_metadata,
     index_type,
     known_keys,
     new_statistics,
@@ -305,6 +306,7 @@ class WriteRun:
             ),
             schema=self._kept.schema.text,
             rolling=rolling_metadata(self._wanted.options),
+            extra=commit_metadata(self._wanted.options),
         )
 
     def _bucket_expectations(

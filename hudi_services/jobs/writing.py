@@ -14,8 +14,7 @@ from ..errors import ConfigError, NothingToDo, TableNotFound, UnsupportedTable
 from ..merging.rules import DeleteMarker, MergeRule, merge_rule, rule_of_write
 from ..metadata.expression_index.times import Zone
 from ..object_storage import ObjectStorage
-from ..options import creation_keys, keys, writing_keys
-from ..options.not_honoured import warnings_of
+from ..options import creation_keys, effects, keys, writing_keys
 from ..rows.memory import TaskMemory
 from ..snapshot import Snapshot, current_schema
 from ..storage import Storage
@@ -149,7 +148,8 @@ def _write_new(wanted: WriteRequest, source_of: SourceOf, storage: Storage, repo
     given, new = wanted, definition(wanted.options, storage.root)
     config = TableConfig(new.properties(), new.version)
     check_support(Operation.WRITE, _New(storage, config, Timeline.open(storage, config)))
-    _warn(wanted, config, report)
+    report.warn(several_writers(wanted.options))
+    report.warn(effects.warnings(wanted.options, wanted.phase, ()))
     rule = _rule(wanted, config)
     if wanted.operation is WriteOperation.DELETE:
         raise NothingToDo(f"there is no table at {storage.root} to delete rows of")
@@ -171,17 +171,9 @@ def _write_new(wanted: WriteRequest, source_of: SourceOf, storage: Storage, repo
 
 
 def _check_options(wanted: WriteRequest, config: TableConfig, report: Report) -> None:
-    """Refuse options that do not fit the table, and warn of those that have no effect. Raises ConfigError."""
+    """Refuse options that do not fit the table, and warn of those that endanger the write. Raises ConfigError."""
     check_definition(wanted.options, config)
-    _warn(wanted, config, report)
-
-
-def _warn(wanted: WriteRequest, config: TableConfig, report: Report) -> None:
-    """Warn of options that have no effect, or endanger the write. Raises ConfigError as `several_writers`."""
-    report.warnings += [
-        *several_writers(wanted.options),
-        *warnings_of(wanted.options, (*config.metadata_partitions, *config.metadata_partitions_inflight)),
-    ]
+    report.warn(several_writers(wanted.options))
 
 
 def _new_key_maker(config: TableConfig, schema: WriterSchema, zone: Zone) -> KeyMaker:

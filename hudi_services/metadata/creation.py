@@ -47,6 +47,8 @@ class NewStatistics:
     """hoodie.metadata.index.column.stats.max.columns.to.index; counts without a list, and not in version 6."""
     file_groups: int = 2
     """hoodie.metadata.index.column.stats.file.group.count"""
+    ranges: bool = True
+    """hoodie.metadata.index.partition.stats.enable: with column_stats, whether there are partition_stats, too."""
     range_file_groups: int = 1
     """hoodie.metadata.index.partition.stats.file.group.count"""
 
@@ -117,7 +119,7 @@ def _file_groups(config: TableConfig, form: "_Form", statistics: NewStatistics) 
     groups = {FILES: 1}
     if form.has_definitions if statistics.enable is None else statistics.enable:
         groups[COLUMN_STATS] = statistics.file_groups
-        if form.has_definitions and config.partition_fields:
+        if form.has_definitions and config.partition_fields and statistics.ranges:
             groups[PARTITION_STATS] = statistics.range_file_groups
     return groups
 

@@ -28,11 +28,17 @@ _BY_CLASS = {
     for kind in KeyGenerator
     for name in (kind.value, kind.value.replace("KeyGenerator", "AvroKeyGenerator"))
 }
+_UNDONE = ("GLOBAL_DELETE", "AUTO_RECORD", "HOODIE_TABLE_METADATA", "SPARK_SQL", "USER_PROVIDED", "STREAMER_TEST")
+_UNDONE_CLASSES = ("GlobalDelete", "GlobalAvroDelete", "AutoRecordGenWrapper", "SqlKey", "UuidKey", "MergeIntoKey")
+_AVRO = "_AVRO"
+"""The end of the types of generators for Avro records, which make the same keys."""
 
 
 def _generator(value: str) -> str:
     """The name of a `KeyGenerator`; "" for none."""
-    found = _BY_CLASS.get(value, value.upper())
+    found = key_generator_type(value)
+    if found.startswith(_UNDONE) or value.rpartition(".")[2].startswith(_UNDONE_CLASSES):
+        raise ValueError("is a key generator that only Apache Hudi has")
     if value and found not in KeyGenerator.__members__:
         known = ", ".join(KeyGenerator.__members__)
         raise ValueError(f"is none of {known}, and no class of these key generators")
@@ -41,7 +47,7 @@ def _generator(value: str) -> str:
 
 def key_generator_type(named: str) -> str:
     """The type of a key generator that a table names by type or class; a name that is not known as it is."""
-    return _BY_CLASS.get(named, named.upper()).removesuffix("_AVRO")
+    return _BY_CLASS.get(named, named.upper()).removesuffix(_AVRO)
 
 
 TABLE_NAME = Option(
@@ -90,7 +96,7 @@ ORDERING = Option(
     _NO_NAMES,
     Phase.CREATE,
     "The columns that decide between two rows of one key; several only from version 9 on.",
-    ("hoodie.datasource.write.precombine.field", "hoodie.table.precombine.field"),
+    ("hoodie.datasource.write.precombine.field", "hoodie.table.precombine.field", "hoodie.payload.ordering.field"),
 )
 KEY_GENERATOR = Option(
     "hoodie.datasource.write.keygenerator.class",
@@ -99,6 +105,14 @@ KEY_GENERATOR = Option(
     Phase.CREATE,
     "The key generator, by Hudi's class or type; when empty, it goes by the numbers of columns.",
     ("hoodie.datasource.write.keygenerator.type", "hoodie.table.keygenerator.class", "hoodie.table.keygenerator.type"),
+)
+SHORT_COMPLEX_KEYS = Option(
+    "hoodie.write.complex.keygen.new.encoding",
+    choice("", "TRUE", "FALSE"),
+    "",
+    Phase.CREATE,
+    "Table versions 6 and 8: whether the complex key generator makes `5` of a single record key field, and not `id:5`; "
+    "when empty, it does. Where the table has rows, they decide.",
 )
 HIVE_STYLE = Option(
     "hoodie.datasource.write.hive_style_partitioning",
@@ -133,7 +147,10 @@ TIMELINE_ZONE = Option(
 )
 MERGE_MODE = Option(
     "hoodie.write.record.merge.mode",
-    choice("", "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
+    choice(
+        *("", "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"),
+        undone={"CUSTOM": "merges rows by a class of users, which only Apache Hudi runs"},
+    ),
     "",
     Phase.CREATE,
     "Which of two rows of one key counts: the one with the greater ordering value, or the newer one; when empty, the "

@@ -53,9 +53,16 @@ _EXECUTION_CLASSES = {
     **{name: name for name in (SORT_AND_SIZE_EXECUTION, SINGLE_FILE_EXECUTION, *COPY_EXECUTIONS)},
     f"{_RUN_PACKAGE}.JavaSortAndSizeExecutionStrategy": SORT_AND_SIZE_EXECUTION,
 }
-_BUCKET_EXECUTIONS = (
-    f"{_RUN_PACKAGE}.SparkConsistentBucketClusteringExecutionStrategy",
-    f"{_RUN_PACKAGE}.SingleSparkJobConsistentHashingExecutionStrategy",
+_OF_BUCKETS = "splits and merges the buckets of an index, which only Apache Hudi does"
+_UNDONE_EXECUTIONS = {
+    f"{_RUN_PACKAGE}.SparkConsistentBucketClusteringExecutionStrategy": _OF_BUCKETS,
+    f"{_RUN_PACKAGE}.SingleSparkJobConsistentHashingExecutionStrategy": _OF_BUCKETS,
+    f"{_RUN_PACKAGE}.SparkExternalFileClusteringExecutionStrategy": "calls a program of the operator's, which only "
+    "Apache Hudi does",
+}
+_UNDONE_PLANS = dict.fromkeys(
+    (f"{_PLAN_PACKAGE}.{engine}ConsistentBucketClusteringPlanStrategy" for engine in ("Spark", "Flink")),
+    _OF_BUCKETS,
 )
 
 _COMPACTION_PACKAGE = "org.apache.hudi.table.action.compact.strategy"
@@ -73,9 +80,13 @@ _COMPACTION_CLASSES = {name: name for name in _COMPACTION_NAMES} | {
 DEPRECATED_PLAN_FILTERS = {
     f"{_PLAN_PACKAGE}.SparkRecentDaysClusteringPlanStrategy": "RECENT_DAYS",
     f"{_PLAN_PACKAGE}.SparkSelectedPartitionsClusteringPlanStrategy": "SELECTED_PARTITIONS",
+    f"{_PLAN_PACKAGE}.JavaRecentDaysClusteringPlanStrategy": "RECENT_DAYS",
 }
 """Old plan strategies that mean the size-based strategy with this partition filter mode, whatever mode is set
 (ClusteringPlanStrategy.checkAndGetClusteringPlanStrategy)."""
+
+TRIGGERS = ("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_OR_TIME", "NUM_AND_TIME")
+"""The names of CompactionTriggerStrategy."""
 
 _HOURS = 876_000
 _MINUTES = 60 * _HOURS
@@ -98,9 +109,26 @@ def _codec(value: str) -> str:
     return _PARQUET_CODECS[value.lower()]
 
 
+def _compaction(value: str) -> str:
+    if "," in value:
+        raise ValueError("are several strategies one after the other, which only Apache Hudi takes: name one")
+    return _one_compaction(value)
+
+
+_one_compaction = one_of(
+    _COMPACTION_CLASSES,
+    f"is none of {', '.join(_COMPACTION_NAMES)}, and no class of Hudi's for one of these",
+    {
+        f"{_COMPACTION_PACKAGE}.{name}CompactionStrategy": "chooses partitions by a rule that only Apache Hudi has: "
+        "use day_based"
+        for name in ("BoundedPartitionAware", "UnBoundedPartitionAware", "PartitionRegexBased")
+    },
+)
+
+
 def _execution(value: str) -> str:
-    if value in _BUCKET_EXECUTIONS:
-        raise ValueError("splits and merges the buckets of an index, which only Apache Hudi does")
+    if value in _UNDONE_EXECUTIONS:
+        raise ValueError(_UNDONE_EXECUTIONS[value])
     if value not in _EXECUTION_CLASSES:
         raise ValueError(f"is an execution strategy that is not supported: use {SORT_AND_SIZE_EXECUTION}")
     return _EXECUTION_CLASSES[value]
@@ -111,7 +139,9 @@ def _execution(value: str) -> str:
 PLAN_STRATEGY_CLASS = Option(
     "hoodie.clustering.plan.strategy.class",
     named(
-        {name: name for name in _PLAN_NAMES} | _PLAN_CLASSES | dict.fromkeys(DEPRECATED_PLAN_FILTERS, "size"), "Class"
+        {name: name for name in _PLAN_NAMES} | _PLAN_CLASSES | dict.fromkeys(DEPRECATED_PLAN_FILTERS, "size"),
+        "Class",
+        _UNDONE_PLANS,
     ),
     "size",
     Phase.PLAN,
@@ -302,7 +332,7 @@ SORT_COLUMNS = Option(
 NO_LAYOUT = "NONE"
 LAYOUT_STRATEGY = Option(
     "hoodie.layout.optimize.strategy",
-    named({name: name for name in ("LINEAR", "ZORDER", "HILBERT", NO_LAYOUT)}, "Class"),
+    named({name: name for name in ("LINEAR", "ZORDER", "HILBERT", NO_LAYOUT)} | {"z-order": "ZORDER"}, "Class"),
     "LINEAR",
     Phase.CLUSTERING,
     "How sort columns order rows: LINEAR, ZORDER, HILBERT, NONE (not at all), or package.module:Class. When not set, "
@@ -411,12 +441,38 @@ METADATA_COMPACT_COMMITS = Option(
     "`execute` and `compact` compact the metadata table after this many delta commits since its last compaction.",
     in_table=ANY_VALUE,
 )
+METADATA_COMPACT_TRIGGER = Option(
+    "hoodie.metadata.compact.trigger.strategy",
+    choice(*TRIGGERS),
+    "NUM_COMMITS",
+    Phase.WRITE | Phase.INGEST | Phase.ARCHIVE,
+    "When the metadata table is compacted: after delta commits, after a time, or after one of them or both.",
+    in_table=ANY_VALUE,
+)
+METADATA_COMPACT_SECONDS = Option(
+    "hoodie.metadata.compact.max.delta.seconds",
+    integer(1),
+    7_200,
+    Phase.WRITE | Phase.INGEST,
+    "TIME_ELAPSED, NUM_OR_TIME, NUM_AND_TIME: the metadata table is compacted only after this many seconds since its "
+    "last compaction.",
+    in_table=ANY_VALUE,
+)
+METADATA_CLEANS_FOLLOW = Option(
+    "hoodie.metadata.derive.from.datatable.clean.policy",
+    boolean,
+    True,
+    Phase.WRITE | Phase.INGEST | Phase.ARCHIVE,
+    "Whether the metadata table is cleaned by the policy of the table's cleans; otherwise two file slices of each file "
+    "group are kept.",
+    in_table=ANY_VALUE,
+)
 
 # Compaction.
 
 COMPACTION_STRATEGY = Option(
     "hoodie.compaction.strategy",
-    one_of(_COMPACTION_CLASSES, f"is none of {', '.join(_COMPACTION_NAMES)}"),
+    _compaction,
     "log_file_size",
     Phase.COMPACTION,
     "Which file groups are compacted: log_file_size (those with the most log bytes first), log_file_number, "
@@ -425,7 +481,7 @@ COMPACTION_STRATEGY = Option(
 )
 COMPACTION_TRIGGER = Option(
     "hoodie.compact.inline.trigger.strategy",
-    choice("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_OR_TIME", "NUM_AND_TIME"),
+    choice(*TRIGGERS),
     "NUM_COMMITS",
     Phase.COMPACTION | Phase.ARCHIVE,
     "When a plan is written: after delta commits, after a time, or after one of them or both.",
@@ -564,6 +620,23 @@ CLEAN_FAILED_WRITES = Option(
     ("hoodie.cleaner.policy.failed.writes",),
     in_table=ANY_VALUE,
 )
+CLUSTERING_EXPIRES = Option(
+    "hoodie.clustering.enable.expirations",
+    boolean,
+    False,
+    Phase.CLEAN,
+    "Whether a clean that rolls failed writes back does so with pending clusterings, too, plan and all, when they give "
+    "no sign of life.",
+    in_table=ANY_VALUE,
+)
+CLUSTERING_EXPIRY_MINUTES = Option(
+    "hoodie.clustering.expiration.threshold.mins",
+    integer(0, _MINUTES),
+    60,
+    Phase.CLEAN,
+    "The least age of a clustering that is rolled back in this way, in minutes.",
+    in_table=between(1, 10_080),
+)
 CLEAN_MAX_COMMITS: Option[int | None] = Option(
     "hoodie.clean.max.commits.to.clean",
     integer(1),
@@ -656,6 +729,22 @@ ARCHIVE_MERGED_FILES = Option(
     Phase.ARCHIVE,
     "Table versions 8 and 9: so many archive files of one level are merged into one of the next.",
     in_table=ANY_VALUE,
+)
+ARCHIVE_FILE_BYTES = Option(
+    "hoodie.timeline.compaction.target.file.max.bytes",
+    size,
+    64 << 20,
+    Phase.ARCHIVE,
+    "Table versions 8 and 9: archive files of this many bytes are merged no more; 64 MiB is the most that counts.",
+    in_table=ANY_VALUE,
+)
+ARCHIVE_MANIFESTS = Option(
+    "hoodie.timeline.manifest.retained.versions",
+    integer(1, 10_000),
+    3,
+    Phase.ARCHIVE,
+    "Table versions 8 and 9: the number of newest manifests of the archive that are kept, for readers that have begun.",
+    in_table=between(2, 1_000),
 )
 
 # Extra metadata of commits.

@@ -196,13 +196,20 @@ def factor(value: str) -> float:
     return number
 
 
-def choice(*allowed: str) -> Callable[[str], str]:
-    """One of `allowed` (upper case), in any case."""
+def choice(*allowed: str, undone: Mapping[str, str] | None = None) -> Callable[[str], str]:
+    """One of `allowed` (upper case), in any case.
+
+    `undone` are names (upper case) that Hudi takes and that cannot be carried out here, each with the end of the
+    sentence that says so.
+    """
 
     def parse(value: str) -> str:
-        if value.upper() not in allowed:
+        name = value.upper()
+        if undone and name in undone:
+            raise ValueError(undone[name])
+        if name not in allowed:
             raise ValueError(f"is none of {', '.join(allowed)}")
-        return value.upper()
+        return name
 
     return parse
 
@@ -225,10 +232,12 @@ def nothing(value: str) -> str:
     return value
 
 
-def one_of(meanings: Mapping[str, str], refusal: str) -> Callable[[str], str]:
-    """The entry of `meanings` for the text; `refusal` is the error for any other text."""
+def one_of(meanings: Mapping[str, str], refusal: str, undone: Mapping[str, str] | None = None) -> Callable[[str], str]:
+    """The entry of `meanings` for the text; `refusal` is the error for any other text, `undone` as in `choice`."""
 
     def parse(value: str) -> str:
+        if undone and value in undone:
+            raise ValueError(undone[value])
         if value not in meanings:
             raise ValueError(refusal)
         return meanings[value]
@@ -272,10 +281,10 @@ def function_name(*known: str) -> Callable[[str], str]:
     return named({name: name for name in known}, "function")
 
 
-def named(meanings: Mapping[str, str], kind: str) -> Callable[[str], str]:
+def named(meanings: Mapping[str, str], kind: str, undone: Mapping[str, str] | None = None) -> Callable[[str], str]:
     """The entry of `meanings` for the text, or the text itself when it is `package.module:<kind>`.
 
-    Names of classes have dots, and must match exactly; other names match in any case.
+    Names of classes have dots, and must match exactly; other names match in any case. `undone` as in `choice`.
     """
     short_names = {name.lower(): meaning for name, meaning in meanings.items() if "." not in name}
 
@@ -283,6 +292,8 @@ def named(meanings: Mapping[str, str], kind: str) -> Callable[[str], str]:
         meaning = meanings.get(value) or short_names.get(value.lower())
         if meaning is not None:
             return meaning
+        if undone and value in undone:
+            raise ValueError(undone[value])
         if not _IN_PYTHON.fullmatch(value):
             short = ", ".join(sorted(set(meanings.values())))
             raise ValueError(f"is neither {short} nor of the form package.module:{kind}")

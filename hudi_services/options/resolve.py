@@ -204,15 +204,17 @@ def _override(setting: Setting) -> str:
 
 
 def _unknown_keys(layers: Iterable[Layer]) -> list[str]:
-    honoured = {name for option in keys.ALL for name in option.names}
+    # Imported here: most runs are given keys of options alone, and need no list of all others.
+    from . import effects
+
     warnings = []
     for source, values in layers:
         # The table's own properties belong to Hudi, and other keys (spark.…) to other programs.
         if source == TABLE_SOURCE:
             continue
         for key in values:
-            if key not in honoured and _looks_like_hudi(key) and not _known_to_hudi(key):
-                warnings.append(_unknown(key, source, honoured))
+            if _looks_like_hudi(key) and not effects.is_known(key):
+                warnings.append(_unknown(key, source, effects.known()))
     return warnings
 
 
@@ -223,19 +225,10 @@ def _looks_like_hudi(key: str) -> bool:
     return first == "hoodie" or difflib.SequenceMatcher(None, first, "hoodie").ratio() > _SIMILAR
 
 
-def _known_to_hudi(key: str) -> bool:
-    # Imported here: some 700 keys that most runs do not need.
-    from . import known_keys
-
-    return key in known_keys.KEYS or key.startswith(known_keys.PREFIXES)
-
-
-def _unknown(key: str, source: str, honoured: set[str]) -> str:
-    from . import known_keys
-
+def _unknown(key: str, source: str, known: Iterable[str]) -> str:
     # `key value==` is a key with a blank to Hudi, and its second word may be a secret.
     first, *more = key.split(maxsplit=1)
-    nearest = difflib.get_close_matches(first, sorted(honoured | known_keys.KEYS), n=1, cutoff=0.0)
+    nearest = difflib.get_close_matches(first, sorted(known), n=1, cutoff=0.0)
     shown = without_secrets(first)
     if more:
         return f"{shown} … (from {source}) is not a key that is known: there is a blank before the first = of its line"

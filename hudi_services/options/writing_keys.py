@@ -20,6 +20,7 @@ from .option import (
     only,
     share,
     size,
+    text,
 )
 
 _NO_NAMES: tuple[str, ...] = ()
@@ -107,6 +108,16 @@ OPERATION = Option(
     choice(
         *("UPSERT", "INSERT", "BULK_INSERT", "DELETE"),
         *("INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"),
+        undone={
+            **dict.fromkeys(("CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"), "is a table service: run its own command"),
+            **dict.fromkeys(
+                (
+                    *("INSERT_PREPPED", "UPSERT_PREPPED", "BULK_INSERT_PREPPED", "DELETE_PREPPED", "BOOTSTRAP"),
+                    *("ALTER_SCHEMA", "BUCKET_RESCALE", "UNKNOWN"),
+                ),
+                "is an operation that only Apache Hudi has",
+            ),
+        },
     ),
     "UPSERT",
     Phase.INGEST,
@@ -120,6 +131,14 @@ PARTITIONS_TO_DELETE = Option(
     Phase.INGEST,
     "The partition paths that delete_partition deletes; * stands for any text.",
 )
+COMMIT_METADATA_PREFIX = Option(
+    "hoodie.datasource.write.commitmeta.key.prefix",
+    text,
+    "_",
+    Phase.INGEST,
+    "Given keys with this beginning, known or not, go into the extra metadata of the commit, for checkpoints; when it "
+    "is empty, none do.",
+)
 OVERWRITE_MODE = Option(
     "hoodie.datasource.overwrite.mode",
     only("DYNAMIC"),
@@ -132,6 +151,7 @@ INDEX_TYPE = Option(
     choice(
         *("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"),
         *("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX", "BUCKET"),
+        undone=dict.fromkeys(("HBASE", "INMEMORY", "FLINK_STATE"), "is an index that only Apache Hudi keeps"),
     ),
     "SIMPLE",
     Phase.INGEST,
@@ -211,7 +231,12 @@ LOG_BLOCK_BYTES = Option(
 )
 LOG_BLOCK_FORMAT = Option(
     "hoodie.logfile.data.block.format",
-    choice("AVRO", "PARQUET"),
+    choice(
+        *("AVRO", "PARQUET"),
+        undone=dict.fromkeys(
+            ("HFILE", "DELETE", "COMMAND", ":CORRUPTED", "CDC", "LANCE"), "is no form in which rows are written here"
+        ),
+    ),
     "AVRO",
     Phase.INGEST,
     "Merge-on-read: the format of the data blocks of log files.",
@@ -223,6 +248,7 @@ PARTITION_INDEX_GROUPS = Option(
     1,
     Phase.INGEST,
     "The file groups that a record index of each partition gets for a new partition.",
+    ("hoodie.metadata.partitioned.record.index.min.filegroup.count",),
     in_table=between(1, 1_000),
 )
 # What is not done yet is refused, so that it is not ignored: these options have one value each.
@@ -347,6 +373,13 @@ COLUMN_STATS_GROUPS = Option(
     Phase.INGEST,
     "The file groups of the column statistics in a new metadata table.",
 )
+PARTITION_STATS_ENABLE = Option(
+    "hoodie.metadata.index.partition.stats.enable",
+    boolean,
+    True,
+    Phase.INGEST,
+    "Whether a new metadata table with column statistics has partition statistics, too, from table version 8 on.",
+)
 PARTITION_STATS_GROUPS = Option(
     "hoodie.metadata.index.partition.stats.file.group.count",
     integer(1, 1_000),
@@ -377,14 +410,6 @@ ARCHIVE_AUTOMATIC = Option(
     True,
     Phase.INGEST,
     "Whether a write is followed by an archival of the timeline.",
-    in_table=ANY_VALUE,
-)
-ARCHIVE_ASYNC = Option(
-    "hoodie.archive.async",
-    boolean,
-    False,
-    Phase.INGEST,
-    "Accepted: the archival follows the write in both cases.",
     in_table=ANY_VALUE,
 )
 COMPACT_INLINE = Option(

@@ -33,13 +33,16 @@ class ArchiveForm:
     """How the files of an archive are written.
 
     `zone` is that of the timeline, and `release` the Hudi release whose schemas count. `entries` is the number of
-    entries of a block (layout 1), `merged` the number of files of one level that are merged (layout 2).
+    entries of a block (layout 1), `merged` the number of files of one level that are merged,
+    `merged_bytes` the size from which on a file is merged no more, `manifests` the number that is kept (layout 2).
     """
 
     zone: str
     release: str
     entries: int = 10
     merged: int = 10
+    merged_bytes: int = 1 << 26
+    manifests: int = 3
 
 
 class ArchiveWriter(Protocol):

@@ -28,9 +28,7 @@ from .lsm_archive import VERSION_FILE, LsmArchive, LsmFile, manifest_name, parse
 
 _ROW_VERSION = 1
 _LARGE_BYTES = 64 * MIB
-"""Files of this size are not merged further: a merge is done in memory, and Hudi's limit is 1000 MB."""
-_MANIFESTS = 3
-"""hoodie.timeline.manifest.retained.versions of Hudi."""
+"""Files of this size are never merged further: a merge is done in memory, and Hudi's limit is 1000 MB."""
 _TOP_LEVEL = 9
 _WITH_PLAN = {Action.CLEAN, Action.COMPACTION, Action.LOG_COMPACTION}
 _REPLACING = {Action.REPLACE_COMMIT, Action.CLUSTERING}
@@ -74,11 +72,11 @@ class LsmArchiveWriter:
         made: list[str] = []
         for level in range(_TOP_LEVEL):
             archive = LsmArchive(self.storage, self.folder)
-            candidates = _candidates(archive, level, self.form.merged)
+            candidates = _candidates(archive, level, self.form)
             if not candidates:
                 break
             made.append(self._merge(archive, candidates, check_held))
-        self._drop_old(_MANIFESTS + len(made), check_held)
+        self._drop_old(self.form.manifests + len(made), check_held)
         return made
 
     def _merge(self, archive: LsmArchive, files: Sequence[LsmFile], check_held: Callable[[], None]) -> str:
@@ -183,22 +181,22 @@ def _plan(stored: StoredInstant) -> bytes:
     return stored.content(State.REQUESTED) if began_as in _WITH_PLAN else b""
 
 
-def _candidates(archive: LsmArchive, level: int, count: int) -> list[LsmFile]:
-    """The oldest `count` files of a level, fewer where they get too large; [] where there is nothing to merge."""
+def _candidates(archive: LsmArchive, level: int, form: ArchiveForm) -> list[LsmFile]:
+    """The oldest files of a level that are merged, fewer where they get too large; [] where none is to be merged."""
     parsed = (parse_lsm_file(name, size) for name, size in archive.sizes.items())
     files = sorted((one for one in parsed if one and one.level == level), key=lambda one: one.name)
-    return _first_group(files, count) if len(files) >= count else []
+    return _first_group(files, form) if len(files) >= form.merged else []
 
 
-def _first_group(files: Iterable[LsmFile], count: int) -> list[LsmFile]:
+def _first_group(files: Iterable[LsmFile], form: ArchiveForm) -> list[LsmFile]:
     group: list[LsmFile] = []
     total = 0
     for one in files:
         group.append(one)
         total += one.size
-        if len(group) == count:
+        if len(group) == form.merged:
             break
-        if total > _LARGE_BYTES:
+        if total > min(form.merged_bytes, _LARGE_BYTES):
             if len(group) > 1:
                 break
             # This file is large enough by itself.

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..errors import ConfigError, UnsupportedTable
 from ..metadata.expression_index.times import Zone
-from ..options.creation_keys import KEY_GENERATOR, KeyGenerator
+from ..options.creation_keys import KEY_GENERATOR, SHORT_COMPLEX_KEYS, KeyGenerator
 from ..table_config import TableConfig
 from .definition import key_generator_for
 from .key_forms import KeyForm
@@ -43,7 +43,8 @@ class KeyMaker:
             raise ConfigError(f"{generator.value} takes one record key field, and the table has {len(fields)}")
         named = [len(fields) > 1]
         if generator is KeyGenerator.COMPLEX and len(fields) == 1:
-            named = [config.version.names_single_complex_key, not config.version.names_single_complex_key]
+            first = _names_single_key(config)
+            named = [first, not first]
         has_times = any(pa.types.is_timestamp(field.type) for field in fields)
         times: list[TimeTexts | None] = [None, TimeTexts(zone)] if has_times else [None]
         return tuple(KeyForm(fields, is_named, shown) for is_named in named for shown in times)
@@ -115,6 +116,14 @@ class KeyMaker:
         Raises ConfigError for a value that makes no path, UnsupportedTable for times that Arrow or we do not know.
         """
         return self.paths.make(rows)
+
+
+def _names_single_key(config: TableConfig) -> bool:
+    """Whether the first rows of a table get `id:5` for a single field of the complex key generator."""
+    # Hudi 1.1 and later read the option only for tables of the versions before theirs.
+    by_release = config.version.names_single_complex_key
+    said = config.raw.get(SHORT_COMPLEX_KEYS.key, "")
+    return said != "true" if said and not by_release else by_release
 
 
 def key_generator(config: TableConfig) -> KeyGenerator:

@@ -5,6 +5,7 @@ import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hudi_services.clock import SystemClock
 from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.commit.times import Times
 from hudi_services.files.block_contents import delete_block_content
@@ -22,6 +23,7 @@ from hudi_services.storage import Storage
 from hudi_services.table.log_naming import BySlice
 from hudi_services.table_config import TableConfig
 from hudi_services.timeline.active import Timeline
+from hudi_services.timeline.compaction_trigger import Trigger
 from hudi_services.timeline.instant import Action, State
 
 from .tables import open_local
@@ -61,7 +63,8 @@ def compact(path: Path) -> None:
     def run(tasks: Sequence[MergeTask]) -> list[MergedBase]:
         return [write_merged_base(task, "0-0-0") for task in tasks]
 
-    assert compaction.compact(open_metadata(path), 1, Times(open_local(path), 0).next, run) is not None
+    metadata, times = open_metadata(path), Times(open_local(path), 0).next
+    assert compaction.compact(metadata, Trigger(commits=1), SystemClock().now(), times, run) is not None
 
 
 def begin_metadata_clean(path: Path, *names: str) -> None:

@@ -292,6 +292,28 @@ def test_files_of_a_level_are_merged(version: int, written: Mapping[int, Path], 
     assert table.validate(strict=True).ok
 
 
+def test_how_many_manifests_stay_and_how_large_files_get(written: Mapping[int, Path], tmp_path: Path) -> None:
+    """hoodie.timeline.manifest.retained.versions and hoodie.timeline.compaction.target.file.max.bytes of 1.2.0."""
+    made: dict[str, int] = {}
+    for name, options in (
+        ("usual", {}),
+        ("few", {"hoodie.timeline.manifest.retained.versions": "1"}),
+        ("small", {"hoodie.timeline.compaction.target.file.max.bytes": "1"}),
+    ):
+        path = Path(shutil.copytree(written[9], tmp_path / name))
+        table = hudi_services.open(path, engine="local")
+        for number in range(4):
+            job.archive(wanted(path, {**_FEW, **options}))
+            write(table, 3, first=12 + 3 * number)
+        history = path / ".hoodie/timeline/history"
+        newest = (history / f"manifest_{(history / '_version_').read_text()}").read_text()
+        levels = {one["fileName"][-9] for one in json.loads(newest)["files"]}
+        assert levels == {"0"} if name == "small" else levels > {"0"} or levels.isdisjoint({"0"})
+        made[name] = len(list(history.glob("manifest_*")))
+        assert table.validate(strict=True).ok
+    assert made["few"] == made["usual"] - 2
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_dry_run_tells_what_a_run_does(version: int, written: Mapping[int, Path], tmp_path: Path) -> None:
     path = Path(shutil.copytree(written[version], tmp_path / "table"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hudi_services.compaction.plan import Trigger, why_not_due
+from hudi_services.compaction.plan import why_not_due
 from hudi_services.compaction.strategies import BEYOND_IO, FEW_BYTES, FEW_FILES, OLDER_DAY, Limits, choose
 from hudi_services.engine import LocalEngine
 from hudi_services.errors import CheckFailed, ConfigError, ConflictError, CorruptFile, NothingToDo, UnsupportedTable
@@ -18,6 +18,7 @@ from hudi_services.jobs.request import CompactionRequest, Mode, ValidateRequest
 from hudi_services.merging import merged_logs
 from hudi_services.model import BaseFile, CommitMetadata, FileSlice, LogFile
 from hudi_services.options import resolve
+from hudi_services.timeline.compaction_trigger import Trigger
 from hudi_services.timeline.instant import Action
 from hudi_services.timeline.instant import State as InstantState
 

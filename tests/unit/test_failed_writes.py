@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from hudi_services.commit.heartbeat import heartbeat_path
+from hudi_services.engine import LocalEngine
 from hudi_services.errors import NothingToDo
-from hudi_services.jobs import clean
+from hudi_services.jobs import clean, clustering
+from hudi_services.jobs.request import Mode
 
 from .other_writers import OtherWriters
 from .repairs import LOCK, hide_metadata
-from .tables import RELEASES, open_local, unpack
+from .tables import RELEASES, open_local, request, unpack
 from .test_clean import wanted
 from .test_salvage import rows
 
@@ -44,3 +46,35 @@ def test_a_heartbeat_that_has_just_expired(release: str, tmp_path: Path) -> None
     assert [one.ts for one in open_local(path).timeline.pending()] == [ts]
     assert f"failed writes were rolled back: {ts}" in cleaned(5)
     assert not open_local(path).timeline.pending() and rows(path).equals(before)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_clustering_that_was_given_up(release: str, tmp_path: Path) -> None:
+    """hoodie.clustering.enable.expirations: a clean rolls it back when it is old enough, and its heartbeat is, too."""
+    path = unpack(release, tmp_path)
+    before = rows(path)
+    ts = clustering.schedule(request(path, Mode.SCHEDULE)).instant
+    assert ts
+    heartbeat = path / heartbeat_path(ts)
+    heartbeat.parent.mkdir(exist_ok=True)
+    expires = {**_LAZY, "hoodie.clustering.enable.expirations": "true"}
+    at_once = {**expires, "hoodie.clustering.expiration.threshold.mins": "0"}
+
+    def cleaned(options: dict[str, str]) -> str:
+        try:
+            return " ".join(clean.clean(wanted(path, options)).warnings)
+        except NothingToDo:
+            return ""
+
+    heartbeat.touch()
+    never = {**at_once, "hoodie.clean.failed.writes.policy": "NEVER"}
+    assert "rolled back" not in " ".join(map(cleaned, (_LAZY, expires, never, at_once)))
+    os.utime(heartbeat, (time.time() - 3 * _MINUTE,) * 2)
+    assert "rolled back" not in cleaned(expires)
+    assert f"failed writes were rolled back: {ts}" in cleaned(at_once)
+    assert not open_local(path).timeline.pending() and rows(path).equals(before) and not heartbeat.exists()
+    # A plan without a heartbeat counts as given up, as with Hudi; one that was executed is none.
+    other = clustering.schedule(request(path, Mode.SCHEDULE)).instant
+    assert other and f"rolled back: {other}" in cleaned(at_once)
+    clustering.schedule_and_execute(request(path, Mode.SCHEDULE_AND_EXECUTE), engine=LocalEngine())
+    assert "rolled back" not in cleaned(at_once) and rows(path).equals(before)

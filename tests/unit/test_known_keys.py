@@ -74,6 +74,22 @@ def test_a_table_of_log_files_alone(release: str, tmp_path: Path) -> None:
     assert made(table, "id").form.is_named is False
 
 
+@pytest.mark.parametrize(
+    ("version", "said", "key"),
+    [(6, "false", "urn:a"), (8, "false", "urn:a"), (8, "true", "a"), (8, "", "a"), (9, "true", "urn:a")],
+)
+def test_the_form_that_a_write_names(version: int, said: str, key: str, tmp_path: Path) -> None:
+    """hoodie.write.complex.keygen.new.encoding, which Hudi from 1.1 on reads for tables of versions 6 and 8."""
+    table = create(tmp_path, "urn", version)
+    options = {"hoodie.write.complex.keygen.new.encoding": said} if said else {}
+    table.upsert(books("a"), options=options)
+    assert merged_rows(tmp_path).column("_hoodie_record_key").to_pylist() == [key]
+    # Rows that are there count more: a key would be there twice.
+    other = {"hoodie.write.complex.keygen.new.encoding": "true" if key != "a" else "false"}
+    table.upsert(books("a", ts=2), options=other)
+    assert merged_rows(tmp_path).column("_hoodie_record_key").to_pylist() == [key]
+
+
 def test_rows_that_do_not_show_the_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create(tmp_path, "urn", 6).upsert(books("a").append_column("other", [["x"]]))
     with pytest.raises(UnsupportedTable, match="the record keys of the table, as 'a', do not show in which form") as e:

@@ -14,10 +14,12 @@ from hudi_services.codecs.clean_plan import CleanerPlan, encode_cleaner_plan
 from hudi_services.commit.times import Times
 from hudi_services.errors import CheckFailed, CorruptFile
 from hudi_services.jobs.report import State as Outcome
+from hudi_services.jobs.service_rules import metadata_retention
 from hudi_services.metadata.records.keys import FILES, partition_id
 from hudi_services.metadata.records.model import FilesRecord, RecordType
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.model import FileSlice
+from hudi_services.options import resolve
 from hudi_services.storage import Storage
 from hudi_services.timeline.instant import Action, State
 
@@ -181,3 +183,13 @@ def test_a_failure_never_fails_the_commit(release: str, tmp_path: Path) -> None:
     begin_metadata_clean(path, "x.txt")
     report = cluster(path, {})
     assert report.state is Outcome.COMPLETED and "was not cleaned" in report.warnings[-1], report.warnings
+
+
+def test_a_policy_of_its_own() -> None:
+    """hoodie.metadata.derive.from.datatable.clean.policy=false of 1.2.0: two slices stay, whatever the table keeps."""
+    given = {"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": "100"}
+    follows = metadata_retention(resolve([("test", given)]))
+    own = metadata_retention(
+        resolve([("test", {**given, "hoodie.metadata.derive.from.datatable.clean.policy": "false"})])
+    )
+    assert (follows.policy, follows.hours, own.policy, own.versions) == (Policy.HOURS, 120, Policy.FILE_VERSIONS, 2)

@@ -3,7 +3,9 @@
 import json
 import pickle
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_services.clock import SystemClock
 from hudi_services.codecs.avro import read_container
 from hudi_services.codecs.compaction_plan import CompactionPlan, encode_compaction_plan
 from hudi_services.commit.times import Times
@@ -29,6 +32,7 @@ from hudi_services.metadata.rollback.lasting import may_be_merged
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.table.log_naming import BySlice
 from hudi_services.timeline import instant as instants
+from hudi_services.timeline.compaction_trigger import Trigger
 from hudi_services.timeline.instant import Action
 
 from .faulty_storage import FaultyStorage, Killed
@@ -48,7 +52,11 @@ def run_here(tasks: Sequence[MergeTask]) -> list[MergedBase]:
 
 
 def compacted(path: Path, limit: int = 1, run: Run = run_here) -> Compacted | None:
-    return compact(open_metadata(path), limit, Times(open_local(path), 0).next, run)
+    return due(path, Trigger(commits=limit), run)
+
+
+def due(path: Path, trigger: Trigger, run: Run = run_here) -> Compacted | None:
+    return compact(open_metadata(path), trigger, SystemClock().now(), Times(open_local(path), 0).next, run)
 
 
 def contents(path: Path) -> dict[str, dict[str, Record]]:
@@ -84,6 +92,42 @@ def listing(names: Mapping[str, int]) -> FilesRecord:
     """Sizes by name; less than 0 stands for a deletion."""
     entries = {name: FileEntry(max(size, 0), size < 0) for name, size in names.items()}
     return FilesRecord(partition_id(P), RecordType.FILES, entries)
+
+
+def test_it_is_due_as_hudi_says(tmp_path: Path) -> None:
+    """hoodie.metadata.compact.trigger.strategy and hoodie.metadata.compact.max.delta.seconds of 1.2.0."""
+    path, later = unpack("1.2.0", tmp_path), 10**9
+    # Before the first compaction the time counts from the instant of zeros with which the metadata table begins.
+    first = due(path, Trigger("TIME_ELAPSED", seconds=later))
+    assert first is not None
+    cluster(path, {"hoodie.metadata.compact.max.delta.commits": "1000"})
+    deltas = open_metadata(path).timeline.completed({Action.DELTA_COMMIT})
+    count = sum(1 for one in deltas if one.ts > first.instant)
+    for trigger in (
+        Trigger("TIME_ELAPSED", seconds=later),
+        Trigger("NUM_AND_TIME", count, later),
+        Trigger("NUM_AND_TIME", count + 1, 1),
+        Trigger("NUM_OR_TIME", count + 1, later),
+        Trigger("NUM_COMMITS_AFTER_LAST_REQUEST", count + 1),
+    ):
+        assert due(path, trigger) is None, trigger
+    for trigger in (
+        Trigger("TIME_ELAPSED", 10**6, 0),
+        Trigger("NUM_AND_TIME", 1, 0),
+        Trigger("NUM_OR_TIME", 1, later),
+        Trigger("NUM_COMMITS_AFTER_LAST_REQUEST", 1),
+    ):
+        cluster(path, {"hoodie.metadata.compact.max.delta.commits": "1000"})
+        assert due(path, trigger) is not None, trigger
+        # No delta commit since: nothing to merge, however long ago the last compaction was.
+        assert due(path, replace(trigger, seconds=0)) is None, trigger
+    by_time = {
+        "hoodie.metadata.compact.trigger.strategy": "TIME_ELAPSED",
+        "hoodie.metadata.compact.max.delta.commits": "1",
+    }
+    assert "metadata_compaction" not in cluster(path, by_time).tables
+    time.sleep(1)
+    assert cluster(path, {**by_time, "hoodie.metadata.compact.max.delta.seconds": "1"}).tables["metadata_compaction"]
 
 
 @pytest.mark.parametrize("release", RELEASES)

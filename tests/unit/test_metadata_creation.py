@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import hudi_services
@@ -84,6 +85,18 @@ def test_it_is_empty(version: int, partition_by: str | None, tmp_path: Path) -> 
     found = hudi_services.open(tmp_path, engine="local")
     assert (found.validate().exit_code, found.files().num_rows) == (0, 0)
     assert made(storage).raw == config.raw
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_without_partition_statistics(version: int, tmp_path: Path) -> None:
+    """hoodie.metadata.index.partition.stats.enable=false, as 1.0.2 takes it; `write` passes it on."""
+    rows = pa.table({"id": ["a"], "day": ["d"], "at": [1]})
+    off = {"hoodie.metadata.index.partition.stats.enable": "false"}
+    known = {"name": "rides", "record_key": "id", "partition_by": "day", "engine": "local"}
+    found = hudi_services.create(tmp_path, table_version=version, options=off, **known)
+    assert found.insert(rows).ok
+    assert {*TableConfig.load(ObjectStorage(str(tmp_path))).metadata_partitions} == {FILES, "column_stats"}
+    assert found.validate(strict=True).ok
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -8,7 +8,9 @@ import pytest
 import hudi_services
 from hudi_services.errors import ConfigError
 from hudi_services.jobs.creation import check_definition
-from hudi_services.options import not_honoured, resolve
+from hudi_services.options import resolve
+from hudi_services.options.not_honoured import NOT_HONOURED
+from hudi_services.options.option import Phase
 from hudi_services.table_config import TableConfig
 from hudi_services.versions import VERSIONS
 
@@ -27,11 +29,10 @@ def rows(ts: int = 1, text: str = "a") -> pa.Table:
     return pa.table({"id": ["k"], "day": ["d"], "ts": [ts], "text": [text]})
 
 
-@pytest.mark.parametrize("key", not_honoured.REFUSED)
+@pytest.mark.parametrize("key", [key for key, one in NOT_HONOURED.items() if one.refused & Phase.CREATE])
 def test_what_would_write_other_rows_is_refused(key: str, tmp_path: Path) -> None:
-    """By a write and by a creation, before anything is written; not where the value says what is done anyway."""
-    one = not_honoured.REFUSED[key]
-    wrong = {key: "true" if one.harmless == ("false",) else "something"}
+    """By a write and by a creation, before anything is written."""
+    wrong = {key: "false" if "true" in NOT_HONOURED[key].harmless else "true"}
     with pytest.raises(ConfigError, match=rf"{key}=\w+ \(from .*\) is not supported"):
         create(tmp_path / "new", options={**FILTERS, **wrong})
     assert not (tmp_path / "new").exists()
@@ -39,20 +40,6 @@ def test_what_would_write_other_rows_is_refused(key: str, tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match=rf"{key}=\w+ \(from .*\) is not supported"):
         table.upsert(rows(), options={**FILTERS, **wrong})
     assert not table.timeline().num_rows
-    for value in ("", *one.harmless, *(text.upper() for text in one.harmless)):
-        not_honoured.refuse_not_honoured(resolve([("test", {key: value})]))
-
-
-def test_what_does_not_happen_beside_the_write_is_named(tmp_path: Path) -> None:
-    table = create(tmp_path / "rides")
-    asked = table.insert(rows(), options={**FILTERS, **dict.fromkeys(not_honoured.WARNED, "true")})
-    assert asked.ok
-    for key, what in not_honoured.WARNED.items():
-        assert any(one.startswith(f"{key}=true (from ") and one.endswith(what) for one in asked.warnings), key
-    assert not table.insert(rows(), options={**FILTERS, **dict.fromkeys(not_honoured.WARNED, "false")}).warnings
-    table.build_index()
-    more = table.upsert(rows(), options={**FILTERS, "hoodie.metadata.record.index.enable": "true"})
-    assert more.ok and not more.warnings
 
 
 @pytest.mark.parametrize("version", VERSIONS)

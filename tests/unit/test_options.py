@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from hudi_services.errors import ConfigError
 from hudi_services.options import DEFAULT_SOURCE, Option, Options, keys, lock_keys, resolve
-from hudi_services.options.known_keys import KEYS
 from hudi_services.options.option import Phase
 from hudi_services.options.resolve import as_text
+
+from .hudi_keys import OF_OTHER_BUNDLES, hudi_keys
 
 PLANS = "org.apache.hudi.client.clustering.plan.strategy"
 RUNS = "org.apache.hudi.client.clustering.run.strategy"
@@ -178,7 +179,7 @@ def test_in_force_lists_every_option_of_the_phase() -> None:
 
 @pytest.mark.parametrize("option", keys.ALL, ids=lambda option: option.key)
 def test_every_option_is_a_key_of_hudi_or_ours_and_reads_its_default_back(option: Option[Any]) -> None:
-    assert option.key in KEYS or option.key.startswith(("hudi.services.", "spark.sql."))
+    assert option.key in hudi_keys() or option.key.startswith(("hudi.services.", "spark.sql.", *OF_OTHER_BUNDLES))
     assert option.description.endswith(".")
     if option.default is not None:
         assert option.parse(as_text(option.default)) == option.default

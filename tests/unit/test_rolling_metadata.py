@@ -186,3 +186,19 @@ def test_an_undo_says_that_the_last_checkpoint_goes(version: int, tmp_path: Path
     put(path, kept, {_SINK: ""})
     (told,) = table.undo(clustering).warnings
     assert told.startswith(f"no other commit on the timeline has a checkpoint of Spark's streaming query a ({_SINK})")
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_checkpoints_of_a_write_of_ours(version: int, tmp_path: Path) -> None:
+    """hoodie.datasource.write.commitmeta.key.prefix: given keys with this beginning go into the commit."""
+    table = create(tmp_path, table_version=version)
+    table.insert(rows(0, 2), options={**_ROLLING, "_position": "1", "stream.offset": "4"})
+    prefix = {**_ROLLING, "hoodie.datasource.write.commitmeta.key.prefix": "stream."}
+    table.insert(rows(2, 4), options={**prefix, "_position": "2", "stream.offset": "5"})
+    # As in Hudi, what a commit says itself counts more than what it would take over.
+    table.delete(rows(0, 1), options={**prefix, "stream.offset": "6"})
+    table.upsert(rows(0, 1), options={**prefix, "hoodie.datasource.write.commitmeta.key.prefix": ""})
+    assert extras(tmp_path) == [
+        {"_position": "1"},
+        *({"stream.offset": offset} for offset in ("5", "6", "6")),
+    ]

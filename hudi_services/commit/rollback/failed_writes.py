@@ -1,34 +1,67 @@
 """The rollback of writes whose writers died, at a clean, when the table's writers leave it to cleans (LAZY).
 
+With hoodie.clustering.enable.expirations, clusterings that were given up go, too.
 Source: HoodieFailedWritesCleaningPolicy, BaseHoodieTableServiceClient.rollbackFailedWrites of Apache Hudi.
 """
 
 from ...snapshot import Snapshot, reopen
-from ...timeline.instant import Instant
+from ...timeline.instant import Action, Instant, State
 from ..conflicts import pending_writes
 from ..critical_section import critical_section
-from ..liveness import Liveness, is_stale_rollback, liveness, now_millis
+from ..liveness import Liveness, is_clustering, is_stale_rollback, last_written_millis, liveness, now_millis
 from ..settings import TransactionSettings
 from ..times import Times
 from .execution import pending_rollback, roll_back
 
 
-def roll_back_failed_writes(table: Snapshot, settings: TransactionSettings) -> list[str]:
+def roll_back_failed_writes(
+    table: Snapshot, settings: TransactionSettings, *, expiry_minutes: int | None = None
+) -> list[str]:
     """Roll back every pending write that gives no sign of life; return the times of those writes.
 
-    Clusterings stay, as with Hudi. Takes no lock when there is nothing to roll back.
+    Clusterings stay, unless `expiry_minutes` is their least age: then their plans go, too. Takes no
+    lock when there is nothing to roll back.
     """
-    dead = [write for write in pending_writes(table) if _is_dead(table, write, settings)]
     failed: list[str] = []
+    dead = _dead(table, settings, expiry_minutes)
     if not dead:
         return failed
     with critical_section(table, "clean", settings, repairs=dead[0].ts) as current:
-        for write in pending_writes(current):
-            if _is_dead(current, write, settings):
-                roll_back(current, write, Times(current, settings.skew_millis), keep_plan=False)
-                failed.append(write.ts)
-                current = reopen(current)
+        while left := [write for write in _dead(current, settings, expiry_minutes) if write.ts not in failed]:
+            roll_back(current, left[0], Times(current, settings.skew_millis), keep_plan=False)
+            failed.append(left[0].ts)
+            current = reopen(current)
     return failed
+
+
+def _dead(table: Snapshot, settings: TransactionSettings, expiry_minutes: int | None) -> list[Instant]:
+    found = [write for write in pending_writes(table) if _is_dead(table, write, settings)]
+    if expiry_minutes is not None:
+        found += [one for one in _clusterings(table) if _has_expired(table, one, settings, expiry_minutes)]
+    return found
+
+
+def _clusterings(table: Snapshot) -> list[Instant]:
+    pending = table.timeline.pending({Action.CLUSTERING, Action.REPLACE_COMMIT})
+    return [one for one in pending if is_clustering(table, one)]
+
+
+def _has_expired(table: Snapshot, clustering: Instant, settings: TransactionSettings, minutes: int) -> bool:
+    """As isClusteringInstantEligibleForRollback; where a process of ours holds the lease, it is alive.
+
+    The age is that of the requested file: the time zone of instants may not be known.
+    """
+    planned = last_written_millis(table, clustering, (State.REQUESTED,))
+    if now_millis(table) - planned < 60_000 * minutes:
+        return False
+    rollback = pending_rollback(table, clustering.ts)
+    if rollback is not None:
+        return is_stale_rollback(table, rollback, settings)
+    signs = liveness(table, clustering, settings)
+    if signs.holder:
+        return False
+    beat = signs.heartbeat_millis
+    return beat is None or now_millis(table) - beat >= settings.heartbeat_expires_millis
 
 
 def _is_dead(table: Snapshot, write: Instant, settings: TransactionSettings) -> bool:

@@ -14,6 +14,7 @@ ScheduleCompactionActionExecutor, BaseHoodieCompactionPlanGenerator, RunCompacti
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from ...codecs.avro import load_schema
 from ...codecs.compaction_plan import COMPACT, CompactionOperation, CompactionPlan, encode_compaction_plan
@@ -22,6 +23,7 @@ from ...errors import ConflictError, CorruptFile
 from ...files.names import base_file_name, parse_base_file, parse_log_file
 from ...model import CommitMetadata, FileSlice, LogCounts, MergedLogs, WriteStat
 from ...table.partitions import Files
+from ...timeline.compaction_trigger import Trigger
 from ...timeline.instant import Action, Instant, State
 from ..statistics.indexed_columns import typed_among
 from ..table import MetadataTable
@@ -45,11 +47,12 @@ class Compacted:
 
 def compact(
     metadata: MetadataTable,
-    limit: int,
+    trigger: Trigger,
+    now: datetime,
     times: Callable[[], str],
     run: Callable[[Sequence[MergeTask]], Sequence[MergedBase]],
 ) -> Compacted | None:
-    """Compact when `limit` delta commits were completed since the last compaction; None when it must not run now.
+    """Compact when the `trigger` says so `now`; None when it must not run now.
 
     The caller holds the table's lock, and has no write of its own in progress; `times` gives instants greater than all
     on both timelines, `run` executes tasks. A plan that this tool left is completed instead of a new one. Raises what
@@ -58,7 +61,7 @@ def compact(
     left = _left_by_us(metadata)
     if left is not None:
         return _execute(metadata, left.ts, times, run)
-    ts = _instant(metadata, limit, times)
+    ts = _instant(metadata, trigger, now, times)
     plan = CompactionPlan(tuple(_operations(metadata)), _OURS) if ts is not None else CompactionPlan()
     if ts is None or not plan.operations:
         return None
@@ -72,7 +75,7 @@ def _left_by_us(metadata: MetadataTable) -> Instant | None:
     return next((i for i in pending if _OURS.items() <= metadata.timeline.read_compaction_plan(i).extra.items()), None)
 
 
-def _instant(metadata: MetadataTable, limit: int, times: Callable[[], str]) -> str | None:
+def _instant(metadata: MetadataTable, trigger: Trigger, now: datetime, times: Callable[[], str]) -> str | None:
     """The instant for a compaction now, None when there must be none.
 
     The base files must hold every completed change of the table, and no change that may still be rolled back: they
@@ -80,7 +83,7 @@ def _instant(metadata: MetadataTable, limit: int, times: Callable[[], str]) -> s
     """
     timeline = metadata.timeline
     deltas = timeline.completed({Action.DELTA_COMMIT})
-    if len(_since_the_last(metadata, deltas)) < limit or timeline.pending():
+    if not deltas or timeline.pending() or _why_not_due(metadata, deltas, trigger, now):
         return None
     if metadata.table_config.metadata_partitions_inflight:
         return None
@@ -90,12 +93,14 @@ def _instant(metadata: MetadataTable, limit: int, times: Callable[[], str]) -> s
     return ts
 
 
-def _since_the_last(metadata: MetadataTable, deltas: Sequence[Instant]) -> Sequence[Instant]:
-    """The delta commits that were completed since the last compaction was planned."""
-    done = metadata.timeline.completed({Action.COMMIT})
-    if not done:
-        return deltas
-    return [i for i in deltas if metadata.log_naming.order(i) > done[-1].ts]
+def _why_not_due(metadata: MetadataTable, deltas: Sequence[Instant], trigger: Trigger, now: datetime) -> str:
+    """As `Trigger.why_not_due`, by the delta commits that were completed since the last compaction was planned.
+
+    There must be one, whatever the time: otherwise no file group has log files.
+    """
+    last = next(reversed(metadata.timeline.completed({Action.COMMIT})), None)
+    since = [i for i in deltas if last is None or metadata.log_naming.order(i) > last.ts]
+    return trigger.why_not_due(metadata.timeline, since, last, now) if since else "there is no delta commit"
 
 
 def _operations(metadata: MetadataTable) -> Iterator[CompactionOperation]:
