@@ -378,7 +378,8 @@ PARTITION_STATS_ENABLE = Option(
     boolean,
     True,
     Phase.INGEST,
-    "Whether a new metadata table with column statistics has partition statistics, too, from table version 8 on.",
+    "Whether a new metadata table with column statistics has partition statistics, too, from table version 8 on; the "
+    "writers of Hudi 1.1 and later add them.",
 )
 PARTITION_STATS_GROUPS = Option(
     "hoodie.metadata.index.partition.stats.file.group.count",
