@@ -31,6 +31,7 @@ import fastavro
 
 from ..errors import CorruptFile
 from ..limits import LARGEST_FILE
+from .avro_names import with_reachable_names
 from .avro_schema_check import LONGEST_SCHEMA, check_json_depth, check_types
 
 MAGIC = b"Obj\x01"
@@ -64,7 +65,7 @@ class AvroSchema:
     @property
     def counted(self) -> Any:
         """The schema for reads that count records, arrays and maps. Parsed at each call, since few records need it."""
-        return fastavro.parse_schema(_with_logical_types(json.loads(self.text), _COUNTED))
+        return fastavro.parse_schema(_with_logical_types(with_reachable_names(json.loads(self.text)), _COUNTED))
 
 
 @functools.lru_cache(maxsize=64)
@@ -95,7 +96,7 @@ def _parsed(text: str) -> AvroSchema:
         raise ValueError(f"{len(text)} characters")
     tree = json.loads(text)
     check_json_depth(tree)
-    parsed = fastavro.parse_schema(_with_logical_types(tree, None))
+    parsed = fastavro.parse_schema(_with_logical_types(with_reachable_names(tree), None))
     check_types(parsed)
     return AvroSchema(text, parsed)
 

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..errors import CheckFailed, UnsupportedTable
+from ..errors import CheckFailed, ConfigError, UnsupportedTable
 from ..storage import FileWrites
 from .column_stats import ColumnStats, column_stats
 from .column_type import Kind, parquet_type
+from .nested_nulls import has_required, may_break, with_required
 from .parquet_codec import codec_called
 from .parquet_convert import natural
 from .parquet_footer import Footer, Physical, footer_length, parse_footer
@@ -84,6 +85,7 @@ class BaseFileWriter:
         ]
         self._sink: _TailSink | None = None
         self._values = WrittenBounds(target, ranged)
+        self._with_required = frozenset(field.name for field in target.arrow if has_required(field.type))
         self._writer: pq.ParquetWriter | None = None
 
     def __enter__(self) -> "BaseFileWriter":
@@ -175,6 +177,12 @@ class BaseFileWriter:
         given = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
         if given != field.type:
             raise CheckFailed(f"column {field.name} of {self._path} should be {field.type} and is {given}")
+        if field.name in self._with_required and any(may_break(chunk, field.type) for chunk in values.chunks):
+            # The fields of a null struct of a log file are nulls, too, which pyarrow does not write.
+            try:
+                values = with_required(values, field)
+            except ConfigError as error:
+                raise CheckFailed(f"{self._storage.full_path(self._path)}: {error.message}") from error
         if settled is None or values.type == settled:
             return values
         return values.dictionary_encode() if pa.types.is_dictionary(settled) else values.cast(settled)

@@ -3,7 +3,6 @@
 Runs inside one Spark task. Groups that are not sorted are copied without decoding where possible.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +10,10 @@ from typing import Any
 from ..codecs.table_schema import for_files, parse_table_schema
 from ..errors import CheckFailed, CorruptFile
 from ..files.calendar import FooterMetadata, calendar_metadata, same_calendar
+from ..files.footer_entries import footer_entries
 from ..files.names import parse_base_file
-from ..files.parquet_evolution import SourceSchema, agrees, resolve_target
+from ..files.parquet_evolution import SourceSchema, resolve_target
 from ..files.parquet_schema import FileSchema
-from ..files.record_keys import AVRO_SCHEMA, WRITER_MODEL
 from ..files.slices import SliceReader
 from ..model import FileSlice, LogCounts
 from ..process import keep_freed_blocks, peak_bytes, reset_peak
@@ -118,9 +117,7 @@ def target_schema(task: RewriteTask, readers: Sequence[SliceReader]) -> tuple[Fi
 def _form(task: RewriteTask, readers: Sequence[SliceReader], write_token: str) -> Form:
     target, avro_schema = target_schema(task, readers)
     key_values = calendar_metadata([FooterMetadata(r.path, r.key_values) for r in readers], target)
-    # A reader that trusts this schema would read millis as micros; without it, the reader uses the parquet schema.
-    if avro_schema is not None and agrees(target, avro_schema):
-        key_values |= {AVRO_SCHEMA: json.dumps(avro_schema), WRITER_MODEL: "avro"}
+    key_values |= footer_entries([reader.key_values for reader in readers], target, avro_schema)
     return task.form(write_token, target, key_values)
 
 

@@ -8,7 +8,6 @@ Every new file is read back, and its rows compared with those that were to be wr
 Source: HoodieCreateHandle, HoodieConcatHandle, HoodieBaseParquetWriter, HoodiePartitionMetadata of Apache Hudi.
 """
 
-import json
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -17,13 +16,13 @@ import pyarrow as pa
 from ..codecs.table_schema import for_files
 from ..errors import CheckFailed, UnsupportedTable
 from ..files.calendar import FooterMetadata, calendar_metadata, is_hybrid
+from ..files.footer_entries import footer_entries
 from ..files.keyed_slices import without_meta_columns
 from ..files.names import new_prefix, written_slice
 from ..files.parquet_convert import converted_table
-from ..files.parquet_evolution import SourceSchema, agrees, resolve_target
+from ..files.parquet_evolution import SourceSchema, resolve_target
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import BaseFileWriter
-from ..files.record_keys import AVRO_SCHEMA, WRITER_MODEL
 from ..files.slices import BaseFileSlices, SliceReader, SliceSource
 from ..model import FileSlice, WriteStat
 from ..process import peak_bytes, reset_peak
@@ -131,8 +130,7 @@ class _Bucket:
             self._readers.append(reader)
         target, avro = self._target()
         key_values = calendar_metadata([FooterMetadata(r.path, r.key_values) for r in self._readers], target)
-        if agrees(target, avro):
-            key_values |= {AVRO_SCHEMA: json.dumps(avro), WRITER_MODEL: "avro"}
+        key_values |= footer_entries([reader.key_values for reader in self._readers], target, avro)
         self._form = Form(
             task.storage,
             task.instant,

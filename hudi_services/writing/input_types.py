@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ..codecs.table_schema import META_COLUMNS
 from ..errors import ConfigError
 from ..files.avro_type import avro_columns
+from ..files.hudi_types import vector_columns
 from ..merging.log_records import IS_DELETED
 from ..options.creation_keys import KeyGenerator
 from ..table_config import TableConfig
@@ -58,7 +59,9 @@ class InputTypes:
         `keys_only`: no columns are used but those of keys and paths. Raises UnsupportedTable.
         """
         columns = avro_columns(table_schema) if table_schema is not None else ()
+        vectors = vector_columns(table_schema) if table_schema is not None else {}
         types = {name: arrow_type(one) for name, one in columns}
+        types |= {name: pa.list_(one.arrow) for name, one in vectors.items()}
         known = {IS_DELETED: pa.bool_()} | {name: kind for name, kind in types.items() if kind is not None}
         paths = [one.partition(".")[0] for one in config.partition_fields]
         keys = [one.partition(".")[0] for one in config.record_key_fields]

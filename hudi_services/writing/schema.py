@@ -19,13 +19,16 @@ from ..codecs.table_schema import META_COLUMNS, ROW_META_COLUMNS
 from ..errors import ConfigError
 from ..files.avro_type import avro_columns
 from ..files.column_type import ColumnType, Kind
+from ..files.hudi_types import Vector, record_types, vector_columns
+from ..files.nested_nulls import has_required, refuse_nulls, relaxed, with_required
 from ..files.parquet_convert import promotable
 from ..files.parquet_evolution import build_node
 from ..files.parquet_schema import REQUIRED, FileSchema, node
 from ..files.slices import RECORD_KEY
 from .arrow_types import column_type
 from .avro_schema import record_schema, with_fields, with_kinds
-from .nested_nulls import has_required, refuse_nulls, relaxed, with_required
+from .enum_symbols import EnumSymbols
+from .vectors import check_lists, stored_vectors
 
 FixedTypes = Callable[[], Mapping[str, str]]
 """Gives the columns of the table that must keep their types, each with the reason."""
@@ -68,6 +71,8 @@ class WriterSchema:
         if not names:
             raise ConfigError("the rows have no columns")
         known = dict(avro_columns(table_schema)) if table_schema is not None else {}
+        vectors = vector_columns(table_schema) if table_schema is not None else {}
+        records = record_types(table_schema) if table_schema is not None else {}
         _check_case(names, known)
         record = record_schema(table_name) if table_schema is None else dict(table_schema)
         may_lack = {name for name, one in known.items() if one.nullable and nulls_for_missing}
@@ -84,6 +89,9 @@ class WriterSchema:
             if name in known and pa.types.is_null(field.type):
                 continue
             found = column_type(name, field.type, nullable=field.nullable or table_schema is not None)
+            if name in vectors:
+                check_lists(name, found, vectors[name])
+                continue
             if not local_timestamps and _has_local_timestamp(found):
                 raise ConfigError(
                     f"column {name} has timestamps without a time zone, and the Hudi release of this table version "
@@ -96,7 +104,7 @@ class WriterSchema:
                     raise _other_type(name, found, known[name], must_stay[name])
                 grown[name] = found.kind
             elif name in known:
-                _check_promotable(name, found, known[name])
+                _check_column(name, found, known[name], records)
             else:
                 _check_case_of_fields(name, found)
                 added.append((name, found))
@@ -127,6 +135,15 @@ class WriterSchema:
         return json.dumps(self.avro, separators=(",", ":"))
 
     @cached_property
+    def vectors(self) -> Mapping[str, Vector]:
+        """The VECTOR columns, which rows have as lists."""
+        return vector_columns(self.avro)
+
+    @cached_property
+    def _enums(self) -> EnumSymbols:
+        return EnumSymbols(self.avro)
+
+    @cached_property
     def target(self) -> FileSchema:
         """The schema of new base files."""
         meta = [(name, _META) for name in ROW_META_COLUMNS] if self.has_meta else []
@@ -155,8 +172,13 @@ class WriterSchema:
             schema = pa.schema([field for field in schema if field.name in names])
         for field in schema:
             column = rows.column(field.name) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
-            columns.append(_cast(column, field))
+            columns.append(_cast(self._as_stored(column, field.name), field))
+            self._enums.check(field.name, columns[-1])
         return pa.table(columns, schema=schema)
+
+    def _as_stored(self, column: pa.ChunkedArray | pa.Array, name: str) -> pa.ChunkedArray | pa.Array:
+        is_list = name in self.vectors and column.type.num_fields == 1
+        return stored_vectors(name, column, self.vectors[name]) if is_list else column
 
 
 def with_key(schema: FileSchema) -> FileSchema:
@@ -220,6 +242,20 @@ def _check_case_of_fields(name: str, one: ColumnType) -> None:
 
 def _has_local_timestamp(one: ColumnType) -> bool:
     return (one.kind is Kind.TIMESTAMP and not one.utc) or any(map(_has_local_timestamp, one.parts))
+
+
+def _check_column(name: str, found: ColumnType, wanted: ColumnType, records: Mapping[str, str]) -> None:
+    """Raise ConfigError when a column of the rows cannot be one of the table; `records`: columns of Hudi's types."""
+    try:
+        _check_promotable(name, found, wanted)
+    except ConfigError as error:
+        if name not in records:
+            raise
+        fields = ", ".join(f"{part} ({kind})" for part, kind in wanted.fields)
+        raise ConfigError(
+            f"column {name} has the type {found}, and {records[name]} in the table",
+            hint=f"give structs with the fields {fields}, or write this column with Apache Hudi",
+        ) from error
 
 
 def _check_promotable(name: str, found: ColumnType, wanted: ColumnType) -> None:

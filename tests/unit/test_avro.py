@@ -194,3 +194,23 @@ def test_a_truncated_container_never_reads() -> None:
     for length in range(len(good)):
         with pytest.raises(CorruptFile):
             avro.read_container(good[:length], "f")
+
+
+def test_a_type_without_a_namespace_is_found_from_inside_of_one() -> None:
+    """As Avro for Java finds it, which writes such schemas: two VECTOR columns of one type in Hudi 1.2.0."""
+    bare = {"type": "fixed", "name": "v", "namespace": "", "size": 2}
+    inner = {"type": "record", "name": "b", "namespace": "", "fields": [{"name": "x", "type": "v"}]}
+    own = {"type": "fixed", "name": "w", "size": 1}
+    types: list[Any] = [bare, ["null", "v"], {"type": "array", "items": "v"}, inner, {"type": "map", "values": "b"}]
+    types += [own, "w", {"type": "fixed", "name": "w", "namespace": "", "size": 3}, "w", "long"]
+    fields = [{"name": f"c{number}", "type": kind} for number, kind in enumerate(types)]
+    schema = avro.parse_schema(json.dumps({"type": "record", "name": "r", "namespace": "n", "fields": fields}), "f")
+    values = [b"ab", b"cd", [b"ef"], {"x": b"gh"}, {"k": {"x": b"ij"}}, b"k", b"l", b"mno", b"p", 7]
+    record = {f"c{number}": value for number, value in enumerate(values)}
+    data = avro.write_datum(schema, record)
+    assert avro.read_datum(schema, data, "f") == record
+    assert fastavro.schemaless_reader(io.BytesIO(data), schema.counted, None) == record
+    with pytest.raises(CorruptFile, match="no valid Avro schema"):
+        avro.parse_schema(
+            json.dumps({"type": "record", "name": "r", "fields": [{"name": "x", "type": "unknown"}]}), "f"
+        )

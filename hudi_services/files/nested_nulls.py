@@ -1,7 +1,7 @@
 """Nulls inside of values: fields of structs, elements of lists and values of maps that may have none.
 
-pyarrow's casts check the fields of structs alone, and take a null below a null struct for one of the field. Here only
-nulls that a reader would see count; below a null value there are none afterwards, as its writer of parquet wants it.
+pyarrow's casts check the fields of structs alone, and take a null below a null struct for one of the field, as its
+writer of parquet does. Here only nulls that a reader would see count; below a null value there are none afterwards.
 """
 
 import numpy as np
@@ -19,6 +19,19 @@ def has_required(kind: pa.DataType) -> bool:
     return any(not field.nullable or has_required(field.type) for field in inner)
 
 
+def may_break(values: pa.Array, kind: pa.DataType) -> bool:
+    """Whether parts of values that may not be null by this type are null somewhere: below nulls, too."""
+    if pa.types.is_map(kind):
+        parts = [(values.items, kind.item_field)]
+    elif pa.types.is_struct(kind):
+        parts = [(values.field(i), kind.field(i)) for i in range(kind.num_fields)]
+    elif pa.types.is_list(kind):
+        parts = [(values.values, kind.value_field)]
+    else:
+        return False
+    return any((part.null_count and not field.nullable) or may_break(part, field.type) for part, field in parts)
+
+
 def relaxed(kind: pa.DataType) -> pa.DataType:
     """The same type with parts that may all be null."""
     if pa.types.is_map(kind):
@@ -29,7 +42,7 @@ def relaxed(kind: pa.DataType) -> pa.DataType:
 
 
 def with_required(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    """A column of the `relaxed` type of `field` in its own type.
+    """A column of the type of `field`, or of its `relaxed` type, in its own type.
 
     Raises ConfigError, naming the part, for nulls where the field allows none.
     """
