@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..errors import CorruptFile, UnsupportedTable
 from ..files.log_blocks import BlockPlace, BlockType, HeaderKey
-from .rules import WITH_HUDI
+from ..table.support import WITH_HUDI
 
 _RECORDS = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA, BlockType.DELETE)
 

@@ -34,8 +34,9 @@ from ..files.log_reader import Read
 from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema
 from ..files.slices import RECORD_KEY
+from ..table.support import WITH_HUDI
 from .ordering import OrderingField
-from .rules import WITH_HUDI, DeleteMarker, Fill, MergeRule
+from .rules import DeleteMarker, Fill, MergeRule
 
 KEY, PARTITION = RECORD_KEY, "_hoodie_partition_path"
 IS_DELETED = "_hoodie_is_deleted"

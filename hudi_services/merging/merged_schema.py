@@ -19,8 +19,9 @@ from ..files.parquet_evolution import SourceSchema, resolve_target
 from ..files.parquet_footer import Physical
 from ..files.parquet_schema import FileSchema
 from ..files.slices import BaseFileSlice
+from ..table.support import WITH_HUDI
 from .log_records import column_with_default, header_schema, is_data
-from .rules import WITH_HUDI, Fill, MergeRule
+from .rules import Fill, MergeRule
 
 
 def merged_schema(

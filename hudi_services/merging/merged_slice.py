@@ -19,12 +19,13 @@ from ..files.parquet_schema import FileSchema
 from ..files.slices import BaseFileSlice, CheckedTables, Segment, StoredRowGroup
 from ..model import FileSlice, LogCounts
 from ..storage import Storage
+from ..table.support import WITH_HUDI
 from .counted_instants import CountedInstants
 from .expected_rows import ExpectedRows
 from .fold import NullOrdering
 from .log_records import KEY
 from .merged_logs import Merger, with_dictionaries
-from .rules import WITH_HUDI, Fill, MergeRule
+from .rules import Fill, MergeRule
 from .slice_changes import Changes, LogChanges
 from .updates import Updates, find_updates
 

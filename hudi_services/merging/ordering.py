@@ -16,8 +16,9 @@ from ..errors import UnsupportedTable
 from ..files.column_type import Kind, parquet_type
 from ..files.parquet_convert import natural
 from ..files.parquet_schema import REQUIRED, FileSchema, Node, node
+from ..table.support import WITH_HUDI
 from .fold import Numbers
-from .rules import WITH_HUDI, MergeRule
+from .rules import MergeRule
 
 _ORDERED = {
     Kind.BOOLEAN,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from ..errors import UnsupportedTable
+from ..table.support import LOG_FILES, WITH_HUDI
 from ..table_config import TableConfig
 
 MODEL = "org.apache.hudi.common.model."
@@ -31,18 +32,11 @@ _PROPERTY = "hoodie.record.merge.property."
 _DELETE_FIELD, _DELETE_MARKER = "hoodie.payload.delete.field", "hoodie.payload.delete.marker"
 _UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
 _META_FIELDS = "hoodie.populate.meta.fields"
-_REFUSED = {
-    _META_FIELDS: "false",
-    "hoodie.allow.operation.metadata.field": "true",
-    "hoodie.datasource.write.drop.partition.columns": "true",
-}
 _TOAST = "__debezium_unavailable_value"
 BINLOG_PLACE = "_event_seq"
 """The column with the place of a row in MySQL's binary log."""
 META_COLUMNS = "_hoodie_"
 """The prefix of the names of meta columns."""
-WITH_HUDI = "compact the table with Apache Hudi, and cluster it with Apache Hudi"
-"""The way out for tables whose log files are not merged here."""
 
 
 class Final(Enum):
@@ -149,9 +143,9 @@ def merge_rule(config: TableConfig) -> MergeRule:
     and queries of 0.15.0 do not know the options (its compactions do).
     """
     found = _READERS[config.version.number](config)
-    for key, text in _REFUSED.items():
-        if config.raw.get(key, "").lower() == text:
-            raise _refused(config, key, text)
+    for feature, text in LOG_FILES.items():
+        if config.raw.get(feature.told_by, "").lower() == text:
+            raise feature.refusal(f"the table {config.name}", f"{feature.told_by}={text}")
     return found
 
 

@@ -9,11 +9,12 @@ from ..files.column_stats import ColumnStats
 from ..files.slices import BaseFileSlices, BloomBits, SliceFacts, SliceReader
 from ..model import FileSlice
 from ..storage import Storage
+from ..table.support import WITH_HUDI
 from ..table_config import TableConfig
 from ..timeline.active import Timeline
 from .counted_instants import CountedInstants, counted_instants
 from .merged_slice import MergedSlice
-from .rules import WITH_HUDI, MergeRule, merge_rule
+from .rules import MergeRule, merge_rule
 
 T = TypeVar("T")
 

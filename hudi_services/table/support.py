@@ -81,6 +81,8 @@ _REWRITES = _CLUSTERS | {Operation.COMPACT}
 _BUILDS_INDEX = frozenset({Operation.INDEX_BOOTSTRAP})
 _WRITES_ROWS = frozenset({Operation.WRITE})
 _BY_HUDI = "write to it with Apache Hudi"
+WITH_HUDI = "write to this table, compact it and cluster it with Apache Hudi"
+"""The way out for tables whose files are not merged or rewritten here."""
 
 
 def unsupported_partitions(config: TableConfig) -> list[str]:
@@ -144,7 +146,7 @@ def _schema_history(look: Look) -> str:
 
 def _consistent_hashing(look: Look) -> str:
     files, folders = look.storage.list_dir(f"{look.config.meta_path}/.bucket_index")
-    return "a bucket index" if files or folders else ""
+    return "a bucket index with consistent hashing (.hoodie/.bucket_index)" if files or folders else ""
 
 
 def _no_metadata_table(look: Look) -> str:
@@ -173,6 +175,30 @@ BUCKETS = Feature(
 )
 """Found by the names of file groups: see `check_group`."""
 
+_MERGES = _REWRITES | _BUILDS_INDEX
+LOGS_WITHOUT_KEYS = Feature(
+    "log files of tables without meta fields",
+    "hoodie.populate.meta.fields",
+    lambda look: "",
+    _MERGES | _WRITES_ROWS,
+    "and the records of its log files have no keys to merge them by",
+    WITH_HUDI,
+)
+LOGS_OF_FLINK = Feature(
+    "log files with the operations of Flink",
+    "hoodie.allow.operation.metadata.field",
+    lambda look: "",
+    _MERGES | _WRITES_ROWS,
+    "and log files in which operations of Flink delete rows are not merged here",
+    WITH_HUDI,
+)
+LOG_FILES = {
+    LOGS_WITHOUT_KEYS: "false",
+    LOGS_OF_FLINK: "true",
+}
+"""The features by whose properties (with these values) log files are not merged; found where a slice has some: see
+`merging.rules`."""
+
 FEATURES = (
     Feature(
         "other table types",
@@ -200,7 +226,8 @@ FEATURES = (
         "hoodie.bootstrap.base.path",
         _bootstrapped,
         _ALL,
-        hint="let Apache Hudi rewrite the bootstrapped files first",
+        "whose files may lie outside of the table",
+        "use Apache Hudi's own services and writers on this table",
     ),
     Feature(
         "other table formats",
@@ -222,17 +249,19 @@ FEATURES = (
         "hoodie.schema.on.read.enable",
         _schema_history,
         _REWRITES | _WRITES_ROWS,
-        hint="let Apache Hudi rewrite this table",
+        "by whose ids its columns are found, and not by their names",
+        WITH_HUDI,
     ),
     Feature(
         "bucket index with consistent hashing",
         ".hoodie/.bucket_index",
         _consistent_hashing,
         _REWRITES | _WRITES_ROWS,
-        "whose file groups must not be merged",
-        "let Apache Hudi rewrite this table",
+        "which says what the buckets are, and is not read here",
+        WITH_HUDI,
     ),
     BUCKETS,
+    *LOG_FILES,
     Feature(
         "tables without a metadata table",
         "hoodie.table.metadata.partitions",
@@ -278,7 +307,8 @@ FEATURES = (
         "hoodie.datasource.write.drop.partition.columns",
         _set_to_true("hoodie.datasource.write.drop.partition.columns"),
         _WRITES_ROWS,
-        hint=_BY_HUDI,
+        "and a write would put the partition columns into its files",
+        _BY_HUDI,
     ),
 )
 

@@ -201,7 +201,9 @@ class FooterReader:
         if COLUMN_STATS not in self._metadata.table_config.metadata_partitions:
             return IndexColumns(frozenset(), typed=False)
         candidates = {stats.column: stats for file in files for stats in file.columns}
-        return index_columns(self._metadata, list(candidates.values()))
+        found = index_columns(self._metadata, list(candidates.values()))
+        # Readers take partition columns that files lack from the path, and some writers record them all the same.
+        return replace(found, columns=found.columns.difference(self._metadata.table_config.dropped_columns))
 
 
 def read_bloom(source: SliceSource, file: BaseFile) -> BloomRecord | None:

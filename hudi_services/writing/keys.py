@@ -71,8 +71,8 @@ class KeyMaker:
         form = form or cls.forms(config, schema, zone)[0]
         paths = PartitionPaths.of(config, key_generator(config), schema, sample_path, zone)
         number = paths.place_of_times()
-        # A colon is in the text, and Hudi cannot open a path with one.
-        if number is not None and config.url_encode and sample_path is not None:
+        # A colon is in the text, and Hudi writes none into the first part of a path.
+        if number is not None and (number or config.url_encode) and sample_path is not None:
             shown = paths.shown_part(sample_path, number)
             if shown != DEFAULT_PARTITION:
                 times_of_paths = time_texts(shown, zone)
@@ -96,8 +96,8 @@ class KeyMaker:
     def needs_path(config: TableConfig, schema: pa.Schema) -> bool:
         """Whether `of` must know a partition path of the table. Raises ConfigError and UnsupportedTable as `of`."""
         paths = [Field.of(schema, name, "partition") for name in config.partition_fields]
-        has_times = any(pa.types.is_timestamp(one.type) for one in paths)
-        return (has_times and config.url_encode) or may_have_slashes(config)
+        may_be_text = paths if config.url_encode else paths[1:]
+        return any(pa.types.is_timestamp(one.type) for one in may_be_text) or may_have_slashes(config)
 
     def record_keys(self, rows: pa.Table) -> pa.ChunkedArray:
         """The record key of each row. Raises ConfigError when a row has no key, as Hudi does."""

@@ -146,10 +146,13 @@ class PartitionPaths:
                     f"rows have the partition path {path!r} by {names}, which is no place in the table",
                     hint=f"correct the values of {names}, or set the partition column to null",
                 )
-            if ":" in path:
+            if ":" in path.partition("/")[0]:
+                # Hadoop takes the text before it for the scheme of a URL. HDFS has no colon in any part.
                 raise ConfigError(
-                    f"rows have the partition path {path!r} by {names}, and Apache Hudi opens no path with a colon",
-                    hint="only tables with hoodie.datasource.write.partitionpath.urlencode=true can have such values",
+                    f"rows have the partition path {path!r} by {names}, and Apache Hudi writes no path with a colon in "
+                    "its first part",
+                    hint="correct the values, or create the table with "
+                    "hoodie.datasource.write.partitionpath.urlencode=true, which encodes colons",
                 )
 
 

@@ -140,7 +140,7 @@ def path(row: Mapping[str, Any], names: Sequence[str], options: Mapping[str, str
 def is_wrong(path: str) -> bool:
     names = path.split("/")
     controls = any(c < " " or c == "\x7f" for c in path)
-    return controls or ":" in path or not {"", ".", ".."}.isdisjoint(names) or names[0] == ".hoodie"
+    return controls or ":" in names[0] or not {"", ".", ".."}.isdisjoint(names) or names[0] == ".hoodie"
 
 
 def exact(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -473,6 +473,30 @@ def test_tables_that_are_refused(args: tuple[Any, ...], told: str) -> None:
     with pytest.raises(ConfigError, match=told) as error:
         maker(*args, schema=_OTHERS)
     assert "\n" not in error.value.message
+
+
+def test_a_colon_after_the_first_part_of_a_path_is_one_that_hudi_writes() -> None:
+    rows = table([{"num": 1, "text": "2024-01-02 10:00"}])
+    assert maker("COMPLEX", "num", "num,text").partition_paths(rows).to_pylist() == ["1/2024-01-02 10:00"]
+    formats = {TIME + "timestamp.type": "EPOCHMILLISECONDS", TIME + "output.dateformat": "yyyy/MM/dd HH:mm"}
+    found = maker("TIMESTAMP", "num", "big", formats).partition_paths(table([{"big": 36_000_000}]))
+    assert found.to_pylist() == ["1970/01/01 10:00"]
+    with pytest.raises(
+        ConfigError, match="'a:b/1' by text,num, and Apache Hudi writes no path with a colon in its first"
+    ):
+        maker("COMPLEX", "num", "text,num").partition_paths(table([{"num": 1, "text": "a:b"}]))
+
+
+def test_times_after_the_first_part_are_in_the_form_of_the_table() -> None:
+    """Not encoded, either: hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=true."""
+    rows = table([{"num": 1, "at": datetime(2024, 1, 2, 3, 4, 5, tzinfo=timezone.utc)}])
+    sample = "7/2024-01-02 03:04:05.0"
+    assert KeyMaker.needs_path(config("COMPLEX", "num", "num,at"), SCHEMA)
+    assert not KeyMaker.needs_path(config("SIMPLE", "num", "at"), SCHEMA)
+    shown = maker("COMPLEX", "num", "num,at", sample_path=sample).partition_paths(rows)
+    assert shown.to_pylist() == ["1/2024-01-02 03:04:05.0"]
+    counted = maker("COMPLEX", "num", "num,at", sample_path="7/1704164645000000").partition_paths(rows)
+    assert counted.to_pylist() == ["1/1704164645000000"]
 
 
 def test_a_path_of_no_form() -> None:

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import hudi_services
 from hudi_services.errors import UnsupportedTable
 from hudi_services.jobs.request import (
     ArchiveRequest,
@@ -26,10 +28,10 @@ from hudi_services.jobs.request import (
 from hudi_services.model import FileSlice
 from hudi_services.options import resolve
 from hudi_services.snapshot import Snapshot
-from hudi_services.table.support import BUCKETS, FEATURES, Operation, are_buckets, check_group, check_support
+from hudi_services.table.support import BUCKETS, FEATURES, LOG_FILES, Operation, are_buckets, check_group, check_support
 from scripts.make_support_table import PAGE, page
 
-from .tables import open_local, unpack
+from .tables import digest, merged_rows, open_local, unpack
 
 PROPERTIES: Mapping[str, Mapping[str, str]] = {
     "other table types": {"hoodie.table.type": "READ_ON_MERGE"},
@@ -59,6 +61,9 @@ FILES = {
 }
 
 
+_BY_SLICES = {BUCKETS, *LOG_FILES}
+
+
 def with_feature(name: str, folder: Path) -> Snapshot:
     path = unpack("1.2.0", folder)
     if name in FILES:
@@ -71,10 +76,10 @@ def with_feature(name: str, folder: Path) -> Snapshot:
 
 
 def test_every_feature_has_its_case() -> None:
-    assert {one.name for one in FEATURES} == {*PROPERTIES, *FILES, BUCKETS.name}
+    assert {one.name for one in FEATURES} == {*PROPERTIES, *FILES, *(one.name for one in _BY_SLICES)}
 
 
-@pytest.mark.parametrize("feature", [one for one in FEATURES if one is not BUCKETS], ids=lambda one: one.name)
+@pytest.mark.parametrize("feature", [one for one in FEATURES if one not in _BY_SLICES], ids=lambda one: one.name)
 def test_a_feature_is_refused_by_its_operations_alone(feature: Any, tmp_path: Path) -> None:
     table = with_feature(feature.name, tmp_path)
     for operation in Operation:
@@ -94,6 +99,51 @@ def test_a_table_without_such_features(tmp_path: Path) -> None:
         check_support(operation, table)
     raw = {**table.config.raw, "hoodie.table.type": "MERGE_ON_READ"}
     check_support(Operation.COMPACT, dataclasses.replace(table, config=dataclasses.replace(table.config, raw=raw)))
+
+
+@pytest.mark.parametrize("feature", LOG_FILES, ids=lambda one: one.name)
+def test_log_files_that_are_not_merged_are_refused_for_their_own_reason(feature: Any, tmp_path: Path) -> None:
+    """Slices without log files are rewritten all the same."""
+    path = unpack("1.2.0", tmp_path, "vectors")
+    properties = path / ".hoodie" / "hoodie.properties"
+    lines = [
+        line
+        for line in properties.read_text().splitlines()
+        if not line.startswith((feature.told_by, "hoodie.table.checksum"))
+    ]
+    properties.write_text("\n".join([*lines, f"{feature.told_by}={LOG_FILES[feature]}", ""]))
+    options = {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.table.services.enabled": "false"}
+    table = hudi_services.open(path, engine="local", options=options)
+    before = digest(path)
+    rows = pa.table({"id": [1], "ts": [9], "p": ["a"]})
+    null = {"hoodie.write.set.null.for.missing.columns": "true"}
+    for run in (table.plan_clustering, table.plan_compaction, lambda: table.upsert(rows, options=null)):
+        with pytest.raises(UnsupportedTable) as refused:
+            run()
+        assert feature.told_by in refused.value.message
+    with pytest.raises(UnsupportedTable, match="the table vectors has ") as refused:
+        table.plan_compaction()
+    assert refused.value.message == f"the table vectors has {feature.told_by}={LOG_FILES[feature]}, {feature.why}"
+    assert refused.value.hint == feature.hint
+    assert digest(path) == before
+
+
+def test_log_files_of_tables_without_the_partition_columns_are_merged(tmp_path: Path) -> None:
+    """Hudi reads the columns from the path; here the files have them, and in tests/interop/test_hudi_types.py not."""
+    path = unpack("1.2.0", tmp_path, "vectors")
+    properties = path / ".hoodie" / "hoodie.properties"
+    key = "hoodie.datasource.write.drop.partition.columns"
+    lines = [line for line in properties.read_text().splitlines() if "checksum" not in line]
+    properties.write_text("\n".join([*(line for line in lines if key not in line), f"{key}=true", ""]))
+    table = hudi_services.open(path, engine="local")
+    before = merged_rows(path)
+    assert table.compact(options={"hoodie.compact.inline.max.delta.commits": "1"}).instant
+    assert merged_rows(path) == before
+    assert table.validate().exit_code == 0
+    with pytest.raises(
+        UnsupportedTable, match=f"{key}=true, and a write would put the partition columns into its files"
+    ):
+        table.bulk_insert(pa.table({"id": [1]}))
 
 
 def test_file_groups_named_after_buckets(tmp_path: Path) -> None:
