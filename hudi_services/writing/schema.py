@@ -106,6 +106,7 @@ class WriterSchema:
             elif name in known:
                 _check_column(name, found, known[name], records)
             else:
+                _refuse_types_of_hudi(field)
                 _check_case_of_fields(name, found)
                 added.append((name, found))
         record = with_kinds(record, grown) if grown else record
@@ -238,6 +239,17 @@ def _check_case_of_fields(name: str, one: ColumnType) -> None:
             )
     for part in one.parts:
         _check_case_of_fields(name, part)
+
+
+def _refuse_types_of_hudi(field: pa.Field) -> None:
+    """Raise ConfigError for a new column that says, as columns of Spark do, that it is one of Hudi's own types."""
+    told = (field.metadata or {}).get(b"hudi_type")
+    if told is not None:
+        raise ConfigError(
+            f"the new column {field.name} is to be {told.decode(errors='replace')} (hudi_type), and writes here make "
+            "no column of that type",
+            hint="create the column with Apache Hudi, or leave out hudi_type",
+        )
 
 
 def _has_local_timestamp(one: ColumnType) -> bool:

@@ -180,6 +180,19 @@ def test_other_values_are_refused_by_the_name_of_the_type(
     assert digest(path) == before
 
 
+def test_a_new_column_does_not_become_a_vector(tmp_path: Path) -> None:
+    path = unpack("1.2.0", tmp_path, "vectors")
+    before, wanted = digest(path), pa.field("g", pa.list_(pa.float32()), metadata={"hudi_type": "VECTOR(2)"})
+    with pytest.raises(
+        ConfigError, match=r"the new column g is to be VECTOR\(2\) \(hudi_type\), and writes here make no"
+    ):
+        opened(path).upsert(rows([1]).append_column(wanted, pa.array([[1, 2]], wanted.type)))
+    assert digest(path) == before
+    opened(path).upsert(rows([1]).append_column("g", pa.array([[1, 2]], wanted.type)))
+    (found,) = (one for one in values(path) if one["id"] == 1)
+    assert found["g"] == [1.0, 2.0]
+
+
 def test_variants_are_structs(tmp_path: Path) -> None:
     path = unpack("1.2.0", tmp_path, "variant")
     kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
