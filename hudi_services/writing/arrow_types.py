@@ -1,7 +1,7 @@
 """The column types of Arrow tables, as Spark and Avro know them.
 
-Narrow and unsigned integers become the signed type that holds them, as Spark's types do in Avro; times of day,
-durations and unions are no types of Spark.
+Narrow and unsigned integers become the signed type that holds them, uint64 a decimal, as Spark reads them from parquet;
+times of day, durations and unions are no types of Spark.
 Source: SchemaConverters of Apache Spark; AvroConversionUtils of Apache Hudi.
 """
 
@@ -16,7 +16,7 @@ _LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Kind], ...] = (
     (pa.types.is_boolean, Kind.BOOLEAN),
     (pa.types.is_uint32, Kind.LONG),
     (pa.types.is_int64, Kind.LONG),
-    (lambda kind: pa.types.is_integer(kind) and not pa.types.is_uint64(kind), Kind.INT),
+    (pa.types.is_integer, Kind.INT),
     (pa.types.is_float64, Kind.DOUBLE),
     (pa.types.is_floating, Kind.FLOAT),
     (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), Kind.STRING),
@@ -26,6 +26,7 @@ _LEAVES: tuple[tuple[Callable[[pa.DataType], bool], Kind], ...] = (
     (pa.types.is_date, Kind.DATE),
 )
 _MOST_DIGITS = 38
+_DIGITS_OF_UINT64 = 20
 
 
 def column_type(name: str, kind: pa.DataType, *, nullable: bool) -> ColumnType:
@@ -48,6 +49,8 @@ def column_type(name: str, kind: pa.DataType, *, nullable: bool) -> ColumnType:
         return ColumnType(Kind.LIST, nullable, element=element)
     if pa.types.is_decimal(kind) and 0 <= kind.scale <= kind.precision <= _MOST_DIGITS:
         return ColumnType(Kind.DECIMAL, nullable, precision=kind.precision, scale=kind.scale)
+    if pa.types.is_uint64(kind):
+        return ColumnType(Kind.DECIMAL, nullable, precision=_DIGITS_OF_UINT64)
     if pa.types.is_timestamp(kind):
         return ColumnType(Kind.TIMESTAMP, nullable, unit="micros", utc=kind.tz is not None)
     for is_it, found in _LEAVES:

@@ -4,19 +4,19 @@ Texts of CSV and JSON are parsed into the types. Values of parquet and Arrow fil
 numbers or times to texts, or back: such a file has another meaning than the first one.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import ConfigError
+from ..errors import ConfigError, CorruptFile, UnsupportedTable
+from ..files.parquet_footer import read_footer
 from ..files.range_source import RangeSource
 from ..object_storage import ObjectStorage
 from ..storage import FileInfo
 from .input_formats import (
-    ParquetFile,
     WrongValue,
     arrow_file,
     check_names,
@@ -27,6 +27,7 @@ from .input_formats import (
     has_lines,
     json_tables,
 )
+from .input_parquet import ParquetFile
 from .input_types import Values, is_bytes, is_text, json_type, parsed, said_of, shown
 
 _OTHER_COLUMNS = "write files of different columns one after the other"
@@ -56,6 +57,9 @@ class InputFile:
             yield
         except WrongValue as error:
             raise self._wrong(error.column, error.kind, error) from error
+        except (CorruptFile, UnsupportedTable) as error:
+            said = error.message.removeprefix(self.where).lstrip(": ")
+            raise ConfigError(f"{self.where} cannot be read as {self.kind}: {said}", hint=error.hint) from error
         except (pa.ArrowException, OSError, ValueError) as error:
             said = (str(error).splitlines() or [type(error).__name__])[0]
             hint = _UTF_8 if isinstance(error, UnicodeDecodeError) else ""
@@ -63,9 +67,20 @@ class InputFile:
 
     def open(self) -> "ParquetFile | pa.RecordBatchReader":
         """The open file, of parquet or Arrow: its `schema`, and its record batches when it is iterated over."""
-        opened = ParquetFile(self._source()) if self.kind == "parquet" else arrow_file(self._source())
+        if self.kind == "parquet":
+            return ParquetFile(self._source(), read_footer(self.storage, self.file.path, self.file.size)[0])
+        opened = arrow_file(self._source())
         check_names(opened.schema)
         return opened
+
+    def schema(self, uses: Callable[[str], bool]) -> pa.Schema:
+        """The columns of a parquet or Arrow file that `uses` takes. Raises ConfigError, also for no type of Spark."""
+        with self.reading():
+            opened = self.open()
+            found = pa.schema([field for field in opened.schema if uses(field.name)])
+            if isinstance(opened, ParquetFile):
+                opened.check(found.names)
+            return found
 
     def csv_names(self) -> list[str]:
         """The columns of a CSV file, none for one without content. Raises ConfigError, also for two of one name."""
@@ -109,11 +124,19 @@ class InputFile:
                     yield self._of_texts(batch, schema)
         else:
             with self.reading():
-                opened = self.open()
-                for batch in opened if self.row_groups is None else opened.of_row_groups(*self.row_groups):
+                for batch in self._read(schema):
                     # Arrow trusts the bytes of these formats.
                     batch.validate(full=True)
                     yield self._cast(batch, schema)
+
+    def _read(self, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+        opened = self.open()
+        if not isinstance(opened, ParquetFile):
+            batches: Iterable[pa.RecordBatch] = opened
+            return batches
+        opened.check(schema.names)
+        columns = schema.names if self.has_others else None
+        return opened.of_row_groups(*(self.row_groups or (0, opened.num_row_groups)), columns)
 
     def _source(self) -> pa.NativeFile:
         source = pa.PythonFile(RangeSource(self.storage, self.file.path, self.file.size), mode="r")

@@ -22,7 +22,8 @@ from ..object_storage import ObjectStorage
 from ..packing import pack
 from ..storage import FileInfo
 from .input_file import InputFile
-from .input_formats import FORMATS, TEXT_FORMATS, ParquetFile, compression_of, format_of
+from .input_formats import FORMATS, TEXT_FORMATS, compression_of, format_of
+from .input_parquet import ParquetFile
 from .input_schema import schema_of
 from .input_types import InputTypes
 

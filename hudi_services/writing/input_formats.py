@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
-import pyarrow.parquet as pq
 
 FORMATS: Mapping[str, tuple[str, ...]] = {
     "parquet": (".parquet", ".parq"),
@@ -63,29 +62,7 @@ def decompressed(source: pa.NativeFile, codec: str) -> pa.NativeFile:
     return pa.CompressedInputStream(pa.BufferedInputStream(source, _CHUNK), codec)
 
 
-# ----------------------------------------------------------------------------------------------- parquet and Arrow IPC
-
-
-class ParquetFile:
-    """A parquet file: its `schema`, and its record batches."""
-
-    def __init__(self, source: pa.NativeFile) -> None:
-        self._file = pq.ParquetFile(source, pre_buffer=True)
-        self.schema: pa.Schema = self._file.schema_arrow
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        return self.of_row_groups(0, self._file.num_row_groups)
-
-    def of_row_groups(self, first: int, count: int) -> Iterator[pa.RecordBatch]:
-        # One after the other: Arrow holds the stored bytes of all row groups that it is asked for.
-        for number in range(first, first + count):
-            yield from self._file.iter_batches(row_groups=[number])
-
-    def row_group_bytes(self) -> list[int]:
-        """The bytes of each row group as stored."""
-        of_all = self._file.metadata
-        groups = map(of_all.row_group, range(of_all.num_row_groups))
-        return [sum(one.column(n).total_compressed_size for n in range(one.num_columns)) for one in groups]
+# ----------------------------------------------------------------------------------------------------------- Arrow IPC
 
 
 def arrow_file(source: pa.NativeFile) -> pa.RecordBatchReader:

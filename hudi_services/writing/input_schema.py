@@ -27,8 +27,7 @@ def schema_of(files: Sequence[InputFile], types: InputTypes) -> pa.Schema:
     if first is None:
         raise NothingToDo("there are no rows to write")
     if first.kind not in ("csv", "json"):
-        with first.reading():
-            return first.open().schema
+        return first.schema(types.uses)
     alike = [one for one in files if one.kind == first.kind]
     return _of_csv(first, alike, types) if first.kind == "csv" else _of_json(alike, types)
 

@@ -117,7 +117,7 @@ def test_new_columns_missing_columns_and_promotions() -> None:
         (lambda t: t.append_column("id", t.column("id")), "several columns called id"),
         (lambda t: t.append_column("a-b", t.column("id")), "'a-b' has a name that Avro does not allow"),
         (lambda t: t.append_column("none", pa.nulls(2)), "column none has the type null"),
-        (lambda t: t.append_column("big", pa.array([1] * 2, pa.uint64())), "column big has the type uint64"),
+        (lambda t: t.append_column("for", pa.array([1] * 2, pa.duration("s"))), "column for has the type duration"),
         (lambda t: t.append_column("m", pa.array([[(1, 2)]] * 2, pa.map_(pa.int32(), pa.int32()))), "strings in Avro"),
         (lambda t: t.append_column("s", pa.array([{}] * 2, pa.struct([]))), "a struct needs a field"),
         (lambda t: t.select([]), "the rows have no columns"),
@@ -176,6 +176,7 @@ def test_every_type() -> None:
             "coded": pa.array(["a", "b"]).dictionary_encode(),
             "tiny": pa.array([1, None], pa.int8()),
             "unsigned": pa.array([2**32 - 1, 0], pa.uint32()),
+            "largest": pa.array([2**64 - 1, 0], pa.uint64()),
             "large": pa.array(["x", None], pa.large_string()),
             "nanos": pa.array([1_000, None], pa.timestamp("ns", "Europe/Berlin")),
             "price": [decimal.Decimal("1.50"), None],
@@ -188,6 +189,7 @@ def test_every_type() -> None:
     assert found.conform(new).to_pylist() == new.to_pylist()
     fields = {field["name"]: field["type"][1] for field in found.avro["fields"]}
     assert (fields["tiny"], fields["unsigned"], fields["half"]) == ("int", "long", "float")
+    assert (fields["largest"]["precision"], fields["largest"]["scale"]) == (20, 0)
     assert (fields["nested"]["name"], fields["nested"]["namespace"]) == ("nested", "hoodie.rides.rides_record")
     inner = fields["nested"]["fields"][0]["type"][1]
     assert inner["namespace"] == "hoodie.rides.rides_record.nested"
