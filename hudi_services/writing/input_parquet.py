@@ -171,10 +171,11 @@ def _spark_intervals(key_values: Mapping[str, str]) -> dict[str, tuple[str, str]
     """The columns that Spark reads as intervals: parquet has only their numbers, and Spark's own schema the name."""
     try:
         fields = json.loads(key_values.get(_SPARK_SCHEMA, "{}")).get("fields", [])
-    except (ValueError, AttributeError):
+        found = {str(one.get("name")): _interval(one.get("type")) for one in fields}
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        # It only adds to the file's own schema.
         return {}
-    found = ((str(one.get("name")), _interval(one.get("type"))) for one in fields if isinstance(one, Mapping))
-    return {name: (name, kind) for name, kind in found if kind}
+    return {name: (name, kind) for name, kind in found.items() if kind}
 
 
 def _interval(kind: Any) -> str:

@@ -208,7 +208,8 @@ def _of_type(column: pa.ChunkedArray | pa.Array, field: pa.Field, kind: pa.DataT
         return pc.cast(column, kind)
     except pa.ArrowException as error:
         raise ConfigError(
-            f"column {field.name} cannot be written as {field.type}: {str(error).splitlines()[0]}"
+            f"column {field.name} cannot be written as {field.type}: {str(error).splitlines()[0]}",
+            hint="round or convert the values of the column first",
         ) from error
 
 

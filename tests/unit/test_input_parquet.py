@@ -322,8 +322,19 @@ def test_files_of_duckdb(tmp_path: Path) -> None:
     check_written(tmp_path / "new.parquet", wanted, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"fields": [1]}', '{"fields": 1}', "[" * 10_000, '{"fields": ' * 5_000]
+)
+def test_a_damaged_schema_of_spark(text: str, tmp_path: Path) -> None:
+    """It adds to that of the file, which is read all the same."""
+    rows = pa.table({"id": ["1"], "n": [1]})
+    told = {"org.apache.spark.sql.parquet.row.metadata": text}
+    pq.write_table(rows.replace_schema_metadata(told), tmp_path / "new.parquet")
+    assert InputFiles.of(find_files([str(tmp_path)]), InputTypes()).rows().read_all().to_pydict() == rows.to_pydict()
+
+
 def test_columns_of_no_type(tmp_path: Path) -> None:
-    """Those without any value, which Spark takes for integers: the table would keep that type for good."""
+    """Those without any value, which Spark takes for integers, by chance."""
     file = _stored(pa.schema([("id", pa.string()), ("a", pa.null())]), [["1"], [None]], tmp_path)
     with pytest.raises(ConfigError, match="column a has the type null"):
         deduced(InputFiles.of(find_files([str(file)]), InputTypes()))
