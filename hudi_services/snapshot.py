@@ -1,6 +1,6 @@
 """Opening a table: its configuration, timeline and file-system view, as one value."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -118,6 +118,13 @@ def _slice_source(storage: Storage, config: TableConfig, timeline: Timeline) -> 
 def pending_compactions(table: Snapshot) -> dict[FileGroupId, str]:
     """File groups in a pending compaction or log compaction, with its instant."""
     return compacted_file_groups(table.timeline, COMPACTIONS)
+
+
+def live_names(table: Snapshot, partitions: Iterable[str]) -> dict[str, list[str]]:
+    """The names of the base and log files that readers see, by data partition."""
+    wanted = sorted({*partitions})
+    table.view.load(wanted)
+    return {one: [file.name for live in table.view.latest_slices(one) for file in live.files] for one in wanted}
 
 
 def pending_clusterings(table: Snapshot, but: str = "") -> Mapping[FileGroupId, str]:

@@ -8,16 +8,18 @@ newest state never open a file that a clean deletes. Source: CleanActionExecutor
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..codecs.clean_plan import CleanerPlan, CleanMetadata, encode_clean_metadata
 from ..errors import CheckFailed, ConflictError, LockBusy, NeedsRecovery, NothingToDo
 from ..files.names import is_partition_metafile
+from ..metadata.narrow_ranges import keeps_ranges, narrow_ranges
+from ..metadata.records.model import StatsRecord
 from ..metadata.sync import sync_clean
 from ..model import path_in
-from ..snapshot import Snapshot
+from ..snapshot import Snapshot, live_names
 from ..timeline.instant import Action, Instant, State
 from .drafts import TimesSource
 from .expectations import Expectation, FilesSuperseded
@@ -59,12 +61,14 @@ def run_clean(
             plan = _begin(current, found, settings, is_own)
         draft = None
         if plan is not None:
+            # Without the lock: a record that widens a range is right, whatever is committed meanwhile.
+            ranges = _narrow_ranges(current, plan)
             _delete_files(table, plan, progress)
             with transaction.section(f"finish clean {ts}", own=ts, completes=f"the clean {ts}") as current:
                 current.check_held()
                 instant = _require_pending(current, ts)
                 gone = tuple(_emptied(current, plan.partitions_to_delete))
-                draft = _CleanDraft(instant, plan, gone, started)
+                draft = _CleanDraft(instant, plan, gone, ranges, started)
                 complete(current, draft, Times(current, settings.skew_millis).next)
         transaction.forget()
         return draft.result if draft is not None else None
@@ -77,13 +81,15 @@ class _CleanDraft:
     instant: Instant
     plan: CleanerPlan
     gone: tuple[str, ...]
+    ranges: Mapping[str, Sequence[StatsRecord]]
+    """What mends the ranges of its partitions, by metadata partition."""
     started: float
     """By the monotonic clock, seconds."""
     expectations: Sequence[Expectation] = ()
 
     def sync(self, current: Snapshot, times: TimesSource) -> None:
         if current.metadata is not None:
-            sync_clean(current.metadata, self.instant.ts, self.plan.names, self.gone, times)
+            sync_clean(current.metadata, self.instant.ts, self.plan.names, self.gone, times, self.ranges)
 
     def content(self, current: Snapshot) -> bytes:
         return encode_clean_metadata(self.result, current.config.version.release)
@@ -148,6 +154,13 @@ def _delete_files(table: Snapshot, plan: CleanerPlan, progress: Callable[[int, i
         progress(deleted, len(paths))
 
     table.storage.delete_all(paths, more)
+
+
+def _narrow_ranges(table: Snapshot, plan: CleanerPlan) -> Mapping[str, Sequence[StatsRecord]]:
+    """What must widen ranges that another writer left too narrow, in the partitions of the plan."""
+    if table.metadata is None or not keeps_ranges(table.metadata):
+        return {}
+    return narrow_ranges(table.metadata, live_names(table, plan.names))
 
 
 def _emptied(current: Snapshot, partitions: Iterable[str]) -> Iterable[str]:

@@ -124,9 +124,9 @@ class CommitDraft:
     def _change(self, current: Snapshot) -> Change:
         """The change for the metadata table; its live files are those of the slices that stay beside the new files."""
         live: dict[str, list[str]] = {}
-        for partition, stats in self.stats.items():
+        for partition in {**self.stats, **(self.replaced or {})}:
             replaced = {*(self.replaced or {}).get(partition, ())}
-            bases = {stat.file_id for stat in stats if not stat.is_log}
+            bases = {stat.file_id for stat in self.stats.get(partition, ()) if not stat.is_log}
             slices = (one for one in current.view.latest_slices(partition) if one.file_id not in replaced)
             # Log files that are written beside the merge, where that is allowed, belong to the slice of the new file.
             live[partition] = [

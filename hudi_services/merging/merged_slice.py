@@ -27,7 +27,7 @@ from .log_records import KEY
 from .merged_logs import Merger, with_dictionaries
 from .rules import Fill, MergeRule
 from .slice_changes import Changes, LogChanges
-from .updates import Updates, find_updates
+from .updates import Effects, Updates, find_updates
 
 _COMPRESSION = 3
 """About how many times as large records are in a log file as in a base file."""
@@ -49,8 +49,11 @@ class MergedSlice:
         self._makes_keys = base is not None and base.makes_keys
         self.schema = _without_key(self._schema) if self._makes_keys else self._schema
         self._merger = Merger(self._schema, changes.rule, changes.ordering, changes.subsets)
-        self._checks_spilled = 0
-        """Bytes that the checks of merged rows have written to the local disk."""
+        self._spilled = 0
+        """Bytes on the local disk of the checks of merged rows, and of merges that were released."""
+        self._held: Updates | None = None
+        """Until `release`; `_effects` stay known."""
+        self._wider: MergedSlice | None = None
         self._kept: list[pa.Table] | None = None
         """The records as they were read, for the check of the merged rows."""
         self._kept_base: pa.Table | None = None
@@ -68,7 +71,7 @@ class MergedSlice:
 
     @property
     def num_rows(self) -> int:
-        return self._base_rows - int(self._updates.row_groups.deleted.sum()) + self._updates.added
+        return self._base_rows - int(self._effects.row_groups.deleted.sum()) + self._effects.added
 
     @property
     def most_rows(self) -> int:
@@ -77,11 +80,11 @@ class MergedSlice:
 
     @property
     def log_counts(self) -> LogCounts:
-        return self._updates.counts + LogCounts(self._changes.blocks)
+        return self._effects.counts + LogCounts(self._changes.blocks)
 
     @property
     def spilled_bytes(self) -> int:
-        return self._updates.spilled_bytes + self._checks_spilled
+        return self._spilled + (self._held.spilled_bytes if self._held is not None else 0)
 
     @property
     def size(self) -> int:
@@ -123,8 +126,8 @@ class MergedSlice:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        updates, base = self._updates, self._base
-        changed = updates.row_groups
+        effects, base = self._effects, self._base
+        changed = effects.row_groups
         sizes = [rows - deleted for rows, deleted in zip(self._row_groups, changed.deleted.tolist(), strict=True)]
         each = self.stored_bytes / max(1, self.num_rows)
         # Log records may have columns, and wider types, that the base file does not have.
@@ -138,8 +141,8 @@ class MergedSlice:
             group = stored(i)
             size = group.facts.compressed_bytes if group is not None else round(rows * each)
             found.append(Segment(self, i, rows, size, group))
-        if updates.added:
-            found.append(Segment(self, None, updates.added, round(updates.added * each), None))
+        if effects.added:
+            found.append(Segment(self, None, effects.added, round(effects.added * each), None))
         return tuple(found)
 
     def column_stats(self, complete: Collection[str] = ()) -> tuple[ColumnStats, ...]:
@@ -176,7 +179,10 @@ class MergedSlice:
     def _as_wide_as(self, target: FileSchema) -> "MergedSlice":
         """This slice with doubles for floats where `target` has doubles: they are widened before they are merged."""
         wider = self._changes.widened(target)
-        return self if wider is None else self._again(changes=wider)
+        if wider is None:
+            return self
+        self._wider = self._again(changes=wider)
+        return self._wider
 
     @property
     def _indexes(self) -> list[int | None]:
@@ -215,7 +221,7 @@ class MergedSlice:
             names,
             target,
             is_partial=changes.is_partial,
-            records=self._updates.counts.records,
+            records=self._effects.counts.records,
             memory=self._memory,
         )
         kept, self._kept = self._kept, None
@@ -231,9 +237,13 @@ class MergedSlice:
             yield rows.column(KEY)
 
     def release(self) -> None:
-        self._kept_base = None
-        if self._base is not None:
-            self._base.release()
+        if self._held is not None:
+            self._spilled, _ = self.spilled_bytes, self._effects
+        # Whoever reads rows after this merges them again.
+        self._held = self._kept = self._kept_base = None
+        for one in (self._wider, self._base):
+            if one is not None:
+                one.release()
 
     def _merged(
         self,
@@ -305,7 +315,16 @@ class MergedSlice:
     # ---- the merge
 
     @cached_property
+    def _effects(self) -> Effects:
+        return self._updates.effects
+
+    @property
     def _updates(self) -> Updates:
+        if self._held is None:
+            self._held = self._merge()
+        return self._held
+
+    def _merge(self) -> Updates:
         records: Iterable[pa.Table] = self._changes.records()
         keys = self._deciding_pieces()
         expected = self._changes.memory_bytes
@@ -385,7 +404,7 @@ class _Checked:
 
     def expected(self) -> tuple[int, int]:
         expected = self._rows.finish()
-        self._reader._checks_spilled += self._rows.spilled_bytes
+        self._reader._spilled += self._rows.spilled_bytes
         if self._rows.changed_copies:
             raise CheckFailed(
                 f"{self._reader.full_path}: log records change {self._rows.changed_copies} rows of row groups that "

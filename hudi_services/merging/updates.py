@@ -38,12 +38,19 @@ class Touched:
     """Whether the folded records are preferred."""
 
 
-class Updates(Protocol):
-    """All that the log records of a slice do; `added` counts rows, `counts` all but the blocks."""
+@dataclass(slots=True)
+class Effects:
+    """What the log records of a slice do, in numbers: `added` counts rows, `counts` all but the blocks."""
 
     row_groups: "ChangedRowGroups"
     added: int
     counts: LogCounts
+
+
+class Updates(Protocol):
+    """All that the log records of a slice do."""
+
+    effects: Effects
 
     @property
     def spilled_bytes(self) -> int:
@@ -162,7 +169,6 @@ class _InMemory:
     def __init__(
         self, merger: Merger, records: Iterable[pa.Table], base: Iterable[pa.Table], changed: ChangedRowGroups
     ) -> None:
-        self.row_groups = changed
         join = _Join(merger, pa.concat_tables(records), changed)
         none = _Found(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
         # Each look-up hashes all records.
@@ -172,7 +178,7 @@ class _InMemory:
         self._log = np.concatenate([one.log for one in found])
         self._wins = np.concatenate([one.wins for one in found])
         self._inserts = join.inserts()
-        self.added, self.counts = self._inserts.num_rows, join.counts
+        self.effects = Effects(changed, self._inserts.num_rows, join.counts)
 
     def touched(self, start: int, end: int) -> Touched | None:
         low, high = np.searchsorted(self._rows, (start, end))
@@ -196,9 +202,7 @@ class _OnDisk:
         changed: ChangedRowGroups,
         partitions: int,
     ) -> None:
-        self.row_groups = changed
-        self.added = 0
-        self.counts = LogCounts()
+        self.effects = Effects(changed, 0, LogCounts())
         self._width = max(1, -(-changed.rows // partitions))
         self._ranges: Partitions | None = None
         self._inserts: Spill | None = None
@@ -220,7 +224,7 @@ class _OnDisk:
 
     def _merge(self, merger: Merger, log: Spill, base: Spill, partitions: int) -> None:
         """Merge the records of one partition of the keys."""
-        join = _Join(merger, log.read(), self.row_groups)
+        join = _Join(merger, log.read(), self.effects.row_groups)
         log.close()
         for part in base.tables():
             found = join.find(part)
@@ -234,8 +238,8 @@ class _OnDisk:
         if self._inserts is None:
             self._inserts = Spill(inserts.schema)
         self._inserts.add(inserts)
-        self.added += inserts.num_rows
-        self.counts += join.counts
+        self.effects.added += inserts.num_rows
+        self.effects.counts += join.counts
 
     def touched(self, start: int, end: int) -> Touched | None:
         if self._ranges is None:

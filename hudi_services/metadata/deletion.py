@@ -1,6 +1,8 @@
 """Deletions in the metadata table after a clean, or the rollback of a compacted commit, has deleted files of the table.
 
-    files           per data partition: the names, isDeleted, size 0; under `__all_partitions__`: deleted partitions
+    files           per data partition: the names, isDeleted, size 0; under `__all_partitions__`: deleted partitions.
+                    Twice where both the base file and the log files have the name: one deletion would only take back
+                    what the log files add (`repair_plan`). Hudi writes one, and lists such partitions on
     column_stats    the keys of those files, for every column that may have a record
     bloom_filters   the keys of those files
     expr_index_*    the keys of those files, of the kind of the index
@@ -23,6 +25,7 @@ from .records.keys import (
     partition_id,
 )
 from .records.model import FileEntry, FilesRecord, Record, RecordType
+from .repair_plan import plan_repair
 from .statistics.indexed_columns import described_columns
 from .table import MetadataTable
 
@@ -37,7 +40,7 @@ def deletion_records(
     `deleted` are bare file names by data partition; `gone_partitions` are the data partitions to remove from the list.
     Raises CorruptFile for broken index definitions.
     """
-    listings: list[Record] = [
+    listings: list[FilesRecord] = [
         FilesRecord(partition_id(partition), RecordType.FILES, dict.fromkeys(names, _GONE))
         for partition, names in deleted.items()
         if names
@@ -45,6 +48,7 @@ def deletion_records(
     if gone_partitions:
         entries = dict.fromkeys(map(partition_id, gone_partitions), _GONE)
         listings.append(FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, entries))
+    records = plan_repair(metadata, {FILES: {one.key: one for one in listings}}).records[FILES]
     files = [(partition, name) for partition, names in deleted.items() for name in names]
     keys: dict[str, Sequence[str]] = {}
     if files and COLUMN_STATS in metadata.partitions:
@@ -57,4 +61,4 @@ def deletion_records(
             column_stats_key(index.column, *file) if index.kind == COLUMN_STATS else bloom_filter_key(*file)
             for file in files
         ]
-    return {FILES: listings}, keys
+    return {FILES: records}, keys

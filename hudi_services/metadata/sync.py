@@ -6,7 +6,7 @@ there. Each function first cleans up after killed writers, and may be called aga
 Source: HoodieBackedTableMetadataWriter (update, commitInternal), HoodieTableMetadataUtil.convertMetadataToRecords.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import CheckFailed, UnsupportedTable
@@ -15,8 +15,9 @@ from ..timeline.instant import Action
 from .bloom_filters import bloom_records
 from .deletion import deletion_records
 from .delta_commit import write_delta_commit
-from .expression_index.index import ComputedIndex, expression_indexes
+from .expression_index.index import ComputedIndex, ExpressionIndex, expression_indexes
 from .file_groups.committed_files import REPAIRED_LOGS
+from .narrow_ranges import hidden_ranges, narrow_in, narrow_ranges
 from .record_index.log_writing import MovedKeys
 from .records.keys import (
     ALL_PARTITIONS_KEY,
@@ -26,17 +27,16 @@ from .records.keys import (
     PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
-    expression_range_key,
     partition_id,
 )
-from .records.model import FileEntry, FilesRecord, Record, RecordType, StatsRecord, merge_records
+from .records.model import FileEntry, FilesRecord, Record, RecordType, StatsRecord
 from .repair_plan import Wanted, plan_repair
 from .rollback.lasting import lasting_in, may_be_merged
 from .rollback.restored import Restored, restored_records
 from .rollback.timeline import resume_rollbacks, undo, undo_pending
-from .statistics.column_stats import NewFile, column_records, settled, untold_columns
+from .statistics.column_stats import NewFile, column_records, untold_columns
 from .statistics.indexed_columns import IndexColumns, define_columns, index_columns, new_index_columns
-from .statistics.partition_ranges import partition_ranges
+from .statistics.partition_ranges import partition_ranges, range_source, settled_in, widening
 from .statistics.text_ranges import in_both_orders
 from .table import MetadataTable
 
@@ -52,8 +52,9 @@ partition, and so reads it although the table has no such instant (HoodieTableMe
 class Change:
     """The result of the commit `instant`: base files that it added, and the live files that it left.
 
-    `live_files` holds, for each data partition with new files, the names of all base and log files of the newest slices
-    of the file groups that were neither written nor replaced; only the ranges of whole partitions need them.
+    `live_files` holds, for each data partition with new or replaced files, the names of all base and log files of the
+    newest slices of the file groups that were neither written nor replaced; only the ranges of whole partitions need
+    them.
     """
 
     instant: str
@@ -92,24 +93,25 @@ def sync_commit(metadata: MetadataTable, change: Change, times: Callable[[], str
         added = new_index_columns(metadata, indexed, change.schema) if change.new_files else []
         indexed = replace(indexed, columns=indexed.columns.union(added))
     _require_ranges(metadata, change, indexed)
-    records: dict[str, Sequence[Record]] = {FILES: _files_records(change.new_files)}
+    records: dict[str, Sequence[Record]] = {FILES: _files_records(change.new_files, metadata.listed_partitions())}
     # Under the lock, and many: computed once for both indexes.
     ranges = {file.path: _column_records(file, indexed) for file in change.new_files}
     if COLUMN_STATS in metadata.partitions:
         records[COLUMN_STATS] = [record for some in ranges.values() for record in some]
     if PARTITION_STATS in metadata.partitions:
-        whole = _partition_records(metadata, change, ranges)
-        records[PARTITION_STATS] = _settled(metadata, PARTITION_STATS, whole, widen=change.beside_writes)
+        told = [record for some in ranges.values() for record in some]
+        records[PARTITION_STATS] = _ranges(metadata, change, PARTITION_STATS, told, indexed.columns)
     if BLOOM_FILTERS in metadata.partitions:
         records[BLOOM_FILTERS] = bloom_records(metadata.slices, change.new_files, change.instant)
     for index in expression_indexes(metadata):
-        computed = next((one for one in change.expressions if one.index == index), None)
-        if computed is None and change.new_files:
+        if change.new_files and all(one.index != index for one in change.expressions):
             raise CheckFailed(f"{metadata.storage.root} has {index.partition} now, and the commit does not know it")
-        records[index.partition] = _expression_records(metadata, change, computed) if computed else []
+        records[index.partition] = _expression_records(metadata, change, index)
     moved = [*([change.moved] if change.moved is not None else []), *(change.pairs or ())]
     _require_keys(metadata, change, {one.index for one in moved})
     define_columns(metadata, added)
+    # Before the commit: a kill in between leaves a range that is at most wider than necessary.
+    _write_ranges(metadata, _hidden(metadata, change.instant, records), times)
     write_delta_commit(metadata, change.instant, records, times, moved=moved)
 
 
@@ -119,12 +121,15 @@ def sync_clean(
     deleted: Mapping[str, Collection[str]],
     gone_partitions: Collection[str],
     times: Callable[[], str],
+    ranges: Mapping[str, Sequence[StatsRecord]] | None = None,
 ) -> None:
     """Write the metadata table's delta commit for a clean, before the clean is completed; otherwise as `sync_commit`.
 
-    `deleted` are bare file names by data partition; `gone_partitions` are the data partitions that are deleted.
+    `deleted` are bare file names by data partition; `gone_partitions` are the data partitions that are deleted;
+    `ranges` are the `narrow_ranges` of the partitions, which the clean mends.
     """
     metadata = _without(_ready(metadata, times), instant, times)
+    _write_ranges(metadata, ranges or {}, times)
     records, deletes = deletion_records(metadata, deleted, gone_partitions)
     write_delta_commit(metadata, instant, records, times, deletes=deletes)
 
@@ -139,13 +144,15 @@ def sync_rollback(
     restored: Restored | None = None,
     *,
     was_completed: bool = False,
+    live: Mapping[str, Collection[str]] | None = None,
 ) -> None:
     """The metadata table's side of the rollback at `rollback` of the table's instant `target`.
 
     Call it when the target's data files and its completed file are deleted, but its inflight and requested files still
     exist. `appended` are log files with their sizes, by data partition, that the rollback wrote or cancelled
     (merge-on-read, version 6); `deleted` are the names of the deleted files; `restored` are the slices that readers see
-    again; `was_completed` says that readers had seen the target.
+    again; `was_completed` says that readers had seen the target; `live` are the names of the files that readers see
+    then, of each data partition that the target changed.
 
     The delta commit of the target is rolled back. Partitions that keep its records all the same (`lasting_in`) are
     repaired by a delta commit at the rollback's instant: it removes the deleted files, and adds what readers see again.
@@ -157,7 +164,7 @@ def sync_rollback(
     records, deletes = deletion_records(metadata, deleted or {}) if lasting else ({FILES: []}, {})
     listing = [_listing(partition, files) for partition, files in (appended or {}).items()]
     again = restored_records(metadata, restored, lasting).records if restored is not None else {}
-    everything = {**records, **again, FILES: _joined(records[FILES], listing)}
+    everything = {**records, **again, FILES: [*records[FILES], *listing]}
     keys = restored.keys if restored is not None and RECORD_INDEX in lasting else None
     moved = [] if keys is None else [keys]
     writes = any(everything.values()) or any(deletes.values()) or bool(moved)
@@ -170,7 +177,9 @@ def sync_rollback(
     failed = metadata.timeline.find(target, Action.DELTA_COMMIT)
     if failed is not None and not merged:
         own = times() if has_own else rollback
-        undo(metadata, failed, metadata.log_naming.derived(rollback, _ROLLBACK_SUFFIX, lambda: own), times)
+        metadata = undo(metadata, failed, metadata.log_naming.derived(rollback, _ROLLBACK_SUFFIX, lambda: own), times)
+    # What the target had made true is as it was before; its own records do not count while it is pending.
+    _write_ranges(metadata, narrow_ranges(metadata, live or {}), times)
 
 
 def sync_repair(
@@ -219,14 +228,6 @@ def _undo_half(metadata: MetadataTable, ts: str, times: Callable[[], str]) -> Me
     return metadata if begun is None or begun.is_completed else undo(metadata, begun, times(), times)
 
 
-def _joined(records: Sequence[Record], more: Sequence[FilesRecord]) -> list[Record]:
-    """The records of both, merged to one record for each key."""
-    merged: dict[str, Record] = {}
-    for record in (*records, *more):
-        merged[record.key] = merge_records(merged[record.key], record) if record.key in merged else record
-    return list(merged.values())
-
-
 _NOTHING = IndexColumns(frozenset(), typed=False)
 
 
@@ -264,19 +265,35 @@ def _require_keys(metadata: MetadataTable, change: Change, known: Collection[str
         )
 
 
-def _settled(metadata: MetadataTable, index: str, records: Iterable[StatsRecord], *, widen: bool) -> list[StatsRecord]:
-    """The ranges as they are written; with `widen` they widen what is stored, and do not replace it."""
-    found = [replace(record, tight=record.tight and not widen) for record in records]
-    stored = dict(metadata.reader(index).stored([record.key for record in found if not record.tight]))
-    return [settled(record, stored.get(record.key)) for record in found]
+def _hidden(
+    metadata: MetadataTable, instant: str, records: Mapping[str, Sequence[Record]]
+) -> dict[str, list[StatsRecord]]:
+    ranges = {
+        index: [one for one in some if isinstance(one, StatsRecord) and one.type is RecordType.PARTITION_STATS]
+        for index, some in records.items()
+    }
+    return {index: hidden_ranges(metadata, index, instant, some) for index, some in ranges.items() if some}
 
 
-def _files_records(files: Iterable[NewFile]) -> list[Record]:
+def _write_ranges(
+    metadata: MetadataTable, ranges: Mapping[str, Sequence[StatsRecord]], times: Callable[[], str]
+) -> None:
+    """Write ranges that count as soon as they are written, as a repair does."""
+    if any(ranges.values()):
+        write_delta_commit(metadata, times(), ranges, times)
+
+
+def _files_records(files: Iterable[NewFile], listed: Collection[str]) -> list[Record]:
+    """The listings of new files, and the data partitions that are not `listed` yet.
+
+    Hudi lists each partition again. In log files, the deletion of a partition takes back no more than that, so that a
+    partition which the base file lists, too, would never go.
+    """
     listings: dict[str, dict[str, int]] = {}
     for file in files:
         listings.setdefault(file.partition, {})[file.name] = file.size
-    known = {partition_id(partition): FileEntry(0) for partition in listings}
-    everything = FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, known)
+    new = {partition_id(partition): FileEntry(0) for partition in listings if partition not in listed}
+    everything = FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, new)
     return [everything, *(_listing(partition, sizes) for partition, sizes in listings.items())]
 
 
@@ -285,39 +302,41 @@ def _listing(partition: str, sizes: Mapping[str, int]) -> FilesRecord:
     return FilesRecord(partition_id(partition), RecordType.FILES, entries)
 
 
-def _partition_records(
-    metadata: MetadataTable, change: Change, ranges: Mapping[str, Sequence[StatsRecord]]
-) -> Iterator[StatsRecord]:
-    """The ranges of the partitions with new files, over their new and live files; `ranges` are those of new files."""
-    by_partition: dict[str, list[NewFile]] = {}
-    for file in change.new_files:
-        by_partition.setdefault(file.partition, []).append(file)
-    for partition, new_files in by_partition.items():
-        columns: dict[str, list[StatsRecord]] = {}
-        for record in (record for file in new_files for record in ranges[file.path]):
-            columns.setdefault(record.column, []).append(record)
-        live = change.live_files.get(partition, ())
-        yield from partition_ranges(metadata, COLUMN_STATS, partition, columns, [f.name for f in new_files], live)
+def _ranges(
+    metadata: MetadataTable, change: Change, index: str, told: Sequence[StatsRecord], columns: Collection[str]
+) -> list[StatsRecord]:
+    """The ranges of the partitions that the commit changes, over its new and live files; `told` are the records of the
+    new files. Where these tell nothing of one of `columns`, as those of deletes, what is there stays, if it is true."""
+    partitions = {file.name: file.partition for file in change.new_files}
+    new: dict[str, list[StatsRecord]] = {}
+    for record in told:
+        new.setdefault(partitions[record.file_name], []).append(record)
+    names: dict[str, set[str]] = {}
+    # In the index of an expression, a file without rows has no record.
+    for name in partitions if index == PARTITION_STATS else (record.file_name for record in told):
+        names.setdefault(partitions[name], set()).add(name)
+    reader = metadata.reader(range_source(index))
+    ranges = [
+        one
+        for partition, records in new.items()
+        for one in partition_ranges(
+            reader, index, partition, change.live_files.get(partition, ()), records, names[partition]
+        )
+    ]
+    settle = widening if change.beside_writes else settled_in
+    others = narrow_in(metadata, index, columns, change.live_files, but={record.key for record in ranges})
+    return [*settle(metadata, index, ranges), *others]
 
 
 def _column_records(file: NewFile, indexed: IndexColumns) -> list[StatsRecord]:
     return [in_both_orders(record) for record in column_records(file, indexed.columns, typed=indexed.typed)]
 
 
-def _expression_records(metadata: MetadataTable, change: Change, computed: ComputedIndex) -> list[Record]:
-    """The records of new files in an expression index; with an index of ranges, also the ranges of their partitions."""
-    index = computed.index
-    partitions = {file.name: file.partition for file in change.new_files}
-    by_partition: dict[str, list[StatsRecord]] = {}
-    for record in computed.records:
-        if isinstance(record, StatsRecord):
-            by_partition.setdefault(partitions[record.file_name], []).append(record)
-    found: list[Record] = list(computed.records)
-    for partition, records in by_partition.items():
-        live = change.live_files.get(partition, ())
-        key = expression_range_key(index.column, partition)
-        names = [record.file_name for record in records]
-        ranges = partition_ranges(metadata, index.partition, partition, {index.column: records}, names, live)
-        named = (replace(one, key=key) for one in ranges)
-        found += _settled(metadata, index.partition, named, widen=change.beside_writes)
-    return found
+def _expression_records(metadata: MetadataTable, change: Change, index: ExpressionIndex) -> list[Record]:
+    """The records of new files in an expression index; with an index of ranges, also the ranges of the partitions that
+    the commit changes."""
+    computed = next((one.records for one in change.expressions if one.index == index), ())
+    if index.kind != COLUMN_STATS:
+        return [*computed]
+    told = [record for record in computed if isinstance(record, StatsRecord)]
+    return [*told, *_ranges(metadata, change, index.partition, told, [index.column])]

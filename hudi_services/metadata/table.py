@@ -178,6 +178,11 @@ class MetadataTable:
         records = {record.key: record for record in self.reader(FILES).scan()}
         return {partition_of(name): _live(records.get(name)) for name in _live(records.get(ALL_PARTITIONS_KEY))}
 
+    def listed_partitions(self) -> frozenset[str]:
+        """The data partitions that readers find."""
+        found = next(stored.merged for _, stored in self._listings.stored([ALL_PARTITIONS_KEY]))
+        return frozenset(map(partition_of, _live(found)))
+
     def list_partition(self, partition: str) -> dict[str, int]:
         """The files of one data partition with their sizes; empty for an unknown partition."""
         key = partition_id(partition)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from ..metadata.records.keys import PARTITION_STATS
 from ..metadata.records.model import StatsRecord, merge_records
-from ..metadata.statistics.column_stats import SIDES, Side, holds_bound, holds_nulls, partition_record, same_bound
+from ..metadata.statistics.column_stats import SIDES, covers_bound, holds_nulls, partition_record
 from ..metadata.statistics.indexed_columns import typed_among
 from ..metadata.table import MetadataTable
 from .causes import cause_of_range
@@ -75,7 +75,7 @@ def _compare(
     if stored is None:
         yield _difference(Kind.STATISTICS_MISSING, files, holds)
         return
-    if not all(_holds(stored, files, merged, side) for side in SIDES):
+    if not all(covers_bound(stored, files, merged, side) for side in SIDES):
         says = f"it says {told_range(stored)}"
         cause = cause_of_range(stored, files, from_values=from_values)
         yield _difference(Kind.NARROW_RANGE, files, f"{says}, {holds}", cause)
@@ -84,10 +84,6 @@ def _compare(
         yield _difference(
             Kind.WRONG_COUNTS, files, f"{says}, its files hold {files.null_count} among {files.value_count}"
         )
-
-
-def _holds(stored: StatsRecord, files: StatsRecord, merged: StatsRecord | None, side: Side) -> bool:
-    return holds_bound(stored, files, side) or (merged is not None and same_bound(stored, merged, side))
 
 
 def _difference(kind: Kind, files: StatsRecord, detail: str, cause: str | None = None) -> Difference:

@@ -1,5 +1,7 @@
 """Merging log files, against what the release that wrote a table read from it after each step."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +135,31 @@ def test_blocks_that_are_read_together(
         with monkeypatch.context() as patched:
             patched.setattr(log_records, "block_runs", lambda blocks: ([block] for block in blocks))
             assert together.equals(pa.concat_tables(reader._changes.records()))
+
+
+@pytest.mark.parametrize("memory", [4096, 1 << 20])
+def test_a_released_slice_keeps_no_file(memory: int, tmp_path: Path) -> None:
+    """What it has counted stays known, and its rows can be read again."""
+    table = open_local(histories.MadeHistory("1.2.0", "default_order", tmp_path).path)
+    counts, before = counted_instants(table.config, table.timeline), _open_files()
+    source = MergedSlices(table.storage, merge_rule(table.config), counts, memory)
+    readers = [source.open(one) for one in listed_view(table).live_slices() if one.log_files]
+    # As a sorted group does, which reads a sample first: every reader is held until the task ends.
+    first = [pa.concat_tables(rows for _, rows in reader.tables()) for reader in readers]
+    known = [(reader.num_rows, reader.spilled_bytes, reader.log_counts) for reader in readers]
+    assert (_open_files() > before) is (memory == 4096) is any(spilled for _, spilled, _ in known)
+    for reader in readers:
+        reader.release()
+    assert _open_files() == before
+    assert [(reader.num_rows, reader.spilled_bytes, reader.log_counts) for reader in readers] == known
+    assert _open_files() == before
+    assert [pa.concat_tables(rows for _, rows in reader.tables()) for reader in readers] == first
+
+
+def _open_files() -> set[str]:
+    """Open files of this process that have no name any more."""
+    targets = set()
+    for one in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            targets.add(os.readlink(one))
+    return {target for target in targets if target.endswith("(deleted)")}

@@ -1,5 +1,6 @@
 """Deleting files from the metadata table: listings and statistics lose these files, and nothing else."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,19 @@ from hudi_services.files.log_blocks import BlockType, HeaderKey
 from hudi_services.files.log_reader import read_log_blocks
 from hudi_services.metadata.deletion import deletion_records
 from hudi_services.metadata.delta_commit import write_delta_commit
-from hudi_services.metadata.records.keys import column_stats_key
+from hudi_services.metadata.records.keys import ALL_PARTITIONS_KEY, FILES, column_stats_key
+from hudi_services.metadata.records.model import FileEntry, FilesRecord, RecordType
 from hudi_services.metadata.table import MetadataTable
 from hudi_services.timeline.instant import Action, State
+from hudi_services.versions import VERSIONS
 
-from .metadata_tables import far_future, open_metadata, stats_of, unpack_compacted
+from .corruptions import write_own
+from .metadata_tables import compact, far_future, open_metadata, stats_of, unpack_compacted
+from .rides import create
 from .tables import RELEASES, unpack
+from .test_upserts import rows
+
+pytestmark = pytest.mark.usefixtures("no_conf_of_this_machine")
 
 T = "20980101000000000"
 P = "day=2026-01-01"
@@ -74,6 +82,49 @@ def test_a_compacted_table_forgets_too(release: str, tmp_path: Path) -> None:
     assert name not in metadata.files_partition()[partition]
     after = stats_of(metadata, "column_stats") if before else []
     assert after == [one for one in before if one.file_name != name]
+
+
+@pytest.mark.parametrize("release", ["0.15.0", "1.2.0"])
+def test_what_base_file_and_log_files_list_goes_from_both(release: str, tmp_path: Path) -> None:
+    """Every commit of Hudi lists its partitions again: in log files, one deletion takes back no more than that."""
+    path = unpack_compacted(release, tmp_path)
+    before = open_metadata(path).files_partition()
+    partition = min(before)
+    again = FilesRecord(ALL_PARTITIONS_KEY, RecordType.ALL_PARTITIONS, {partition: FileEntry(0)})
+    files = FilesRecord(partition, RecordType.FILES, {name: FileEntry(n) for name, n in before[partition].items()})
+    write_own(path, {FILES: [again, files]})
+    assert open_metadata(path).files_partition() == before
+    metadata = forget(path, {partition: list(before[partition])}, (partition,))
+    assert metadata.files_partition() == {one: names for one, names in before.items() if one != partition}
+    assert metadata.list_partition(partition) == {}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_partition_that_the_base_file_lists_goes_with_its_rows(version: int, tmp_path: Path) -> None:
+    path = tmp_path / "rides"
+    table = create(path, table_version=version)
+    table.insert(rows(0, 30), options={"hoodie.clean.automatic": "false"})
+    compact(path)
+    table.insert(rows(30, 36, days=2), options={"hoodie.clean.automatic": "false"})
+    (record,) = (one for one in _newest_records(path) if one.key == ALL_PARTITIONS_KEY)
+    assert record.entries == {}, "both are listed"
+    table.delete_partitions(["d0"], options={"hoodie.clean.automatic": "false"})
+    options = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    assert table.clean(options=options).ok
+    assert not (path / "d0").exists()
+    assert sorted(open_metadata(path).files_partition()) == ["d1", "d2"]
+    assert table.validate(strict=True).ok
+    table.insert(rows(0, 3), options={"hoodie.clean.automatic": "false"})
+    assert sorted(open_metadata(path).files_partition()) == ["d0", "d1", "d2"]
+    assert table.validate(strict=True).ok
+
+
+def _newest_records(path: Path) -> list[FilesRecord]:
+    """Those of the newest log file of the listing."""
+    metadata = open_metadata(path)
+    (group,) = metadata.file_groups(FILES)
+    only = replace(group, base_file=None, log_files=group.log_files[-1:])
+    return [one for one in metadata.open_group(only).scan() if isinstance(one, FilesRecord)]
 
 
 def test_without_a_definition_the_schema_names_the_columns(tmp_path: Path) -> None:

@@ -91,6 +91,26 @@ def test_ranges_beside_a_write_that_ends_later(release: str, tmp_path: Path) -> 
     assert [(r.minimum, r.maximum) for r in found if r.file_name == P] == [("", "zz-9")]
 
 
+@pytest.mark.parametrize("release", RELEASES[1:])
+def test_ranges_of_a_write_that_ends_behind_a_later_one(release: str, tmp_path: Path) -> None:
+    """The later instant's record, which knows nothing of the earlier write, counts for the newer one."""
+    path = unpack(release, tmp_path)
+    theirs = change(open_metadata(path), path)
+    sync_commit(open_metadata(path), theirs, far_future())
+    complete_on_the_table(open_metadata(path))
+    earlier = T.replace("2098", "2097")
+    file = FILE.replace(T, earlier).replace("1111", "2222")
+    keys = stats("_hoodie_record_key", Kind.STRING, "a", "zzz")
+    live = {P: [*theirs.live_files[P], FILE]}
+    timeline = open_metadata(path).data_timeline
+    for state in (State.REQUESTED, State.INFLIGHT):
+        timeline.publish(earlier, Action.COMMIT, state)
+    sync_commit(open_metadata(path), Change(earlier, (NewFile(P, file, 4711, (keys,)),), live), far_future(100))
+    timeline.publish(earlier, Action.COMMIT, State.COMPLETED, b"", "20990301000000000")
+    found = [r for r in stats_of(open_metadata(path), "partition_stats") if r.column == "_hoodie_record_key"]
+    assert [(r.minimum, r.maximum) for r in found if r.file_name == P] == [("a", "zzz")]
+
+
 def test_ranges_of_texts_hold_for_java_and_for_spark(tmp_path: Path) -> None:
     """Emoji come before fullwidth forms in Java, which merges ranges, and after them in Spark, which goes by them."""
     metadata = open_metadata(unpack("1.2.0", tmp_path))

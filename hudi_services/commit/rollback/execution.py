@@ -34,11 +34,12 @@ from ...codecs.rollback_plan import (
 from ...concurrency import at_once
 from ...errors import AlreadyExists, CheckFailed, ConflictError, HudiServicesError
 from ...files.names import parse_log_file
+from ...metadata.narrow_ranges import keeps_ranges
 from ...metadata.records.keys import RECORD_INDEX
 from ...metadata.rollback.restored import Restored
 from ...metadata.sync import sync_rollback
-from ...model import path_in
-from ...snapshot import Snapshot, reopen
+from ...model import CommitMetadata, path_in
+from ...snapshot import Snapshot, live_names, reopen
 from ...table.facts import TimelineFacts
 from ...table.partitions import StorageLister
 from ...timeline.instant import Action, Instant, State
@@ -238,13 +239,14 @@ class _RollbackDraft:
     keep_plan: bool
     done: Mapping[str, RollbackPartition]
     restored: Restored | None
-    was_completed: bool
+    commit: CommitMetadata | None
+    """That of a target that was completed."""
     started: float
     """By the monotonic clock, seconds."""
     expectations: Sequence[Expectation] = ()
 
     def sync(self, current: Snapshot, times: TimesSource) -> None:
-        _sync(current, self.instant.ts, self.plan.ts, self.done, times, self.restored, was_completed=self.was_completed)
+        _sync(current, self.instant.ts, self.plan.ts, self.done, times, self.restored, self.commit)
         # Another process can finish the rollback after these deletions: copies are kept, and the rollback has its plan.
         current.check_held()
         if not self.keep_plan:
@@ -287,8 +289,7 @@ def _finish(
     again = restored(table, rollback.ts, plan, commit)
     table.check_held()
     done = _take_away(table, rollback.ts, plan, progress)
-    was_completed = commit is not None
-    complete(table, _RollbackDraft(rollback, plan, keep_plan, done, again, was_completed, started), times.next)
+    complete(table, _RollbackDraft(rollback, plan, keep_plan, done, again, commit, started), times.next)
     if keep_plan:
         _drop(table, plan.ts, action, State.INFLIGHT)
     clear_traces(table, plan.ts)
@@ -378,8 +379,7 @@ def _sync(
     done: Mapping[str, RollbackPartition],
     times: TimesSource,
     again: Restored | None,
-    *,
-    was_completed: bool,
+    commit: CommitMetadata | None,
 ) -> None:
     if table.metadata is None:
         return
@@ -391,7 +391,12 @@ def _sync(
         for partition, one in done.items()
         if one.command_logs
     }
-    sync_rollback(table.metadata, target, rollback, times, appended, deleted, again, was_completed=was_completed)
+    changed = {*done} if commit is None else {*done, *commit.stats, *(commit.replaced or {})}
+    live = live_names(table, changed) if keeps_ranges(table.metadata) else {}
+    was_completed = commit is not None
+    sync_rollback(
+        table.metadata, target, rollback, times, appended, deleted, again, was_completed=was_completed, live=live
+    )
     if RECORD_INDEX in table.metadata.partitions:
         delete_markers(table.storage, rollback)
 

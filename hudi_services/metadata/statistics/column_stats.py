@@ -15,7 +15,7 @@ from ...files.column_stats import ColumnStats
 from ...files.column_type import ColumnType, Kind
 from ...model import path_in
 from ..records.keys import column_stats_key, partition_stats_key
-from ..records.model import RecordType, StatsRecord, Stored
+from ..records.model import Record, RecordType, StatsRecord, Stored
 from .values import BoundType, NoPromotion, ValueType, comparable, greatest, promote, smallest
 
 Side = Literal["minimum", "maximum"]
@@ -171,6 +171,16 @@ def holds_bound(outer: StatsRecord, inner: StatsRecord, side: Side, *, incompara
         return bool(limit <= found if side == "minimum" else found <= limit)
     except TypeError:
         return incomparable
+
+
+def covers_bound(stored: StatsRecord, files: StatsRecord, merged: Record | None, side: Side) -> bool:
+    """Whether one bound of a partition is right for its `files`.
+
+    `merged` is their range as Hudi merges it, where that is right, too: of byte arrays in typed statistics.
+    """
+    if holds_bound(stored, files, side):
+        return True
+    return isinstance(merged, StatsRecord) and same_bound(stored, merged, side)
 
 
 def holds_nulls(partition: StatsRecord, files: StatsRecord) -> bool:

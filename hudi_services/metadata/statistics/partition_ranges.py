@@ -1,39 +1,91 @@
-"""Ranges of whole data partitions after a commit: over its new files and the other live files."""
+"""Ranges of whole data partitions after a commit: over its new files and the other live files.
 
-from collections.abc import Collection, Mapping, Sequence
+They are in partition_stats, over the records of column_stats, and in expression indexes, over the records there.
+"""
 
-from ..records.keys import column_stats_key, column_stats_prefix
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from ..file_groups.reader import PartitionReader
+from ..records.keys import (
+    COLUMN_STATS,
+    PARTITION_STATS,
+    column_stats_key,
+    column_stats_prefix,
+    expression_range_key,
+    partition_stats_key,
+)
 from ..records.model import StatsRecord
 from ..table import MetadataTable
-from .column_stats import partition_record
+from .column_stats import partition_record, settled
+
+
+def range_source(index: str) -> str:
+    """The metadata partition with the records of files, of which `index` has the ranges of partitions."""
+    return COLUMN_STATS if index == PARTITION_STATS else index
+
+
+def range_key(index: str, column: str, partition: str) -> str:
+    """The key of the range of a data partition in `index`."""
+    key = partition_stats_key if index == PARTITION_STATS else expression_range_key
+    return key(column, partition)
 
 
 def partition_ranges(
-    metadata: MetadataTable,
-    source: str,
+    reader: PartitionReader,
+    index: str,
     partition: str,
-    new: Mapping[str, Sequence[StatsRecord]],
-    names: Collection[str],
     live: Collection[str],
+    new: Sequence[StatsRecord],
+    names: Collection[str],
 ) -> list[StatsRecord]:
-    """The range of each column, as a partition_stats record.
+    """The range of each column of `new`, the records of new files, as a record of `index`.
 
-    `new` are the records of new files by column, `names` those of all new files; `live` are the names of the other live
-    files, whose records are in the metadata partition `source`.
+    `names` are the names of all new files; `live` are the names of the other live files, whose records `reader` reads.
     """
-    columns = {column: list(records) for column, records in new.items()}
-    prefixes = {column_stats_prefix(column, partition): column for column in columns}
-    wanted = {column_stats_key(column, partition, name) for column in columns for name in live}
-    # Where no older file lives, there is nothing to look for in the records of the whole partition.
-    stored = metadata.reader(source).scan_prefixes(prefixes, wanted.__contains__) if wanted else ()
-    for prefix, records in stored:
-        columns[prefixes[prefix]] += [r for r in records if isinstance(r, StatsRecord) and _tells_range(r)]
+    columns: dict[str, list[StatsRecord]] = {}
+    for record in new:
+        columns.setdefault(record.column, []).append(record)
+    stored = live_records(reader, partition, columns, live)
     # A file without a record may have the column all the same: then the older range must still count.
     files = frozenset(names).union(live)
+    found = {column: [*records, *stored.get(column, ())] for column, records in columns.items()}
     return [
-        partition_record(partition, column, found, tight=files.issubset(record.file_name for record in found))
-        for column, found in columns.items()
+        whole_range(index, partition, column, records, tight=files.issubset(one.file_name for one in records))
+        for column, records in found.items()
     ]
+
+
+def live_records(
+    reader: PartitionReader, partition: str, columns: Collection[str], live: Collection[str]
+) -> dict[str, list[StatsRecord]]:
+    """The records of `live` files that tell a range, by column; no column without any."""
+    prefixes = {column_stats_prefix(column, partition): column for column in columns}
+    wanted = {column_stats_key(column, partition, name) for column in columns for name in live}
+    found: dict[str, list[StatsRecord]] = {}
+    # Where no older file lives, there is nothing to look for in the records of the whole partition.
+    for prefix, records in reader.scan_prefixes(prefixes, wanted.__contains__) if wanted else ():
+        told = [record for record in records if isinstance(record, StatsRecord) and _tells_range(record)]
+        if told:
+            found[prefixes[prefix]] = told
+    return found
+
+
+def whole_range(index: str, partition: str, column: str, files: Sequence[StatsRecord], *, tight: bool) -> StatsRecord:
+    """The range over `files`, at least one, as a record of `index`."""
+    record = partition_record(partition, column, files, tight=tight)
+    return replace(record, key=range_key(index, column, partition))
+
+
+def widening(metadata: MetadataTable, index: str, ranges: Sequence[StatsRecord]) -> list[StatsRecord]:
+    """The ranges as they are written to widen what `index` has, and replace nothing."""
+    return settled_in(metadata, index, [replace(record, tight=False) for record in ranges])
+
+
+def settled_in(metadata: MetadataTable, index: str, ranges: Sequence[StatsRecord]) -> list[StatsRecord]:
+    """The ranges as they are written above what `index` has, see `settled`."""
+    stored = dict(metadata.reader(index).stored([record.key for record in ranges if not record.tight]))
+    return [settled(record, stored.get(record.key)) for record in ranges]
 
 
 def _tells_range(record: StatsRecord) -> bool:
