@@ -1,6 +1,6 @@
 """Writes: reads and checks what is given, and creates a table where there is none."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +34,7 @@ from ..writing.row_store import RowStore
 from ..writing.schema import FixedTypes, WriterSchema
 from ..writing.sorted_rows import check_sort
 from .creation import check_definition, definition
-from .fixed_types import fixed_types
+from .fixed_types import compared_fields, fixed_types
 from .inline_services import InlineServices
 from .key_settings import config_of_keys
 from .opening import open_rewritable
@@ -135,8 +135,9 @@ def _write(wanted: WriteRequest, source_of: SourceOf, storage: Storage | None, r
     with ExitStack() as stack:
         with report.phase("keep rows"):
             maker = partial(key_maker, table, of_keys)
-            fixed = partial(fixed_types, table, index_type(wanted.options))
-            schema = _schema(wanted, source.schema, config, columns, fixed)
+            compared = compared_fields(config, wanted.options[creation_keys.PAYLOAD_CLASS])
+            fixed = partial(fixed_types, table, index_type(wanted.options), compared)
+            schema = _schema(wanted, source.schema, config, columns, fixed, compared)
             task = _keep_task(wanted, source, config, schema, maker, compares=rule is not None)
             rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
         run = WriteRun(wanted, table, rows, known, expressions, report, source.engine)
@@ -158,7 +159,7 @@ def _write_new(wanted: WriteRequest, source_of: SourceOf, storage: Storage, repo
     with ExitStack() as stack:
         with report.phase("keep rows"):
             maker = partial(_new_key_maker, of_keys)
-            schema = _schema(wanted, source.schema, config, None, dict)
+            schema = _schema(wanted, source.schema, config, None, dict, ())
             task = _keep_task(wanted, source, config, schema, maker, compares=rule is not None)
             rows = stack.enter_context(source.kept(task, rule, wanted, config.name))
         if wanted.dry_run:
@@ -186,14 +187,17 @@ def _schema(
     config: TableConfig,
     columns: Mapping[str, Any] | None,
     fixed: FixedTypes,
+    compared: Collection[str],
 ) -> WriterSchema:
-    """The schema of a write of `rows`. `columns`: the table's schema; `fixed`: of `fixed_types`. Raises ConfigError."""
+    """The schema of a write of `rows`. `columns`: the table's schema; `fixed`: of `fixed_types`; `compared`: of
+    `compared_fields`. Raises ConfigError."""
     schema = writer_schema(
         rows,
         config,
         columns,
         nulls_for_missing=wanted.options[writing_keys.NULLS_FOR_MISSING],
         fixed=fixed,
+        compared=compared,
         keys_only=wanted.operation is WriteOperation.DELETE,
     )
     check_sort(schema, bulk_sort(wanted.options, wanted.operation))

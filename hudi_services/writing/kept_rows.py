@@ -1,6 +1,6 @@
 """The rows of a write, in the form of the table, with their record keys, by partition: nothing is written yet."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,12 +135,13 @@ def writer_schema(
     *,
     nulls_for_missing: bool,
     fixed: FixedTypes,
+    compared: Collection[str] = (),
     keys_only: bool = False,
 ) -> WriterSchema:
     """The schema of a write of `rows` to a table, whose Avro schema may be None. Raises ConfigError.
 
-    `fixed` is called where a type would grow. `keys_only`: only the columns of which keys are made are used, and the
-    table has a schema.
+    `fixed` and `compared` as in `WriterSchema.deduce`. `keys_only`: only the columns of which keys are made are used,
+    and the table has a schema.
     """
     if keys_only and table_schema is not None:
         fields = dict.fromkeys(one.partition(".")[0] for one in (*config.record_key_fields, *config.partition_fields))
@@ -153,4 +154,5 @@ def writer_schema(
         local_timestamps=config.version.local_timestamps,
         nulls_for_missing=nulls_for_missing,
         fixed=fixed,
+        compared=compared,
     )

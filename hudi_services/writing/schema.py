@@ -46,6 +46,8 @@ class WriterSchema:
 
     avro: Mapping[str, Any]
     has_meta: bool
+    no_longer_zero: frozenset[str] = frozenset()
+    """Ordering fields that grow from int, in which a null counts as 0; in these rows they may have none."""
 
     @classmethod
     def deduce(
@@ -58,11 +60,12 @@ class WriterSchema:
         local_timestamps: bool,
         nulls_for_missing: bool = False,
         fixed: FixedTypes = dict,
+        compared: Collection[str] = (),
     ) -> "WriterSchema":
         """The schema of a write of `rows` to a table with this Avro schema; None for a table without commits.
 
-        `fixed` is called where a type would grow. Raises ConfigError, naming the column, for one that the table cannot
-        take.
+        `fixed` is called where a type would grow; `compared` are the ordering fields that are compared with those of
+        files. Raises ConfigError, naming the column, for one that the table cannot take.
         """
         names = [name for name in rows.names if name not in META_COLUMNS]
         doubled = {name for name in names if names.count(name) > 1}
@@ -110,7 +113,8 @@ class WriterSchema:
                 _check_case_of_fields(name, found)
                 added.append((name, found))
         record = with_kinds(record, grown) if grown else record
-        return cls(with_fields(record, added) if added else record, has_meta)
+        ints = {name for name in grown if known[name].kind is Kind.INT}
+        return cls(with_fields(record, added) if added else record, has_meta, frozenset(ints.intersection(compared)))
 
     @classmethod
     def of_table(
@@ -175,11 +179,22 @@ class WriterSchema:
             column = rows.column(field.name) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
             columns.append(_cast(self._as_stored(column, field.name), field))
             self._enums.check(field.name, columns[-1])
+            if field.name in self.no_longer_zero:
+                _refuse_zeros(field, column.null_count)
         return pa.table(columns, schema=schema)
 
     def _as_stored(self, column: pa.ChunkedArray | pa.Array, name: str) -> pa.ChunkedArray | pa.Array:
         is_list = name in self.vectors and column.type.num_fields == 1
         return stored_vectors(name, column, self.vectors[name]) if is_list else column
+
+
+def _refuse_zeros(field: pa.Field, nulls: int) -> None:
+    if nulls:
+        raise ConfigError(
+            f"the ordering field {field.name} has {nulls} nulls, and would get the type of the rows, {field.type}: "
+            "nulls count as 0 in an int alone",
+            hint="give every row a value, or convert the column to the type of the table",
+        )
 
 
 def with_key(schema: FileSchema) -> FileSchema:
