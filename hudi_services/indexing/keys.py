@@ -42,19 +42,23 @@ def moved_keys(
     files: NewFiles,
     written: Sequence[WriteStat],
     before: Sequence[FileSlice] = (),
+    rewritten: Sequence[tuple[FileSlice, WriteStat]] = (),
     grown: Sequence[tuple[FileSlice, WriteStat]] = (),
 ) -> MovedKeys:
     """Read the keys of the new base files `written`; keys that only slices of `before` have are gone.
 
-    `grown` are slices with the log file that each of them got: of these, only keys that came or went are moved.
+    `rewritten` are slices with the next base file, `grown` slices with the log file that each of them got: of these,
+    only keys that came or went are moved.
     """
 
     runs = key_runs(engine, table, shards, f"{files.scratch}/record_keys")
     new = runs(files.source, [written_slice(one) for one in written], "run")
     old = runs(table.slices, before, "old")
-    if grown:
-        changes = [(one, with_log(one, log)) for one, log in grown]
-        came, went = compared_runs(runs, table.slices, table.slices.counting(files.instant), changes, "")
+    grown_slices = [(one, with_log(one, log)) for one, log in grown]
+    next_slices = [(one, written_slice(base)) for one, base in rewritten]
+    changed = (("", table.slices.counting(files.instant), grown_slices), ("next-", files.source, next_slices))
+    for name, after, changes in changed:
+        came, went = compared_runs(runs, table.slices, after, changes, name)
         new, old = new + came, old + went
     return MovedKeys(shards, new, log_writer(engine, _WRITING), old)
 

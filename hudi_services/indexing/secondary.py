@@ -7,9 +7,12 @@ before and after are compared, so that only those that came or went are written.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from ..commit.new_files import NewFiles
 from ..engine import Engine
 from ..files.names import written_slice
+from ..files.slices import SliceSource
 from ..metadata.record_index.log_writing import MovedKeys
 from ..metadata.record_index.shards import Shards
 from ..metadata.secondary_index import SecondaryIndex, SecondaryPairs, secondary_indexes
@@ -32,17 +35,35 @@ class ChangedGroups:
     appended: Sequence[tuple[FileSlice, WriteStat]]
 
 
-def moved_pairs(engine: Engine, table: Snapshot, files: NewFiles, groups: ChangedGroups) -> tuple[MovedKeys, ...]:
-    """The keys that came to each secondary index of the table, and those that went.
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """Rows of a slice that stay, with these record keys, while a write takes other rows of the keys away."""
+
+    keys: pa.Array
+    source: SliceSource
+    slice: FileSlice
+
+
+def moved_pairs(
+    engine: Engine, table: Snapshot, files: NewFiles, groups: ChangedGroups, kept: Sequence[KeptRows]
+) -> tuple[MovedKeys, ...]:
+    """The keys that came to each secondary index of the table, and those that went; those of `kept` rows stay.
 
     Raises UnsupportedTable for values that have no known texts, CorruptFile and StorageError.
     """
     if table.metadata is None:
         return ()
-    return tuple(_moved(engine, table, files, groups, one) for one in secondary_indexes(table.metadata))
+    return tuple(_moved(engine, table, files, groups, kept, one) for one in secondary_indexes(table.metadata))
 
 
-def _moved(engine: Engine, table: Snapshot, files: NewFiles, groups: ChangedGroups, index: SecondaryIndex) -> MovedKeys:
+def _moved(
+    engine: Engine,
+    table: Snapshot,
+    files: NewFiles,
+    groups: ChangedGroups,
+    kept: Sequence[KeptRows],
+    index: SecondaryIndex,
+) -> MovedKeys:
     assert table.metadata is not None, "its metadata table has the index"
     shards = Shards.of_groups(table.metadata.file_groups(index.partition))
     runs = key_runs(engine, table, shards, f"{files.scratch}/{index.partition}", index.hashed_part)
@@ -51,6 +72,9 @@ def _moved(engine: Engine, table: Snapshot, files: NewFiles, groups: ChangedGrou
     )
     came = runs(after, [written_slice(one) for one in groups.new], "new")
     went = runs(before, groups.replaced, "replaced")
+    # Written again, they are not deleted with the pair of another row.
+    for number, one in enumerate(kept):
+        came += runs(SecondaryPairs(one.source, index, one.keys), [one.slice], f"kept{number}")
     updated = [(old, written_slice(base)) for old, base in groups.updated]
     appended = [(old, with_log(old, log)) for old, log in groups.appended]
     for name, source, changes in (("updated-", after, updated), ("appended-", grown, appended)):

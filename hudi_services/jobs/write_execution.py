@@ -284,11 +284,13 @@ class WriteRun:
         for one in replaced:
             ids.setdefault(one.partition, []).append(one.file_id)
         seen = frozenset(one.ts for one in table.timeline.completed_writes())
-        written_keys = WrittenKeys(stats, before, replaced, appended, self._index_buckets is not None)
+        in_partitions = not index_type(self._wanted.options).is_global
+        by_bucket = self._index_buckets is not None
+        written_keys = WrittenKeys(stats, before, replaced, appended, by_bucket, in_partitions)
         has_keys = table.metadata is not None and has_key_indexes(table.metadata)
         with self._report.phase("read keys") if has_keys else nullcontext():
-            moved = written_keys.record_keys(engine, attempt, self._wanted.options[writing_keys.PARTITION_INDEX_GROUPS])
-            pairs = written_keys.pairs(engine, attempt)
+            groups = self._wanted.options[writing_keys.PARTITION_INDEX_GROUPS]
+            moved, pairs = written_keys.of_indexes(engine, attempt, groups)
         return CommitDraft(
             attempt.instant,
             self._wanted.operation.name,

@@ -85,13 +85,17 @@ class SecondaryIndex:
 
 @dataclass(frozen=True, slots=True)
 class SecondaryPairs:
-    """A source of the keys that slices have in a secondary index, in place of their record keys."""
+    """A source of the keys that slices have in a secondary index, in place of their record keys.
+
+    `record_keys`: only those of rows with these record keys; None for all rows.
+    """
 
     source: SliceSource
     index: SecondaryIndex
+    record_keys: pa.Array | None = None
 
     def open(self, one: FileSlice) -> "PairReader":
-        return PairReader(self.source.open(one), self.index)
+        return PairReader(self.source.open(one), self.index, self.record_keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,8 @@ class PairReader:
 
     reader: SliceReader
     index: SecondaryIndex
+    wanted: pa.Array | None = None
+    """The record keys of the rows that count; None for all."""
 
     def record_keys(self) -> Iterator[pa.ChunkedArray]:
         """One key for each row with a value that has a key, some at a time.
@@ -116,6 +122,9 @@ class PairReader:
             texts = pa.nulls(len(keys), pa.string())
             if leaf is not None:
                 texts = index.texts(rows.column(index.column).combine_chunks(), leaf)
+            if self.wanted is not None:
+                counts = pc.is_in(keys, self.wanted)
+                keys, texts = keys.filter(counts), texts.filter(counts)
             if not index.by_value:
                 keys, texts = keys.filter(texts.is_valid()), texts.drop_null()
             yield pa.chunked_array([secondary_keys(texts, keys)])
