@@ -9,6 +9,7 @@ from ..commit.settings import TransactionSettings
 from ..commit.timeline_copies import remove_instant
 from ..commit.times import Times
 from ..errors import ConfigError, ConflictError, HudiServicesError, LockBusy, NothingToDo, PartlyDone
+from ..merging.rules import turned_by_upgrade
 from ..options import keys
 from ..recovery.findings import Decision, Finding, find, judge
 from ..snapshot import Snapshot, reopen
@@ -26,6 +27,8 @@ def recover(wanted: RecoverRequest, storage: Storage | None = None) -> Report:
     """Decide what to do about every pending instant, and with `apply` do it; starts no JVM."""
     report = Report.start(wanted)
     table, wanted = open_supported(wanted, storage, report, repairs=True)
+    # Told here alone: what stays as it is would be told by every scheduled run.
+    report.warnings += filter(None, [turned_by_upgrade(table.config)])
     settings = transaction_settings(wanted.options, table.storage)
     left = [] if wanted.instant else [one.ts for one in late_attempts(table) if not one.holder and not one.is_reserved]
     if wanted.apply and left:

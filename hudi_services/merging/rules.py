@@ -26,6 +26,8 @@ _PAYLOAD = "hoodie.compaction.payload.class"
 _LEGACY_PAYLOAD = "hoodie.table.legacy.payload.class"
 _MODE = "hoodie.record.merge.mode"
 _STRATEGY = "hoodie.record.merge.strategy.id"
+_INITIAL_VERSION, _WITHOUT_PAYLOAD, _NEWEST = "hoodie.table.initial.version", "6", 9
+_LATEST = "OverwriteWithLatestAvroPayload"
 _OLD_STRATEGY = "hoodie.compaction.record.merger.strategy"
 _PARTIAL_MODE = "hoodie.table.partial.update.mode"
 _PROPERTY = "hoodie.record.merge.property."
@@ -147,6 +149,28 @@ def merge_rule(config: TableConfig) -> MergeRule:
         if config.raw.get(feature.told_by, "").lower() == text:
             raise feature.refusal(f"the table {config.name}", f"{feature.told_by}={text}")
     return found
+
+
+def turned_by_upgrade(config: TableConfig) -> str:
+    """What an upgrade by Hudi from version 6 to 9 has changed for rows that come late; "" for nothing.
+
+    With an ordering field, the upgrade makes EVENT_TIME_ORDERING of OverwriteWithLatestAvroPayload, and of whatever the
+    writes to a copy-on-write table named: version 6 stores no payload class there (EightToNineUpgradeHandler; seen with
+    1.1.1 and 1.2.0). Tables that 1.0.2 made keep their rules.
+    """
+    before = config.raw.get(_LEGACY_PAYLOAD, "").rpartition(".")[2]
+    rule = config.raw.get(_MODE)
+    if config.version.number != _NEWEST or rule != "EVENT_TIME_ORDERING" or not config.ordering_fields:
+        return ""
+    was_of_write = not config.is_merge_on_read and config.raw.get(_INITIAL_VERSION) == _WITHOUT_PAYLOAD
+    if before != _LATEST and not (was_of_write and before):
+        return ""
+    who = f"its rule was {_LATEST}" if before == _LATEST else f"each write named its rule, by default {_LATEST}"
+    return (
+        f"since Hudi's upgrade to version {_NEWEST} an upsert leaves a row as it is where its value of "
+        f"{', '.join(config.ordering_fields)} is greater; before, {who}: the row that was given won, however late it "
+        f"came ({_MODE}={rule})"
+    )
 
 
 # ------------------------------------------------------------------------------------------------ version 6: payloads

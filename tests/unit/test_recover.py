@@ -25,8 +25,10 @@ from hudi_services.timeline.instant import State as Instants
 
 from .faulty_storage import FaultyStorage, Killed
 from .repairs import DEAD_AT_ONCE, both, cluster, fail_newest, repair
+from .rides import create
 from .shares import THREE_SHARES, share
 from .tables import RELEASES, open_local, request, unpack
+from .test_upserts import rows
 
 QUICK = {"hoodie.time.generator.max_expected_clock_skew_ms": "0"}
 KEEP_ONE = {**QUICK, "hoodie.clean.commits.retained": "1"}
@@ -36,6 +38,43 @@ LATER = "20991231000000000"
 def wanted(path: Path, *, apply: bool = True, after: str = "0", instant: str | None = None) -> RecoverRequest:
     options = {**QUICK, "hudi.services.abandoned.after.minutes": after}
     return RecoverRequest(base_path=str(path), options=resolve([("test", options)]), apply=apply, instant=instant)
+
+
+PAYLOADS = "org.apache.hudi.common.model."
+LATEST, DEFAULT = "OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload"
+
+
+@pytest.mark.parametrize(
+    ("kind", "initial", "payload", "mode", "says"),
+    [
+        ("MERGE_ON_READ", "6", LATEST, "EVENT_TIME_ORDERING", f"its rule was {LATEST}"),
+        ("MERGE_ON_READ", "6", DEFAULT, "EVENT_TIME_ORDERING", ""),
+        ("MERGE_ON_READ", "6", LATEST, "COMMIT_TIME_ORDERING", ""),
+        ("MERGE_ON_READ", "8", DEFAULT, "EVENT_TIME_ORDERING", ""),
+        ("COPY_ON_WRITE", "6", DEFAULT, "EVENT_TIME_ORDERING", f"each write named its rule, by default {LATEST}"),
+        ("COPY_ON_WRITE", "8", DEFAULT, "EVENT_TIME_ORDERING", ""),
+        ("COPY_ON_WRITE", "8", LATEST, "COMMIT_TIME_ORDERING", ""),
+        ("COPY_ON_WRITE", "9", "", "EVENT_TIME_ORDERING", ""),
+    ],
+)
+def test_an_upgrade_that_turned_late_rows(
+    kind: str, initial: str, payload: str, mode: str, says: str, tmp_path: Path
+) -> None:
+    """The properties are those that 1.1.1 and 1.2.0 left, of tables of 0.15.0 and 1.0.2."""
+    path = tmp_path / "rides"
+    table = create(path, table_type=kind)
+    table.insert(rows(0, 3))
+    properties = path / ".hoodie/hoodie.properties"
+    own = ("hoodie.record.merge.mode=", "hoodie.table.initial.version=")
+    kept = [line for line in properties.read_text().splitlines() if not line.startswith(own)]
+    kept += [f"{own[0]}{mode}", f"{own[1]}{initial}"]
+    kept += [f"hoodie.table.legacy.payload.class={PAYLOADS}{payload}"] if payload else []
+    properties.write_text("\n".join(kept) + "\n")
+    told = table.recover().warnings
+    assert [says in one and "value of ts is greater" in one for one in told] == ([True] if says else [])
+    # No service that runs again and again tells it.
+    options = {"hoodie.compact.inline.max.delta.commits": "9"}
+    assert not any("upgrade" in one for one in table.plan_clustering(options=options).warnings)
 
 
 def looked(path: Path, after: str = "60") -> list[Row]:
