@@ -29,6 +29,9 @@ from .timeline_copies import remove_instant
 from .times import Times
 from .transaction import Transaction, begin, complete
 
+_MOST_PARTITIONS = 500
+"""Whose ranges a clean mends."""
+
 
 def pending_cleans(table: Snapshot) -> list[Instant]:
     """The cleans to finish, oldest first; also those with an empty completed file, whose process died writing it."""
@@ -157,8 +160,11 @@ def _delete_files(table: Snapshot, plan: CleanerPlan, progress: Callable[[int, i
 
 
 def _narrow_ranges(table: Snapshot, plan: CleanerPlan) -> Mapping[str, Sequence[StatsRecord]]:
-    """What must widen ranges that another writer left too narrow, in the partitions of the plan."""
-    if table.metadata is None or not keeps_ranges(table.metadata):
+    """What must widen ranges that another writer left too narrow, in the partitions of the plan.
+
+    Of very many partitions nothing: a clean changes no live file, and this takes some milliseconds for each range.
+    """
+    if table.metadata is None or not keeps_ranges(table.metadata) or len(plan.names) > _MOST_PARTITIONS:
         return {}
     return narrow_ranges(table.metadata, live_names(table, plan.names))
 

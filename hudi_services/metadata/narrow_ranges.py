@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
+from ..packing import pack
 from .expression_index.index import expression_indexes
 from .file_groups.reader import PartitionReader
 from .records.keys import COLUMN_STATS, EXPRESSION_INDEX, PARTITION_STATS
@@ -19,6 +20,9 @@ from .statistics.column_stats import SIDES, covers_bound, holds_nulls
 from .statistics.indexed_columns import described_columns, typed_among
 from .statistics.partition_ranges import live_records, range_key, range_source, whole_range, widening
 from .table import MetadataTable
+
+_RECORDS_AT_ONCE = 50_000
+"""Records of files that are in memory together."""
 
 
 def hidden_ranges(
@@ -74,18 +78,24 @@ def narrow_in(
     but: Collection[str] = (),
 ) -> list[StatsRecord]:
     """As `narrow_ranges`, of `columns` and in one metadata partition; the keys `but` are left alone."""
-    reader, typed = metadata.reader(range_source(index)), bool(typed_among(metadata, [index]))
-    wanted: dict[str, StatsRecord] = {}
-    merged: dict[str, Record] = {}
-    for partition, names in live.items():
-        asked = [column for column in columns if range_key(index, column, partition) not in but]
-        for column, records in live_records(reader, partition, asked, names).items():
+    reader, ranges = metadata.reader(range_source(index)), metadata.reader(index)
+    typed = bool(typed_among(metadata, [index]))
+    asked = {
+        partition: [column for column in columns if range_key(index, column, partition) not in but]
+        for partition in live
+    }
+    narrow: list[StatsRecord] = []
+    for some in pack(live, lambda one: len(asked[one]) * len(live[one]), _RECORDS_AT_ONCE):
+        wanted: dict[str, StatsRecord] = {}
+        merged: dict[str, Record] = {}
+        found = live_records(reader, {one: asked[one] for one in some}, live)
+        for (partition, column), records in found.items():
             whole = whole_range(index, partition, column, records, tight=False)
             wanted[whole.key] = whole
             if typed and isinstance(whole.minimum, bytes):
                 merged[whole.key] = reduce(merge_records, list[Record](records))
-    stored = metadata.reader(index).stored(wanted)
-    narrow = [wanted[key] for key, one in stored if not _holds(one.merged, wanted[key], merged.get(key))]
+        stored = ranges.stored(wanted)
+        narrow += (wanted[key] for key, one in stored if not _holds(one.merged, wanted[key], merged.get(key)))
     return widening(metadata, index, narrow)
 
 

@@ -3,7 +3,7 @@
 They are in partition_stats, over the records of column_stats, and in expression indexes, over the records there.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..file_groups.reader import PartitionReader
@@ -46,10 +46,10 @@ def partition_ranges(
     columns: dict[str, list[StatsRecord]] = {}
     for record in new:
         columns.setdefault(record.column, []).append(record)
-    stored = live_records(reader, partition, columns, live)
+    stored = live_records(reader, {partition: columns}, {partition: live})
     # A file without a record may have the column all the same: then the older range must still count.
     files = frozenset(names).union(live)
-    found = {column: [*records, *stored.get(column, ())] for column, records in columns.items()}
+    found = {column: [*records, *stored.get((partition, column), ())] for column, records in columns.items()}
     return [
         whole_range(index, partition, column, records, tight=files.issubset(one.file_name for one in records))
         for column, records in found.items()
@@ -57,12 +57,17 @@ def partition_ranges(
 
 
 def live_records(
-    reader: PartitionReader, partition: str, columns: Collection[str], live: Collection[str]
-) -> dict[str, list[StatsRecord]]:
-    """The records of `live` files that tell a range, by column; no column without any."""
-    prefixes = {column_stats_prefix(column, partition): column for column in columns}
-    wanted = {column_stats_key(column, partition, name) for column in columns for name in live}
-    found: dict[str, list[StatsRecord]] = {}
+    reader: PartitionReader, columns: Mapping[str, Collection[str]], live: Mapping[str, Collection[str]]
+) -> dict[tuple[str, str], list[StatsRecord]]:
+    """The records of `live` files that tell a range, by data partition and column, of the `columns` of each partition.
+
+    All are read at the same time: keys begin with the column.
+    """
+    prefixes = {column_stats_prefix(column, one): (one, column) for one, names in columns.items() for column in names}
+    wanted = {
+        column_stats_key(column, partition, name) for partition, column in prefixes.values() for name in live[partition]
+    }
+    found: dict[tuple[str, str], list[StatsRecord]] = {}
     # Where no older file lives, there is nothing to look for in the records of the whole partition.
     for prefix, records in reader.scan_prefixes(prefixes, wanted.__contains__) if wanted else ():
         told = [record for record in records if isinstance(record, StatsRecord) and _tells_range(record)]
