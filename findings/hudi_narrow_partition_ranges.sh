@@ -70,6 +70,7 @@ beside = count("true"), count("false")
 compact("execute")
 after = count("true"), count("false")
 print(f"beside the plan: with data skipping {beside[0]} rows, without {beside[1]}; after the compaction {after}")
+spark.stop()
 sys.exit(beside != (0, 2) or after != (0, 2))
 PYTHON
 "$work/venv/bin/python" "$work/run.py" "$work"
