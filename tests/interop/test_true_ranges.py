@@ -29,7 +29,7 @@ def test_a_range_that_was_too_narrow_beside_a_compaction(peer: Peer, tmp_path: P
     ours.run("compact", path).ok()
     right = peer.rows(path, _LISTED, where).num_rows
     assert peer.rows(path, _SKIPPING, where).num_rows == right
-    assert check_metadata(peer, path) == []
+    assert ours.run("validate", path).code == 0
     # Hudi goes on from there.
     peer.upsert(path, peer.rows(path, _LISTED).slice(0, 1))
     assert peer.rows(path, _SKIPPING, where).num_rows == peer.rows(path, _LISTED, where).num_rows
