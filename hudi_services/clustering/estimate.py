@@ -14,7 +14,7 @@ from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import writer_options
 from ..files.slices import SliceReader, StoredRowGroup, shared_dictionary_columns, shared_plain_leaves
 from ..rewriting.copy_plan import CopyPlan, copy_plan
-from ..rewriting.rewrite import open_inputs, target_schema
+from ..rewriting.inputs import open_group
 from ..rewriting.task import RewriteTask
 from ..rows.file_sizing import (
     LeafPath,
@@ -51,8 +51,8 @@ class GroupEstimate:
 
 def estimate_group(task: RewriteTask) -> GroupEstimate:
     """Estimate the rewrite of a group. Raises the errors of `rewrite_group` for inputs that cannot be read."""
-    readers = open_inputs(task)
-    target, _ = target_schema(task, readers)
+    group = open_group(task)
+    readers, target = group.readers, group.target
     groups = stored_row_groups(readers)
     rows = sum(reader.num_rows for reader in readers)
     pieces = weighed_readers(readers, task.settings.codec, task.memory.stored) if not task.sort else []

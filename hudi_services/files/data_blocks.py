@@ -88,7 +88,7 @@ def _count(data: bytes, block: BlockPlace) -> int:
 
 def parquet_block(read: Read, block: BlockPlace) -> BaseFileReader:
     """The file that is the content of a parquet data block. Raises CorruptFile and UnsupportedTable."""
-    return BaseFileReader.open(_Content(read, block), "", block.length)
+    return BaseFileReader.open(_Content(read, block), "", block.length).gregorian()
 
 
 @dataclass(frozen=True)

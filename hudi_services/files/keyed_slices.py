@@ -88,4 +88,5 @@ class KeyedBaseSlices(BaseFileSlices):
     def open(self, one: FileSlice) -> KeyedBaseSlice:
         base = self._base(one)
         footer, size = read_footer(self.storage, base.path, base.size or None)
-        return KeyedBaseSlice(self.storage, base.path, size, footer, self.keys)
+        # Keys are texts of dates as readers see them.
+        return KeyedBaseSlice(self.storage, base.path, size, footer, self.keys).gregorian()

@@ -24,6 +24,10 @@ _UNITS = ("millis", "micros", "nanos")
 _ARROW_UNITS = {"millis": "ms", "micros": "us", "nanos": "ns"}
 
 
+_OfLeaf = Callable[[pa.Array, Node, Node, pa.DataType], pa.Array]
+"""Converts the values of a leaf: from the raw form of a node to that of another, whose Arrow type is given."""
+
+
 # ---------------------------------------------------------------------------------------------------------- promotion
 
 
@@ -129,30 +133,51 @@ def _same_columns(source: FileSchema, target: FileSchema) -> frozenset[str]:
     return frozenset(name for name, own, other in pairs if own and other and _is_same(own, other))
 
 
-def _convert(values: pa.Array, source: Node, target: Node, target_type: pa.DataType) -> pa.Array:
+def mapped_leaves(
+    column: pa.ChunkedArray, node: Node, of_leaf: Callable[[pa.Array, Node], pa.Array]
+) -> pa.ChunkedArray:
+    """`column` (raw form of `node`) with what `of_leaf` makes of its leaf arrays, in the same types.
+
+    `of_leaf` gets arrays that start at offset 0, with the node of their leaf.
+    """
+
+    def convert(values: pa.Array, leaf: Node, _: Node, __: pa.DataType) -> pa.Array:
+        return of_leaf(values, leaf)
+
+    chunks = [_convert(_compact(chunk), node, node, column.type, convert) for chunk in column.chunks]
+    return pa.chunked_array(chunks, type=column.type)
+
+
+def _convert(
+    values: pa.Array, source: Node, target: Node, target_type: pa.DataType, of_leaf: _OfLeaf | None = None
+) -> pa.Array:
     item = list_item(target)
     if item is not None:
         source_item = list_item(source)
         assert source_item is not None
-        children = [_convert(_compact(values.values), source_item, item, target_type.value_type)]
+        children = [_convert(_compact(values.values), source_item, item, target_type.value_type, of_leaf)]
         return _rebuild(values, target_type, children)
     if not target.is_group:
-        return _convert_leaf(values, source, target, target_type)
+        return (of_leaf or _convert_leaf)(values, source, target, target_type)
     if target.map_entry is not None:
-        return _convert_map(values, source, target, target_type)
-    return _convert_struct(values, source, target, target_type)
+        return _convert_map(values, source, target, target_type, of_leaf)
+    return _convert_struct(values, source, target, target_type, of_leaf)
 
 
-def _convert_map(values: pa.Array, source: Node, target: Node, target_type: pa.MapType) -> pa.Array:
+def _convert_map(
+    values: pa.Array, source: Node, target: Node, target_type: pa.MapType, of_leaf: _OfLeaf | None
+) -> pa.Array:
     assert source.map_entry is not None and target.map_entry is not None
     entries_type = target_type.field(0).type
     pairs = zip((values.keys, values.items), source.map_entry, target.map_entry, entries_type, strict=True)
-    parts = [_convert(_compact(part), s, t, field.type) for part, s, t, field in pairs]
+    parts = [_convert(_compact(part), s, t, field.type, of_leaf) for part, s, t, field in pairs]
     entries = pa.Array.from_buffers(entries_type, len(parts[0]), [None], null_count=0, children=parts)
     return _rebuild(values, target_type, [entries])
 
 
-def _convert_struct(values: pa.Array, source: Node, target: Node, target_type: pa.StructType) -> pa.Array:
+def _convert_struct(
+    values: pa.Array, source: Node, target: Node, target_type: pa.StructType, of_leaf: _OfLeaf | None
+) -> pa.Array:
     by_name = {child.name: (index, child) for index, child in enumerate(source.children)}
     children = []
     for child, field in zip(target.children, target_type, strict=True):
@@ -160,7 +185,7 @@ def _convert_struct(values: pa.Array, source: Node, target: Node, target_type: p
         if index is None or source_child is None:
             children.append(pa.nulls(len(values), field.type))
         else:
-            children.append(_convert(_compact(values.field(index)), source_child, child, field.type))
+            children.append(_convert(_compact(values.field(index)), source_child, child, field.type, of_leaf))
     return pa.Array.from_buffers(target_type, len(values), values.buffers()[:1], children=children)
 
 

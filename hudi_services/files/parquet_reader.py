@@ -6,6 +6,7 @@ that pyarrow gets is checked here (parquet_page_checks); pyarrow's own check wou
 checksum, leave out the headers, and not name the column.
 """
 
+import copy
 import functools
 import io
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
@@ -17,6 +18,8 @@ import pyarrow.parquet as pq
 
 from ..errors import CorruptFile, HudiServicesError, UnsupportedTable
 from ..storage import FileReads
+from .calendar import FileCalendar
+from .calendar_rebase import Rebase
 from .column_stats import ColumnStats, column_stats
 from .column_type import Kind, parquet_type
 from .parquet_convert import converted_table
@@ -69,6 +72,9 @@ class BaseFileReader:
         """Bytes of the text of its bloom filter; 0 when it has none."""
         self.row_groups: tuple[RowGroup, ...] = footer.row_groups
         self.full_path = footer.path
+        self.calendar = FileCalendar(self.full_path, self.key_values, self.schema, self.row_groups)
+        """The calendar of the dates and timestamps that it gives."""
+        self._rebase: Rebase | None = None
         self._check()
         self._footer = self._raw_footer(footer)
         self._source = RangeSource(storage, path, size)
@@ -127,6 +133,23 @@ class BaseFileReader:
 
     def column_stats(self) -> tuple[ColumnStats, ...]:
         return column_stats(self.schema, self.row_groups)
+
+    @property
+    def is_rebased(self) -> bool:
+        """Whether dates and timestamps are changed when they are read: pages do not hold them as they are given."""
+        return self._rebase is not None
+
+    def gregorian(self: R) -> R:
+        """This file with Gregorian dates and timestamps. Raises UnsupportedTable (`FileCalendar.rebase`)."""
+        rebase = self.calendar.rebase()
+        if rebase is None:
+            return self
+        found = copy.copy(self)
+        found._rebase, found.calendar = rebase, self.calendar.converted()
+        return found
+
+    def _as_given(self, read: pa.Table) -> pa.Table:
+        return read if self._rebase is None else self._rebase.table(read, self.schema, self.full_path)
 
     def read_row_group(
         self,
@@ -230,7 +253,7 @@ class BaseFileReader:
             self._finish(walks)
             read = self._open_as(dictionary).read_row_group(index, columns=list(columns), use_threads=False)
             self._check_rows(index, read.num_rows)
-            return read
+            return self._as_given(read)
         finally:
             self._source.forget()
 
@@ -264,13 +287,13 @@ class BaseFileReader:
                 size += batch.nbytes
                 rows += batch.num_rows
                 if size >= _PIECE_BYTES:
-                    yield pa.Table.from_batches(batches)
+                    yield self._as_given(pa.Table.from_batches(batches))
                     batches, size = [], 0
             if not loaded:
                 self._finish(walks)
             self._check_rows(index, rows)
             if batches:
-                yield pa.Table.from_batches(batches)
+                yield self._as_given(pa.Table.from_batches(batches))
         finally:
             self._source.forget()
 

@@ -20,6 +20,7 @@ from ..errors import CorruptFile, UnsupportedTable
 from ..model import BaseFile, FileSlice, LogCounts
 from ..storage import Storage
 from .bloom import SIMPLE
+from .calendar import FileCalendar
 from .chunk_bounds import complete_stats
 from .column_stats import ColumnStats, column_stats
 from .parquet_footer import Footer, RowGroup, using_footer
@@ -68,7 +69,7 @@ class Segment:
     stored_bytes: int
     """Bytes of the rows as they are stored in a base file; an estimate when rows must be merged."""
     stored: StoredRowGroup | None
-    """The row group, when all its rows are rows of the slice as they are stored; None when rows must be merged."""
+    """The row group, when all its rows are rows of the slice as they are stored; None when they must be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,20 @@ class SliceReader(Protocol):
         """The key/value metadata of the footer, without the bloom filter."""
 
     @property
+    def calendar(self) -> FileCalendar:
+        """The calendar of the dates and timestamps of `tables`."""
+
+    @property
+    def is_rebased(self) -> bool:
+        """Whether dates and timestamps are changed when they are read, so that no row group may be copied."""
+
+    def gregorian(self) -> "SliceReader":
+        """The slice with dates and timestamps of the proleptic Gregorian calendar.
+
+        Raises UnsupportedTable where what they are depends on the reader (`FileCalendar.rebase`).
+        """
+
+    @property
     def dictionary_columns(self) -> frozenset[str]:
         """Top-level string columns that are best read as dictionaries."""
 
@@ -158,7 +173,7 @@ class SliceReader(Protocol):
 
     @property
     def stored(self) -> tuple[StoredRowGroup, ...]:
-        """The row groups that hold all rows as they are stored; () when rows must be merged."""
+        """The row groups that hold all rows as they are stored; () when rows must be merged, or are rebased."""
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -303,11 +318,13 @@ class BaseFileSlice(BaseFileReader):
 
     @property
     def stored(self) -> tuple[StoredRowGroup, ...]:
-        return tuple(StoredRowGroup(self, i) for i in range(len(self.row_groups)))
+        return () if self.is_rebased else tuple(StoredRowGroup(self, i) for i in range(len(self.row_groups)))
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        return tuple(Segment(self, one.index, one.rows, one.facts.compressed_bytes, one) for one in self.stored)
+        stored = self.stored or (None,) * len(self.row_groups)
+        facts = enumerate(zip(self.row_groups, stored, strict=True))
+        return tuple(Segment(self, i, group.num_rows, group.compressed_bytes, one) for i, (group, one) in facts)
 
     def tables(
         self,

@@ -12,7 +12,6 @@ from typing import NoReturn
 
 from ..errors import UnsupportedTable
 from ..files.avro_columns import avro_decoder
-from ..files.calendar import is_hybrid
 from ..files.column_type import Kind, parquet_type
 from ..files.log_blocks import BlockPlace, HeaderKey
 from ..files.parquet_evolution import SourceSchema, resolve_target
@@ -40,8 +39,6 @@ def merged_schema(
     merged = _resolved(_Schemas(tuple(schemas), wider, path, base.full_path if base is not None else path))
     if rule.exact_floats:
         _check_nested_floats(path, schemas)
-    if base is not None and is_hybrid(base.key_values, merged):
-        _refuse(path, "its base file counts dates before 1582 in the Julian calendar, and its log files do not")
     if rule.fill is Fill.NULLS and (name := next(filter(None, map(column_with_default, texts)), "")):
         _refuse(path, f"the column {name} has a default value, which partial updates take for no value")
     return merged

@@ -13,6 +13,7 @@ from itertools import chain
 import pyarrow as pa
 
 from ..errors import CheckFailed, CorruptFile, UnsupportedTable
+from ..files.calendar import FileCalendar
 from ..files.column_stats import ColumnStats
 from ..files.parquet_convert import converted_table
 from ..files.parquet_schema import FileSchema
@@ -37,7 +38,10 @@ class MergedSlice:
     """An open slice with records that change it. Raises CorruptFile, UnsupportedTable and StorageError."""
 
     def __init__(self, one: FileSlice, base: BaseFileSlice | None, changes: Changes, memory: int) -> None:
-        """`base` is the open base file of the slice; `memory` is the bytes of records that may be in memory."""
+        """`base` is the open base file of the slice; `memory` is the bytes of records that may be in memory.
+
+        The records have Gregorian dates, and so do the rows.
+        """
         self._again = partial(MergedSlice, one, base, memory=memory)
         self._memory = memory
         self._base = base
@@ -65,6 +69,7 @@ class MergedSlice:
     ) -> "MergedSlice":
         """The slice with its log files."""
         base = _opened_base(storage, one)
+        base = base and base.gregorian()
         return cls(one, base, LogChanges(storage, one, base, rule, counts), memory)
 
     # ---- facts
@@ -110,6 +115,16 @@ class MergedSlice:
         return self._base.key_values if self._base is not None else {}
 
     @property
+    def calendar(self) -> FileCalendar:
+        entries = self._base.calendar.converted().key_values if self._base is not None else {}
+        return FileCalendar(self.full_path, entries, self.schema, is_converted=True)
+
+    is_rebased = False
+
+    def gregorian(self) -> "MergedSlice":
+        return self
+
+    @property
     def dictionary_columns(self) -> frozenset[str]:
         # What decides, and what may be filled from another record, is compared as values.
         if self._base is None or self._changes.rule.fill is not Fill.NOTHING:
@@ -131,7 +146,7 @@ class MergedSlice:
         sizes = [rows - deleted for rows, deleted in zip(self._row_groups, changed.deleted.tolist(), strict=True)]
         each = self.stored_bytes / max(1, self.num_rows)
         # Log records may have columns, and wider types, that the base file does not have.
-        is_same = base is not None and base.schema == self.schema
+        is_same = base is not None and base.schema == self.schema and not base.is_rebased
 
         def stored(index: int) -> StoredRowGroup | None:
             return StoredRowGroup(base, index) if base is not None and is_same and not changed.touched[index] else None

@@ -23,7 +23,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import CorruptFile, UnsupportedTable
-from ..files.calendar import is_hybrid
 from ..files.column_type import ColumnType, Kind, parquet_type
 from ..files.parquet_convert import natural
 from ..files.parquet_schema import Node
@@ -184,7 +183,7 @@ def placing_part(metadata: MetadataTable, partition: str) -> Callable[[str], str
 def _check_values(reader: SliceReader, leaf: Node, index: SecondaryIndex) -> None:
     kind = parquet_type(leaf)
     index.check(kind, reader.full_path)
-    if kind.kind in (Kind.DATE, Kind.TIMESTAMP) and is_hybrid(reader.key_values, reader.schema):
+    if kind.kind in (Kind.DATE, Kind.TIMESTAMP) and reader.calendar.is_hybrid:
         raise index.refused(f"{reader.full_path} counts its dates in the old calendar")
 
 

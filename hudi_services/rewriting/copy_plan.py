@@ -37,6 +37,8 @@ def copy_plan(
     """How to copy the group, or the reason why all its rows must be decoded; `pieces` are its weighed segments."""
     if task.sort:
         return "sorted"
+    if any(reader.is_rebased for reader in readers):
+        return "two calendars"
     if any(reader.schema != target for reader in readers):
         return "schemas differ"
     segments = segments_of(readers)

@@ -16,7 +16,8 @@ from ..errors import CorruptFile, HudiServicesError, StorageError
 from ..files.parquet_writer import WrittenFile
 from ..rows.conservation import Checksum
 from ..rows.output import NewFile, Stopwatch
-from .rewrite import RewriteResult, new_slice, open_inputs, rewrite_group, skipping_bounds
+from .inputs import open_group
+from .rewrite import RewriteResult, new_slice, rewrite_group, skipping_bounds
 from .task import RewriteTask
 
 _DECIDES_NOTHING = {"storage", "source", "file_ids", "memory", "staging"}
@@ -58,7 +59,7 @@ def _taken_over(task: RewriteTask, done: Checkpoint) -> RewriteResult:
         if before != after or before.rows != sum(file.rows for file in done.files):
             raise CorruptFile(f"the checkpoint of a group in {task.partition!r} is inconsistent")
         files = tuple(_new_file(task, file) for file in done.files)
-        bounds = skipping_bounds(task, open_inputs(task) if task.sort else (), files)
+        bounds = skipping_bounds(task, open_group(task).readers if task.sort else (), files)
         # The marker may have been deleted with an attempt that was rolled back while one of its tasks still ran.
         for file in done.files if task.staging is None else ():
             create_marker(task.storage, task.instant, file.path)

@@ -5,15 +5,11 @@ Runs inside one Spark task. Groups that are not sorted are copied without decodi
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ..codecs.table_schema import for_files, parse_table_schema
 from ..errors import CheckFailed, CorruptFile
-from ..files.calendar import FooterMetadata, calendar_metadata, same_calendar
+from ..files.calendar import agree_on_dates, calendar_metadata
 from ..files.footer_entries import footer_entries
 from ..files.names import parse_base_file
-from ..files.parquet_evolution import SourceSchema, resolve_target
-from ..files.parquet_schema import FileSchema
 from ..files.slices import SliceReader
 from ..model import FileSlice, LogCounts
 from ..process import keep_freed_blocks, peak_bytes, reset_peak
@@ -24,6 +20,7 @@ from .copy_plan import CopyPlan, copy_plan
 from .copying import CopiedGroup
 from .data_skipping import ColumnBounds, column_bounds
 from .decoding import DecodedGroup
+from .inputs import OpenGroup, open_group
 from .task import RewriteTask
 
 
@@ -63,10 +60,11 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     clock = Stopwatch()
     reset_peak()
     with clock.phase("read"):
-        readers = open_inputs(task)
+        opened = open_group(task)
+        readers = opened.readers
         if task.memory.is_plenty(sum(reader.encoded_bytes for reader in readers)):
             keep_freed_blocks()
-        form = _form(task, readers, write_token)
+        form = _form(task, opened, write_token)
         # Slices with log files are merged to be counted.
         rows = sum(reader.num_rows for reader in readers)
     pieces = _pieces(task, readers, clock)
@@ -100,25 +98,10 @@ def rewrite_group(task: RewriteTask, write_token: str) -> RewriteResult:
     )
 
 
-def open_inputs(task: RewriteTask) -> list[SliceReader]:
-    """The old files of the group. Raises CorruptFile, UnsupportedTable and StorageError."""
-    return [task.inputs.open(one) for one in task.slices]
-
-
-def target_schema(task: RewriteTask, readers: Sequence[SliceReader]) -> tuple[FileSchema, dict[str, Any] | None]:
-    """The one schema of the new files, and the table's Avro schema in the form that files have; None without one.
-
-    Raises UnsupportedTable when the schemas of the old files do not fit together.
-    """
-    avro_schema = _file_schema(task, readers)
-    return resolve_target([SourceSchema(r.path, r.schema) for r in readers], avro_schema), avro_schema
-
-
-def _form(task: RewriteTask, readers: Sequence[SliceReader], write_token: str) -> Form:
-    target, avro_schema = target_schema(task, readers)
-    key_values = calendar_metadata([FooterMetadata(r.path, r.key_values) for r in readers], target)
-    key_values |= footer_entries([reader.key_values for reader in readers], target, avro_schema)
-    return task.form(write_token, target, key_values)
+def _form(task: RewriteTask, group: OpenGroup, write_token: str) -> Form:
+    key_values = calendar_metadata([reader.calendar for reader in group.readers], group.target)
+    key_values |= footer_entries([reader.key_values for reader in group.readers], group.target, group.avro)
+    return task.form(write_token, group.target, key_values)
 
 
 def _pieces(task: RewriteTask, readers: list[SliceReader], clock: Stopwatch) -> list[Piece]:
@@ -157,14 +140,6 @@ def _read_back(task: RewriteTask, form: Form, readers: Sequence[SliceReader], ne
         raise CheckFailed(f"{reader.path}: the schema that was written is not the one that was meant")
     if any(reader.key_values.get(key) != value for key, value in form.key_values.items()):
         raise CheckFailed(f"{reader.path}: the key-value metadata in its footer is not what was written")
-    if not same_calendar([FooterMetadata(one.path, one.key_values) for one in (reader, *readers)], form.target):
+    if not all(agree_on_dates(reader.calendar, one.calendar, form.target) for one in readers):
         raise CheckFailed(f"{reader.path}: its dates would be counted in another calendar than before")
     return reader
-
-
-def _file_schema(task: RewriteTask, readers: Sequence[SliceReader]) -> dict[str, Any] | None:
-    if task.table_schema is None:
-        return None
-    columns = {column for reader in readers for column in reader.schema.columns}
-    schema = parse_table_schema(task.table_schema, task.storage.root)
-    return for_files(schema, columns, task.dropped_columns)

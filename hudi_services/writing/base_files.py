@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..codecs.table_schema import for_files
-from ..errors import CheckFailed, UnsupportedTable
-from ..files.calendar import FooterMetadata, calendar_metadata, is_hybrid
+from ..errors import CheckFailed
+from ..files.calendar import calendar_metadata
 from ..files.footer_entries import footer_entries
 from ..files.keyed_slices import without_meta_columns
 from ..files.names import new_prefix, written_slice
@@ -121,15 +121,10 @@ class _Bucket:
         self._clock = Stopwatch()
         self._readers: list[SliceReader] = []
         if task.filled is not None:
-            reader = task.source.open(task.filled)
-            refuse_hybrid(
-                reader,
-                "no rows can be added to it",
-                "set hoodie.parquet.small.file.limit=0, so that no file is filled",
-            )
-            self._readers.append(reader)
+            self._readers.append(task.source.open(task.filled).gregorian())
         target, avro = self._target()
-        key_values = calendar_metadata([FooterMetadata(r.path, r.key_values) for r in self._readers], target)
+        # New rows are Gregorian, and so is their file.
+        key_values = calendar_metadata([reader.calendar.converted() for reader in self._readers], target)
         key_values |= footer_entries([reader.key_values for reader in self._readers], target, avro)
         self._form = Form(
             task.storage,
@@ -281,12 +276,3 @@ def next_slice_schema(
     stored = old.schema if schema.has_meta else without_meta_columns(old.schema)
     avro = for_files(dict(schema.avro), {*schema.target.columns, *stored.columns}, dropped)
     return resolve_target([SourceSchema(old.path, stored)], avro), avro
-
-
-def refuse_hybrid(reader: SliceReader, problem: str, hint: str) -> None:
-    """Raise UnsupportedTable, with `problem`, for a file that counts its dates in another calendar than new rows."""
-    if is_hybrid(reader.key_values, reader.schema):
-        raise UnsupportedTable(
-            f"{reader.full_path} counts its dates in the hybrid calendar, and {problem}",
-            hint=hint,
-        )

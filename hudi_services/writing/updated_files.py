@@ -28,7 +28,7 @@ from ..rewriting.task import RewriteTask
 from ..rows.memory import TaskMemory
 from ..rows.settings import FileSettings
 from ..storage import Storage
-from .base_files import next_slice_schema, refuse_hybrid
+from .base_files import next_slice_schema
 from .meta_columns import MetaColumns, some_at_a_time
 from .schema import WriterSchema, with_key
 
@@ -100,8 +100,7 @@ class _Updated:
     def open(self, one: FileSlice) -> MergedSlice:
         task, keys = self.task, self.task.file_keys
         slices = BaseFileSlices(task.storage) if keys is None else KeyedBaseSlices(task.storage, keys)
-        base = slices.open(one)
-        refuse_hybrid(base, "its rows cannot be updated", "write to it with Apache Hudi")
+        base = slices.open(one).gregorian()
         schema, _ = next_slice_schema(base, task.schema, task.dropped_columns)
         if base.makes_keys:
             schema = with_key(schema)

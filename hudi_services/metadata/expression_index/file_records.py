@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import CorruptFile, UnsupportedTable
-from ...files.calendar import is_hybrid
 from ...files.column_type import Kind, parquet_type
 from ...files.parquet_convert import natural
 from ...files.parquet_schema import FileSchema, Node
@@ -72,7 +71,7 @@ def expression_values(reader: SliceReader, computation: Computation) -> Iterator
             yield _apply(expression, nulls, computation, where)
         return
     _check_type(leaf, computation, where)
-    if parquet_type(leaf).kind in (Kind.DATE, Kind.TIMESTAMP) and is_hybrid(reader.key_values, reader.schema):
+    if parquet_type(leaf).kind in (Kind.DATE, Kind.TIMESTAMP) and reader.calendar.is_hybrid:
         raise refused(computation.index.partition, f"{where} counts its dates in the old calendar")
     for _, table in reader.tables([leaf.name]):
         for chunk in table.column(leaf.name).chunks:

@@ -1,0 +1,140 @@
+"""The inputs of a rewrite: the file slices of a group, and whether one file can hold the rows of all of them.
+
+A task opens its group by `open_group`. Whoever plans asks `fitting` first: it refuses, slice by slice, what a task
+would refuse after it has read the footers and the headers of log blocks; values are not read.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..codecs.table_schema import for_files, parse_table_schema
+from ..concurrency import at_once
+from ..errors import CorruptFile, HudiServicesError, UnsupportedTable
+from ..files.calendar import have_two_calendars
+from ..files.parquet_evolution import SourceSchema, resolve_target
+from ..files.parquet_schema import FileSchema
+from ..files.parquet_writer import writer_options
+from ..files.slices import SliceReader, SliceSource
+from ..model import FileSlice
+from ..snapshot import Snapshot, current_schema
+from .task import RewriteTask
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """What the columns of new files follow, see `RewriteTask`; `root` names the table."""
+
+    root: str
+    schema: str | None
+    dropped: tuple[str, ...]
+
+    @classmethod
+    def of(cls, table: Snapshot) -> "TableColumns":
+        return cls(table.storage.root, current_schema(table), table.config.dropped_columns)
+
+    def target(self, readers: Sequence[SliceReader]) -> tuple[FileSchema, dict[str, Any] | None]:
+        """The one schema of the new files, and the table's Avro schema in the form that files have; None without one.
+
+        Raises UnsupportedTable when the schemas of the old files do not fit together.
+        """
+        avro = None
+        if self.schema is not None:
+            columns = {column for reader in readers for column in reader.schema.columns}
+            avro = for_files(parse_table_schema(self.schema, self.root), columns, self.dropped)
+        return resolve_target([SourceSchema(r.path, r.schema) for r in readers], avro), avro
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGroup:
+    """The open slices of a group, newest first, in one calendar; `target` and `avro` are those of `TableColumns`."""
+
+    readers: list[SliceReader]
+    target: FileSchema
+    avro: dict[str, Any] | None
+
+
+def open_group(task: RewriteTask) -> OpenGroup:
+    """Open the old files of the group. Raises CorruptFile, UnsupportedTable and StorageError."""
+    readers = [task.inputs.open(one) for one in task.slices]
+    return _in_one_calendar(readers, TableColumns(task.storage.root, task.table_schema, task.dropped_columns))
+
+
+def _in_one_calendar(readers: list[SliceReader], columns: TableColumns) -> OpenGroup:
+    target, avro = columns.target(readers)
+    if have_two_calendars([reader.calendar for reader in readers], target):
+        readers = [reader.gregorian() for reader in readers]
+    return OpenGroup(readers, target, avro)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """A slice that cannot be rewritten with the others of its group, and the error that a task would end with."""
+
+    slice: FileSlice
+    error: HudiServicesError
+
+
+def refuse_unmerged(unfit: Iterable[Unfit]) -> None:
+    """Raise the error of the first slice with log files: its table has a merge rule, or types, that need Hudi."""
+    for one in unfit:
+        if one.slice.log_files:
+            raise one.error
+
+
+def fitting(
+    source: SliceSource, slices: Iterable[FileSlice], columns: TableColumns
+) -> tuple[list[FileSlice], list[Unfit]]:
+    """The slices, in their order, that can be rewritten together, and the others.
+
+    Raises StorageError where a file cannot be looked at.
+    """
+    given = list(slices)
+    opened = at_once(lambda one: _opened(source, one), given)
+    unfit = [
+        Unfit(one, found) for one, found in zip(given, opened, strict=True) if isinstance(found, HudiServicesError)
+    ]
+    good = [(one, found) for one, found in zip(given, opened, strict=True) if not isinstance(found, HudiServicesError)]
+    # Newest first, as a task has them.
+    good.sort(key=lambda pair: pair[0].base_instant, reverse=True)
+    if good and _problem([reader for _, reader in good], columns) is not None:
+        good, others = _divided(good, columns)
+        unfit += others
+    kept = {id(one) for one, _ in good}
+    return [one for one in given if id(one) in kept], unfit
+
+
+def _divided(
+    slices: Sequence[tuple[FileSlice, SliceReader]], columns: TableColumns
+) -> tuple[list[tuple[FileSlice, SliceReader]], list[Unfit]]:
+    """The slices that fit together, beginning with the newest, and the others."""
+    kept: list[tuple[FileSlice, SliceReader]] = []
+    unfit: list[Unfit] = []
+    # Slices have few schemas, and the calendar matters only where timestamps have no zone that is known.
+    models: list[SliceReader] = []
+    for one, reader in slices:
+        is_known = any(reader.schema == model.schema and not reader.calendar.is_marked for model in models)
+        problem = None if is_known else _problem([*models, reader], columns)
+        if problem is None:
+            kept.append((one, reader))
+            models += [] if is_known else [reader]
+        else:
+            unfit.append(Unfit(one, problem))
+    return kept, unfit
+
+
+def _opened(source: SliceSource, one: FileSlice) -> SliceReader | HudiServicesError:
+    try:
+        return source.open(one)
+    except (CorruptFile, UnsupportedTable) as error:
+        return error
+
+
+def _problem(readers: list[SliceReader], columns: TableColumns) -> HudiServicesError | None:
+    try:
+        group = _in_one_calendar(readers, columns)
+        # Raises where pages of this schema cannot be made, should they have to be.
+        writer_options(group.target, columns.root, "zstd", ())
+    except (CorruptFile, UnsupportedTable) as error:
+        return error
+    return None
