@@ -1,4 +1,4 @@
-"""`make count-requests`: the storage requests of one `execute` of a clustering.
+"""`make count-requests`: the storage requests of one `execute` of a clustering, and those of its `schedule`.
 
 The table is one of the unit tests', of version 9 unless `--release` says otherwise, and everything runs in this
 process, without Spark. An execute is measured on the table as Hudi left it, after N clusterings and after 2 N, each
@@ -66,6 +66,14 @@ def main() -> None:
             sign = "L" if one.locked else " "
             start = one.started - twice.requests[0].started
             print(f"{start:7.3f} {sign} {one.method:10} {one.path} {one.what or ''}")
+    with tempfile.TemporaryDirectory(prefix="requests-") as folder:
+        path = unpack(arguments.release, Path(folder))
+        storage = CountingStorage(str(path))
+        shared_cache().forget()
+        planned = clustering.schedule(request(path, Mode.SCHEDULE), storage)
+        footers = sum(one.is_read for one in storage.requests if kind_of(one.path) == "base file")
+        count = f"{len(storage.requests)} requests in {rounds(storage.requests)} rounds"
+        print(f"one schedule: {count}, {footers} of them for the footers of {planned.files.before} files")
     print(f"one execute on the fixture of Hudi {arguments.release}, {arguments.delay * 1000:.0f} ms a request")
     show("as Hudi left it", fresh)
     show(f"after {arguments.earlier} clusterings", once)

@@ -23,6 +23,7 @@ class Reason(enum.Enum):
     SINGLE_FILE = "alone in its group"
     LARGER_THAN_BUDGET = "larger than the bytes of one plan"
     BUDGET = "beyond the bytes of one plan"
+    UNFIT = "cannot be rewritten"
     GROUP_CAP = "beyond the largest number of groups"
 
 

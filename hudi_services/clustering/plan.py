@@ -11,12 +11,12 @@ from ..clock import local_time
 from ..codecs.clustering_plan import ClusteringGroup, ClusteringPlan, SliceInfo
 from ..codecs.table_schema import parse_table_schema
 from ..commit.conflicts import touches
-from ..concurrency import at_once
 from ..errors import ConfigError, CorruptFile, UnsupportedTable
 from ..files.names import log_order, parse_base_file, parse_log_file
 from ..files.slices import RECORD_KEY
 from ..model import BaseFile, FileSlice, LogFile
 from ..options.keys import SINGLE_FILE_EXECUTION
+from ..rewriting.inputs import TableColumns, Unfit, fitting, refuse_unmerged
 from ..rows.ordering import row_order
 from ..rows.sort_order import LINEAR, SortColumn, to_strategy_params
 from ..snapshot import Snapshot, current_schema, pending_clusterings, pending_compactions
@@ -83,7 +83,8 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
     """Plan a clustering of `table` as it is now. Nothing is written.
 
     `explain`: every file slice of the table gets a verdict, also in partitions that the filter leaves out. Raises
-    ConfigError for a plan strategy that does not exist, or gives groups that are not allowed.
+    ConfigError for a plan strategy that does not exist, or gives groups that are not allowed, and UnsupportedTable or
+    CorruptFile for log files that cannot be merged.
     """
     everything = table.view.partitions()
     now = local_time(table.clock.now(), table.timeline.zone)
@@ -102,13 +103,19 @@ def build(table: Snapshot, rules: PlanRules, *, explain: bool = False) -> Planne
     half_hidden = {(partition, file_id) for partition in chosen for file_id in table.view.half_hidden(partition)}
     uncommitted = _uncommitted(table, chosen)
     eligibility = Eligibility(rules.sizes.small_file_limit, *pending, half_hidden, uncommitted)
-    selection = select(slices, _strategy(table, rules), rules.sizes, eligibility, explain=explain)
+    columns = TableColumns.of(table)
+
+    def fit(group: Sequence[FileSlice]) -> tuple[list[FileSlice], list[Unfit]]:
+        kept, unfit = fitting(table.slices, group, columns)
+        refuse_unmerged(unfit)
+        return kept, unfit
+
+    selection = select(slices, _strategy(table, rules), rules.sizes, eligibility, fit, explain=explain)
     selection.judge(alone, Reason.SINGLE_FILE.value)
     for partition in sorted({*everything} - {*chosen}) if explain else ():
         selection.judge(table.view.latest_slices(partition), Reason.FILTERED_OUT.value)
     if not selection.groups:
         return Planned(None, selection, len(chosen), _why_empty(everything, chosen, selection.reasons))
-    at_once(table.slices.check, [one for group in selection.groups for one in group.slices if one.log_files])
     left_out = sorted({*everything} - {*chosen} | {*selection.left_out})
     plan = ClusteringPlan(
         groups=tuple(_group(table.storage, group) for group in selection.groups),

@@ -1,12 +1,13 @@
 """From the file slices of a table to the groups of a plan: eligible slices are grouped, ordered and limited."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import ConfigError
 from ..model import FileSlice
 from ..plugins import guarded, name_of
+from ..rewriting.inputs import Unfit
 from .eligibility import Eligibility, Reason, planned_size
 from .strategies import PlanStrategy
 
@@ -72,13 +73,15 @@ class Selection:
     """The groups of a plan, and the reasons why other slices are not in it.
 
     `reasons` counts file slices by reason. `left_out`: partitions that may still hold work, which Hudi's scheduler must
-    revisit. `verdicts` has a verdict of each file slice, if the caller asked for verdicts.
+    revisit. `verdicts` has a verdict of each file slice, if the caller asked for verdicts. `unfit`: the slices of which
+    a task could not make new files, with the reason.
     """
 
     groups: tuple[PlannedGroup, ...] = ()
     reasons: Counter[str] = field(default_factory=Counter)
     left_out: tuple[str, ...] = ()
     verdicts: list[Verdict] | None = None
+    unfit: list[Unfit] = field(default_factory=list)
 
     def judge(self, slices: Sequence[FileSlice], reason: str, group: int | None = None) -> None:
         """Count slices under `reason`; `group` is the number of the group that takes them, None when no group does."""
@@ -88,17 +91,23 @@ class Selection:
                 self.verdicts += [Verdict(one, reason, group) for one in slices]
 
 
+Fit = Callable[[Sequence[FileSlice]], tuple[list[FileSlice], list[Unfit]]]
+"""Which slices of a group can be rewritten together, and which cannot."""
+
+
 def select(
     slices: Mapping[str, Sequence[FileSlice]],
     strategy: PlanStrategy,
     rules: SizeRules,
     eligibility: Eligibility,
+    fit: Fit | None = None,
     *,
     explain: bool = False,
 ) -> Selection:
     """The groups of a plan over the latest `slices` of each partition.
 
-    `explain`: with a verdict of each slice. Raises ConfigError for a strategy that gives groups that are not allowed.
+    `fit` is asked only of groups that the limits let pass; None: all slices fit. `explain`: with a verdict of each
+    slice. Raises ConfigError for a strategy that gives groups that are not allowed.
     """
     selection = Selection(verdicts=[] if explain else None)
     found = [group for one in slices.values() for group in _of_partition(one, strategy, rules, eligibility, selection)]
@@ -120,11 +129,37 @@ def select(
             selection.judge(group.slices, reason.value)
             left_out.add(group.partition)
             continue
-        selection.judge(group.slices, Reason.PICKED.value, len(taken))
-        taken.append(group)
-        budget = None if budget is None else budget - group.size
+        fitted = group if fit is None else _fitted(group, rules, fit, selection)
+        if fitted is not None:
+            selection.judge(fitted.slices, Reason.PICKED.value, len(taken))
+            taken.append(fitted)
+            budget = None if budget is None else budget - fitted.size
     selection.groups, selection.left_out = tuple(taken), tuple(sorted(left_out))
     return selection
+
+
+def _fitted(group: PlannedGroup, rules: SizeRules, fit: Fit, into: Selection) -> PlannedGroup | None:
+    """The group without slices that cannot be rewritten; None when nothing is left to do."""
+    kept, unfit = fit(group.slices)
+    if not unfit:
+        return group
+    into.unfit += unfit
+    into.judge([one.slice for one in unfit], Reason.UNFIT.value)
+    if not kept:
+        return None
+    found = PlannedGroup(tuple(kept), _outputs(kept, rules))
+    if _is_idle(found, rules):
+        into.judge(kept, Reason.SINGLE_FILE.value)
+        return None
+    return found
+
+
+def _outputs(slices: Sequence[FileSlice], rules: SizeRules) -> int:
+    return max(1, -(-sum(map(planned_size, slices)) // rules.target_file))
+
+
+def _is_idle(group: PlannedGroup, rules: SizeRules) -> bool:
+    return len(group.slices) == 1 and group.outputs == 1 and not rules.single_group
 
 
 def _of_partition(
@@ -144,14 +179,14 @@ def _of_partition(
         groups = [tuple(members) for members in strategy.groups(eligible)]
     for members in groups:
         _check(members, left, strategy, rules)
-        size = sum(map(planned_size, members))
-        group = PlannedGroup(members, max(1, -(-size // rules.target_file)))
+        group = PlannedGroup(members, _outputs(members, rules))
         if group.outputs > MOST_OUTPUTS:
             raise ConfigError(
-                f"a group of {size:,} bytes would become {group.outputs:,} files, and {MOST_OUTPUTS:,} is the most",
+                f"a group of {group.size:,} bytes would become {group.outputs:,} files, and {MOST_OUTPUTS:,} is the "
+                "most",
                 hint="set hoodie.clustering.plan.strategy.target.file.max.bytes to more",
             )
-        if len(members) == 1 and group.outputs == 1 and not rules.single_group:
+        if _is_idle(group, rules):
             into.judge(members, Reason.SINGLE_FILE.value)
         elif members:
             yield group

@@ -14,6 +14,7 @@ from ..codecs.compaction_plan import CompactionOperation, CompactionPlan
 from ..commit.conflicts import touches
 from ..concurrency import at_once
 from ..model import FileSlice
+from ..rewriting.inputs import TableColumns, fitting, refuse_unmerged
 from ..snapshot import Snapshot, pending_clusterings, pending_compactions
 from ..table.view import FileGroupId
 from ..timeline.compaction_trigger import AFTER_REQUEST, Trigger
@@ -120,11 +121,13 @@ def build(table: Snapshot, rules: CompactionRules) -> Planned:
             else:
                 planned.judge([one], reason.value)
     choice = choose(rules.strategy, eligible, rules.limits)
+    columns = TableColumns.of(table)
     planned.slices = list(choice.taken)
     planned.judge(planned.slices, Reason.PICKED.value)
     for why, slices in choice.left.items():
         planned.judge(slices, why)
-    at_once(table.slices.check, planned.slices)
+    for _, unfit in at_once(lambda one: fitting(table.slices, [one], columns), planned.slices):
+        refuse_unmerged(unfit)
     return planned
 
 

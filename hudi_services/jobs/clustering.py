@@ -3,6 +3,7 @@
 from ..clock import parse_instant
 from ..commit.liveness import is_reserved
 from ..engine import Engine
+from ..recovery.unfit_plans import telling_way_out
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Instant
@@ -32,7 +33,9 @@ def execute(wanted: ClusteringRequest, storage: Storage | None = None, engine: E
     report = Report.start(wanted)
     check_engine(engine)
     table, wanted, expressions = open_rewritable(wanted, storage, report)
-    return execute_plan(wanted, table, _choose(table, wanted.instant), expressions, report, engine)
+    instant = _choose(table, wanted.instant)
+    with telling_way_out(table, instant):
+        return execute_plan(wanted, table, instant, expressions, report, engine)
 
 
 def schedule_and_execute(
@@ -56,7 +59,8 @@ def schedule_and_execute(
             return report
         table, over_table, expressions = open_rewritable(wanted, storage, report)
         instant = _choose(table, report.instant)
-    return execute_plan(over_table, table, instant, expressions, report, engine)
+    with telling_way_out(table, instant):
+        return execute_plan(over_table, table, instant, expressions, report, engine)
 
 
 def _choose(table: Snapshot, ts: str | None) -> Instant:

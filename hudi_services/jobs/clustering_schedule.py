@@ -20,6 +20,7 @@ from .clustering_tasks import copying_that_sorts
 from .plan_instants import check_new_instant, zone_warnings
 from .report import InOut, Report, Row
 from .request import ClusteringRequest
+from .rewrite_tasks import warn_of_unfit
 from .settings import commits_between, plan_rules, transaction_settings
 
 _log = logging.getLogger(__name__)
@@ -146,6 +147,7 @@ def _describe(planned: Planned, report: Report) -> None:
     report.warnings = [warning for warning in report.warnings if _LEFT not in warning and warning != _IN_BUCKETS]
     if planned.in_buckets:
         report.warnings.append(_IN_BUCKETS)
+    warn_of_unfit(report, selection.unfit)
     for reason in WAITING:
         if count := selection.reasons[reason.value]:
             report.warnings.append(f"{count} {_LEFT}: {reason.value}")

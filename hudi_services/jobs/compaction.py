@@ -1,6 +1,7 @@
 """The compaction job: schedule a plan, execute a plan, or both. Mirrors HoodieCompactor of Apache Hudi."""
 
 from ..engine import Engine
+from ..recovery.unfit_plans import telling_way_out
 from ..snapshot import Snapshot
 from ..storage import Storage
 from ..timeline.instant import Action, Instant
@@ -30,7 +31,9 @@ def execute(wanted: CompactionRequest, storage: Storage | None = None, engine: E
     report = Report.start(wanted)
     check_engine(engine)
     table, wanted, expressions = open_rewritable(wanted, storage, report)
-    return execute_plan(wanted, table, _choose(table, wanted.instant), expressions, report, engine)
+    instant = _choose(table, wanted.instant)
+    with telling_way_out(table, instant):
+        return execute_plan(wanted, table, instant, expressions, report, engine)
 
 
 def schedule_and_execute(
@@ -48,7 +51,9 @@ def schedule_and_execute(
         if wanted.dry_run:
             return report
         table, over_table, expressions = open_rewritable(wanted, storage, report)
-    return execute_plan(over_table, table, _choose(table, report.instant), expressions, report, engine)
+    instant = _choose(table, report.instant)
+    with telling_way_out(table, instant):
+        return execute_plan(over_table, table, instant, expressions, report, engine)
 
 
 def _choose(table: Snapshot, ts: str | None) -> Instant:

@@ -6,11 +6,12 @@ from ..metadata.records.keys import COLUMN_STATS
 from ..metadata.statistics.indexed_columns import may_be_indexed
 from ..model import FileSlice
 from ..options.keys import NO_LAYOUT
+from ..rewriting.inputs import Unfit
 from ..rewriting.task import RewriteTask
 from ..rows.memory import TaskMemory
 from ..rows.settings import FileSettings
 from ..snapshot import Snapshot, current_schema
-from .report import Row
+from .report import Report, Row, sentence
 
 
 def task_maker(
@@ -38,6 +39,17 @@ def task_maker(
         )
 
     return task
+
+
+_UNFIT = "cannot be rewritten, and are left out of the plan"
+
+
+def warn_of_unfit(report: Report, unfit: Sequence[Unfit]) -> None:
+    """A warning of the slices that a plan leaves out; it replaces that of an earlier plan of this run."""
+    report.warnings = [warning for warning in report.warnings if _UNFIT not in warning]
+    if unfit:
+        first = sentence(unfit[0].error) + (f"; {unfit[0].error.hint}" if unfit[0].error.hint else "")
+        report.warnings.append(f"{len(unfit)} file slices {_UNFIT}; the first: {first}")
 
 
 def memory_row(memory: TaskMemory, peak: int | None, spilled_groups: int, spilled_bytes: int | None) -> Row:

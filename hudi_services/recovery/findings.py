@@ -2,6 +2,7 @@
 
     write       alive: wait            dead: roll back
     clustering  alive: wait            dead attempt, or inputs changed, or planned long ago: roll back, drop the plan
+                                       a file that cannot be rewritten: drop the plan; of a plan of Hudi: wait
     clean       alive: wait            dead: resume        plan unreadable: drop it
     rollback    alive: wait            dead: resume        plan unreadable: drop it
     savepoint   recent: wait           else drop it
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..clock import duration
-from ..clustering.plan import input_slices
+from ..clustering.plan import input_slices, is_ours
 from ..commit.checkpoints import checkpoints
 from ..commit.clean import pending_cleans
 from ..commit.conflicts import input_changes
@@ -32,6 +33,7 @@ from ..errors import CheckFailed, CorruptFile, HudiServicesError, NotFound, Symb
 from ..snapshot import Snapshot
 from ..table.partitions import StorageLister
 from ..timeline.instant import Action, Instant, State
+from .unfit_plans import way_out, why_unfit
 
 
 class Decision(Enum):
@@ -243,11 +245,27 @@ def _clustering(case: _Case) -> _Judgement:
         return Decision.WAIT, f"it is unknown whether the plan can be executed: {error.message}; {error.hint}", blocks
     if stale:
         return Decision.DROP, f"the plan can never be executed: {stale}", blocks
+    unfit = _why_unfit(case)
+    if isinstance(unfit, CorruptFile) or (unfit is not None and is_ours(plan)):
+        why = f"the plan can never be executed: {_told(unfit)}; {way_out(case.table, case.instant)}"
+        return Decision.DROP, why, blocks
     age = age_millis(case.table, case.instant)
     if age >= case.settings.abandoned_millis:
         why = f"it was planned {duration(age)} ago and was not executed; schedule a new plan if you want the clustering"
         return Decision.DROP, why, blocks
+    if unfit is not None:
+        why = f"the plan cannot be executed here: {_told(unfit)}; let Apache Hudi execute it, or"
+        return Decision.WAIT, f"{why} {way_out(case.table, case.instant)}", blocks
     return Decision.WAIT, f"the plan can be executed: hudi-services execute --instant-time {case.instant.ts}", blocks
+
+
+def _why_unfit(case: _Case) -> HudiServicesError | None:
+    """As `why_unfit`, unless a process is about to find out."""
+    return None if case.signs.holder else why_unfit(case.table, case.instant)
+
+
+def _told(unfit: HudiServicesError) -> str:
+    return " ".join(unfit.message.split())
 
 
 def _why_stale(case: _Case) -> str:
@@ -348,8 +366,13 @@ def _compaction(case: _Case) -> _Judgement:
     if begun_rollback is not None:
         return *begun_rollback, blocks
     if case.instant.state is State.REQUESTED:
-        is_log = case.instant.action is Action.LOG_COMPACTION
-        return Decision.WAIT, "let Apache Hudi execute it" if is_log else "execute it: hudi-services compact", blocks
+        if case.instant.action is Action.LOG_COMPACTION:
+            return Decision.WAIT, "let Apache Hudi execute it", blocks
+        unfit = _why_unfit(case)
+        if unfit is None:
+            return Decision.WAIT, "execute it: hudi-services compact", blocks
+        why = f"the plan cannot be executed here: {_told(unfit)}; {way_out(case.table, case.instant)}"
+        return Decision.WAIT, why, blocks
     if case.signs.alive:
         return Decision.WAIT, f"its process gave a sign of life {case.silence} ago", blocks
     kept = case.instant.action is Action.COMPACTION

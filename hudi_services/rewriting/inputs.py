@@ -4,7 +4,7 @@ A task opens its group by `open_group`. Whoever plans asks `fitting` first: it r
 would refuse after it has read the footers and the headers of log blocks; values are not read.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..files.parquet_evolution import SourceSchema, resolve_target
 from ..files.parquet_schema import FileSchema
 from ..files.parquet_writer import writer_options
 from ..files.slices import SliceReader, SliceSource
+from ..metadata.expression_index.index import DROP_HINT, expression_indexes
 from ..model import FileSlice
 from ..snapshot import Snapshot, current_schema
 from .task import RewriteTask
@@ -23,15 +24,21 @@ from .task import RewriteTask
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """What the columns of new files follow, see `RewriteTask`; `root` names the table."""
+    """What the columns of new files follow, see `RewriteTask`; `root` names the table.
+
+    `computed`: the columns that expression indexes are computed of.
+    """
 
     root: str
     schema: str | None
     dropped: tuple[str, ...]
+    computed: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, table: Snapshot) -> "TableColumns":
-        return cls(table.storage.root, current_schema(table), table.config.dropped_columns)
+        indexes = expression_indexes(table.metadata) if table.metadata is not None else ()
+        computed = frozenset(index.column for index in indexes)
+        return cls(table.storage.root, current_schema(table), table.config.dropped_columns, computed)
 
     def target(self, readers: Sequence[SliceReader]) -> tuple[FileSchema, dict[str, Any] | None]:
         """The one schema of the new files, and the table's Avro schema in the form that files have; None without one.
@@ -90,7 +97,7 @@ def fitting(
     Raises StorageError where a file cannot be looked at.
     """
     given = list(slices)
-    opened = at_once(lambda one: _opened(source, one), given)
+    opened = at_once(lambda one: _opened(source, one, columns.computed), given)
     unfit = [
         Unfit(one, found) for one, found in zip(given, opened, strict=True) if isinstance(found, HudiServicesError)
     ]
@@ -123,11 +130,21 @@ def _divided(
     return kept, unfit
 
 
-def _opened(source: SliceSource, one: FileSlice) -> SliceReader | HudiServicesError:
+def _opened(source: SliceSource, one: FileSlice, computed: Collection[str]) -> SliceReader | HudiServicesError:
     try:
-        return source.open(one)
+        reader = source.open(one)
     except (CorruptFile, UnsupportedTable) as error:
         return error
+    if computed and reader.calendar.is_hybrid:
+        for leaf, calendar in reader.calendar.of_leaves:
+            if calendar.is_hybrid and leaf.path[0] in computed:
+                # Releases of Hudi differ in whether they compute such an index of the converted values.
+                return UnsupportedTable(
+                    f"{reader.full_path} has old dates in the hybrid calendar in column {leaf.dotted}, which an "
+                    "expression index is computed of",
+                    hint=DROP_HINT,
+                )
+    return reader
 
 
 def _problem(readers: list[SliceReader], columns: TableColumns) -> HudiServicesError | None:

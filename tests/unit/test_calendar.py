@@ -15,6 +15,7 @@ from hudi_services.files.calendar_rebase import zone_rule
 from hudi_services.files.parquet_footer import Physical
 from hudi_services.files.parquet_schema import OPTIONAL, node
 from hudi_services.object_storage import ObjectStorage
+from hudi_services.rewriting.inputs import TableColumns, fitting
 from hudi_services.rewriting.rewrite import RewriteResult, rewrite_group
 from hudi_services.rewriting.task import RewriteTask
 from hudi_services.rows.settings import FileSettings
@@ -259,6 +260,16 @@ def test_timestamps_of_an_unknown_zone_are_refused(zone: str, tmp_path: Path) ->
     write(tmp_path, "old.parquet", pa.table({"d": days(OLD_DAYS[:1]), "at": instants([1])}), entries)
     _, file = rewritten(tmp_path, "new.parquet", "old.parquet")
     assert file.read().column("d").to_pylist() == [date(1, 1, 1), date(1, 1, 1)]
+
+
+def test_no_expression_index_is_computed_of_hybrid_dates(tmp_path: Path) -> None:
+    """A task would refuse the new file, so no plan names the old one; where its dates are recent, it may be planned."""
+    write(tmp_path, "old.parquet", pa.table({"d": days(OLD_DAYS), "e": days([3] * 7)}), LEGACY)
+    slices, source = slices_in(ObjectStorage(str(tmp_path)), "old.parquet")
+    for column, problems in (("d", 1), ("e", 0), ("other", 0)):
+        kept, unfit = fitting(source, slices, TableColumns(str(tmp_path), None, (), frozenset({column})))
+        assert (len(kept), len(unfit)) == (1 - problems, problems)
+        assert all("old dates in the hybrid calendar in column d" in one.error.message for one in unfit)
 
 
 def test_other_code_checks_the_conversion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
