@@ -4,6 +4,7 @@ The schema is that of the footer alone: what pyarrow, pandas or polars remember 
 is left out, as every other reader does. Arrow reads all types as Spark does, except
 
     INT96                   an instant in UTC, in micros, whatever its year; nanoseconds below are cut off
+    the hybrid calendar     the Gregorian one (`files.calendar`)
     ENUM, JSON              strings
     BSON, GEOMETRY and others that Arrow may know, or not    the bytes that they are kept in
     required, on any level  nullable: another file may have nulls
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 
 from ..errors import ConfigError
 from ..files import parquet_schema as ps
+from ..files.calendar import FileCalendar
 from ..files.column_type import ColumnType, Kind
 from ..files.nested_nulls import relaxed
 from ..files.parquet_convert import convert_column
@@ -47,6 +49,7 @@ class ParquetFile:
         """`footer` is the one of `source`, and is changed. Raises CorruptFile, UnsupportedTable, pa.ArrowException."""
         self._path = footer.path
         self._own = FileSchema.of(footer)
+        self._calendar = FileCalendar(footer.path, footer.key_values, self._own, footer.row_groups)
         self._given = FileSchema(_with_leaves(self._own.root, _given, is_root=True))
         self._arrow = arrow_schema(self._given)
         self._refused = _refused(self._own, footer.key_values)
@@ -79,12 +82,18 @@ class ParquetFile:
         return int(self._file.num_row_groups)
 
     def of_row_groups(self, first: int, count: int, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of some row groups; `columns`: only these, in the order of the file."""
+        """The rows of some row groups; `columns`: only these, in the order of the file.
+
+        Raises UnsupportedTable for old timestamps of the hybrid calendar, of a zone that is not known.
+        """
         names = None if columns is None else [name for name in self.schema.names if name in columns]
         schema = self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
+        rebase = self._calendar.rebase()
         # One after the other: Arrow holds the stored bytes of all row groups that it is asked for.
         for number in range(first, first + count):
             for batch in self._file.iter_batches(row_groups=[number], columns=names):
+                if rebase is not None and batch.num_rows:
+                    (batch,) = rebase.table(pa.Table.from_batches([batch]), self._own, self._path).to_batches()
                 given = self._as_given(batch)
                 yield given if given.schema.equals(schema) else given.cast(schema)
 

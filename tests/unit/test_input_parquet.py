@@ -106,7 +106,7 @@ def ends(values: pa.Array) -> list[tuple[int, int]]:
     return list(itertools.pairwise(offsets))
 
 
-@pytest.mark.parametrize("name", [name for name in READ_BY_SPARK if "legacy" not in name])
+@pytest.mark.parametrize("name", READ_BY_SPARK)
 def test_a_table_gets_the_types_and_values_that_spark_reads(name: str, tmp_path: Path) -> None:
     """Also when the same file is then upserted into that table."""
     wanted = READ_BY_SPARK[name]
