@@ -4,11 +4,11 @@ The schema is that of the footer alone: what pyarrow, pandas or polars remember 
 is left out, as every other reader does. Arrow reads all types as Spark does, except
 
     INT96                   an instant in UTC, in micros, whatever its year; nanoseconds below are cut off
-    the hybrid calendar     the Gregorian one (`files.calendar`)
     ENUM, JSON              strings
     BSON, GEOMETRY and others that Arrow may know, or not    the bytes that they are kept in
     required, on any level  nullable: another file may have nulls
 
+Dates and timestamps that Spark counted in the hybrid calendar, by the footer, become Gregorian (`files.calendar`).
 Times of day, UUIDs, intervals, variants and decimals of more than 38 digits are no types of Spark, and refused.
 Source: ParquetToSparkSchemaConverter, ParquetRowConverter of Apache Spark 3.5; parquet-format LogicalTypes.md.
 """
@@ -21,9 +21,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import ConfigError
+from ..errors import ConfigError, UnsupportedTable
 from ..files import parquet_schema as ps
 from ..files.calendar import FileCalendar
+from ..files.calendar_rebase import Rebase
 from ..files.column_type import ColumnType, Kind
 from ..files.nested_nulls import relaxed
 from ..files.parquet_convert import convert_column
@@ -49,9 +50,9 @@ class ParquetFile:
         """`footer` is the one of `source`, and is changed. Raises CorruptFile, UnsupportedTable, pa.ArrowException."""
         self._path = footer.path
         self._own = FileSchema.of(footer)
-        self._calendar = FileCalendar(footer.path, footer.key_values, self._own, footer.row_groups)
         self._given = FileSchema(_with_leaves(self._own.root, _given, is_root=True))
         self._arrow = arrow_schema(self._given)
+        self._calendar = FileCalendar(footer.path, footer.key_values, self._own, footer.row_groups)
         self._refused = _refused(self._own, footer.key_values)
         self.schema = pa.schema([(field.name, relaxed(field.type)) for field in self._arrow])
         """The columns, each nullable on all levels."""
@@ -68,7 +69,7 @@ class ParquetFile:
         return pq.read_metadata(io.BytesIO(footer.as_file()))
 
     def check(self, names: Collection[str]) -> None:
-        """Raise ConfigError for one of the columns `names` whose type is none of Spark."""
+        """Raise ConfigError for one of the columns `names` of no type of Spark, or of times that are not known."""
         for name in names:
             if name in self._refused:
                 part, kind = self._refused[name]
@@ -76,26 +77,33 @@ class ParquetFile:
                     f"{self._path}: column {part} has the type {kind}: Spark has no such type",
                     hint="cast the column, of a UUID or an interval to a string, or leave it out",
                 )
+        self._rebase(names)
+
+    def _rebase(self, names: Collection[str]) -> Rebase | None:
+        """What makes dates and timestamps of the columns Gregorian; None where they are."""
+        hybrid = {leaf.path[0] for leaf, one in self._calendar.of_leaves if one.is_hybrid}
+        try:
+            return None if hybrid.isdisjoint(names) else self._calendar.rebase()
+        except UnsupportedTable as error:
+            raise ConfigError(
+                error.message, hint="let Spark write the rows anew, in a session with the time zone that wrote them"
+            ) from error
 
     @property
     def num_row_groups(self) -> int:
         return int(self._file.num_row_groups)
 
     def of_row_groups(self, first: int, count: int, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of some row groups; `columns`: only these, in the order of the file.
-
-        Raises UnsupportedTable for old timestamps of the hybrid calendar, of a zone that is not known.
-        """
+        """The rows of some row groups; `columns`: only these, in the order of the file."""
         names = None if columns is None else [name for name in self.schema.names if name in columns]
         schema = self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
-        rebase = self._calendar.rebase()
+        rebase = self._rebase(schema.names)
         # One after the other: Arrow holds the stored bytes of all row groups that it is asked for.
         for number in range(first, first + count):
             for batch in self._file.iter_batches(row_groups=[number], columns=names):
-                if rebase is not None and batch.num_rows:
-                    (batch,) = rebase.table(pa.Table.from_batches([batch]), self._own, self._path).to_batches()
-                given = self._as_given(batch)
-                yield given if given.schema.equals(schema) else given.cast(schema)
+                rows = pa.Table.from_batches([batch])
+                given = self._as_given(rows if rebase is None else rebase.table(rows, self._own, self._path))
+                yield from (given if given.schema.equals(schema) else given.cast(schema)).to_batches()
 
     def row_group_bytes(self) -> list[int]:
         """The bytes of each row group as stored."""
@@ -103,15 +111,14 @@ class ParquetFile:
         groups = map(of_all.row_group, range(of_all.num_row_groups))
         return [sum(one.column(n).total_compressed_size for n in range(one.num_columns)) for one in groups]
 
-    def _as_given(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _as_given(self, rows: pa.Table) -> pa.Table:
         """Columns as they were read, in the types of `_arrow`."""
-        for at, name in enumerate(batch.schema.names):
+        for at, name in enumerate(rows.column_names):
             if name in self._int96:
-                own, given, kind = self._own.column(name), self._given.column(name), self._arrow.field(name).type
+                own, given, field = self._own.column(name), self._given.column(name), self._arrow.field(name)
                 assert own is not None and given is not None, "pyarrow reads the columns of the footer"
-                converted = convert_column(pa.chunked_array([batch.column(at)]), own, given, kind)
-                batch = batch.set_column(at, name, converted.chunk(0))
-        return batch
+                rows = rows.set_column(at, field, convert_column(rows.column(at), own, given, field.type))
+        return rows
 
 
 def _with_leaves(own: Node, of_leaf: Callable[[Node], Node], *, is_root: bool = False) -> Node:

@@ -354,3 +354,40 @@ def test_required_values_may_be_null_in_other_files(tmp_path: Path) -> None:
         {"id": "3", "s": {"x": None}},
     ]
     assert all(kind.nullable for _, kind in avro_columns(deduced(files).avro))
+
+
+# ------------------------------------------------------------------------------------------------- the hybrid calendar
+
+
+def _of_spark_2(path: Path, value: datetime.datetime, zone: str) -> Path:
+    """A file as Spark 2.4.8 writes it, by its footer: it does not tell its time zone when it is not asked to."""
+    rows = pa.table({"id": ["1"], "at": pa.array([value], pa.timestamp("us", "UTC"))})
+    told = {"org.apache.spark.version": "2.4.8"} | ({"org.apache.spark.timeZone": zone} if zone else {})
+    pq.write_table(rows.replace_schema_metadata(told), path / "new.parquet")
+    return path / "new.parquet"
+
+
+def test_times_of_a_zone_that_is_not_told(tmp_path: Path) -> None:
+    """What they mean is not known: they are refused before anything is written, where the column is used."""
+    file = str(_of_spark_2(tmp_path, EARLY, ""))
+    with pytest.raises(
+        ConfigError, match=r"new\.parquet counts timestamps before 1900 in the hybrid calendar"
+    ) as error:
+        InputFiles.of(find_files([file]), InputTypes())
+    assert "time zone" in error.value.hint
+    used = InputFiles.of(find_files([file]), InputTypes(only=frozenset({"id"})))
+    assert used.rows().read_all().to_pydict() == {"id": ["1"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "zone", "found"),
+    [
+        (MOMENT, "", INSTANT),
+        (EARLY, "UTC", datetime.datetime(1499, 12, 23, tzinfo=UTC)),
+        (EARLY, "+02:00", datetime.datetime(1499, 12, 23, tzinfo=UTC)),
+    ],
+)
+def test_times_of_spark_2(value: datetime.datetime, zone: str, found: datetime.datetime, tmp_path: Path) -> None:
+    file = _of_spark_2(tmp_path, value, zone)
+    rows = InputFiles.of(find_files([str(file)]), InputTypes()).rows().read_all()
+    assert rows.column("at").to_pylist() == [found]
