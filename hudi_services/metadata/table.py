@@ -153,7 +153,8 @@ class MetadataTable:
             folder = self.storage.full_path(f"{METADATA_TABLE_FOLDER}/{partition}")
             raise NeedsRecovery(f"{folder} holds no file group of the metadata table", hint=REBUILD_HINT)
         newest = {file_id: _merged(slices) for file_id, slices in groups.items()}
-        self.committed.check_slices(partition, newest)
+        instants = {file.instant for slices in groups.values() for one in slices for file in one.files}
+        self.committed.check_slices(partition, newest, instants, self._facts.completion_time)
         return list(newest.values())
 
     def all_slices(self, partition: str) -> dict[str, list[FileSlice]]:

@@ -20,6 +20,7 @@ INITIALISATION = "00000000000000"
 """The prefix of the instants at which partitions of the metadata table were built."""
 INSTANT_DIGITS = 17
 """Digits of an instant of the table; on version 6, instants of the metadata table alone have more."""
+_ASYNC_SUFFIX = "004"
 _FIRST_SUFFIX = 10
 _MOST_SUFFIX = 1000
 
@@ -66,6 +67,10 @@ class LogNaming(ABC):
         """The time of a write that is compared with the instants of base files: a later base file holds the write."""
 
     @abstractmethod
+    def order_of(self, ts: str, completion_time: Callable[[str], str | None]) -> str:
+        """The `order` of the write of `ts`, which may be archived, or a time before it when it is unknown."""
+
+    @abstractmethod
     def is_merged(self, log: LogFile, write: Write, base_instant: str) -> bool:
         """Whether a log file of `write` belongs to a slice older than the slice of the base file."""
 
@@ -103,6 +108,12 @@ class LogNaming(ABC):
     def undated(self, instants: Iterable[str]) -> list[str]:
         """The instants, of those of a partition, that do not show when it was built."""
 
+    @staticmethod
+    def is_build(ts: str) -> bool:
+        """Whether the delta commit of `ts` built a partition of the metadata table, as far as its digits tell."""
+        suffix = ts[INSTANT_DIGITS:]
+        return ts.startswith(INITIALISATION) or suffix == _ASYNC_SUFFIX or suffix >= f"{_FIRST_SUFFIX:03d}"
+
     def counts(self, log: LogFile, is_committed: Callable[[str], bool]) -> bool:
         """Whether the log file is part of its slice: unless its name has a writer that is not committed."""
         writer = self.writer(log)
@@ -126,6 +137,9 @@ class BySlice(LogNaming):
 
     def order(self, write: Write) -> str:
         return write.ts
+
+    def order_of(self, ts: str, completion_time: Callable[[str], str | None]) -> str:
+        return ts
 
     def is_merged(self, log: LogFile, write: Write, base_instant: str) -> bool:
         return log.instant < base_instant
@@ -179,6 +193,9 @@ class ByDelta(LogNaming):
 
     def order(self, write: Write) -> str:
         return write.completion_time or ""
+
+    def order_of(self, ts: str, completion_time: Callable[[str], str | None]) -> str:
+        return completion_time(ts) or ts
 
     def is_merged(self, log: LogFile, write: Write, base_instant: str) -> bool:
         return self.order(write) < base_instant

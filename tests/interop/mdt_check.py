@@ -158,7 +158,8 @@ def check_metadata(peer: Peer, path: Path) -> list[str]:
     footers = {file.name: Footer(file) for file in bases}
     names = set(found["live"])
     live = {partition: sorted(names & files.keys()) for partition, files in listing.items()}
-    typed = properties["hoodie.table.version"] == "9"
+    # An index that was upgraded with its table stays as it was.
+    typed = index_definitions(path).get("column_stats", {}).get("version") == "V2"
     problems = _compare_column_stats(found, footers, indexed, typed=typed)
     if "partition_stats" in on:
         problems += _compare_partition_stats(found, footers, live, indexed)
@@ -345,7 +346,7 @@ def _pairs(path: Path, index: str, files: Iterable[Path]) -> list[tuple[str, str
     for file in files:
         rows = pq.read_table(file, columns=[column, "_hoodie_record_key"], partitioning=None)
         pairs = zip(*(rows[name].to_pylist() for name in (column, "_hoodie_record_key")), strict=True)
-        found += [(file.name, value, key) for value, key in pairs]
+        found += [(file.name, value if value is None else str(value), key) for value, key in pairs]
     return found
 
 

@@ -29,6 +29,13 @@ from hudi_services.timeline.instant import Action, State
 from .tables import open_local
 
 CLEANS_OF_OURS = {"hudi.services.clean": "metadata"}
+TABLES_OF_PARTITIONS = {
+    "downgraded": ("1.2.0", "9_to_6", ""),
+    "downgraded_and_written": ("1.2.0", "9_to_6_and_a_write", "2"),
+    "rebuilt_6": ("0.15.0", "record_index_off_and_on_6", "2"),
+    "rebuilt_9": ("1.2.0", "stats_off_and_on_9", "2"),
+}
+"""Release, change (tests/interop/metadata_changes.py) and `hoodie.metadata.compact.max.delta.commits` of each."""
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures" / "mdt"
 
 
@@ -37,6 +44,13 @@ def unpack_compacted(release: str, folder: Path) -> Path:
     with tarfile.open(FIXTURES / f"many_{release}.tar.xz") as archive:
         archive.extractall(folder, filter="data")
     return folder
+
+
+def unpack_partitions(kind: str, folder: Path) -> Path:
+    """A whole table, a partition of whose metadata table was dropped and built anew; files have their times."""
+    with tarfile.open(FIXTURES / f"partitions_{kind}.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "table"
 
 
 def open_metadata(path: Path, storage: Storage | None = None) -> MetadataTable:

@@ -2,24 +2,24 @@
 
 Hudi's readers skip a log block that is not whole, because its writer may have died while writing it, and a file that is
 missing. The writer of a completed write did not die: the store has lost data, and a reader that goes on would return an
-older state of the table.
+older state of the table. Files of a partition that Hudi has dropped since are not missed (`earlier_partitions`).
 Source: HoodieWriteStat (path, fileSizeInBytes) and HoodieDeltaWriteStat (logOffset) of Apache Hudi.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 
 from ...concurrency import at_once
-from ...errors import CorruptFile, NotFound, Outdated
+from ...errors import CorruptFile, Outdated
 from ...files.log_blocks import LogBlock
-from ...files.names import PARTITION_METAFILE, parse_base_file, parse_log_file
-from ...limits import SMALL_FILE
+from ...files.names import parse_base_file, parse_log_file
 from ...model import BaseFile, FileSlice, LogFile, WriteStat
-from ...table.log_naming import INITIALISATION, INSTANT_DIGITS, LogNaming
+from ...table.log_naming import LogNaming
 from ...table_config import METADATA_TABLE_FOLDER
 from ...timeline.active import Timeline
 from ...timeline.instant import Action, Instant
+from .earlier_partitions import PresentPartition
 
 REPAIRED_LOGS = "hudi.services.repaired.logs"
 """Key in the commit metadata of a repair: the damaged log files whose losses it repairs, as `<partition>/<name>`,
@@ -94,19 +94,31 @@ class CommittedFiles:
         found._files, found._by_path = {}, {log.path: self._by_path.get(log.path, []) for log in logs}
         return found
 
-    def check_slices(self, partition: str, slices: Mapping[str, FileSlice]) -> None:
+    def check_slices(
+        self,
+        partition: str,
+        slices: Mapping[str, FileSlice],
+        instants: Collection[str],
+        completion_time: Callable[[str], str | None],
+    ) -> None:
         """Check that the newest slices, by file id, have all files that they should have.
+
+        `instants` are those in the names of all committed files of the partition. `completion_time` gives that of a
+        committed instant, archived or not.
 
         Raises CorruptFile for a missing base file, what `on_damage` raises for log files, and Outdated when the
         metadata table has changed since its timeline was read.
         """
         expected = self._files.get(partition, ())
-        if not any(self._problem(one, slices) for one in expected):
+        problems = [(one, problem) for one in expected if (problem := self._problem(one, slices))]
+        if not problems:
             return
-        since = self._built_at(partition)
+        written: dict[Instant, set[str]] = {}
         for one in expected:
-            problem = self._problem(one, slices)
-            if problem and not self._is_older(one.write, since):
+            written.setdefault(one.write, set()).add(one.file.name)
+        present = PresentPartition(self._timeline, self._naming, partition, instants, written, completion_time)
+        for one, problem in problems:
+            if not present.came_after(one.write):
                 self._tell(one, problem)
 
     def check_blocks(self, found: Mapping[LogFile, Sequence[LogBlock]], counted: Sequence[LogBlock]) -> None:
@@ -140,11 +152,6 @@ class CommittedFiles:
             return "is missing"
         return "is cut off" if stored.size < one.end else ""
 
-    def _is_older(self, write: Instant, since: Instant | None) -> bool:
-        if since is None or since == write:
-            return False
-        return self._naming.order(write) < self._naming.order(since)
-
     def _tell(self, one: CommittedFile, problem: str) -> None:
         timeline, root = self._timeline, self._timeline.storage.root
         if timeline.storage.head(timeline.path(one.write.file_name)) is None:
@@ -162,23 +169,12 @@ class CommittedFiles:
         if one.file.path not in self._repaired:
             self._on_damage(DamagedLog(one.file.partition, one.file.name, one.write.ts, problem))
 
-    def _built_at(self, partition: str) -> Instant | None:
-        """The write that built the present partition: writes to an earlier partition of its name do not count."""
-        path = f"{METADATA_TABLE_FOLDER}/{partition}/{PARTITION_METAFILE}"
-        try:
-            lines = self._timeline.storage.read(path, SMALL_FILE).decode(errors="replace").splitlines()
-        except NotFound:
-            return None
-        times = (line.partition("=")[2].strip() for line in lines if line.startswith("commitTime="))
-        return self._timeline.find(next(times, ""), Action.DELTA_COMMIT)
-
 
 def _needed(timeline: Timeline, naming: LogNaming) -> Iterable[Instant]:
     """The completed writes whose files the newest slices may have: all but delta commits that were compacted."""
     last = max((one.ts for one in timeline.completed({Action.COMMIT})), default="")
     for one in timeline.completed_writes():
-        is_build = one.ts.startswith(INITIALISATION) or len(one.ts) > INSTANT_DIGITS
-        if one.action is Action.COMMIT or is_build or naming.order(one) >= last:
+        if one.action is Action.COMMIT or naming.is_build(one.ts) or naming.order(one) >= last:
             yield one
 
 
