@@ -19,7 +19,6 @@ _WRITE = "hoodie.datasource.write."
 STATS, RECORD_INDEX = f"{_METADATA}index.column.stats.enable", f"{_METADATA}record.index.enable"
 BLOOMS, COMPACT_AFTER = f"{_METADATA}index.bloom.filter.enable", f"{_METADATA}compact.max.delta.commits"
 COLUMNS = f"{_METADATA}index.column.stats.column.list"
-ENABLE = f"{_METADATA}enable"
 FEW_GROUPS = {f"{RECORD_INDEX.removesuffix('.enable')}.min.filegroup.count": "2"}
 ALL = {STATS: "true", RECORD_INDEX: "true", BLOOMS: "true"}
 LOCK = "hoodie.write.lock.provider"
@@ -111,31 +110,6 @@ class Maker:
             for key in settings:
                 self.peer.sql(f"reset {key}")
 
-    def index_async(self, *kinds: str) -> None:
-        """As HoodieIndexer, which is not in the bundle: plan the index, then build it beside writers."""
-        known = {"options": self.known, "release": self.peer.version, "lock": IN_PROCESS}
-        self.peer.eval(_INDEXER, path=str(self.path), kinds=list(kinds), **known)
-
-
-_INDEXER = """
-hudi = jvm.org.apache.hudi
-props = jvm.java.util.Properties()
-for key, value in {**options, "hoodie.write.lock.provider": lock,
-                   "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
-                   "hoodie.cleaner.policy.failed.writes": "LAZY",
-                   "hoodie.metadata.index.async": "true"}.items():
-    props.setProperty(key, value)
-config = hudi.config.HoodieWriteConfig.newBuilder().withPath(path).withProperties(props).build()
-context = hudi.client.common.HoodieSparkEngineContext(spark.sparkContext._jsc)
-client = hudi.client.SparkRDDWriteClient(context, config)
-types = jvm.java.util.ArrayList()
-for kind in kinds:
-    types.add(getattr(hudi.metadata.MetadataPartitionType, kind))
-arguments = [types] if release == "0.15.0" else [types, jvm.java.util.ArrayList()]
-instant = client.scheduleIndexing(*arguments).get()
-client.index(instant)
-client.close()
-"""
 
 Make = Callable[[Maker], None]
 
@@ -176,20 +150,6 @@ def _6_to_9(maker: Maker) -> None:
     maker.at_own_version()
 
 
-@change("1.0.2")
-def _6_to_8(maker: Maker) -> None:
-    _make(maker, 6)
-    maker.call("upgrade_table", "to_version => 'EIGHT'")
-    maker.at_version(8)
-
-
-@change("1.0.2")
-def _6_to_latest_by_a_write(maker: Maker) -> None:
-    _make(maker, 6)
-    maker.at_own_version()
-    maker.update()
-
-
 @change("1.2.0")
 def _8_to_9_by_a_write(maker: Maker) -> None:
     _make(maker, 8)
@@ -217,7 +177,7 @@ def _9_to_6_and_a_write(maker: Maker) -> None:
     maker.update()
 
 
-@change("1.0.2")
+@change("1.0.2", "1.2.0")
 def _8_to_6(maker: Maker) -> None:
     _make(maker, 8)
     maker.call("downgrade_table", "to_version => 'SIX'")
@@ -238,28 +198,7 @@ def _9_to_6_to_9_to_6(maker: Maker) -> None:
     maker.at_version(6)
 
 
-@change("1.0.2")
-def _6_to_8_to_6(maker: Maker) -> None:
-    _6_to_8(maker)
-    maker.update()
-    maker.call("downgrade_table", "to_version => 'SIX'")
-    maker.at_version(6)
-
-
 # ---- indexes that SQL drops and creates
-
-
-def _stats_dropped(maker: Maker) -> None:
-    _make(maker, 8)
-    maker.sql("drop index column_stats on changed")
-    maker.set({STATS: "false"})
-
-
-@change("1.0.2")
-def _stats_dropped_and_built(maker: Maker) -> None:
-    _stats_dropped(maker)
-    maker.set({STATS: "true"})
-    maker.update()
 
 
 def _record_index_dropped(maker: Maker) -> None:
@@ -268,29 +207,19 @@ def _record_index_dropped(maker: Maker) -> None:
     maker.set({RECORD_INDEX: "false"})
 
 
-@change("1.0.2")
+@change("1.2.0")
 def _record_index_dropped_and_built(maker: Maker) -> None:
     _record_index_dropped(maker)
     maker.sql("create index record_index on changed (id)")
     maker.set({RECORD_INDEX: "true"})
 
 
-@change("1.0.2", "1.2.0")
+@change("1.2.0")
 def _secondary_of_another_column(maker: Maker) -> None:
-    _make(maker, 8 if maker.peer.version == "1.0.2" else 9)
+    _make(maker, 9)
     maker.sql("create index by_val on changed (val)")
     maker.update()
     maker.sql("drop index by_val on changed", "create index by_val on changed (num)")
-
-
-@change("1.0.2")
-def _expression_dropped_and_built(maker: Maker) -> None:
-    _make(maker, 8)
-    create = "create index by_day on changed using column_stats(ts) options(expr='from_unixtime', format='yyyy-MM-dd')"
-    maker.sql(create)
-    maker.set({f"{_METADATA}index.expression.enable": "true"})
-    maker.update()
-    maker.sql("drop index by_day on changed", create)
 
 
 @change("1.2.0")
@@ -322,11 +251,6 @@ def _record_index_off_and_on_6(maker: Maker) -> None:
     _toggled(maker, 6, RECORD_INDEX)
 
 
-@change("1.0.2")
-def _record_index_off_and_on_8(maker: Maker) -> None:
-    _toggled(maker, 8, RECORD_INDEX)
-
-
 @change("1.2.0")
 def _blooms_off_and_on_9(maker: Maker) -> None:
     _toggled(maker, 9, BLOOMS)
@@ -341,81 +265,11 @@ def _columns_change_9(maker: Maker) -> None:
     maker.update()
 
 
-def _disabled_and_enabled(maker: Maker, version: int) -> None:
-    _make(maker, version)
-    maker.set({ENABLE: "false"})
-    maker.update()
-    maker.set({ENABLE: "true"})
-    maker.update()
-
-
-@change("0.15.0")
-def _metadata_off_and_on_6(maker: Maker) -> None:
-    _disabled_and_enabled(maker, 6)
-
-
 # ---- procedures
 
 
-@change("0.15.0")
-def _deleted_and_created_6(maker: Maker) -> None:
-    _make(maker, 6)
-    maker.call("delete_metadata_table")
-    maker.call("create_metadata_table")
-
-
-@change("1.0.2")
+@change("1.2.0")
 def _deleted_and_created_8(maker: Maker) -> None:
     _make(maker, 8)
     maker.call("delete_metadata_table")
     maker.call("create_metadata_table")
-
-
-# ---- the async indexer
-
-
-@change("0.15.0")
-def _indexed_async_again_6(maker: Maker) -> None:
-    _make(maker, 6)
-    maker.set({STATS: "false"})
-    maker.update()
-    maker.set({STATS: "true"})
-    maker.index_async("COLUMN_STATS")
-    maker.update()
-
-
-@change("1.2.0")
-def _indexed_async_again_8(maker: Maker) -> None:
-    _make(maker, 8)
-    maker.set({STATS: "false"})
-    maker.update()
-    maker.set({STATS: "true"})
-    maker.index_async("COLUMN_STATS")
-    maker.update()
-
-
-# ---- rows of whole tables or partitions
-
-
-@change("1.0.2")
-def _overwritten_8(maker: Maker) -> None:
-    _make(maker, 8)
-    options = maker.known | {f"{_WRITE}operation": "insert_overwrite_table"}
-    maker.peer.write(maker.path, rows(0, 8), options)
-    maker.written = max(maker.written, 8)
-
-
-@change("0.15.0")
-def _restored_6(maker: Maker) -> None:
-    _make(maker, 6)
-    maker.call("create_savepoint", f"commit_time => '{newest(maker.path)}'")
-    held = newest(maker.path)
-    maker.update()
-    maker.insert()
-    maker.call("rollback_to_savepoint", f"instant_time => '{held}'")
-
-
-def newest(path: Path) -> str:
-    from . import layout
-
-    return layout.writes(path)[-1].requested
