@@ -31,7 +31,7 @@ endef
 UNIT := pytest -n 3 --dist worksteal --durations=25 tests/unit
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo check test test-unit test-spark test-interop test-deep coverage bench bench-plan bench-growth count-requests format clean
+.PHONY: help install install-dev demo check test test-unit test-spark test-interop test-deep coverage bench bench-plan bench-growth count-requests read-matrix format clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -101,6 +101,10 @@ bench-growth: install-dev ## The record index of 1, 10 and 50 million keys under
 
 count-requests: install-dev ## What one execute asks the storage for, and its seconds with 30 ms a request
 	$(RUN) scripts/count_requests.py
+
+read-matrix: install-dev ## What every reader makes of our tables and Hudi's, for docs/readers.md: half an hour and more
+	$(RUN) -m pip install --quiet --editable '.[dev,readers]'
+	$(RUN) scripts/read_matrix.py --record
 
 format: install-dev ## Format and mend what ruff can mend
 	$(BIN)/ruff format .

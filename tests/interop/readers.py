@@ -2,29 +2,35 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from decimal import Decimal
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 FILE_NAME = "_hoodie_file_name"
+_FILE_GROUP_READER = "hoodie.read.file.group.reader.version"
+
+
+Read = Callable[[Path], pa.Table]
 
 
 class Refused(Exception):
     """This reader cannot read this table, whoever wrote it last."""
 
 
-def hudi_rs_rows(path: Path) -> pa.Table:
-    """The snapshot that hudi-rs reads."""
+def hudi_rs_rows(path: Path, *, file_group_reader: int | None = None) -> pa.Table:
+    """The snapshot that hudi-rs reads, with its own choice of a file group reader, or the one of this version."""
     from hudi import HudiTableBuilder
 
+    options = {} if file_group_reader is None else {_FILE_GROUP_READER: str(file_group_reader)}
     try:
-        return pa.Table.from_batches(
-            pa.record_batch(b) for b in HudiTableBuilder.from_base_uri(str(path)).build().read()
-        )
+        table = HudiTableBuilder.from_base_uri(str(path)).with_hudi_options(options).build()
+        return pa.Table.from_batches(pa.record_batch(b) for b in table.read())
     except BaseException as e:  # a Rust panic is no Exception
         if isinstance(e, KeyboardInterrupt):
             raise
@@ -39,6 +45,14 @@ def daft_rows(path: Path) -> pa.Table:
         return daft.read_hudi(str(path)).to_arrow()
     except Exception as e:
         raise Refused(f"Daft: {e!r}") from e
+
+
+def python_readers() -> dict[str, Read]:
+    """The readers that are packages of Python, by name and release."""
+    readers: dict[str, Read] = {
+        f"hudi-rs {version('hudi')}, file group reader {n}": partial(hudi_rs_rows, file_group_reader=n) for n in (2, 1)
+    }
+    return {**readers, f"Daft {version('daft')}": daft_rows}
 
 
 def same_rows(before: pa.Table, after: pa.Table, *, ignore: tuple[str, ...] = (FILE_NAME,)) -> list[str]:
