@@ -10,7 +10,7 @@ from typing import Any
 
 from ..codecs.table_schema import for_files, parse_table_schema
 from ..concurrency import at_once
-from ..errors import CorruptFile, HudiServicesError, UnsupportedTable
+from ..errors import CorruptFile, HudiServicesError, NotFound, UnsupportedTable
 from ..files.calendar import have_two_calendars
 from ..files.parquet_evolution import SourceSchema, resolve_target
 from ..files.parquet_schema import FileSchema
@@ -94,20 +94,22 @@ def fitting(
 ) -> tuple[list[FileSlice], list[Unfit]]:
     """The slices, in their order, that can be rewritten together, and the others.
 
-    Raises StorageError where a file cannot be looked at.
+    A slice whose files are missing counts as one that can: whoever compares all sources says what is wrong. Raises
+    StorageError where a file cannot be looked at.
     """
     given = list(slices)
-    opened = at_once(lambda one: _opened(source, one, columns.computed), given)
+    opened = list(zip(given, at_once(lambda one: _opened(source, one, columns.computed), given), strict=True))
+    missing = {id(one) for one, found in opened if isinstance(found, NotFound)}
     unfit = [
-        Unfit(one, found) for one, found in zip(given, opened, strict=True) if isinstance(found, HudiServicesError)
+        Unfit(one, found) for one, found in opened if isinstance(found, HudiServicesError) and id(one) not in missing
     ]
-    good = [(one, found) for one, found in zip(given, opened, strict=True) if not isinstance(found, HudiServicesError)]
+    good = [(one, found) for one, found in opened if not isinstance(found, HudiServicesError)]
     # Newest first, as a task has them.
     good.sort(key=lambda pair: pair[0].base_instant, reverse=True)
     if good and _problem([reader for _, reader in good], columns) is not None:
         good, others = _divided(good, columns)
         unfit += others
-    kept = {id(one) for one, _ in good}
+    kept = missing.union(id(one) for one, _ in good)
     return [one for one in given if id(one) in kept], unfit
 
 
@@ -133,7 +135,7 @@ def _divided(
 def _opened(source: SliceSource, one: FileSlice, computed: Collection[str]) -> SliceReader | HudiServicesError:
     try:
         reader = source.open(one)
-    except (CorruptFile, UnsupportedTable) as error:
+    except (CorruptFile, NotFound, UnsupportedTable) as error:
         return error
     if computed and reader.calendar.is_hybrid:
         for leaf, calendar in reader.calendar.of_leaves:
