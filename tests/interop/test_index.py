@@ -2,15 +2,21 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from hudi_services.versions import VERSIONS as TABLE_VERSIONS
+
 from ..spark.killed_build import build_killed_twice
+from ..unit.rides import FILTERS, create
+from ..unit.test_upserts import rows
 from . import layout, ours
 from .conftest import Tables
 from .mdt_check import check_metadata
 from .peer import Peer, table_properties
 from .pristine import Pristine
 from .reading import METADATA_ON, Reading, newer
+from .recipes import WRITE_DEFAULTS
 from .test_recover import killed_execution, long_ago
 
 # A writer that wants the index and does not build it. Without the last key 1.2.0 fails.
@@ -123,3 +129,29 @@ def test_a_bootstrap_that_was_killed_twice(peer: Peer, table: Tables, tmp_path: 
     assert before.differences(Reading.of(peer, path)) == []
     assert check_metadata(peer, path) == []
     _hudi_uses_it(peer, path)
+
+
+@pytest.mark.deep("0.15.0", "1.0.2")
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.deep)])
+def test_hudi_finds_the_row_that_stays(peer: Peer, kind: str, tmp_path: Path) -> None:
+    """Of a key in two partitions we delete one row, by an index of partitions: Hudi's writers find the other one."""
+    version = next(one.number for one in TABLE_VERSIONS.values() if one.release == peer.version)
+    path = tmp_path / "rides"
+    table = create(path, table_version=version, table_type=kind)
+    by_partition = {**FILTERS, **WRITE_DEFAULTS, "hoodie.index.type": "SIMPLE"}
+    assert table.upsert(rows(0, 12), options=by_partition).ok
+    assert table.build_index(options={"hoodie.metadata.global.record.level.index.min.filegroup.count": "2"}).ok
+    table.upsert(rows(0, 12, "copy", ts=1, more_days=1), options=by_partition)
+    table.upsert(rows(0, 6, "again", ts=2), options=by_partition)
+    # The index names the first row of some of these keys, and the second one of others.
+    gone = pa.concat_tables([rows(0, 3), rows(3, 6, more_days=1), rows(6, 9), rows(9, 12, more_days=1)])
+    assert table.delete(gone, options=by_partition).ok
+    left = peer.rows(path)
+    assert left.num_rows == 12
+    keys = left.column("id").to_pylist()
+    found = {key: partition for key, (partition, _, _) in peer.record_locations(path, keys).items()}
+    assert found == dict(zip(keys, left.column("day").to_pylist(), strict=True))
+    # With a global index an update goes where the index says: a key that it did not have would come a second time.
+    peer.upsert(path, newer(left))
+    assert peer.rows(path).num_rows == 12
+    assert table.validate().ok
